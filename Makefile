@@ -171,6 +171,7 @@ lint:
 	$(VENV)/mypy $(wildcard examples/plugins/nodewise_example_*/*.py)
 	MYPYPATH=examples/plugins/nodewise_baselines $(VENV)/mypy examples/plugins/nodewise_baselines/nodewise_baselines
 	$(VENV)/lint-imports --config importlinter.toml
+	$(VENV)/python tools/check_names.py
 	$(VENV)/buf lint
 	$(VENV)/buf format --diff --exit-code protos
 	$(VENV)/python tools/file_options.py --check

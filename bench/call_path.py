@@ -20,7 +20,7 @@ import rpc
 
 import nodewise
 import nodewise_queueing
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 
 CODE = tuple(str(Path(package.__file__).parent.parent) for package in (nodewise, nodewise_queueing) if package.__file__)
 

@@ -35,7 +35,7 @@ from cluster_day import (
     told,
 )
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import Client
 
 INTEGRATION = Path(__file__).parents[1] / "integrations" / "kubernetes"

@@ -38,7 +38,7 @@ from cluster_day import (
 )
 from slurm_clusters import SlurmCluster, running_slurm
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import Client
 
 PROGRAMS = Path(sys.executable).parent

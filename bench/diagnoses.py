@@ -27,7 +27,7 @@ from traces import written
 
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Catalogue, DiagnosisQuestion, Profile, TraceSource
-from nodewise.runtime.embedded import embedded_target
+from nodewise.runtime.embedded_server import embedded_target
 from nodewise_client import Client, DiagnosisAnswer
 from nodewise_diagnosis.diagnoser import ReplayDiagnoser
 from nodewise_traces.plugin import nodewise_trace_readers

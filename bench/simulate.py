@@ -18,7 +18,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
-from nodewise.hosting.registry import Loaded, load_registry
+from nodewise.hosting.registry import LoadedPlugin, load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.placement import Wanted, placed
 from nodewise.scheduling.simulation.core import simulated
@@ -132,7 +132,7 @@ def timed(run: Callable[[], object], repeats: int = REPEATS) -> float:
     return best
 
 
-def made_up(policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
+def made_up(policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> Iterator[Result]:
     """2,000 elastic jobs of three curves over days and nights on 64 devices."""
     curves = [Curve.of({(0, n): n / (1 + drag * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}) for drag in (0.02, 0.1, 0.3)]
     laws = (diurnal(60.0), log_normal(1_200.0, 1.2))
@@ -155,7 +155,7 @@ def made_up(policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
         )
 
 
-def gavel(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
+def gavel(data: Path, policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> Iterator[Result]:
     counts = {"v100": 8, "p100": 16, "k80": 24}
     table = read_gavel_table((data / "gavel" / "simulation_throughputs.json").open())
     trace = (data / "gavel" / "physical_cluster" / "max_min_fairness.trace").open()
@@ -167,7 +167,7 @@ def gavel(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[
         yield Result(f"simulate_96_jobs_{name}_beside_gavels_published_time", seconds, "s", published_s)
 
 
-def pollux(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
+def pollux(data: Path, policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> Iterator[Result]:
     times = read_step_times((data / "measurements" / "sia_t4_2_to_16_nodes.csv").open())
     curves = pollux_curves({job.removesuffix("/aws"): steps for job, steps in times.items()}, 32)
     workload = (data / "jobs" / "pollux_workloads" / "workload-6.csv").open()
@@ -180,7 +180,7 @@ def pollux(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator
         yield Result(f"simulate_136_jobs_of_8_hours_{name}", seconds, "s", beside)
 
 
-def philly(data: Path, policies: Mapping[str, Loaded[PolicyRecord]]) -> Iterator[Result]:
+def philly(data: Path, policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> Iterator[Result]:
     """All jobs once; the plain loop is timed on the first of them.
 
     Jobs are rigid here, and the work left of those that run only falls: who runs stays ahead by either rule until a job

@@ -22,7 +22,7 @@ import numpy as np
 
 from nodewise.domain.columns import as_ints, freeze
 from nodewise.domain.schedule import NodePool
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Floats, PairRun
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
@@ -113,7 +113,7 @@ def main() -> None:
     for name, of in seen.items():
         rules[name] = SimulatedSharing(shares=true, predicted=tuple(of(of_pool) for of_pool in runs)), {}
     rules["measured, total 1.2"] = SimulatedSharing(shares=true, predicted=true), {"least_total": 1.2}
-    policy = next(Loaded(each, "research", "inline") for each in nodewise_policies() if each.name == "packing")
+    policy = next(LoadedPlugin(each, "research", "inline") for each in nodewise_policies() if each.name == "packing")
     pools = [NodePool(name=name, device=name, available_devices=as_ints([size])) for name, size in CLUSTER.items()]
     print("jobs/h".rjust(6), "pairs known".ljust(24), "mean h".rjust(8), "p99 h".rjust(8), "mean / alone".rjust(12))
     for per_hour in PER_HOUR:

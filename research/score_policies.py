@@ -21,7 +21,7 @@ import numpy as np
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
-from nodewise.hosting.registry import Loaded, load_registry
+from nodewise.hosting.registry import LoadedPlugin, load_registry
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
@@ -120,7 +120,7 @@ def run(
     data: Path,
     workload: int,
     nodes: int,
-    policy: Loaded[PolicyRecord],
+    policy: LoadedPlugin[PolicyRecord],
     curves: tuple[Curves, Curves | None],
     **changes: object,
 ) -> SimulationResult:
@@ -163,7 +163,7 @@ def percentile(results: Sequence[SimulationResult], share: float) -> float:
     return float(np.mean([np.percentile(result.per_job.response_s, share) for result in results]))
 
 
-def tables(data: Path, policies: Sequence[Loaded[PolicyRecord]], nodes: int, seeds: int) -> None:
+def tables(data: Path, policies: Sequence[LoadedPlugin[PolicyRecord]], nodes: int, seeds: int) -> None:
     """Print both tables of one cluster size."""
     devices = nodes * DEVICES_PER_NODE
     true = pollux_curves(measured(data), devices)

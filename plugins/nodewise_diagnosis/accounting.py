@@ -359,8 +359,8 @@ class _Idle:
         for number in np.flatnonzero(unnamed > 0).tolist():
             first, last = np.searchsorted(gap[rest], (number, number + 1))
             mine = np.arange(*np.searchsorted(gap, (number, number + 1)))
-            claimed = mine[~(left & long)[mine]]
-            taken = Taken(since[claimed], until[claimed])
+            claim_task = mine[~(left & long)[mine]]
+            taken = Taken(since[claim_task], until[claim_task])
             told = self._explained(int(begin[number]), int(end[number]), taken, lane, is_first=bool(is_first[number]))
             for key, took in told.items():
                 self._add(*key, np.array(took), node[rest[first:last]])

@@ -46,7 +46,7 @@ def test_a_revoked_token_stays_so(store: ProfileStore) -> None:
     ledger.add(token)
     before = ledger.version()
     revoked = ledger.revoke(token.token_id)
-    assert revoked.ended(time.time())
+    assert revoked.has_ended(time.time())
     assert ledger.version() != before
     after = ledger.version()
     assert ledger.revoke(token.token_id) == revoked
@@ -105,7 +105,7 @@ def test_all_who_share_a_store_see_changes(shared: Opener) -> None:
     assert ledger_of(other).version() != before
     assert ledger_of(other).all()[1] == (token,)
     ledger_of(other).revoke(token.token_id)
-    assert ledger_of(one).all()[1][0].ended(time.time())
+    assert ledger_of(one).all()[1][0].has_ended(time.time())
     one.close()
     other.close()
 

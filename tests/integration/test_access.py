@@ -21,8 +21,8 @@ from nodewise.domain.principal import Role
 from nodewise.profiles.opening import open_store
 from nodewise.rpc.access import PROFILE_ID, RULES, names_in
 from nodewise.rpc.services import _DESCRIPTORS
-from nodewise.runtime.embedded import EmbeddedServer
-from nodewise.runtime.identity.tokens import new_token, parted
+from nodewise.runtime.embedded_server import EmbeddedServer
+from nodewise.runtime.identity.tokens import new_token, split_token
 from nodewise.runtime.settings import Settings
 from nodewise_client import Client, PermissionDeniedError, UnauthenticatedError
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
@@ -276,7 +276,7 @@ def test_what_another_process_makes_and_revokes_is_seen_within_a_second(site: Si
 def test_tokens_of_the_wire(site: Site) -> None:
     with Client(site.target, token=site.tokens["admin"]) as client:
         listed = {token.token_id: token for token in client.list_tokens().tokens}
-        parts = {name: parted(text) or ("", "") for name, text in site.tokens.items()}
+        parts = {name: split_token(text) or ("", "") for name, text in site.tokens.items()}
         ids = {name: token_id for name, (token_id, _) in parts.items()}
         assert {ids.pop("expired"), ids.pop("revoked")}.isdisjoint(listed)
         assert {(listed[each].expire_time, listed[each].revoke_time) for each in ids.values()} == {(None, None)}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     AppendProfileRequest,
     Client,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from scaling_profiles import EIGHT, USUAL, Law, Scale
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     Client,
     HighestThroughput,

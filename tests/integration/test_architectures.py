@@ -17,7 +17,7 @@ from scipy.stats import kendalltau
 from serving import Stubs, failure_of, registry_with
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import (

@@ -296,7 +296,7 @@ def test_replicas_that_run_follow_what_is_restored(
     _, changed = store.changes(generation)
     assert {each.profile_id for each in changed} == {"jobs/full", "jobs/gone", "jobs/scored"}
     kept = ProfileReader(other)
-    kept._kept.put("jobs/full", (generation, later), 1)  # as a replica has it that was not restarted
+    kept._cache.put("jobs/full", (generation, later), 1)  # as a replica has it that was not restarted
     assert kept.get("jobs/full").digest == other.load("jobs/full").digest != later.digest
     store.close()
     other.close()

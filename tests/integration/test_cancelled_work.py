@@ -11,7 +11,7 @@ import pytest
 from patience import PATIENCE_S
 from serving import Stubs, inline
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb

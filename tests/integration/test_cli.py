@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_cli.commands.ingest import BATCH_ROWS, _session
 from nodewise_cli.inputs.table_content import profile_content, timings_of

@@ -23,7 +23,7 @@ from serving import Failure, Stubs, failure_of, inline
 
 from nodewise.ports.limits import Limits
 from nodewise.runtime.connections import connection_options, most_connections
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSettings
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, prediction_service_pb2

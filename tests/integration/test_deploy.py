@@ -17,7 +17,7 @@ import pytest
 from certificates import Authority
 from serving import COMMAND
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.settings import Settings
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.replay import ReplayedStep, Timeline
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app

@@ -17,7 +17,7 @@ from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 from nodewise.domain.errors import CATALOGUE, Reason
 from nodewise.plugin import Allocation, Grant
 from nodewise.ports.limits import Limits
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import objective_pb2 as objectives

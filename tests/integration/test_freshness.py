@@ -16,7 +16,7 @@ from serving import Failure, Stubs, failure_of, inline, observed, one_worker_pha
 
 from nodewise.plugin import Configurations
 from nodewise.plugin import Profile as PluginProfile
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import options_pb2, profile_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb

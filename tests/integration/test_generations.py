@@ -15,7 +15,7 @@ from plugin_installs import installed, pip_offline
 from serving import Failure, Stubs, failure_of, inline, one_worker_phases, workers
 from tiny_wheels import wheel
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.generations.folder import PluginsFolder
 from nodewise.runtime.generations.operating import Operating
 from nodewise.runtime.groups_of_settings import HostSettings

@@ -26,7 +26,7 @@ from programs import needs
 from serving import ServerProcess, Stubs, inline
 
 from nodewise.profiles.opening import open_store
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.identity.tokens import new_token
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as pb

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.groups_of_settings import ConnectionSettings
 from nodewise.runtime.http_connections import LEAST_READ_BYTES, STOPPING_S, HttpServer
 from nodewise.runtime.settings import Settings

@@ -13,7 +13,7 @@ from parameter_servers import SLOW_STEPS, Telling, telling_record
 from patience import PATIENCE_S
 from serving import Stubs, failure_of, inline, one_worker_phases, registry_with
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     AppendProfileRequest,
     Client,

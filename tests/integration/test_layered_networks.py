@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     Client,
     Configurations,

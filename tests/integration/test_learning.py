@@ -12,7 +12,7 @@ from nodewise.estimation.question import IntervalBasis, Question
 from nodewise.hosting.registry import load_registry
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.store import ProfileSummary
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.learning.learning import Learning
 from nodewise_client import Client, PredictRequest, ProfileContent, configurations, observations, profile_source
 

@@ -237,7 +237,7 @@ def test_calls_wait_their_turn_and_too_many_are_told_to_come_again(stubs: Stubs,
 @pytest.mark.long
 def test_the_pool_answers_what_the_serving_process_would(stubs: Stubs) -> None:
     """The same messages, but for the time of the fit, how long it took, and whose plugins they are."""
-    from nodewise.runtime.embedded import EmbeddedServer
+    from nodewise.runtime.embedded_server import EmbeddedServer
 
     request = to_message(read_value(SPEC, PlanRequest))
     request.options.estimator = "partitioning"

@@ -18,7 +18,7 @@ from serving import Failure, ServerProcess, Stubs, failure_of, inline, registry_
 from tiny_traces import TinyDiagnoser, TinyReader, diagnoser, reader, tiny
 
 from nodewise.plugin import Allocation, Configurations, Grant, Shares
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import options_pb2, profile_pb2, schedule_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions

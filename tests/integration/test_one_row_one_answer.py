@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     Client,
     PredictRequest,

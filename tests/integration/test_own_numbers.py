@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_client import AppendProfileRequest, Client, ProfileContent, configurations, observations
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nodewise.domain.errors import Reason
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_client import (
     Client,

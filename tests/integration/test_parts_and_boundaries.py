@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import json_format
 from patience import PATIENCE_S
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_client import (
     BatchJob,

@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from patience import PATIENCE_S
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_protos.v1beta1 import plan_service_pb2 as pb

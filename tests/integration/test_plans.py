@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.plugin import Assessment
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_client import (
     AsyncClient,

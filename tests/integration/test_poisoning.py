@@ -24,7 +24,7 @@ from nodewise.hosting.registry import load_registry
 from nodewise.ports.limits import Limits
 from nodewise.rpc.candidates import read_candidates
 from nodewise.rpc.sources import read_content
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_client import (
     AppendProfileRequest,

@@ -14,7 +14,7 @@ from patience import PATIENCE_S
 from scored import wait_until_scored
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import (

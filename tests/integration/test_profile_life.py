@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_client import (
     AppendProfileRequest,

@@ -13,7 +13,7 @@ import pytest
 from patience import PATIENCE_S
 from serving import Stubs, failure_of, observed
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as pb

@@ -17,7 +17,7 @@ from serving import Failure, Stubs, failure_of, observed, registry_with
 from tiny_traces import tiny
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.groups_of_settings import Quotas
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app

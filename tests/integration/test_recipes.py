@@ -14,7 +14,7 @@ import pytest
 from patience import PATIENCE_S
 from programs import needs
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 
 pytestmark = needs("bash", "curl")

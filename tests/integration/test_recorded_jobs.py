@@ -14,7 +14,7 @@ from serving import registry_with
 from tiny_traces import TinyDiagnoser, diagnoser
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app

@@ -18,7 +18,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.plugin import Configurations, Notice
 from nodewise.ports.limits import Limits
 from nodewise.runtime import application
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import options_pb2

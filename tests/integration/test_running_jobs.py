@@ -11,7 +11,7 @@ import pytest
 from serving import Stubs
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_protos.v1 import profile_pb2, profile_service_pb2

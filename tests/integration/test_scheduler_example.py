@@ -6,7 +6,7 @@ from pathlib import Path
 
 from patience import PATIENCE_S
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 
 CLIENTS = Path(__file__).parents[2] / "clients"

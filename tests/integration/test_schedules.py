@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from patience import PATIENCE_S, before_its_deadline
 from serving import Stubs, failure_of, one_worker_phases
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_protos.v1 import profile_service_pb2, schedule_pb2, schedule_service_pb2
 from nodewise_protos.v1.configuration_pb2 import ConfigurationSettings
 from nodewise_protos.v1.plugin_pb2 import PLUGIN_KIND_POLICY

@@ -20,7 +20,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import Observations
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.ledger import MOST_ATTEMPTS, UnscoredCommit
 from nodewise.profiles.opening import open_store
@@ -61,7 +61,7 @@ def observed(store: ProfileStore, job: str = "job", commits: int = 2) -> None:
 
 def scoring(store: ProfileStore, estimators: dict[str, Any], **stated: float) -> Scoring:
     nothing: Any = MappingProxyType({})
-    loaded = {name: Loaded(record(name, each), "tests 1.0", "inline") for name, each in estimators.items()}
+    loaded = {name: LoadedPlugin(record(name, each), "tests 1.0", "inline") for name, each in estimators.items()}
     registry = Registry(
         estimators=MappingProxyType(loaded), policies=nothing, trace_readers=nothing, diagnosers=nothing
     )
@@ -145,9 +145,9 @@ def test_a_scorer_that_stops_gives_its_commit_back_untouched(store: ProfileStore
     assert not waiting.is_alive()
     assert sums(store) == {}
     for _ in range(MOST_ATTEMPTS):  # it counts as never claimed
-        claimed = store.scores.claim(OVER_S)
-        assert claimed is not None
-    assert claimed.revision == 2
+        claim_task = store.scores.claim(OVER_S)
+        assert claim_task is not None
+    assert claim_task.revision == 2
 
 
 def test_a_scorer_that_never_began_can_be_stopped(store: ProfileStore) -> None:
@@ -176,11 +176,11 @@ def test_a_job_that_vanishes_while_it_is_scored_scores_nothing(
     claim = store.scores.claim
 
     def claim_and_delete(lease_s: float) -> UnscoredCommit | None:
-        claimed = claim(lease_s)
+        claim_task = claim(lease_s)
         store.delete("job")
         if namesake:
             observed(store)
-        return claimed
+        return claim_task
 
     monkeypatch.setattr(store.scores, "claim", claim_and_delete)
     assert scoring(store, {"plain": Constant()}).score_one()

@@ -22,7 +22,7 @@ from nodewise.plugin import Configurations as PluginConfigurations
 from nodewise.plugin import Predictions
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.store import ProfileStore
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import (

@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from patience import PATIENCE_S
 from serving import ServerProcess, Stubs, failure_of, inline, observed, one_worker_phases, stored, workers
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_protos.v1 import configuration_pb2 as configurations
 from nodewise_protos.v1 import objective_pb2 as objectives
 from nodewise_protos.v1 import options_pb2, profile_pb2

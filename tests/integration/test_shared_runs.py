@@ -12,7 +12,7 @@ from patience import PATIENCE_S
 from serving import Stubs, failure_of, one_worker_phases
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_protos.v1 import profile_pb2, profile_service_pb2, sharing_pb2
 from nodewise_protos.v1beta1 import sharing_service_pb2 as pb

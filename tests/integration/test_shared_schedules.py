@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from patience import PATIENCE_S
 from serving import Stubs, failure_of, one_worker_phases
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_protos.v1 import schedule_pb2 as pb
 from nodewise_protos.v1 import schedule_service_pb2
 from nodewise_protos.v1.profile_pb2 import ProfileSource

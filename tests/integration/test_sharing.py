@@ -10,7 +10,7 @@ from patience import PATIENCE_S
 from serving import Stubs, failure_of, registry_with
 
 from nodewise.plugin import Budget, DeviceShares, SharingModelRecord, SharingQuestion
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import AsyncClient, Client, NotFoundError, PredictSharingRequest, SharedDevice, SharingJob
 from nodewise_protos.v1 import configuration_pb2, profile_pb2, sharing_pb2
 from nodewise_protos.v1.plugin_pb2 import PLUGIN_KIND_SHARING_MODEL

@@ -11,7 +11,7 @@ import pytest
 from serving import one_worker_phases
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_client import AppendProfileRequest, Client, ProfileContent
 from nodewise_values.wire import from_message

@@ -15,7 +15,7 @@ from patience import PATIENCE_S, before_its_deadline
 from serving import Stubs, failure_of, one_worker_phases, registry_with
 
 from nodewise.plugin import Allocation, Grant, PolicyParameter, PolicyRecord
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     AsyncClient,
     Client,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from slurm_clusters import SlurmCluster, running_slurm
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     AppendProfileRequest,
     Client,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from measurements import data_path
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import AppendProfileRequest, Client, ProfileContent, configurations, observations
 from nodewise_integrations.slurm.sbatch import main
 

@@ -20,7 +20,7 @@ from serving import COMMAND, Stubs
 from typer.testing import CliRunner, Result
 
 from nodewise.profiles.sqlite_store import SqliteProfileStore
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_protos.v1 import objective_pb2

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_cli.inputs.documents import read_value
 from nodewise_client import (

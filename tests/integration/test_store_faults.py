@@ -19,7 +19,7 @@ from serving import Failure, Stubs, failure_of, inline, observed, stored, worker
 from warm_servers import WarmServer, WarmServers, warm_servers
 
 from nodewise.profiles.store import StoreFormatError
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_pb2

@@ -14,9 +14,9 @@ import pytest
 from patience import PATIENCE_S
 from serving import Failure, Stubs, failure_of, observed, stored, workers
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.groups_of_settings import Quotas
-from nodewise.runtime.identity.operating import created, revoked
+from nodewise.runtime.identity.operating import end_token, make_token
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as predictions
 from nodewise_protos.v1 import profile_pb2
@@ -78,7 +78,7 @@ class Site:
         )
 
     def token(self, roles: Sequence[str], *prefixes: str) -> list[tuple[str, str]]:
-        text, _ = created(self.config, None, "for tests", roles, prefixes, None)
+        text, _ = make_token(self.config, None, "for tests", roles, prefixes, None)
         return [("authorization", f"Bearer {text}")]
 
     def entries(self) -> list[dict[str, Any]]:
@@ -203,8 +203,8 @@ def test_what_an_owner_does_is_put_down_whatever_comes_of_it(
 
 
 def test_tokens_of_who_owns_the_store_are_put_down_too(site: Site) -> None:
-    text, token = created(site.config, None, "the first", ["admin"], [], None)
-    revoked(site.config, None, token.token_id)
+    text, token = make_token(site.config, None, "the first", ["admin"], [], None)
+    end_token(site.config, None, token.token_id)
     made, ended = site.entries()[-2:]
     assert (made["method"], ended["method"]) == ("nodewise.tokens.CreateToken", "nodewise.tokens.RevokeToken")
     assert made["what"] == {"token_id": token.token_id, "roles": ["admin"], "prefixes": []}

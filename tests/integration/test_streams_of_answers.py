@@ -10,7 +10,7 @@ import pytest
 from patience import PATIENCE_S
 from serving import Stubs, failure_of, inline, stored
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, objective_pb2, profile_pb2, workload_pb2
 from nodewise_protos.v1 import profile_service_pb2 as profiles

@@ -19,7 +19,7 @@ from serving import Failure, Stubs, failure_of, inline, one_worker_phases, regis
 from typer.testing import CliRunner
 
 from nodewise.domain.errors import Reason
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
 from nodewise_client import (

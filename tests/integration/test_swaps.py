@@ -18,7 +18,7 @@ from swaps import NAME, Load, generation, request_of, version_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.plugin import Prior
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 

@@ -18,7 +18,7 @@ from patience import PATIENCE_S
 from sweeps import SPEC, WALL, ran, still, written
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -14,7 +14,7 @@ from patience import PATIENCE_S, wait_until
 from serving import ServerProcess
 
 from nodewise.profiles.opening import open_store
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.identity.tokens import new_token
 from nodewise.runtime.settings import Settings
 from nodewise_client import (

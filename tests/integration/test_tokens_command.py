@@ -15,7 +15,7 @@ from certificates import Authority
 from programs import needs
 from typer.testing import CliRunner
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings, load_settings
 from nodewise_cli.app import app
 

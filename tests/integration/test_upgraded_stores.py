@@ -16,7 +16,7 @@ from nodewise.profiles.batches import Batch
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import open_store
 from nodewise.profiles.sql_schema import APPLICATION_ID
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, options_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as predictions

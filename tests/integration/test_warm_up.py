@@ -16,7 +16,7 @@ from serving import COMMAND, ServerProcess, Stubs, inline, registry_with, worker
 
 from nodewise.estimation.estimators.warm_up import warm_up
 from nodewise.plugin import WarmingEstimator
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 pytestmark = pytest.mark.wheel

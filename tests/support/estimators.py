@@ -14,7 +14,7 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Options, Predictions
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.question import Question, Terms
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.plugin import Assessment, Context, EstimatorRecord, Query
 
 
@@ -88,7 +88,7 @@ def record_of(name: str, estimator: Any, version: str = "1.0") -> EstimatorRecor
 
 
 def registry_of(estimators: Mapping[str, Any], mode: str = "inline") -> Registry:
-    loaded = {name: Loaded(record_of(name, fake), "tests 1.0", mode) for name, fake in estimators.items()}
+    loaded = {name: LoadedPlugin(record_of(name, fake), "tests 1.0", mode) for name, fake in estimators.items()}
     nothing: Mapping[str, Any] = MappingProxyType({})
     return Registry(estimators=MappingProxyType(loaded), policies=nothing, trace_readers=nothing, diagnosers=nothing)
 

@@ -16,7 +16,7 @@ from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.predictions import Options, Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import UNKNOWN, PhaseTimings, Profile
 from nodewise.domain.workload import Network, Workload
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.plugin import Assessment, Context, Corpus, EstimatorRecord, Model, Prior, Query
 
 PHASE_COLUMNS = ("download_s", "compute_s", "upload_s", "update_s")
@@ -106,7 +106,7 @@ def registry_of(*estimators: Any) -> Registry:
     """A registry of estimators that say their own names."""
     return Registry(
         estimators={
-            estimator.name: Loaded(
+            estimator.name: LoadedPlugin(
                 EstimatorRecord(name=estimator.name, version="1.2", description="for tests", estimator=estimator),
                 "tests 0",
                 "inline",

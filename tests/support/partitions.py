@@ -8,7 +8,7 @@ from typing import Any
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Layer, Network, Transformer, Workload
-from nodewise.hosting.registry import Loaded, load_registry
+from nodewise.hosting.registry import LoadedPlugin, load_registry
 from nodewise.planning.checked_model import CheckedModel
 from nodewise.plugin import Catalogue, EstimatorRecord, Model
 
@@ -25,7 +25,7 @@ class PlainContext:
         raise NotImplementedError
 
 
-def partitioning() -> Loaded[EstimatorRecord]:
+def partitioning() -> LoadedPlugin[EstimatorRecord]:
     return load_registry(safe_mode=True).estimators["partitioning"]
 
 

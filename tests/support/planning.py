@@ -14,7 +14,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.planning import Exclusion, PlanConstraints, PlanPool
 from nodewise.domain.predictions import Options, Predictions, RowStatus
 from nodewise.domain.profile import Profile
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.planning.checked_model import CheckedModel
 from nodewise.plugin import BASIC_COLUMNS, DEGREES, Assessment, EstimatorRecord, Query
 
@@ -180,4 +180,4 @@ def planner(model: Any, name: str = "table") -> EstimatorRecord:
 
 
 def checked_model(model: Any) -> CheckedModel:
-    return CheckedModel(Loaded(record_of("table", model), "tests 1.0", "inline"), model)
+    return CheckedModel(LoadedPlugin(record_of("table", model), "tests 1.0", "inline"), model)

@@ -16,15 +16,15 @@ from nodewise.domain.predictions import Predictions, RowRefusal, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
 from nodewise.estimation.question import Answer, Basis, Question
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import PolicyRecord
 from nodewise_policies.plugin import nodewise_policies
 
 TABLE = (10.0, 20.0, 30.0, 38.0, 46.0, 49.0, 50.0, 50.0)
 """The published example: throughput on 1 to 8 devices."""
 
-POLICIES: dict[str, Loaded[PolicyRecord]] = {
-    record.name: Loaded(record, "tests 1.0", "inline") for record in nodewise_policies()
+POLICIES: dict[str, LoadedPlugin[PolicyRecord]] = {
+    record.name: LoadedPlugin(record, "tests 1.0", "inline") for record in nodewise_policies()
 }
 SHARING_TIME = ("max-min-fairness", "max-min-fairness-aware", "min-makespan-aware")
 GRANTING = tuple(sorted(POLICIES.keys() - SHARING_TIME))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from patience import wait_until
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 
 
 def wait_until_scored(server: EmbeddedServer) -> None:

@@ -17,7 +17,7 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from patience import PATIENCE_S
 
-from nodewise.hosting.registry import Loaded, PluginProblem, Registry, load_registry
+from nodewise.hosting.registry import LoadedPlugin, PluginProblem, Registry, load_registry
 from nodewise.plugin import DiagnoserRecord, EstimatorRecord, PolicyRecord, SharingModelRecord, TraceReaderRecord
 from nodewise_protos.v1 import (
     configuration_pb2,
@@ -64,7 +64,7 @@ def registry_with(
 
 
 def _loaded(records: tuple[Any, ...], mode: str) -> dict[str, Any]:
-    return {record.name: Loaded(record, "tests 1.0", mode) for record in records}
+    return {record.name: LoadedPlugin(record, "tests 1.0", mode) for record in records}
 
 
 def children_of(pid: int) -> list[int]:

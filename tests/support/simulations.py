@@ -8,7 +8,7 @@ from typing import Any
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Policy, PolicyRecord
 from nodewise.scheduling.simulation.core import simulated
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
@@ -17,8 +17,8 @@ from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise_job_traces import Curve, Job
 from nodewise_policies.plugin import nodewise_policies
 
-POLICIES: dict[str, Loaded[PolicyRecord]] = {
-    record.name: Loaded(record, "tests 1.0", "inline") for record in nodewise_policies()
+POLICIES: dict[str, LoadedPlugin[PolicyRecord]] = {
+    record.name: LoadedPlugin(record, "tests 1.0", "inline") for record in nodewise_policies()
 }
 
 
@@ -44,8 +44,10 @@ def job(name: str, arrival_s: float, samples: float, curve: JobCurve = ONE, **ch
     return SimulatedJob(job_id=name, arrival_s=arrival_s, samples=samples, curve=curve, **changes)  # type: ignore[arg-type]
 
 
-def record(policy: Policy) -> Loaded[PolicyRecord]:
-    return Loaded(PolicyRecord(name="under-test", version="1", description="", policy=policy), "tests 1.0", "inline")
+def record(policy: Policy) -> LoadedPlugin[PolicyRecord]:
+    return LoadedPlugin(
+        PolicyRecord(name="under-test", version="1", description="", policy=policy), "tests 1.0", "inline"
+    )
 
 
 def run(

@@ -21,7 +21,7 @@ class ServingState:
     closed: bool = False
 
     @property
-    def plugged(self) -> SimpleNamespace:
+    def loaded_plugins(self) -> SimpleNamespace:
         return SimpleNamespace(number=self.number, registry=SimpleNamespace(problems=()))
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Site(Serving):
         self.serving_states: list[ServingState] = []
         self.changes = Changes(self)
 
-    async def made(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
+    async def make_state(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
         self.serving_states.append(ServingState(number))
         return self.serving_states[-1]
 

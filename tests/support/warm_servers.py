@@ -92,7 +92,7 @@ def _serve(settings: Settings) -> None:
         await asyncio.Event().wait()
 
     with start_faults(settings), asyncio.Runner(loop_factory=new_event_loop) as runner:
-        application = application_of(settings, processes=settings.compute_processes or 1, audited=True)
+        application = application_of(settings, processes=settings.compute_processes or 1, has_audit_log=True)
         runner.run(serve())
 
 

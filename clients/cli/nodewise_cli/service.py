@@ -121,7 +121,7 @@ def _target(server: str | None) -> Iterator[str]:
         gc.disable()
         try:
             # Only here: whoever asks another server should not wait for this one's imports.
-            from nodewise.runtime.embedded import embedded_target
+            from nodewise.runtime.embedded_server import embedded_target
 
             target = stack.enter_context(embedded_target())
         finally:

@@ -26,7 +26,7 @@ from nodewise.domain.transitions import HybridOutcome, OnDemandOutcome
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Basis
 from nodewise.hosting.calls import call, has
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import CompletionEstimator, EstimatorRecord
 
 __all__ = ["CAPABILITY", "estimated"]
@@ -69,7 +69,7 @@ def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) ->
     )
 
 
-def _estimator(answers: Answers, name: str) -> Loaded[EstimatorRecord]:
+def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
     """Who tells completion: the one named, else the first by name that does."""
     able = {each: held for each, held in answers.registry.estimators.items() if CAPABILITY in held.record.capabilities}
     if name and name not in able:
@@ -88,7 +88,7 @@ def _estimator(answers: Answers, name: str) -> Loaded[EstimatorRecord]:
 
 def _row(
     answers: Answers,
-    loaded: Loaded[EstimatorRecord],
+    loaded: LoadedPlugin[EstimatorRecord],
     question: CompletionQuestion,
     name: str,
     offer: CompletionOffer | NodewiseError,
@@ -152,7 +152,7 @@ def _samples(question: CompletionQuestion) -> float:
 
 
 def _hybrid(
-    answers: Answers, loaded: Loaded[EstimatorRecord], question: CompletionQuestion, asked: HybridQuestion
+    answers: Answers, loaded: LoadedPlugin[EstimatorRecord], question: CompletionQuestion, asked: HybridQuestion
 ) -> HybridResult:
     try:
         times = asked.times

@@ -17,7 +17,7 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.estimators.check import checked
 from nodewise.estimation.estimators.shown import shown_to
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, LearningEstimator, Model, Prior, Query
 from nodewise.profiles.digest import content_digest
 
@@ -81,7 +81,7 @@ def jobs_of(evidence: Evidence) -> list[Job]:
     return [replace(job, profile=replace(job.profile, digest=content_digest(job.profile))) for job in evidence.jobs]
 
 
-def prior_of(loaded: Loaded[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
+def prior_of(loaded: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
     """What an estimator learns from jobs; None = it learns nothing, or refuses to."""
     estimator = loaded.record.estimator
     if not isinstance(estimator, LearningEstimator):
@@ -113,7 +113,7 @@ def require_tellable(refusal: Refusal, where: str) -> None:
         require(refusal.missing_fields, f"{message} ({refusal.message!r})")
 
 
-def fitted(loaded: Loaded[EstimatorRecord], job: Job, prior: Prior | None) -> Asked | None:
+def fitted(loaded: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> Asked | None:
     """The estimator's model of a job; None = it refuses."""
     rows = _show(loaded.record, job, job.configurations)
     if not len(rows) or assessed(loaded.record, job.profile, rows).refusal is not None:
@@ -123,7 +123,7 @@ def fitted(loaded: Loaded[EstimatorRecord], job: Job, prior: Prior | None) -> As
     return Asked(loaded.record, job, model)
 
 
-def answering(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> Iterator[Asked]:
+def answering(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[Asked]:
     """The estimator with each job that it agrees to answer."""
     jobs = jobs_of(evidence)
     prior = prior_of(loaded, jobs)

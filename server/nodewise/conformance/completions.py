@@ -24,7 +24,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.lifetimes import AvailabilityLaw, ExponentialLifetimes, LifetimeLaw, NamedLifetimes
 from nodewise.domain.profile import Profile
 from nodewise.domain.transitions import HybridOutcome, HybridTimes, OnDemandOutcome, OnDemandQuestion
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import CompletionEstimator, EstimatorRecord, Query
 
 __all__ = ["COMPLETION_CHECKS"]
@@ -53,7 +53,7 @@ def _case(**changes: object) -> CompletionCase:
     return CompletionCase(offer=offer, samples=4.0 * 8.0 * HOUR_S, speeds=np.arange(5.0))
 
 
-def _estimator(loaded: Loaded[EstimatorRecord]) -> CompletionEstimator:
+def _estimator(loaded: LoadedPlugin[EstimatorRecord]) -> CompletionEstimator:
     record = loaded.record
     require(
         CAPABILITY in record.capabilities,
@@ -71,7 +71,7 @@ def _complete(estimator: CompletionEstimator, case: CompletionCase, terms: Compl
     return sound_answer("complete", lambda: estimator.complete(case, terms), checked_completion)
 
 
-def _throughput(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _throughput(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     query = Query(configurations=Configurations.of(1, nodes=1, workers=1))
     profiles = [Profile(), *(job.profile for job in evidence.jobs)]
     for profile in profiles:
@@ -82,7 +82,7 @@ def _throughput(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
         )
 
 
-def _answers(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+def _answers(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator = _estimator(loaded)
     found = _complete(estimator, _case())
     mean = found.time_s.mean
@@ -92,14 +92,14 @@ def _answers(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
     require(means.time_s.p90 is None, "complete tells quantiles where it was not asked to simulate")
 
 
-def _purity(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+def _purity(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator, case = _estimator(loaded), _case()
     first = _complete(estimator, case)
     _complete(estimator, case, replace(TERMS, seed=1))
     require(_complete(estimator, case) == first, "the same question and seed get another answer")
 
 
-def _deadlines(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+def _deadlines(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator, case = _estimator(loaded), _case()
     shares = [
         _complete(estimator, case, replace(TERMS, deadline_s=hours * HOUR_S)).deadline_probability or 0.0
@@ -108,7 +108,7 @@ def _deadlines(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
     require(shares == sorted(shares), f"a later deadline is less likely to be kept: {shares}")
 
 
-def _refuses(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+def _refuses(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator = _estimator(loaded)
     for lifetime in (LifetimeLaw(law=NamedLifetimes(name="of nobody")), LifetimeLaw()):
         refused = False
@@ -119,7 +119,7 @@ def _refuses(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
         require(refused, "complete answers a group on spot whose lifetimes nobody knows")
 
 
-def _transitions(loaded: Loaded[EstimatorRecord], _: Evidence) -> None:
+def _transitions(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator = _estimator(loaded)
     question = OnDemandQuestion(
         work_s=8.0 * HOUR_S,

@@ -15,7 +15,7 @@ from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.replay import Change, ChangeKind, ReplayQuestion
 from nodewise.hosting.calls import unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Catalogue, DiagnoserRecord
 
 __all__ = ["DIAGNOSER_CHECKS"]
@@ -41,7 +41,7 @@ class _Context:
 
 
 def _answer(
-    loaded: Loaded[DiagnoserRecord],
+    loaded: LoadedPlugin[DiagnoserRecord],
     recording: Recording,
     question: ReplayQuestion | DiagnosisQuestion,
     seconds: float = 600.0,
@@ -58,13 +58,13 @@ def _answer(
         return None
 
 
-def _answers(loaded: Loaded[DiagnoserRecord], evidence: Evidence) -> None:
+def _answers(loaded: LoadedPlugin[DiagnoserRecord], evidence: Evidence) -> None:
     questions = (ReplayQuestion(), DiagnosisQuestion())
     found = [_answer(loaded, recording, question) for recording in evidence.recordings for question in questions]
     require(any(each is not None for each in found), "it refuses every recording; pass recordings that it can answer")
 
 
-def _replay(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+def _replay(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
     """Ranks and steps are those that were asked about, and changed steps have nothing to be compared with."""
     steps = len(recording.traces[0].steps)
     found = _answer(loaded, recording, ReplayQuestion(test_steps=(steps,), timeline=True))
@@ -77,7 +77,7 @@ def _replay(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     _answer(loaded, recording, ReplayQuestion(changes=(Change(kind=ChangeKind.SCALE, value=0.5),)))
 
 
-def _sums(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+def _sums(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
     """What a rank's step goes to adds up to it; no part is longer than what it is a part of."""
     found = _answer(loaded, recording, DiagnosisQuestion())
     for each in () if found is None else found.ranks:
@@ -87,7 +87,7 @@ def _sums(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
         require(close, f"{told} of rank {each.rank} add up to {parts:.6g} s of a step of {each.step_s:.6g} s")
 
 
-def _order(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+def _order(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
     question = DiagnosisQuestion(bottlenecks=2, strategies=2)
     found = _answer(loaded, recording, question)
     if found is None:
@@ -100,7 +100,7 @@ def _order(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     require(falling, "strategies are not in order of speedup: most worthwhile first")
 
 
-def _purity(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+def _purity(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
     """The same recording gets the same answer, but for how long it took."""
     first, second = (_answer(loaded, recording, ReplayQuestion()) for _ in range(2))
     one, other = (_answer(loaded, recording, DiagnosisQuestion()) for _ in range(2))
@@ -111,7 +111,7 @@ def _purity(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     require(where is None, f"the same recording gets another answer: {where} differs")
 
 
-def _inputs(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+def _inputs(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
     kept = tuple(
         replace(trace, begin_ns=trace.begin_ns.copy(), duration_ns=trace.duration_ns.copy())
         for trace in recording.traces
@@ -122,7 +122,7 @@ def _inputs(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
     require(where is None, f"{where} is changed, which it was given")
 
 
-def _time(loaded: Loaded[DiagnoserRecord], recording: Recording) -> None:
+def _time(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
     """Without time left: what there is, or a refusal."""
     _answer(loaded, recording, ReplayQuestion(), seconds=0.0)
     _answer(loaded, recording, DiagnosisQuestion(), seconds=0.0)

@@ -22,7 +22,7 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
 from nodewise.estimation.estimators.check_architectures import checked_architectures
 from nodewise.estimation.suggestion.covariance import wrong_with
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import (
     BASIC_COLUMNS,
     Architectures,
@@ -46,17 +46,17 @@ _SLOWER: Final = 2.0
 """Compute time of the one worker of each row that differs from the others."""
 
 
-def _each(check: Callable[[Asked], None]) -> Callable[[Loaded[EstimatorRecord], Evidence], None]:
+def _each(check: Callable[[Asked], None]) -> Callable[[LoadedPlugin[EstimatorRecord], Evidence], None]:
     """A check of every job that the estimator answers."""
 
-    def run(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+    def run(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
         for asked in answering(loaded, evidence):
             check(asked)
 
     return run
 
 
-def _answers(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _answers(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     for asked in answering(loaded, evidence):
         if asked.predict(asked.rows).answered.any():
             return
@@ -89,7 +89,7 @@ def _purity(asked: Asked) -> None:
     require(where is None, f"the same question gets another answer: {where} differs the second time")
 
 
-def _determinism(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _determinism(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     for first, second in zip(answering(loaded, evidence), answering(loaded, evidence), strict=True):
         rows = first.rows
         where = difference(first.predict(rows), second.predict(rows), "predictions")
@@ -113,7 +113,7 @@ def _row_by_row(asked: Asked) -> None:
     require(where is None, f"rows of {asked.job.name!r} asked one by one differ in {where} from all at once")
 
 
-def _claims(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _claims(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     """An expected error of each row is that of the row alone."""
     for job in jobs_of(evidence):
         rows = job.configurations
@@ -136,7 +136,7 @@ def _take(predictions: Predictions, order: np.ndarray) -> Predictions:
     return Predictions.joined(len(predictions), ((places, predictions),))
 
 
-def _refusals(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _refusals(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     for job in jobs_of(evidence):
         assessed(loaded.record, Profile(), job.configurations)
         assessed(loaded.record, job.profile, job.configurations.take(as_ints([])))
@@ -155,7 +155,7 @@ def _of_profile(record: EstimatorRecord, job: Job, evidence: Evidence) -> None:
         require(refusal is not None, told)
 
 
-def _columns(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _columns(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     """Every column beyond the basic ones that the record lists changes some answer, or is refused."""
     left = loaded.record.columns - BASIC_COLUMNS
     for asked in answering(loaded, evidence):
@@ -195,7 +195,7 @@ def _groups(row: tuple[str, int]) -> list[WorkerGroup]:
     return [*alike, WorkerGroup(device, 1, _SLOWER)]
 
 
-def _learning(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _learning(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     jobs = jobs_of(evidence)
     first, second = prior_of(loaded, jobs), prior_of(loaded, jobs[::-1])
     if first is None or second is None:
@@ -216,7 +216,7 @@ def _covariance(asked: Asked) -> None:
     require(model.measurement_log_spread >= 0.0, "measurement_log_spread is negative")
 
 
-def _architectures(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+def _architectures(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     """Of jobs of which facts alone are known: of no architecture a run is one of the job."""
     jobs = jobs_of(evidence)
     prior = prior_of(loaded, jobs)
@@ -271,10 +271,10 @@ def _facts_alone(profile: Profile, workload: Workload) -> Profile:
     return replace(own, digest=content_digest(own))
 
 
-def _planning(check: Callable[[Loaded[EstimatorRecord], Asked], None]) -> Any:
+def _planning(check: Callable[[LoadedPlugin[EstimatorRecord], Asked], None]) -> Any:
     """A check of models that make the search fast, on jobs with constraints."""
 
-    def run(loaded: Loaded[EstimatorRecord], evidence: Evidence) -> None:
+    def run(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
         for asked in answering(loaded, evidence):
             if isinstance(asked.model, PlanningModel) and asked.job.constraints is not None:
                 check(loaded, asked)

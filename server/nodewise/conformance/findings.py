@@ -12,7 +12,7 @@ from nodewise.conformance.evidence import Evidence
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Predictions
 from nodewise.hosting.calls import ImpossibleAnswerError
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 
 __all__ = [
     "ROUNDING",
@@ -32,7 +32,7 @@ ROUNDING: Final = 1e-9
 
 AnswerT = TypeVar("AnswerT")
 
-Checks = Mapping[str, Callable[[Loaded[Any], Evidence], None]]
+Checks = Mapping[str, Callable[[LoadedPlugin[Any], Evidence], None]]
 """Checks of a kind of plugin, by name."""
 
 
@@ -70,10 +70,10 @@ def sound_answer(what: str, call: Callable[[], Any], check: Callable[[Any], Answ
         raise NonConformanceError(f"{what} answers what cannot be true: {error}") from None
 
 
-def for_each(kind: str, check: Callable[[Any, Any], None]) -> Callable[[Loaded[Any], Evidence], None]:
+def for_each(kind: str, check: Callable[[Any, Any], None]) -> Callable[[LoadedPlugin[Any], Evidence], None]:
     """A check of everything of a kind that plugins are asked about, by its name in Evidence."""
 
-    def run(loaded: Loaded[Any], evidence: Evidence) -> None:
+    def run(loaded: LoadedPlugin[Any], evidence: Evidence) -> None:
         for one in getattr(evidence, kind):
             check(loaded, one)
 

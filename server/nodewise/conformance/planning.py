@@ -11,7 +11,7 @@ from nodewise.conformance.findings import ROUNDING, NonConformanceError, require
 from nodewise.domain.columns import Ints, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.planning.checked_model import REQUIRED, BoundedSpace, CheckedModel, Values
 from nodewise.plugin import EstimatorRecord
 
@@ -21,7 +21,7 @@ MOST_PREFIXES: Final = 256
 """Prefixes of a space whose completions are looked at: all of a small one, else evenly many."""
 
 
-def check_evaluation(loaded: Loaded[EstimatorRecord], asked: Asked) -> None:
+def check_evaluation(loaded: LoadedPlugin[EstimatorRecord], asked: Asked) -> None:
     """``evaluate`` gives the numbers of ``predict``, which answers exactly the rows that fit."""
     space, rows, found, _ = _evaluated(loaded, asked)
     name, job, answer, fits = loaded.record.name, asked.job, asked.predict(rows), found.fits()
@@ -38,7 +38,7 @@ def check_evaluation(loaded: Loaded[EstimatorRecord], asked: Asked) -> None:
         require(close, f"{name}: memory_terms do not add up to memory_bytes on {job.name!r}")
 
 
-def check_bounds(loaded: Loaded[EstimatorRecord], asked: Asked) -> None:
+def check_bounds(loaded: LoadedPlugin[EstimatorRecord], asked: Asked) -> None:
     """No completion of a prefix is below its lower bound, and completions keep what their prefix has made final."""
     space, rows, _, of_prefix = _evaluated(loaded, asked)
     for column in sorted(space.final & REQUIRED):
@@ -46,7 +46,9 @@ def check_bounds(loaded: Loaded[EstimatorRecord], asked: Asked) -> None:
         require(kept, f"{loaded.record.name}: completions differ from their prefix in {column}, which is final")
 
 
-def _evaluated(loaded: Loaded[EstimatorRecord], asked: Asked) -> tuple[BoundedSpace, Configurations, Values, Ints]:
+def _evaluated(
+    loaded: LoadedPlugin[EstimatorRecord], asked: Asked
+) -> tuple[BoundedSpace, Configurations, Values, Ints]:
     """A space as a search has it, completions of some of its prefixes, their values, and the prefix of each."""
     assert asked.job.constraints is not None
     try:

@@ -10,7 +10,7 @@ from nodewise.conformance.findings import Checks, NonConformanceError, differenc
 from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.schedule import Allocation, ClusterState, Shares
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.verdict import Verdict, verdict_of
 
@@ -26,13 +26,15 @@ def _with_parameters(record: PolicyRecord, cluster: Cluster, **parameters: float
     return replace(cluster.state, parameters={**defaults, **parameters})
 
 
-def _decide(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
+def _decide(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
     """What the policy itself answers."""
     policy, name = loaded.record.policy, cluster.name
     return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, Budget(ASKED_S)))
 
 
-def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = ASKED_S) -> Verdict:
+def _verdict(
+    loaded: LoadedPlugin[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = ASKED_S
+) -> Verdict:
     """Feasible grants: what the service makes of the answer."""
     try:
         return verdict_of(loaded, state, cluster.curves, Budget(seconds))
@@ -40,20 +42,20 @@ def _verdict(loaded: Loaded[PolicyRecord], cluster: Cluster, state: ClusterState
         raise NonConformanceError(f"on {cluster.name!r}: {error.message}") from error
 
 
-def _feasible(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+def _feasible(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     """Never more than there is, every job once, nothing for a job without a prediction."""
     state = _with_parameters(loaded.record, cluster)
     _decide(loaded, cluster, state)
     _verdict(loaded, cluster, state)
 
 
-def _gives(loaded: Loaded[PolicyRecord], evidence: Evidence) -> None:
+def _gives(loaded: LoadedPlugin[PolicyRecord], evidence: Evidence) -> None:
     verdicts = [_verdict(loaded, each, _with_parameters(loaded.record, each)) for each in evidence.clusters]
     given = any(grant.devices for verdict in verdicts for grant in verdict.grants)
     require(given, "gives no job a device on any cluster")
 
 
-def _inputs(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+def _inputs(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     state, again = _with_parameters(loaded.record, cluster), _with_parameters(loaded.record, cluster)
     _decide(loaded, cluster, state)
     where = difference(again.jobs, state.jobs, "state.jobs") or difference(
@@ -62,7 +64,7 @@ def _inputs(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
     require(where is None, f"decide changes {where}, which it was given")
 
 
-def _purity(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+def _purity(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     state = _with_parameters(loaded.record, cluster)
     first = _decide(loaded, cluster, state)
     # Another question in between: whoever keeps something between calls is found out.
@@ -71,7 +73,7 @@ def _purity(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
     require(where is None, f"the same state gets another decision: {where} differs; keep nothing but memory")
 
 
-def _memory(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+def _memory(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     """What it returned last time comes back, and means the same to every process."""
     state = _with_parameters(loaded.record, cluster)
     first = _decide(loaded, cluster, state)
@@ -83,12 +85,12 @@ def _memory(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
     _verdict(loaded, cluster, replace(state, memory=verdict.memory, now_s=state.now_s + 60.0))
 
 
-def _budget(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+def _budget(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     """Without time left: the best feasible decision so far."""
     _verdict(loaded, cluster, _with_parameters(loaded.record, cluster), seconds=0.0)
 
 
-def _parameters(loaded: Loaded[PolicyRecord], cluster: Cluster) -> None:
+def _parameters(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     for each in loaded.record.parameters:
         inside = each.minimum <= each.default <= each.maximum
         require(inside, f"parameter {each.name!r}: its default lies outside {each.minimum} to {each.maximum}")

@@ -21,7 +21,7 @@ from nodewise.conformance.findings import (
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.trace import Trace, TraceSource
 from nodewise.hosting.calls import unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import TraceReaderRecord
 from nodewise.profiles.trace_checks import wrong_with
 
@@ -55,12 +55,14 @@ class _Chunks(io.RawIOBase):
         return len(part)
 
 
-def _read_with(loaded: Loaded[TraceReaderRecord], content: bytes, source: TraceSource, most: int) -> Sequence[Trace]:
+def _read_with(
+    loaded: LoadedPlugin[TraceReaderRecord], content: bytes, source: TraceSource, most: int
+) -> Sequence[Trace]:
     stream = cast("BinaryIO", io.BufferedReader(_Chunks(content, most), max(most, 1)))
     return sound_answer("read", lambda: loaded.record.reader.read(stream, source), unless_wrong(wrong_with))
 
 
-def _whole(loaded: Loaded[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
+def _whole(loaded: LoadedPlugin[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
     """The traces of a file that nothing is wrong with."""
     try:
         return _read_with(loaded, file.content, file.source, most)
@@ -68,7 +70,7 @@ def _whole(loaded: Loaded[TraceReaderRecord], file: File, most: int = HEAD_BYTES
         raise NonConformanceError(f"read refuses {file.name!r}, which it recognises: {error.message}") from error
 
 
-def _own(loaded: Loaded[TraceReaderRecord], evidence: Evidence) -> Iterator[File]:
+def _own(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> Iterator[File]:
     """Files of the reader's format."""
     for file in evidence.files:
         if file.format in ("", loaded.record.name):
@@ -78,7 +80,7 @@ def _own(loaded: Loaded[TraceReaderRecord], evidence: Evidence) -> Iterator[File
                 yield file
 
 
-def _confidence(loaded: Loaded[TraceReaderRecord], head: bytes, source: TraceSource) -> float:
+def _confidence(loaded: LoadedPlugin[TraceReaderRecord], head: bytes, source: TraceSource) -> float:
     said = sound("recognises", lambda: loaded.record.reader.recognises(head, source))
     require(_is_confidence(said), f"recognises answers {said!r}; it must be a confidence from 0 to 1")
     return float(said)
@@ -88,35 +90,37 @@ def _is_confidence(said: Any) -> bool:
     return isinstance(said, float | int) and 0 <= said <= 1
 
 
-def _recognises(loaded: Loaded[TraceReaderRecord], evidence: Evidence) -> None:
+def _recognises(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
     for content in _FOREIGN:
         _confidence(loaded, content, TraceSource())
     require(any(True for _ in _own(loaded, evidence)), "it recognises no file; pass files of its format as evidence")
 
 
-def _each(check: Callable[[Loaded[TraceReaderRecord], File], None]) -> Callable[[Loaded[Any], Evidence], None]:
-    def run(loaded: Loaded[TraceReaderRecord], evidence: Evidence) -> None:
+def _each(
+    check: Callable[[LoadedPlugin[TraceReaderRecord], File], None],
+) -> Callable[[LoadedPlugin[Any], Evidence], None]:
+    def run(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
         for file in _own(loaded, evidence):
             check(loaded, file)
 
     return run
 
 
-def _reads(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+def _reads(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
     traces = _whole(loaded, file)
     require(any(len(trace) for trace in traces), f"read finds no event in {file.name!r}")
     other = [trace.format for trace in traces if trace.format != loaded.record.name]
     require(not other, f"read states the format {other[:1]}; it is the reader's own name, {loaded.record.name!r}")
 
 
-def _streams(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+def _streams(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
     whole = _whole(loaded, file)
     for most in CHUNKS:
         where = difference(whole, _whole(loaded, file, most), "traces")
         require(where is None, f"{file.name!r} read in pieces of {most} bytes gives another trace: {where} differs")
 
 
-def _damage(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+def _damage(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
     for damaged in (*_FOREIGN, *_damaged(file.content)):
         try:
             _read_with(loaded, damaged, file.source, 4096)
@@ -135,7 +139,7 @@ def _damaged(content: bytes) -> Iterator[bytes]:
         yield content[:at] + content[max(at - length, 0) :]
 
 
-def _secrets(loaded: Loaded[TraceReaderRecord], file: File) -> None:
+def _secrets(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
     for trace in _whole(loaded, file):
         words = (*trace.names, *trace.devices, *trace.report.warnings, *(lane.name for lane in trace.lanes))
         for word in words:

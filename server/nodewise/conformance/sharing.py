@@ -14,7 +14,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.sharing import DeviceShares, SharingQuestion, SoloJob
 from nodewise.hosting.calls import unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import SharingModelRecord
 from nodewise.sharing.checks import wrong_shares
 
@@ -23,7 +23,7 @@ __all__ = ["SHARING_CHECKS"]
 ASKED_S: Final = 60.0
 """Time that a model is given, unless it is what is checked."""
 
-_Loaded = Loaded[SharingModelRecord]
+_Loaded = LoadedPlugin[SharingModelRecord]
 
 
 def _answer(loaded: _Loaded, question: SharingQuestion, seconds: float = ASKED_S) -> list[DeviceShares] | None:

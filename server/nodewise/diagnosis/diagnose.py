@@ -17,7 +17,7 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.step_times import StepsDiagnosis, StepTimes
 from nodewise.hosting.calls import call, unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import DiagnoserContext, DiagnoserRecord
 from nodewise.profiles.reading import TraceLoader
 
@@ -26,7 +26,7 @@ __all__ = ["diagnosed", "replayed", "steps_diagnosed"]
 _ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswith(("_error", "_error_s")))
 """What a replay says of itself beside what was measured."""
 
-Diagnosers = Mapping[str, Loaded[DiagnoserRecord]]
+Diagnosers = Mapping[str, LoadedPlugin[DiagnoserRecord]]
 
 
 def replayed(
@@ -126,7 +126,7 @@ def steps_diagnosed(diagnosers: Diagnosers, name: str, windows: StepTimes, hours
     return found
 
 
-def _diagnoser_of(diagnosers: Diagnosers, name: str) -> Loaded[DiagnoserRecord]:
+def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRecord]:
     """The diagnoser of a name; without one the only diagnoser, else the only shipped one.
 
     Raises

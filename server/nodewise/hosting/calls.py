@@ -18,13 +18,13 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.hosting.impatience import LateError
+from nodewise.hosting.background import LateError
 from nodewise.hosting.interrupts import is_interrupt
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
+from nodewise.hosting.processes.members import LONG
 from nodewise.hosting.processes.remote import Following, GoneError, Remote, has_all
-from nodewise.hosting.processes.words import LONG
 from nodewise.hosting.records import HOOKS
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.hosting.soundness import MOST_TEXT, as_text, is_sound_error
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "call",
     "has",
     "impossible",
-    "kept_alive",
+    "make_renewable",
     "read",
     "soon",
     "unless_wrong",
@@ -60,7 +60,7 @@ class ImpossibleAnswerError(Exception):
 
 
 def call(
-    loaded: Loaded[Any],
+    plugin: LoadedPlugin[Any],
     target: Any,
     method: str,
     *arguments: Any,
@@ -73,7 +73,7 @@ def call(
 
     Parameters
     ----------
-    loaded : Loaded
+    plugin : LoadedPlugin
         Whose code this is.
     target : object
         The record's object, or one that it answered with.
@@ -83,7 +83,7 @@ def call(
     about : str
         What the plugin is asked about, for the error; "" = the caller knows.
     quiet : bool
-        Leave a failure out of the log: the same will be asked again by someone who tells of it.
+        Leave a failure out of the log: the caller will ask the same again, and log it then.
     following : tuple or None
         What will be asked of the same plugin next, with the same arguments, unless this answer holds a refusal: a
         process of its own answers both at once.
@@ -93,57 +93,61 @@ def call(
     PluginError
         *_FAILED when the plugin raises, *_INVALID_RESULT when its answer cannot be true.
     NodewiseError
-        What the plugin refuses with, if that can be told; what our own objects raised that it was given.
+        The plugin's refusal, if it is fit for callers; an error of our own objects that the plugin was given.
     """
-    door = _Door(loaded, method, about, quiet)
+    this = _PluginCall(plugin, method, about, quiet)
     if following is not None and isinstance(target, Remote):
-        return door.passed(partial(target.followed, method, arguments, following), check, following)
-    return door.passed(lambda: getattr(target, method)(*arguments), check)
+        return this.run(partial(target.call_with_next, method, arguments, following), check, following)
+    return this.run(lambda: getattr(target, method)(*arguments), check)
 
 
-def read(loaded: Loaded[Any], target: Any, name: str, *, check: Callable[[Any], AnswerT], method: str = "") -> AnswerT:
+def read(
+    plugin: LoadedPlugin[Any], target: Any, name: str, *, check: Callable[[Any], AnswerT], method: str = ""
+) -> AnswerT:
     """An attribute of a plugin's object, which may be computed; raises as :func:`call`, naming ``method`` or it."""
 
-    def found(value: Any) -> AnswerT:
+    def check_present(value: Any) -> AnswerT:
         if value is _MISSING:
             raise ImpossibleAnswerError(f"a {type(target).__name__} has no {name}")
         return check(value)
 
-    return _Door(loaded, method or name).passed(lambda: getattr(target, name, _MISSING), found)
+    return _PluginCall(plugin, method or name).run(lambda: getattr(target, name, _MISSING), check_present)
 
 
-def has(loaded: Loaded[Any], target: Any, protocol: type, method: str) -> bool:
+def has(plugin: LoadedPlugin[Any], target: Any, protocol: type, method: str) -> bool:
     """Whether a plugin's object has the methods of an optional protocol; raises as :func:`call`, naming ``method``."""
     if isinstance(target, Remote):
         return has_all(target, protocol)
-    return _Door(loaded, method).passed(lambda: isinstance(target, protocol), bool)
+    return _PluginCall(plugin, method).run(lambda: isinstance(target, protocol), bool)
 
 
-def soon(loaded: Loaded[Any], methods: tuple[str, ...], key: Hashable, work: Callable[[], AnswerT]) -> AnswerT:
-    """What work comes to that calls these methods of a plugin; who can do without waits only so long.
+def soon(plugin: LoadedPlugin[Any], methods: tuple[str, ...], key: Hashable, work: Callable[[], AnswerT]) -> AnswerT:
+    """The result of work that calls these methods of a plugin; a caller that can do without it waits only so long.
 
     Raises
     ------
     UnavailableError
-        If it is not done yet: it goes on, and the next who asks for the same has what comes of it.
+        If it is not done yet: it goes on, and the next caller that asks for the same gets its result.
     """
-    if loaded.background is None:
+    if plugin.background is None:
         return work()
     try:
-        return loaded.background.soon(loaded.calls, methods, key, work)
+        return plugin.background.soon(plugin.calls, methods, key, work)
     except LateError:
-        raise _Door(loaded, methods[0]).unavailable("has not answered yet, and others go on without it", 1.0) from None
+        raise _PluginCall(plugin, methods[0]).unavailable(
+            "has not answered yet, and others go on without it", 1.0
+        ) from None
 
 
-def kept_alive(make: Callable[[], AnswerT]) -> AnswerT:
-    """What is made; where it lives in a process that may be replaced, it is made again then, and stands for the same.
+def make_renewable(make: Callable[[], AnswerT]) -> AnswerT:
+    """The result of ``make``, which is called again where the result is in a process that was replaced.
 
     For what follows from arguments that do not change, such as a fitted model.
     """
-    made = make()
-    if isinstance(made, Remote):
-        made.renew = make
-    return made
+    result = make()
+    if isinstance(result, Remote):
+        result.renew = make
+    return result
 
 
 def unless_wrong(wrong_with: Callable[[Any], str | None]) -> Callable[[Any], Any]:
@@ -158,133 +162,133 @@ def unless_wrong(wrong_with: Callable[[Any], str | None]) -> Callable[[Any], Any
     return check
 
 
-def _anything(answer: Any) -> Any:
-    """The check of an answer that nobody waits for."""
+def _accept_any(answer: Any) -> Any:
+    """The check of an answer that no caller waits for."""
     return answer
 
 
-def impossible(loaded: Loaded[Any], method: str, problem: str) -> PluginError:
+def impossible(plugin: LoadedPlugin[Any], method: str, problem: str) -> PluginError:
     """That an answer cannot be true, found out after the call; logged."""
-    return _Door(loaded, method).impossible(problem)
+    return _PluginCall(plugin, method).impossible(problem)
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _PluginCall:
     """One call, as errors and the log name it."""
 
-    loaded: Loaded[Any]
+    plugin: LoadedPlugin[Any]
     method: str
     about: str = ""
     quiet: bool = False
 
-    def passed(
+    def run(
         self, work: Callable[[], Any], check: Callable[[Any], AnswerT], following: Following | None = None
     ) -> AnswerT:
         """What the work comes to, checked and counted; ``following`` as of :func:`call`."""
-        count = self.loaded.calls.add
+        count = self.plugin.calls.add
         self._admit()
-        started = perf_counter()
+        start_s = perf_counter()
         try:
             answer = work()
-        except BaseException as raised:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-            door, again = self, partial(self.tried, work, check)
-            if following is not None and isinstance(raised, HostFaultError) and raised.method:
+        except BaseException as exception:  # noqa: BLE001  # a plugin's SystemExit must not end the server
+            this, retry = self, partial(self.retry, work, check)
+            if following is not None and isinstance(exception, HostFaultError) and exception.method:
                 target, method, arguments = following
-                door = replace(self, method=method)
-                again = partial(door.tried, lambda: getattr(target, method)(*arguments), _anything)
-            error = door.told(raised)
-            failed = isinstance(error, PluginError)
-            count(door.method, perf_counter() - started, failed=failed)
+                this = replace(self, method=method)
+                retry = partial(this.retry, lambda: getattr(target, method)(*arguments), _accept_any)
+            error = this.error_of(exception)
+            is_failure = isinstance(error, PluginError)
+            count(this.method, perf_counter() - start_s, failed=is_failure)
             if not isinstance(error, UnavailableError):
-                door.note(again if failed else None)
+                this.note(retry if is_failure else None)
             raise error from None
-        seconds = perf_counter() - started
+        seconds = perf_counter() - start_s
         try:
-            found = check(answer)
-        except BaseException as raised:  # noqa: BLE001  # attributes of a plugin's values may do anything
+            result = check(answer)
+        except BaseException as exception:  # noqa: BLE001  # attributes of a plugin's values may do anything
             count(self.method, seconds, failed=True)
-            self.note(partial(self.tried, work, check))
-            raise self._unsound(raised) from None
+            self.note(partial(self.retry, work, check))
+            raise self._unsound(exception) from None
         count(self.method, seconds, failed=False)
         self.note(None)
-        return found
+        return result
 
-    def tried(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> None:
+    def retry(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> None:
         """Ask again, for the breaker, which learns what comes of it."""
         with suppress(NodewiseError):
-            self.passed(work, check)
+            self.run(work, check)
 
     def _admit(self) -> None:
         """Refuse at once what would only fail again."""
-        breaker = self.loaded.breaker
+        breaker = self.plugin.breaker
         wait_s = 0.0 if breaker is None else breaker.wait_s()
         if wait_s > 0.0:
             raise self.unavailable("failed too often just now, and is left alone for a while", wait_s)
 
-    def note(self, again: Callable[[], None] | None) -> None:
+    def note(self, retry: Callable[[], None] | None) -> None:
         """Let the breaker know, and the operator if it changes; ``again`` asks what failed, None = nothing did."""
-        breaker = self.loaded.breaker
+        breaker = self.plugin.breaker
         if breaker is None:
             return
-        failed = again is not None
-        # Of long work nobody knows how long it takes, and what it was given to read is read.
-        replay = None if self.method in LONG else again
-        if breaker.failed(self.method, replay) if failed else breaker.succeeded(self.method):
-            event = f"{self._kind}_{'left_alone' if failed else 'back'}"
-            (_log.error if failed else _log.info)(event, **self._fields)
+        is_failure = retry is not None
+        # Long work is not repeated: its duration is unknown, and its stream has been read.
+        trial = None if self.method in LONG else retry
+        if breaker.record_failure(self.method, trial) if is_failure else breaker.record_success(self.method):
+            event = f"{self._kind}_{'left_alone' if is_failure else 'back'}"
+            (_log.error if is_failure else _log.info)(event, **self._fields)
 
     def unavailable(self, problem: str, retry_after_s: float) -> UnavailableError:
-        named = self._named("cannot be asked for")
+        subject = self._describe("cannot be asked for")
         fields = {**self._fields, "problem": problem}
         reason = Reason.ESTIMATOR_UNAVAILABLE if self._kind == "estimator" else Reason.COMPUTE_LOST
-        return UnavailableError(reason, f"{named}: it {problem}", fields, (), retry_after_s)
+        return UnavailableError(reason, f"{subject}: it {problem}", fields, (), retry_after_s)
 
     def impossible(self, problem: str, fault: BaseException | None = None) -> PluginError:
         """That the answer cannot be true."""
         text = as_text(problem, MOST_TEXT)
         fields = {**self._fields, "problem": text}
         if not self.quiet:
-            _logged(f"{self._kind}_answer_impossible", fields, fault)
-        message = f"{self._named('answered')} with something that cannot be true: {text}"
+            _log_failure(f"{self._kind}_answer_impossible", fields, fault)
+        message = f"{self._describe('answered')} with something that cannot be true: {text}"
         return PluginError(self._reason("INVALID_RESULT"), message, fields)
 
-    def _unsound(self, raised: BaseException) -> BaseException:
+    def _unsound(self, exception: BaseException) -> BaseException:
         """What the caller gets for what a check raised."""
-        if isinstance(raised, ImpossibleAnswerError):
-            return self.impossible(str(raised))
-        return raised if is_interrupt(raised) else self.impossible("it cannot be read", raised)
+        if isinstance(exception, ImpossibleAnswerError):
+            return self.impossible(str(exception))
+        return exception if is_interrupt(exception) else self.impossible("it cannot be read", exception)
 
-    def told(self, raised: BaseException) -> BaseException:
+    def error_of(self, exception: BaseException) -> BaseException:
         """What the caller gets for what the plugin raised."""
-        if is_interrupt(raised):
-            return raised
-        if isinstance(raised, UnavailableError):
-            return raised
-        if isinstance(raised, HostBusyError):
-            return self.unavailable(f"was not reached, {raised.what}", raised.retry_after_s)
-        if isinstance(raised, GoneError):
+        if is_interrupt(exception):
+            return exception
+        if isinstance(exception, UnavailableError):
+            return exception
+        if isinstance(exception, HostBusyError):
+            return self.unavailable(f"was not reached, {exception.what}", exception.retry_after_s)
+        if isinstance(exception, GoneError):
             return self.unavailable("has lost what it answered with: its process was replaced", 0.1)
-        if isinstance(raised, HostFaultError):
-            return self._fault(raised)
-        refusal = _tellable(raised) if isinstance(raised, NodewiseError) else None
+        if isinstance(exception, HostFaultError):
+            return self._fault(exception)
+        refusal = _tellable(exception) if isinstance(exception, NodewiseError) else None
         if refusal is not None and (self._kind != "policy" or refusal.reason is Reason.DEADLINE_EXCEEDED):
             return refusal  # a policy decides about what it is given, and may refuse nothing
         if not self.quiet:
-            _logged(f"{self._kind}_failed", self._fields, raised)
-        return PluginError(self._reason("FAILED"), self._named("failed in"), self._fields)
+            _log_failure(f"{self._kind}_failed", self._fields, exception)
+        return PluginError(self._reason("FAILED"), self._describe("failed in"), self._fields)
 
     def _fault(self, fault: HostFaultError) -> PluginError:
         """What the caller gets for what happened in a host; a traceback is the log's alone."""
         fields = {**self._fields, "problem": fault.what} if fault.what else self._fields
         if not self.quiet:
-            _log.error(f"{self._kind}_failed", **fields, raised=fault.raised, exception=fault.detail)
-        message = self._named("failed in") + (fault.what and f": {fault.what}")
+            _log.error(f"{self._kind}_failed", **fields, raised=fault.exception_name, exception=fault.detail)
+        message = self._describe("failed in") + (fault.what and f": {fault.what}")
         return PluginError(self._reason("FAILED"), message, fields)
 
     @property
     def _kind(self) -> str:
         """Its kind, as errors and the log name it."""
-        kind = next(hook.kind for hook in HOOKS.values() if isinstance(self.loaded.record, hook.record))
+        kind = next(hook.kind for hook in HOOKS.values() if isinstance(self.plugin.record, hook.record))
         return kind.removeprefix("trace_")
 
     def _reason(self, of: str) -> Reason:
@@ -293,28 +297,28 @@ class _Door:
     @property
     def _fields(self) -> dict[str, str]:
         """What identifies the call."""
-        record = self.loaded.record
-        named = {self._kind: record.name, "version": record.version}
-        return {**named, "distribution": self.loaded.distribution, "method": self.method}
+        record = self.plugin.record
+        identity = {self._kind: record.name, "version": record.version}
+        return {**identity, "distribution": self.plugin.distribution, "method": self.method}
 
-    def _named(self, did: str) -> str:
-        record = self.loaded.record
-        plugin = f"{self._kind.replace('_', ' ')} {record.name!r} {record.version} of {self.loaded.distribution}"
-        return f"{plugin} {did} {self.method}{self.about and f' on {self.about}'}"
+    def _describe(self, did: str) -> str:
+        record = self.plugin.record
+        text = f"{self._kind.replace('_', ' ')} {record.name!r} {record.version} of {self.plugin.distribution}"
+        return f"{text} {did} {self.method}{self.about and f' on {self.about}'}"
 
 
-def _logged(event: str, fields: Mapping[str, str], raised: BaseException | None) -> None:
-    """Tell the operator; a plugin's exception may raise another one when it is written down."""
+def _log_failure(event: str, fields: Mapping[str, str], exception: BaseException | None) -> None:
+    """Log a failure; a plugin's exception may raise another one when it is formatted."""
     try:
-        _log.error(event, **fields, exc_info=raised)
+        _log.error(event, **fields, exc_info=exception)
     except BaseException as fault:
         if is_interrupt(fault):
             raise
-        _log.error(event, **fields, raised=type(raised).__name__)
+        _log.error(event, **fields, raised=type(exception).__name__)
 
 
 def _tellable(error: NodewiseError) -> NodewiseError | None:
-    """An error that can be told to a caller; None = it cannot. One of a plugin's own class is told as one of ours."""
+    """An error that is fit for callers, as one of our classes; None = it is not fit."""
     try:
         if not is_sound_error(error):
             return None

@@ -32,15 +32,15 @@ class CallCounts:
     def add(self, method: str, seconds: float, *, failed: bool) -> None:
         """One more call."""
         with self._lock:
-            calls, failures, spent = self._tallies.get(method, (0, 0, 0.0))
-            self._tallies[method] = (calls + 1, failures + failed, spent + seconds)
+            calls, failures, total_s = self._tallies.get(method, (0, 0, 0.0))
+            self._tallies[method] = (calls + 1, failures + failed, total_s + seconds)
             self._last_s[method] = seconds
 
     def longest_last_s(self, methods: tuple[str, ...]) -> float | None:
         """The longest of the last calls of these methods, in seconds; None = one of them was never called."""
         last_s = [self._last_s.get(method) for method in methods]
-        known = [each for each in last_s if each is not None]
-        return max(known) if len(known) == len(methods) else None
+        durations_s = [each for each in last_s if each is not None]
+        return max(durations_s) if len(durations_s) == len(methods) else None
 
     def by_method(self) -> dict[str, Tally]:
         """The tallies as they are now."""

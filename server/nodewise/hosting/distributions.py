@@ -1,4 +1,4 @@
-"""Distributions that bring plugins, as their metadata tells before anything of them is imported."""
+"""Distributions that bring plugins, as their metadata describes them before any of their code is imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from packaging.utils import canonicalize_name
 
 from nodewise.plugin import ENTRY_POINT_GROUP
 
-__all__ = ["SHIPPED_DISTRIBUTION", "canonical", "distribution_of", "folder_of", "name_of", "origin_of", "wanted"]
+__all__ = [
+    "SHIPPED_DISTRIBUTION",
+    "allowed_entry_points",
+    "canonical",
+    "distribution_of",
+    "folder_of",
+    "name_of",
+    "origin_of",
+]
 
 _log = structlog.get_logger(__name__)
 
@@ -22,18 +30,18 @@ SHIPPED_DISTRIBUTION: Final = "nodewise"
 """Plugins of this distribution run in the server's workers."""
 
 
-def wanted(
+def allowed_entry_points(
     entry_points: Callable[[], Iterable[metadata.EntryPoint]] | None,
     allowed: Collection[str] | None,
     *,
     safe_mode: bool,
 ) -> Iterable[metadata.EntryPoint]:
     """The entry points that may be loaded, in order of distributions and names."""
-    permitted = None if allowed is None else {*allowed, *canonical(allowed)}
+    names = None if allowed is None else {*allowed, *canonical(allowed)}
     source = entry_points or (lambda: metadata.entry_points(group=ENTRY_POINT_GROUP))
     for entry_point in sorted(source(), key=lambda point: (name_of(point), point.name)):
         name, distribution = name_of(entry_point), distribution_of(entry_point)
-        may = permitted is None or canonicalize_name(name) in permitted or entry_point.name in permitted
+        may = names is None or canonicalize_name(name) in names or entry_point.name in names
         if name != SHIPPED_DISTRIBUTION and (safe_mode or not may):
             _log.info("plugin_not_allowed", plugin=entry_point.name, distribution=distribution)
             continue
@@ -49,9 +57,9 @@ def origin_of(entry_point: metadata.EntryPoint) -> str:
     """Where its distribution lies, and since when: pip writes files anew each time. "" = it belongs to none."""
     if entry_point.dist is None:
         return ""
-    described = getattr(entry_point.dist, "_path", None)
+    metadata_path = getattr(entry_point.dist, "_path", None)
     try:
-        written_ns = 0 if described is None else Path(described).stat().st_mtime_ns
+        written_ns = 0 if metadata_path is None else Path(metadata_path).stat().st_mtime_ns
     except OSError:
         written_ns = 0
     return f"{entry_point.dist.locate_file('')} {written_ns}"
@@ -67,15 +75,15 @@ def folder_of(entry_point: metadata.EntryPoint) -> str:
 
 def name_of(entry_point: metadata.EntryPoint) -> str:
     """The name of its distribution."""
-    return _described(entry_point.dist)[0] if entry_point.dist is not None else "(unknown)"
+    return _name_and_version(entry_point.dist)[0] if entry_point.dist is not None else "(unknown)"
 
 
 def distribution_of(entry_point: metadata.EntryPoint) -> str:
     """Name and version of its distribution."""
-    return " ".join(_described(entry_point.dist)) if entry_point.dist is not None else "(unknown)"
+    return " ".join(_name_and_version(entry_point.dist)) if entry_point.dist is not None else "(unknown)"
 
 
 @lru_cache(maxsize=256)
-def _described(dist: metadata.Distribution) -> tuple[str, str]:
+def _name_and_version(dist: metadata.Distribution) -> tuple[str, str]:
     """Name and version. Each look at them parses all metadata, the long description too."""
     return dist.name, dist.version

@@ -46,18 +46,18 @@ def serve(plugin: Any, target: str, credentials: grpc.ServerCredentials | None =
         Something that it registers cannot be used; the text says what.
     """
     name = getattr(plugin, "__name__", type(plugin).__name__)
-    found: list[EstimatorRecord] = []
+    records: list[EstimatorRecord] = []
     for each in records_of(name, name, lambda: plugin, name, lambda _: None):
         if isinstance(each, PluginProblem):
             raise ValueError(f"{each.kind} {each.name}: {each.message}")  # noqa: TRY004  # no type is wrong
         if isinstance(each[1], EstimatorRecord):
-            found.append(each[1])
-    listed = [
+            records.append(each[1])
+    listings = [
         to_message(each, pb.Estimator, capabilities=sorted(each.capabilities), columns=sorted(each.columns))
-        for each in found
+        for each in records
     ]
-    estimators = {each.name: each.estimator for each in found}
-    servicer = Estimators(estimators, Models(), listed=listed, instance=secrets.token_hex(8))
+    estimators = {each.name: each.estimator for each in records}
+    servicer = Estimators(estimators, Models(), listings=listings, instance=secrets.token_hex(8))
     server = grpc.server(ThreadPoolExecutor(THREADS), options=OPTIONS)
     estimator_service_pb2_grpc.add_EstimatorServiceServicer_to_server(servicer, server)
     if credentials is None:
@@ -81,9 +81,9 @@ def main() -> None:
         pair = Path(arguments.key).read_bytes(), Path(arguments.certificate).read_bytes()
         credentials = grpc.ssl_server_credentials([pair])
     server = serve(import_module(arguments.module), arguments.target, credentials)
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    ended.wait()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop.wait()
     server.stop(1.0).wait()
 
 

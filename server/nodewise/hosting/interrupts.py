@@ -17,7 +17,7 @@ class Interrupt(KeyboardInterrupt):
 
 @contextmanager
 def marked_interrupts() -> Iterator[None]:
-    """Within the block SIGINT raises :class:`Interrupt`; for whoever lets plugins run in the main thread.
+    """Within the block SIGINT raises :class:`Interrupt`; for callers that let plugins run in the main thread.
 
     Changes nothing in other threads, or where someone handles SIGINT otherwise already.
     """

@@ -30,7 +30,7 @@ from nodewise.plugin import (
     new_plugin_manager,
 )
 
-__all__ = ["HOOKS", "Described", "Hook", "PluginProblem", "records_of", "wrong_with"]
+__all__ = ["HOOKS", "Hook", "PluginProblem", "RecordOrProblem", "records_of", "wrong_with"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 RESERVED_NAMES: Final = frozenset({"auto", "all"})
@@ -76,13 +76,13 @@ class PluginProblem:
     message: str
 
 
-Described = tuple[Hook, Any] | PluginProblem
+RecordOrProblem = tuple[Hook, Any] | PluginProblem
 """A record, or why one was left out."""
 
 
 def records_of(
     name: str, value: str, load: Callable[[], Any], distribution: str, tell: Callable[[BaseException], None]
-) -> Iterator[Described]:
+) -> Iterator[RecordOrProblem]:
     """The valid records of one plugin, hook by hook, and what is wrong with the others.
 
     Parameters
@@ -92,10 +92,10 @@ def records_of(
     load : callable
         Imports what the entry point names.
     tell : callable
-        Told what the plugin raised.
+        Called with the exception that the plugin raised.
     """
 
-    def broken(kind: str, doing: str, error: BaseException) -> PluginProblem:
+    def problem_of(kind: str, doing: str, error: BaseException) -> PluginProblem:
         if is_interrupt(error):
             raise error
         tell(error)
@@ -109,28 +109,28 @@ def records_of(
         yield PluginProblem(name, distribution, "plugin", "PLUGIN_INVALID", str(error))
         return
     except BaseException as error:  # noqa: BLE001  # a plugin's SystemExit must not end the server
-        yield broken("plugin", f"loading {value}", error)
+        yield problem_of("plugin", f"loading {value}", error)
         return
     for hook_name, hook in HOOKS.items():
         try:
             records = [record for records in getattr(manager.hook, hook_name)() for record in records]
         except BaseException as error:  # noqa: BLE001  # as above
-            yield broken(hook.kind, hook_name, error)
+            yield problem_of(hook.kind, hook_name, error)
             continue
         for record in records:
             try:
                 wrong = wrong_with(record, hook)
-                found = str(getattr(record, "name", name))
+                record_name = str(getattr(record, "name", name))
             except BaseException as error:  # noqa: BLE001  # as above
-                yield broken(hook.kind, f"a record of {hook_name}", error)
+                yield problem_of(hook.kind, f"a record of {hook_name}", error)
                 continue
-            yield (hook, record) if wrong is None else PluginProblem(found, distribution, hook.kind, *wrong)
+            yield (hook, record) if wrong is None else PluginProblem(record_name, distribution, hook.kind, *wrong)
 
 
 def wrong_with(record: Any, hook: Hook, *, answers: bool = True) -> tuple[str, str] | None:
-    """Reason and message if a record cannot be used, else None; ``answers``: whether to look at who answers, too."""
-    expected = isinstance(record, hook.record)
-    if not expected:
+    """Reason and message if a record cannot be used, else None; ``answers``: whether to check its object, too."""
+    is_expected = isinstance(record, hook.record)
+    if not is_expected:
         return "PLUGIN_INVALID", f"expected {hook.record.__name__}, found {type(record).__name__}"
     if not isinstance(record.name, str) or not _NAME.fullmatch(record.name) or record.name in RESERVED_NAMES:
         return "PLUGIN_INVALID", "the name must be lower case letters, digits and dashes, at most 63, not auto or all"
@@ -147,10 +147,10 @@ def wrong_with(record: Any, hook: Hook, *, answers: bool = True) -> tuple[str, s
     if unknown:
         return "PLUGIN_INVALID", f"columns names {unknown}, which is no set of columns of Configurations"
     try:
-        supported = SpecifierSet(record.plugin_api)
+        versions = SpecifierSet(record.plugin_api)
     except (InvalidSpecifier, TypeError, AttributeError):
         return "PLUGIN_INVALID", f"plugin_api {record.plugin_api!r} is no version range such as '>=1.0,<2'"
-    if PLUGIN_API_VERSION not in supported:
+    if PLUGIN_API_VERSION not in versions:
         return "PLUGIN_API_MISMATCH", f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}"
     return None
 

@@ -16,25 +16,25 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 from packaging.utils import canonicalize_name
 
+from nodewise.hosting.background import Background
 from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.counts import CallCounts
 from nodewise.hosting.distributions import (
     SHIPPED_DISTRIBUTION,
+    allowed_entry_points,
     canonical,
     distribution_of,
     folder_of,
     name_of,
     origin_of,
-    wanted,
 )
-from nodewise.hosting.impatience import Background
-from nodewise.hosting.parts import Key, Part, unchanged
 from nodewise.hosting.processes.address import Address, AddressedEstimator
 from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.processes.listing import listed
+from nodewise.hosting.processes.listing_records import listing_records
 from nodewise.hosting.processes.peer import Listing, Peer
-from nodewise.hosting.records import HOOKS, Described, Hook, PluginProblem, records_of
+from nodewise.hosting.records import HOOKS, Hook, PluginProblem, RecordOrProblem, records_of
+from nodewise.hosting.shared_plugins import Key, SharedPlugin, shared_from
 from nodewise.plugin import (
     DiagnoserRecord,
     EstimatorRecord,
@@ -43,7 +43,7 @@ from nodewise.plugin import (
     TraceReaderRecord,
 )
 
-__all__ = ["Hosting", "Loaded", "PluginConflictError", "PluginProblem", "Registry", "arrived", "load_registry"]
+__all__ = ["Hosting", "LoadedPlugin", "PluginConflictError", "PluginProblem", "Registry", "load_registry", "refresh"]
 
 _log = structlog.get_logger(__name__)
 
@@ -65,9 +65,9 @@ class Hosting:
         Distributions besides the shipped one that run inline.
     listings : mapping of distribution to Listing, or None
         What another process knows of plugins that run in hosts: these start when they are first asked, and there are
-        no others. None = each tells what it brings.
+        no others. None = each host lists what it brings.
     wait_s : float
-        Seconds until the registry goes without what still loads; see :func:`arrived`.
+        Seconds until the registry goes without what still loads; see :func:`refresh`.
     addresses : mapping of name to Address
         Estimators that answer in servers of their own.
     """
@@ -84,7 +84,7 @@ class PluginConflictError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded(Generic[RecordT]):
+class LoadedPlugin(Generic[RecordT]):
     """A record, the distribution (with version) that brought it, and where it runs.
 
     Attributes
@@ -99,7 +99,7 @@ class Loaded(Generic[RecordT]):
     breaker : Breaker or None
         What keeps it from being asked while it fails; None = nothing does.
     background : Background or None
-        Where it is asked by those who can do without it; None = they ask it as all do.
+        Where callers that can do without it ask it; None = they ask it as all callers do.
     """
 
     record: RecordT
@@ -115,18 +115,18 @@ class Loaded(Generic[RecordT]):
 class Registry:
     """What can be asked. Immutable: a change is a new snapshot."""
 
-    estimators: Mapping[str, Loaded[EstimatorRecord]]
-    policies: Mapping[str, Loaded[PolicyRecord]]
-    trace_readers: Mapping[str, Loaded[TraceReaderRecord]]
-    diagnosers: Mapping[str, Loaded[DiagnoserRecord]]
+    estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]
+    policies: Mapping[str, LoadedPlugin[PolicyRecord]]
+    trace_readers: Mapping[str, LoadedPlugin[TraceReaderRecord]]
+    diagnosers: Mapping[str, LoadedPlugin[DiagnoserRecord]]
     problems: tuple[PluginProblem, ...] = ()
-    sharing_models: Mapping[str, Loaded[SharingModelRecord]] = field(default_factory=dict)
-    parts: tuple[Part, ...] = ()
+    sharing_models: Mapping[str, LoadedPlugin[SharingModelRecord]] = field(default_factory=dict)
+    plugins: tuple[SharedPlugin, ...] = ()
     """The same by distribution, as other registries may share it."""
 
     @property
     def _peers(self) -> tuple[Peer, ...]:
-        return tuple(part.host for part in self.parts if part.host is not None)
+        return tuple(plugin.host for plugin in self.plugins if plugin.host is not None)
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -134,48 +134,48 @@ class Registry:
         return tuple(host for host in self._peers if isinstance(host, Host))
 
     @property
-    def arriving(self) -> tuple[str, ...]:
+    def loading_distributions(self) -> tuple[str, ...]:
         """Distributions that are still being loaded: what they bring is not known yet."""
-        return tuple(part.key.distribution for part in self.parts if part.arriving)
+        return tuple(plugin.key.distribution for plugin in self.plugins if plugin.is_loading)
 
     @property
-    def arrived(self) -> bool:
-        """Whether :func:`arrived` would find more than this."""
-        return any(part.arrived for part in self.parts)
+    def is_stale(self) -> bool:
+        """Whether :func:`refresh` would find more than this."""
+        return any(plugin.is_stale for plugin in self.plugins)
 
-    def settled(self, wait_s: float) -> bool:
-        """Whether all that is arriving has arrived within so many seconds."""
+    def wait_until_known(self, wait_s: float) -> bool:
+        """Whether all plugins that are still loading have loaded within so many seconds."""
         end_s = time.monotonic() + wait_s
-        return all(_settled(part, end_s) for part in self.parts if part.arriving)
+        return all(_wait_until_known(plugin, end_s) for plugin in self.plugins if plugin.is_loading)
 
     @property
     def listings(self) -> dict[str, Listing]:
         """What the hosts said of themselves, for other processes."""
-        return {host.distribution: host.known for host in self._peers if host.known is not None}
+        return {host.distribution: host.known_listing for host in self._peers if host.known_listing is not None}
 
     def close(self) -> None:
         """Give up the hosts: plugins of those that no other registry has refuse what they are asked afterwards."""
-        for part in self.parts:
-            part.end()
+        for plugin in self.plugins:
+            plugin.end()
 
     @property
-    def predicting(self) -> Mapping[str, Loaded[EstimatorRecord]]:
-        """Estimators that predict throughput: who is asked where nobody is named."""
-        return {name: loaded for name, loaded in self.estimators.items() if loaded.record.predicts}
+    def predicting(self) -> Mapping[str, LoadedPlugin[EstimatorRecord]]:
+        """Estimators that predict throughput: those that ``auto`` asks."""
+        return {name: plugin for name, plugin in self.estimators.items() if plugin.record.predicts}
 
     @property
-    def by_kind(self) -> Mapping[str, Mapping[str, Loaded[Any]]]:
+    def by_kind(self) -> Mapping[str, Mapping[str, LoadedPlugin[Any]]]:
         """All of them by the kinds that the contract lists."""
         return {hook.kind: getattr(self, hook.kinds) for hook in HOOKS.values()}
 
     @property
     def generation(self) -> str:
         """Tells one set of plugins from another: a digest of names, versions and distributions by kind."""
-        loaded = [
+        records = [
             sorted((name, each.record.version, each.distribution) for name, each in kind.items())
             for kind in self.by_kind.values()
         ]
-        return hashlib.sha256(repr(loaded).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr(records).encode()).hexdigest()[:16]
 
 
 def load_registry(
@@ -184,7 +184,7 @@ def load_registry(
     safe_mode: bool = False,
     entry_points: Callable[[], Iterable[metadata.EntryPoint]] | None = None,
     hosting: Hosting | None = None,
-    known: Sequence[Registry] = (),
+    registries: Sequence[Registry] = (),
 ) -> Registry:
     """Load every plugin that is installed and allowed.
 
@@ -198,7 +198,7 @@ def load_registry(
         Where entry points come from; None = the installed distributions.
     hosting : Hosting or None
         None = everything is imported here, and what is not shipped runs in threads.
-    known : sequence of Registry
+    registries : sequence of Registry
         Of this process: what is the same in one of them is shared with it, hosts with their models among it.
 
     Raises
@@ -211,7 +211,7 @@ def load_registry(
     trusted = canonical(terms.trusted)
     here: dict[str, list[metadata.EntryPoint]] = {}
     apart: dict[str, list[metadata.EntryPoint]] = {}
-    for entry_point in wanted(entry_points, allowed, safe_mode=safe_mode):
+    for entry_point in allowed_entry_points(entry_points, allowed, safe_mode=safe_mode):
         name = name_of(entry_point)
         inline = hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted
         distribution = distribution_of(entry_point)
@@ -219,119 +219,127 @@ def load_registry(
             (here if inline else apart).setdefault(distribution, []).append(entry_point)
     peers: dict[Key, Callable[[], Peer]] = {
         **{_key(each, points, "process"): partial(_host, each, points, terms) for each, points in apart.items()},
-        **({} if safe_mode else _addressed(terms)),
+        **({} if safe_mode else _address_peers(terms)),
     }
     # All of them begin at once: each takes a moment.
-    parts = [_shared(key, known) or _begun(key, made()) for key, made in peers.items()]
+    plugins = [_share(key, registries) or _start(key, make()) for key, make in peers.items()]
     try:
         for distribution, points in here.items():
             mode = "thread" if hosting is None else "inline"
-            shared = _shared(_key(distribution, points, mode), known)
-            parts.append(shared or _imported(distribution, points, mode))
+            existing = _share(_key(distribution, points, mode), registries)
+            plugins.append(existing or _import(distribution, points, mode))
         end_s = time.monotonic() + terms.wait_s
-        parts = [_listed(part) if part.arriving and _settled(part, end_s) else part for part in parts]
-        return _registry(parts)
+        plugins = [
+            _with_listing(plugin) if plugin.is_loading and _wait_until_known(plugin, end_s) else plugin
+            for plugin in plugins
+        ]
+        return _registry(plugins)
     except BaseException:
-        for part in parts:
-            part.end()
+        for plugin in plugins:
+            plugin.end()
         raise
 
 
-def _settled(part: Part, end_s: float) -> bool:
-    return part.host is not None and part.host.settled(max(0.0, end_s - time.monotonic()))
+def _wait_until_known(plugin: SharedPlugin, end_s: float) -> bool:
+    return plugin.host is not None and plugin.host.wait_until_known(max(0.0, end_s - time.monotonic()))
 
 
-def _addressed(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
-    """What answers at addresses; of a process that is told what there is, no others."""
-    found: dict[Key, Callable[[], Peer]] = {}
+def _address_peers(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
+    """Makers of the peers at addresses; where listings are given, of the listed ones only."""
+    peers: dict[Key, Callable[[], Peer]] = {}
     for name, address in terms.addresses.items():
         key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
         if terms.listings is None or key.distribution in terms.listings:
-            known = None if terms.listings is None else terms.listings[key.distribution]
-            found[key] = partial(AddressedEstimator, name, address, terms.limits, known)
-    return found
+            listing = None if terms.listings is None else terms.listings[key.distribution]
+            peers[key] = partial(AddressedEstimator, name, address, terms.limits, listing)
+    return peers
 
 
-def _begun(key: Key, host: Peer) -> Part:
+def _start(key: Key, host: Peer) -> SharedPlugin:
     """What a host brings that finds out now."""
     host.begin()
     message = "it is still being loaded, and joins when it is"
     loading = [PluginProblem(name, key.distribution, "plugin", "PLUGIN_LOADING", message) for name, _ in key.points]
-    return Part(key=key, problems=tuple(loading), host=host, lease=host.lease(), arriving=True)
+    return SharedPlugin(key=key, problems=tuple(loading), host=host, lease=host.lease(), is_loading=True)
 
 
-def arrived(registry: Registry, *, serving: bool = True) -> Registry:
-    """A registry with what has arrived by now; the rest is shared.
+def refresh(registry: Registry, *, serving: bool = True) -> Registry:
+    """A registry with the plugins that have finished loading by now; the rest is shared.
 
     Parameters
     ----------
     serving : bool
-        Whether somebody is served already: of two distributions that bring one name that of the later name is left out
-        then, in all processes alike, and listed as a problem.
+        Whether the server answers callers already: then, of two distributions that bring one name, the one that comes
+        later in the alphabet is left out, in all processes alike, and listed as a problem.
 
     Raises
     ------
     PluginConflictError
-        Two distributions bring one name, and nobody is served yet.
+        Two distributions bring one name, and the server answers no callers yet.
     """
-    parts: list[Part] = []
-    for each in registry.parts:
-        part = each.again()
-        if part is not None:  # else its host ended with the server
-            parts.append(_listed(part) if part.arrived else part)
-    return _registry(_told_apart(parts) if serving else parts)
+    plugins: list[SharedPlugin] = []
+    for each in registry.plugins:
+        plugin = each.with_new_lease()
+        if plugin is not None:  # else its host ended with the server
+            plugins.append(_with_listing(plugin) if plugin.is_stale else plugin)
+    return _registry(_without_duplicates(plugins) if serving else plugins)
 
 
-def _told_apart(parts: Sequence[Part]) -> list[Part]:
-    """No two with one name: what runs in this process keeps it, then whose distribution comes first."""
-    known: set[tuple[str, str]] = set()
-    told: dict[Key, Part] = {}
-    for part in sorted(parts, key=lambda part: (part.host is not None, part.key.distribution)):
-        told[part.key] = _without_known(part, known)
-        known |= {(hook.kind, loaded.record.name) for hook, loaded in told[part.key].records}
-    return [told[part.key] for part in parts]
+def _without_duplicates(plugins: Sequence[SharedPlugin]) -> list[SharedPlugin]:
+    """No two with one name: plugins of this process keep theirs, then the distribution that comes first."""
+    names: set[tuple[str, str]] = set()
+    by_key: dict[Key, SharedPlugin] = {}
+    for plugin in sorted(plugins, key=lambda plugin: (plugin.host is not None, plugin.key.distribution)):
+        by_key[plugin.key] = _without_names(plugin, names)
+        names |= {(hook.kind, each.record.name) for hook, each in by_key[plugin.key].records}
+    return [by_key[plugin.key] for plugin in plugins]
 
 
-def _without_known(part: Part, known: Collection[tuple[str, str]]) -> Part:
-    """A part without the records whose names, by kind, are known already."""
-    late = [(hook, loaded) for hook, loaded in part.records if (hook.kind, loaded.record.name) in known]
+def _without_names(plugin: SharedPlugin, names: Collection[tuple[str, str]]) -> SharedPlugin:
+    """A plugin without the records that have one of these names, by kind."""
+    late = [(hook, entry) for hook, entry in plugin.records if (hook.kind, entry.record.name) in names]
     if not late:
-        return part
+        return plugin
     message = "another distribution provides the same name: uninstall one, or leave it off the allow-list"
-    kept = [each for each in part.records if each not in late]
-    return _left_out(part, kept, [(hook.kind, loaded.record.name, message) for hook, loaded in late])
+    records = [each for each in plugin.records if each not in late]
+    return _leave_out(plugin, records, [(hook.kind, entry.record.name, message) for hook, entry in late])
 
 
-def _left_out(part: Part, kept: Iterable[tuple[Hook, Any]], left: Iterable[tuple[str, str, str]]) -> Part:
-    """A part with the records that it keeps, and kind, name and fault of those that it does not, which are logged."""
-    told = [PluginProblem(name, part.key.distribution, kind, "PLUGIN_INVALID", why) for kind, name, why in left]
-    for problem in told:
+def _leave_out(
+    plugin: SharedPlugin, records: Iterable[tuple[Hook, Any]], left: Iterable[tuple[str, str, str]]
+) -> SharedPlugin:
+    """A plugin with the records that it keeps, and kind, name and fault of those that it does not, which are logged."""
+    problems = [PluginProblem(name, plugin.key.distribution, kind, "PLUGIN_INVALID", why) for kind, name, why in left]
+    for problem in problems:
         _log_left_out(problem)
-    return replace(part, records=tuple(kept), problems=(*part.problems, *told))
+    return replace(plugin, records=tuple(records), problems=(*plugin.problems, *problems))
 
 
-def _registry(parts: Sequence[Part]) -> Registry:
-    """Of what all parts bring, without others' claims to shipped names. Raises PluginConflictError."""
-    shipped = {
-        (hook.kind, loaded.record.name) for part in parts if _is_shipped(part.key) for hook, loaded in part.records
+def _registry(plugins: Sequence[SharedPlugin]) -> Registry:
+    """Of what all plugins bring, without others' claims to shipped names. Raises PluginConflictError."""
+    shipped_names = {
+        (hook.kind, entry.record.name)
+        for plugin in plugins
+        if _is_shipped(plugin.key)
+        for hook, entry in plugin.records
     }
-    parts = [part if _is_shipped(part.key) else _without_known(part, shipped) for part in parts]
-    found: dict[str, dict[str, Loaded[Any]]] = {hook.kind: {} for hook in HOOKS.values()}
-    for part in parts:
-        for hook, loaded in part.records:
-            _register(found[hook.kind], hook, loaded)
-    kinds = {hook.kinds: MappingProxyType(dict(sorted(found[hook.kind].items()))) for hook in HOOKS.values()}
-    problems = tuple(problem for part in parts for problem in part.problems)
-    return Registry(**kinds, problems=problems, parts=tuple(parts))
+    plugins = [plugin if _is_shipped(plugin.key) else _without_names(plugin, shipped_names) for plugin in plugins]
+    by_kind: dict[str, dict[str, LoadedPlugin[Any]]] = {hook.kind: {} for hook in HOOKS.values()}
+    for plugin in plugins:
+        for hook, entry in plugin.records:
+            _register(by_kind[hook.kind], hook, entry)
+    kinds = {hook.kinds: MappingProxyType(dict(sorted(by_kind[hook.kind].items()))) for hook in HOOKS.values()}
+    problems = tuple(problem for plugin in plugins for problem in plugin.problems)
+    return Registry(**kinds, problems=problems, plugins=tuple(plugins))
 
 
 def _is_shipped(key: Key) -> bool:
     return key.distribution.partition(" ")[0] == SHIPPED_DISTRIBUTION
 
 
-def _shared(key: Key, known: Sequence[Registry]) -> Part | None:
+def _share(key: Key, registries: Sequence[Registry]) -> SharedPlugin | None:
     """What another registry has already; None = none has it."""
-    return unchanged(key, (part for registry in known for part in registry.parts))
+    return shared_from(key, (plugin for registry in registries for plugin in registry.plugins))
 
 
 def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Key:
@@ -341,43 +349,43 @@ def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Key
 
 
 def _host(distribution: str, points: list[metadata.EntryPoint], terms: Hosting) -> Host:
-    named = tuple((point.name, point.value) for point in points)
-    known = None if terms.listings is None else terms.listings[distribution]
-    return Host(distribution, named, terms.limits, known, folder_of(points[0]))
+    points_by_name = tuple((point.name, point.value) for point in points)
+    listing = None if terms.listings is None else terms.listings[distribution]
+    return Host(distribution, points_by_name, terms.limits, listing, folder_of(points[0]))
 
 
-def _described(
-    part: Part,
-    described: Iterable[Described],
-    loaded: Callable[[Any], Loaded[Any]],
-) -> Part:
-    """A part with what its distribution brings, and what is wrong with it, which is logged."""
+def _with_records(
+    plugin: SharedPlugin,
+    outcomes: Iterable[RecordOrProblem],
+    make_entry: Callable[[Any], LoadedPlugin[Any]],
+) -> SharedPlugin:
+    """A plugin with what its distribution brings, and what is wrong with it, which is logged."""
     records: list[tuple[Hook, Any]] = []
     problems: list[PluginProblem] = []
-    for each in described:
+    for each in outcomes:
         if isinstance(each, PluginProblem):
             problems.append(each)
             _log_left_out(each)
         else:
-            records.append((each[0], loaded(each[1])))
-    return _capped(replace(part, records=tuple(records), problems=tuple(problems)))
+            records.append((each[0], make_entry(each[1])))
+    return _limit_records(replace(plugin, records=tuple(records), problems=tuple(problems)))
 
 
-def _capped(part: Part) -> Part:
-    """A part with at most MOST_RECORDS of each kind, unless it is shipped: each costs every question of ``auto``."""
-    if _is_shipped(part.key):
-        return part
-    kept: list[tuple[Hook, Any]] = []
+def _limit_records(plugin: SharedPlugin) -> SharedPlugin:
+    """A plugin with at most MOST_RECORDS of each kind, unless it is shipped: each costs every question of ``auto``."""
+    if _is_shipped(plugin.key):
+        return plugin
+    some: list[tuple[Hook, Any]] = []
     left: list[tuple[str, str, str]] = []
-    for kind in {hook.kind: None for hook, _ in part.records}:
-        records = [each for each in part.records if each[0].kind == kind]
-        kept += records[:MOST_RECORDS]
-        names = [loaded.record.name for _, loaded in records[MOST_RECORDS:]]
+    for kind in {hook.kind: None for hook, _ in plugin.records}:
+        records = [each for each in plugin.records if each[0].kind == kind]
+        some += records[:MOST_RECORDS]
+        names = [entry.record.name for _, entry in records[MOST_RECORDS:]]
         if names:
-            told = textwrap.shorten(", ".join(names), 400, placeholder=" ...")
+            text = textwrap.shorten(", ".join(names), 400, placeholder=" ...")
             limit = f"one distribution may bring {MOST_RECORDS} of this kind"
-            left.append((kind, names[0], f"{limit}; left out are {len(names)} more: {told}"))
-    return _left_out(part, kept, left)
+            left.append((kind, names[0], f"{limit}; left out are {len(names)} more: {text}"))
+    return _leave_out(plugin, some, left)
 
 
 def _log_left_out(problem: PluginProblem) -> None:
@@ -385,11 +393,11 @@ def _log_left_out(problem: PluginProblem) -> None:
     _log.warning("plugin_left_out", plugin=problem.name, **about)
 
 
-def _imported(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Part:
+def _import(distribution: str, points: list[metadata.EntryPoint], mode: str) -> SharedPlugin:
     """Import a distribution into this process."""
-    shipped = name_of(points[0]) == SHIPPED_DISTRIBUTION
+    is_shipped = name_of(points[0]) == SHIPPED_DISTRIBUTION
 
-    def described() -> Iterator[Described]:
+    def read_records() -> Iterator[RecordOrProblem]:
         for point in points:
 
             def tell(error: BaseException, name: str = point.name) -> None:
@@ -397,32 +405,36 @@ def _imported(distribution: str, points: list[metadata.EntryPoint], mode: str) -
 
             yield from records_of(point.name, point.value, point.load, distribution, tell)
 
-    def loaded(record: Any) -> Loaded[Any]:
-        return Loaded(record, distribution, "inline" if shipped else mode)
+    def make_entry(record: Any) -> LoadedPlugin[Any]:
+        return LoadedPlugin(record, distribution, "inline" if is_shipped else mode)
 
-    return _described(Part(key=_key(distribution, points, mode)), described(), loaded)
+    return _with_records(SharedPlugin(key=_key(distribution, points, mode)), read_records(), make_entry)
 
 
-def _listed(part: Part) -> Part:
-    """Have the host of a part tell what it brings."""
-    host = part.host
+def _with_listing(plugin: SharedPlugin) -> SharedPlugin:
+    """A plugin with the records that its host lists."""
+    host = plugin.host
     assert host is not None
     # Models live in one process: what was fitted in another one must not be taken for its own.
-    origin = f"{part.key.origin} in host {host.number}"
+    origin = f"{plugin.key.origin} in host {host.number}"
     background = Background(host.limits.auto_patience_s)
 
-    def loaded(record: Any) -> Loaded[Any]:
-        return Loaded(record, part.key.distribution, "process", origin, breaker=Breaker(), background=background)
+    def make_entry(record: Any) -> LoadedPlugin[Any]:
+        return LoadedPlugin(
+            record, plugin.key.distribution, "process", origin, breaker=Breaker(), background=background
+        )
 
-    return _described(replace(part, arriving=False, seen=host.known), listed(host), loaded)
+    return _with_records(
+        replace(plugin, is_loading=False, listing=host.known_listing), listing_records(host), make_entry
+    )
 
 
-def _register(known: dict[str, Loaded[Any]], hook: Hook, loaded: Loaded[Any]) -> None:
-    name = loaded.record.name
-    if name in known:
-        first, second = known[name].distribution, loaded.distribution
+def _register(entries: dict[str, LoadedPlugin[Any]], hook: Hook, entry: LoadedPlugin[Any]) -> None:
+    name = entry.record.name
+    if name in entries:
+        first, second = entries[name].distribution, entry.distribution
         raise PluginConflictError(
             f"{hook.kind} {name!r} is provided by both {first} and {second}: uninstall one, "
             "or leave it off the allow-list"
         )
-    known[name] = loaded
+    entries[name] = entry

@@ -85,15 +85,15 @@ def _on_devices(message: pb.Configurations, path: str, reader: Reader, groups: W
         reader.wrong(field, f"must be empty, or have one entry for each of {count} group_workers; found {entries}")
         return {}
     index = reader.ints(message.group_device_indexes, field, count, default=0, most=names - 1)
-    found = WorkerGroups(groups.offsets, groups.workers, index, groups.compute_factor)
+    groups_on_devices = WorkerGroups(groups.offsets, groups.workers, index, groups.compute_factor)
     if message.device_indexes or names == 1:
-        return {"worker_groups": found}
-    alike = found.counts() == 0
+        return {"worker_groups": groups_on_devices}
+    alike = groups_on_devices.counts() == 0
     if alike.any():
         row = int(alike.argmax())
         reader.wrong(f"{path}.device_indexes", f"must be given: row {row} has no group that says its device")
         return {}
-    return {"worker_groups": found, "device_index": freeze(index[found.offsets[:-1]])}
+    return {"worker_groups": groups_on_devices, "device_index": freeze(index[groups_on_devices.offsets[:-1]])}
 
 
 def _per_group(of_rows: Ints, offsets: Ints) -> Ints:
@@ -102,13 +102,13 @@ def _per_group(of_rows: Ints, offsets: Ints) -> Ints:
 
 def grouped_workers(workers: Ints, groups: WorkerGroups, path: str, reader: Reader) -> Ints:
     """Workers of each row as stated, else as its groups hold; 0 where neither says."""
-    held = groups.row_workers()
-    apart = (held > 0) & (workers > 0) & (held != workers)
+    row_workers = groups.row_workers()
+    apart = (row_workers > 0) & (workers > 0) & (row_workers != workers)
     if apart.any():
         row = int(apart.argmax())
-        text = f"row {row} has {held[row]} workers in groups, but workers says {workers[row]}"
+        text = f"row {row} has {row_workers[row]} workers in groups, but workers says {workers[row]}"
         reader.contradicts(f"{path}.group_workers", text)
-    return freeze(np.where(workers == 0, held, workers))
+    return freeze(np.where(workers == 0, row_workers, workers))
 
 
 def write_groups(configurations: Configurations, message: pb.Configurations) -> None:
@@ -138,8 +138,8 @@ _DICTIONARIES: Final = MappingProxyType({"device": "devices", "precision": "prec
 def read_configurations(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
     """Configurations as columns; what is wrong goes to the reader (the result is then of no use)."""
     # Most of some forty columns are empty: only those that are not are looked at.
-    given: dict[str, Any] = {field.name: values for field, values in message.ListFields()}
-    rows = max((len(given[name]) - (name in _OFFSETS) for name in given.keys() & _COLUMNS), default=0)
+    values_by_name: dict[str, Any] = {field.name: values for field, values in message.ListFields()}
+    rows = max((len(values_by_name[name]) - (name in _OFFSETS) for name in values_by_name.keys() & _COLUMNS), default=0)
     if rows > limits.rows_per_call and rows > limits.rows_per_batch and rows > limits.backtest_rows:
         text = f"{path}: {rows} rows, more than any call takes"
         raise too_much(text, "rows_per_call", limits.rows_per_call, rows)
@@ -148,14 +148,14 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, most=limits.max_workers),
     }
     for fact in NUMBER_COLUMNS:
-        if fact.field in given and fact.row not in _SCALE:
-            columns[fact.row] = reader.column(given[fact.field], f"{path}.{fact.field}", rows, fact)
-    if given.keys() - _NUMBERS:
+        if fact.field in values_by_name and fact.row not in _SCALE:
+            columns[fact.row] = reader.column(values_by_name[fact.field], f"{path}.{fact.field}", rows, fact)
+    if values_by_name.keys() - _NUMBERS:
         columns.update(_dictionaries(message, path, rows, reader))
-    found = Configurations.unstated(rows).replaced(**columns)
+    configurations = Configurations.unstated(rows).replaced(**columns)
     if reader.clean:
-        _consistent(found, path, reader)
-    return found
+        _consistent(configurations, path, reader)
+    return configurations
 
 
 def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
@@ -175,8 +175,8 @@ def _dictionaries(message: pb.Configurations, path: str, rows: int, reader: Read
 
 
 def _devices(message: pb.Configurations, path: str, rows: int, reader: Reader) -> dict[str, object]:
-    grouped = bool(message.group_device_indexes)
-    index = reader.entries(message, path, rows, "device", CONFIGURATIONS["device_names"], elsewhere=grouped)
+    has_groups = bool(message.group_device_indexes)
+    index = reader.entries(message, path, rows, "device", CONFIGURATIONS["device_names"], elsewhere=has_groups)
     return {"devices": tuple(message.device_names), "device_index": index}
 
 
@@ -211,84 +211,95 @@ def _placement(message: pb.Configurations, path: str, rows: int, reader: Reader)
     return Placement(offsets, as_ints(workers))
 
 
-def _consistent(found: Configurations, path: str, reader: Reader) -> None:
+def _consistent(configurations: Configurations, path: str, reader: Reader) -> None:
     """Columns that are right one by one must agree with each other."""
-    everyone = found.workers
-    if found.worker_groups is not None:
-        everyone = grouped_workers(everyone, found.worker_groups, path, reader)
-    none = constant_ints(len(found), 0)
-    laid_out = found.nodes is not none or found.placement is not None or found.worker_groups is not None
-    if not laid_out and (found.global_batch is none or found.batch_per_worker is none):
+    everyone = configurations.workers
+    if configurations.worker_groups is not None:
+        everyone = grouped_workers(everyone, configurations.worker_groups, path, reader)
+    none = constant_ints(len(configurations), 0)
+    laid_out = (
+        configurations.nodes is not none
+        or configurations.placement is not None
+        or configurations.worker_groups is not None
+    )
+    if not laid_out and (configurations.global_batch is none or configurations.batch_per_worker is none):
         return
-    both = (found.nodes > 0) & (everyone > 0)
-    short = both & (everyone < found.nodes)
+    both = (configurations.nodes > 0) & (everyone > 0)
+    short = both & (everyone < configurations.nodes)
     if short.any():
         row = int(short.argmax())
         reader.contradicts(
             f"{path}.workers[{row}]",
-            f"{everyone[row]} workers cannot fill {found.nodes[row]} nodes: every node runs at least one",
+            f"{everyone[row]} workers cannot fill {configurations.nodes[row]} nodes: every node runs at least one",
         )
-    if found.placement is not None:
-        for row in range(len(found)):
-            layout = found.placement.row(row)
+    if configurations.placement is not None:
+        for row in range(len(configurations)):
+            layout = configurations.placement.row(row)
             if not layout:
                 continue
-            nodes, workers = int(found.nodes[row]), int(everyone[row])
+            nodes, workers = int(configurations.nodes[row]), int(everyone[row])
             if (workers and sum(layout) != workers) or (nodes and len(layout) != nodes):
                 reader.contradicts(
                     f"{path}.placement_workers",
                     f"row {row} places {sum(layout)} workers on {len(layout)} nodes, "
                     f"but the row says {workers} workers on {nodes} nodes",
                 )
-    given = (found.global_batch > 0) & (found.batch_per_worker > 0) & (found.workers > 0)
-    if given.any():
-        replicas = found.replicas()
-        product = replicas.astype(np.float64) * found.batch_per_worker * found.accumulation
+    has_batches = (
+        (configurations.global_batch > 0) & (configurations.batch_per_worker > 0) & (configurations.workers > 0)
+    )
+    if has_batches.any():
+        replicas = configurations.replicas()
+        product = replicas.astype(np.float64) * configurations.batch_per_worker * configurations.accumulation
         # A pipeline's micro-batches are accumulation steps that need not be stated.
-        wrong = given & (product != found.global_batch) & (found.accumulation > 1)
-        wrong |= given & (product > found.global_batch + replicas * found.accumulation)
+        wrong = has_batches & (product != configurations.global_batch) & (configurations.accumulation > 1)
+        wrong |= has_batches & (product > configurations.global_batch + replicas * configurations.accumulation)
         if wrong.any():
             row = int(wrong.argmax())
             reader.contradicts(
                 f"{path}.global_batch_samples[{row}]",
-                f"is {found.global_batch[row]}, but {replicas[row]} replicas x {found.batch_per_worker[row]} samples x "
-                f"{found.accumulation[row]} accumulation steps are {product[row]:.0f}",
+                f"is {configurations.global_batch[row]}, but {replicas[row]} replicas "
+                f"x {configurations.batch_per_worker[row]} samples "
+                f"x {configurations.accumulation[row]} accumulation steps are {product[row]:.0f}",
             )
 
 
 def read_evidence(message: pb.Configurations, path: str, reader: Reader, limits: Limits) -> Configurations:
     """Configurations that really ran: nodes, workers and synchronisation must be stated."""
-    found = read_configurations(message, path, reader, limits)
+    configurations = read_configurations(message, path, reader, limits)
     if message.offer_names or message.offer_indexes:
         reader.wrong(f"{path}.offer_names", "must be empty: evidence says what ran, not what can be had")
-    if not len(found):
-        return found
-    if found.worker_groups is not None:
-        found = found.replaced(workers=grouped_workers(found.workers, found.worker_groups, path, reader))
-    for name, column in (("nodes", found.nodes), ("workers", found.workers)):
+    if not len(configurations):
+        return configurations
+    if configurations.worker_groups is not None:
+        configurations = configurations.replaced(
+            workers=grouped_workers(configurations.workers, configurations.worker_groups, path, reader)
+        )
+    for name, column in (("nodes", configurations.nodes), ("workers", configurations.workers)):
         if (column == 0).any():
             reader.wrong(f"{path}.{name}", "must be given: evidence says what really ran")
-    if (found.sync_mode == SyncMode.UNSPECIFIED).any():
+    if (configurations.sync_mode == SyncMode.UNSPECIFIED).any():
         reader.wrong(f"{path}.sync_modes", "must be given: evidence says what really ran")
-    servers = found.parameter_servers
+    servers = configurations.parameter_servers
     if (servers == UNSTATED).any():
-        implied = np.where(found.sync_mode == SyncMode.ALLREDUCE, 0, 1)
-        found = found.replaced(parameter_servers=freeze(np.where(servers == UNSTATED, implied, servers)))
-    return found
+        default_servers = np.where(configurations.sync_mode == SyncMode.ALLREDUCE, 0, 1)
+        configurations = configurations.replaced(
+            parameter_servers=freeze(np.where(servers == UNSTATED, default_servers, servers))
+        )
+    return configurations
 
 
 def read_settings(message: pb.ConfigurationSettings, path: str, reader: Reader) -> Configurations:
     """One row that says how a job runs, without its scale. The offer that it may name is not part of it."""
-    stated = reader.stated(message, f"{path}.", but=("offer_name",))
+    scalars = reader.read_scalars(message, f"{path}.", but=("offer_name",))
     columns: dict[str, object] = {}
-    for name, value in stated.items():
+    for name, value in scalars.items():
         if name in _DICTIONARIES:
             columns[_DICTIONARIES[name]] = (value,)
         else:
             columns[name] = constant_floats(1, value) if isinstance(value, float) else constant_ints(1, int(value))
     reader.text(message.offer_name, f"{path}.offer_name", 64)
-    found = Configurations.of(1)
-    return found.replaced(**columns) if columns else found
+    configuration = Configurations.of(1)
+    return configuration.replaced(**columns) if columns else configuration
 
 
 def write_configurations(configurations: Configurations, *, in_short: bool = False) -> pb.Configurations:
@@ -296,9 +307,9 @@ def write_configurations(configurations: Configurations, *, in_short: bool = Fal
     message = pb.Configurations(nodes=configurations.nodes.tolist(), workers=configurations.workers.tolist())
     for fact in NUMBER_COLUMNS:
         column, default = getattr(configurations, fact.row), unstated(fact)
-        shared = shared_value(column)
-        if fact.row not in _SCALE and shared != default and (column != default).any():
-            getattr(message, fact.field).extend([shared] if in_short and shared is not None else column.tolist())
+        common = shared_value(column)
+        if fact.row not in _SCALE and common != default and (column != default).any():
+            getattr(message, fact.field).extend([common] if in_short and common is not None else column.tolist())
     if configurations.worker_groups is not None:
         write_groups(configurations, message)
     if configurations.devices != ("",):

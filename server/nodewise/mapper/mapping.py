@@ -71,39 +71,43 @@ class _Field:
     optional: bool
     nothing: float | None
     choice: type | None
-    needed: bool | None
+    is_needed: bool | None
     mask: str
     write: Callable[[Any], Any] | None
     read: Callable[[Any, str, Reader, float], Any]
     column: Callable[[Any, str, Reader, int, Any], Any] | None
 
 
-_known: Final[dict[tuple[Any, Any], tuple[_Field, ...]]] = {}
+_fields_by_pair: Final[dict[tuple[Any, Any], tuple[_Field, ...]]] = {}
 
 
 def _fields(message: Any, kind: Any) -> tuple[_Field, ...]:
     """The fields of a message, as they go with a type of the domain."""
-    found = _known.get((message, kind))
-    if found is None:
+    fields_of_pair = _fields_by_pair.get((message, kind))
+    if fields_of_pair is None:
         facts = BY_MESSAGE.get(message.DESCRIPTOR.full_name, {})
         hints = get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
         fields = [_field(each, facts.get(each.name), kind, hints) for each in message.DESCRIPTOR.fields]
         masks = {each.mask for each in fields}
-        found = _known[message, kind] = tuple(each for each in fields if each.name not in masks)
-    return found
+        fields_of_pair = _fields_by_pair[message, kind] = tuple(each for each in fields if each.name not in masks)
+    return fields_of_pair
 
 
 def _field(field: Any, fact: Fact | None, kind: type, hints: Mapping[str, Any]) -> _Field:
-    held = {*dir(kind), *getattr(kind, "__dataclass_fields__", ())}
-    attribute = domain_name(field.name, field.name if fact is None else fact.row, held)
+    attributes = {*dir(kind), *getattr(kind, "__dataclass_fields__", ())}
+    attribute = domain_name(field.name, field.name if fact is None else fact.row, attributes)
     choice, oneof = None, field.containing_oneof
-    if attribute is None and oneof is not None and oneof.name in held and field.message_type is not None:
+    if attribute is None and oneof is not None and oneof.name in attributes and field.message_type is not None:
         parts = {part.__name__: part for part in _parts(hints.get(oneof.name))}
         choice = parts.get(field.message_type.name)
         attribute = None if choice is None else oneof.name
     hint = hints.get(attribute or "", None) if choice is None else choice
-    stated = getattr(kind, "__dataclass_fields__", {}).get(attribute)
-    needed = None if stated is None else stated.default is MISSING and stated.default_factory is MISSING
+    dataclass_field = getattr(kind, "__dataclass_fields__", {}).get(attribute)
+    is_needed = (
+        None
+        if dataclass_field is None
+        else dataclass_field.default is MISSING and dataclass_field.default_factory is MISSING
+    )
     mask = f"{field.name.removesuffix('_seconds')}_known"
     return _Field(
         name=field.name,
@@ -111,7 +115,7 @@ def _field(field: Any, fact: Fact | None, kind: type, hints: Mapping[str, Any]) 
         optional=bool(field.has_presence),
         nothing=0 if f"{field.containing_type.name}.{field.name}" in ABSENT else _nothing(fact),
         choice=choice,
-        needed=needed,
+        is_needed=is_needed,
         mask=mask if field.is_repeated and mask in field.containing_type.fields_by_name else "",
         write=_writer(field),
         read=_reader(field, fact, hint),
@@ -197,28 +201,28 @@ def to_message(value: Any, kind: type[MessageT], /, *, only: slice | None = None
     **others
         What the domain says in fields that are not the value's, or that it holds otherwise; None = absent.
     """
-    held: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in _fields(kind, type(value)):
-        given = field.name in others
-        entry = others[field.name] if given else getattr(value, field.attribute)
-        if only is not None and not given:
+        is_given = field.name in others
+        entry = others[field.name] if is_given else getattr(value, field.attribute)
+        if only is not None and not is_given:
             entry = entry[only]
         if field.choice is not None and type(entry) is not field.choice:
             continue
         if isinstance(entry, np.ndarray):
             if field.mask:
-                known = entry >= 0.0
-                if not known.any():
+                is_known = entry >= 0.0
+                if not is_known.any():
                     continue
-                if not known.all():
-                    held[field.mask], entry = known.tolist(), np.where(known, entry, 0.0)
+                if not is_known.all():
+                    values[field.mask], entry = is_known.tolist(), np.where(is_known, entry, 0.0)
             entry = entry.tolist()
-        if entry is None or (field.optional and not given and entry == field.nothing):
+        if entry is None or (field.optional and not is_given and entry == field.nothing):
             continue
         if field.optional and isinstance(entry, float) and not math.isfinite(entry):
             continue
-        held[field.name] = entry if field.write is None else field.write(entry)
-    return kind(**held)
+        values[field.name] = entry if field.write is None else field.write(entry)
+    return kind(**values)
 
 
 # --- messages as values
@@ -259,28 +263,28 @@ def from_message(
         INVALID_FIELD, without a reader.
     """
     findings = Reader() if reader is None else reader
-    held: dict[str, Any] = dict(others)
+    attributes: dict[str, Any] = dict(others)
     for field in _fields(type(message), kind):
-        name, needed = field.name, field.needed
-        if needed is None or field.attribute in held:
+        name, is_needed = field.name, field.is_needed
+        if is_needed is None or field.attribute in attributes:
             continue
         if field.column is not None:
             if row_count is None:
                 row_count = _rows(message, kind)
-            value, known = getattr(message, name), getattr(message, field.mask) if field.mask else ()
-            if value or needed:
-                held[field.attribute] = field.column(value, f"{path}{name}", findings, row_count, known)
+            value, mask = getattr(message, name), getattr(message, field.mask) if field.mask else ()
+            if value or is_needed:
+                attributes[field.attribute] = field.column(value, f"{path}{name}", findings, row_count, mask)
             continue
         if field.optional and not message.HasField(name):
             if field.nothing is not None:
-                held[field.attribute] = field.nothing
+                attributes[field.attribute] = field.nothing
             continue
         value = getattr(message, name)
-        if value or field.optional or needed or not hasattr(value, "__len__"):
+        if value or field.optional or is_needed or not hasattr(value, "__len__"):
             entry = field.read(value, f"{path}{name}", findings, most)
             if entry is not _NOTHING:
-                held[field.attribute] = entry
-    value = kind(**held)
+                attributes[field.attribute] = entry
+    value = kind(**attributes)
     check = findings.checks.get(kind)
     if check is not None:
         check(value, path, findings)
@@ -341,9 +345,9 @@ def _words(enum: EnumDescriptor, kind: type[Enum]) -> Mapping[int, Any]:
 
 
 def _read_word(words: Mapping[int, Any], value: int, path: str, reader: Reader, _most: float) -> Any:
-    found = words.get(value)
-    if found is not None:
-        return found
+    number = words.get(value)
+    if number is not None:
+        return number
     if value:
         reader.wrong(path, f"must be one of the values of the contract, found {value}")
     return _NOTHING
@@ -357,16 +361,16 @@ def _column_reader(
     if not arrays or not field.is_repeated or field.message_type is not None:
         return None
     if fact is not None:
-        return lambda value, path, reader, rows, known: reader.column(value, path, rows, fact, known)
+        return lambda value, path, reader, rows, mask: reader.column(value, path, rows, fact, mask)
     whole = np.int64 in get_args(get_args(arrays[0])[1])
 
-    def column(value: Any, path: str, reader: Reader, rows: int, known: Any) -> Any:
+    def column(value: Any, path: str, reader: Reader, rows: int, mask: Any) -> Any:
         if len(value) not in (1, rows):
             reader.wrong(path, f"must have one entry, or one for each of {rows} rows; found {len(value)}")
             return constant(rows, 0 if whole else 0.0)
         if len(value) == 1 != rows:
             return constant(rows, value[0])
-        return as_ints(value) if whole else reader.known(as_floats(value), path, rows, known)
+        return as_ints(value) if whole else reader.mask_unknown(as_floats(value), path, rows, mask)
 
     return column
 

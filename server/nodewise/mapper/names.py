@@ -32,7 +32,7 @@ ABSENT: Final = frozenset(
 """Fields that are absent where the domain holds 0, though the contract states no fact that says so."""
 
 
-def domain_name(field: str, row: str, held: Container[str]) -> str | None:
+def domain_name(field: str, row: str, attributes: Container[str]) -> str | None:
     """The attribute that a field of the contract is in a type of the domain; None = the type has none.
 
     Parameters
@@ -44,7 +44,7 @@ def domain_name(field: str, row: str, held: Container[str]) -> str | None:
     held : container of str
         Attributes of the type.
     """
-    return next((name for name in _candidates(field, row) if name in held), None)
+    return next((name for name in _candidates(field, row) if name in attributes), None)
 
 
 def _candidates(field: str, row: str) -> Iterator[str]:

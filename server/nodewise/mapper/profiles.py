@@ -57,21 +57,21 @@ def read_content_parts(
 
 def read_traces(message: pb.ProfileContent, path: str, reader: Reader) -> tuple[TraceReference, ...]:
     """Traces by reference."""
-    found = []
+    traces = []
     for index, trace in enumerate(message.traces):
         place = f"{path}.traces[{index}]"
         reader.sha256(trace.content_sha256, f"{place}.content_sha256")
         reader.text(trace.format, f"{place}.format", 64)
         reader.whole(trace.size_bytes, f"{place}.size_bytes")
-        found.append(from_message(trace, TraceReference, f"{place}.", reader))
-    return tuple(found)
+        traces.append(from_message(trace, TraceReference, f"{place}.", reader))
+    return tuple(traces)
 
 
 def _shared_runs(
     messages: Sequence[sharing_pb2.SharedDeviceRun], path: str, reader: Reader, limits: Limits
 ) -> tuple[SharedDeviceRun, ...]:
     """Runs beside other jobs."""
-    _capped(len(messages), path, limits)
+    _check_rows(len(messages), path, limits)
     return tuple(_shared_run(message, f"{path}[{index}].", reader) for index, message in enumerate(messages))
 
 
@@ -96,9 +96,9 @@ def read_workload(message: workload_pb2.Workload, path: str, reader: Reader) -> 
     if not message.ByteSize():
         return Workload()
     for name in ("shard_bytes", "shard_tensors_counts"):
-        found = len(getattr(message, name))
-        if found > MOST_SERVERS:
-            reader.wrong(f"{path}.{name}", f"must have at most {MOST_SERVERS} entries, one per server, found {found}")
+        count = len(getattr(message, name))
+        if count > MOST_SERVERS:
+            reader.wrong(f"{path}.{name}", f"must have at most {MOST_SERVERS} entries, one per server, found {count}")
             return Workload()
     workload = from_message(message, Workload, f"{path}.", reader)
     if reader.clean:
@@ -115,19 +115,19 @@ def read_phase_timings(
         if not message.ByteSize():
             return PhaseTimings.none()
         configurations = read_evidence(message.configurations, f"{path}.configurations", reader, limits)
-    found = _runs(message, PhaseTimings, path, reader, limits, configurations, "timed")
-    if reader.clean and len(found):
-        total = found.download_s + found.compute_s + found.upload_s + found.update_s
+    timings = _runs(message, PhaseTimings, path, reader, limits, configurations, "timed")
+    if reader.clean and len(timings):
+        total = timings.download_s + timings.compute_s + timings.upload_s + timings.update_s
         if (total <= 0).any():
             text = "all four phases are 0: nothing was timed"
             reader.wrong(f"{path}.compute_seconds[{int((total <= 0).argmax())}]", text)
-        over = found.hidden_s > found.download_s + found.upload_s
+        over = timings.hidden_s > timings.download_s + timings.upload_s
         if over.any():
             row = int(over.argmax())
-            transfers_s = found.download_s[row] + found.upload_s[row]
-            text = f"is {found.hidden_s[row]:g} s, more than the {transfers_s:g} s of transfers"
+            transfers_s = timings.download_s[row] + timings.upload_s[row]
+            text = f"is {timings.hidden_s[row]:g} s, more than the {transfers_s:g} s of transfers"
             reader.contradicts(f"{path}.hidden_seconds[{row}]", text)
-    return found
+    return timings
 
 
 def read_observations(message: pb.Observations, path: str, reader: Reader, limits: Limits) -> Observations:
@@ -151,13 +151,13 @@ def _runs(
     **others: Any,
 ) -> RunsT:
     rows = len(configurations)
-    _capped(rows, path, limits)
+    _check_rows(rows, path, limits)
     if not rows:
         reader.wrong(f"{path}.configurations", f"must have one row per {what} run")
     return from_message(message, kind, f"{path}.", reader, row_count=rows, configurations=configurations, **others)
 
 
-def _capped(rows: int, path: str, limits: Limits) -> None:
+def _check_rows(rows: int, path: str, limits: Limits) -> None:
     most = limits.rows_per_batch
     if rows > most:
         text = f"{path}: {rows} rows, one message takes rows_per_batch = {most}; send them as several batches over "
@@ -187,9 +187,9 @@ def write_profile(profile: Profile) -> pb.ProfileContent:
 
 def read_profile(message: pb.ProfileContent) -> Profile:
     """The profile whose content :func:`write_profile` wrote: its numbers hold, no bound is looked at."""
-    trusted, limits = TrustingReader(), _UNLIMITED
-    parts = read_content_parts(message, "", trusted, limits)
+    reader, limits = TrustingReader(), _UNLIMITED
+    parts = read_content_parts(message, "", reader, limits)
     if len(parts["observations"]):
         parts["observations"] = replace(parts["observations"], number=as_ints(message.observations.numbers))
     numbers = as_ints(message.phase_timings.numbers)
-    return Profile(**parts, phase_timing_numbers=numbers, traces=read_traces(message, "", trusted))
+    return Profile(**parts, phase_timing_numbers=numbers, traces=read_traces(message, "", reader))

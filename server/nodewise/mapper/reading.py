@@ -19,7 +19,7 @@ from nodewise.domain.profile import UNKNOWN
 from nodewise_values.fact import Fact
 from nodewise_values.facts import BY_MESSAGE
 
-__all__ = ["PROFILE_ID_RULE", "Reader", "TrustingReader", "shown"]
+__all__ = ["PROFILE_ID_RULE", "Reader", "TrustingReader", "quote"]
 
 _PROFILE_ID: Final = re.compile(r"(?!.*/(?:\.{0,2}/))[A-Za-z0-9](?:[A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?")
 PROFILE_ID_RULE: Final = (
@@ -70,7 +70,7 @@ class Reader(Findings):
     def identifier(self, value: str, path: str) -> str:
         """A name chosen by the client."""
         if not _PROFILE_ID.fullmatch(value):
-            self.wrong(path, f"{PROFILE_ID_RULE}; found {shown(value)}")
+            self.wrong(path, f"{PROFILE_ID_RULE}; found {quote(value)}")
         return value
 
     def sha256(self, value: str, path: str) -> str:
@@ -105,7 +105,9 @@ class Reader(Findings):
             self.wrong(path, f"must be a whole number from {least} to {most}, found {value}")
         return value
 
-    def stated(self, message: Any, path: str, *, but: Collection[str] = (), most: float = math.inf) -> dict[str, Any]:
+    def read_scalars(
+        self, message: Any, path: str, *, but: Collection[str] = (), most: float = math.inf
+    ) -> dict[str, Any]:
         """The single values that a message states, checked, by their names in a row; what is absent is left out.
 
         Parameters
@@ -115,17 +117,17 @@ class Reader(Findings):
         most : float
             Greatest number where the facts name none.
         """
-        found: dict[str, Any] = {}
+        scalars: dict[str, Any] = {}
         for fact, optional in _singles(message.DESCRIPTOR):
             if fact.field in but or (optional and not message.HasField(fact.field)):
                 continue
             value = getattr(message, fact.field)
             if fact.kind == "str":
                 if value:
-                    found[fact.row] = self.text(value, f"{path}{fact.field}", fact.maximum_length or 256)
+                    scalars[fact.row] = self.text(value, f"{path}{fact.field}", fact.maximum_length or 256)
             elif fact.kind != "enum" or value:
-                found[fact.row] = self.single(value, f"{path}{fact.field}", fact, most)
-        return found
+                scalars[fact.row] = self.single(value, f"{path}{fact.field}", fact, most)
+        return scalars
 
     def single(self, value: float, path: str, fact: Fact, most: float = math.inf) -> Any:
         """A single number as its fact says: within its bounds; whole ones become ``int``."""
@@ -142,7 +144,7 @@ class Reader(Findings):
         return int(value)
 
     def column(
-        self, values: Sequence[Any], path: str, rows: int, fact: Fact, known: Sequence[bool] | None = None
+        self, values: Sequence[Any], path: str, rows: int, fact: Fact, mask: Sequence[bool] | None = None
     ) -> NDArray[Any]:
         """A column of numbers as its fact says: empty, one entry for all rows, or one for each.
 
@@ -157,21 +159,21 @@ class Reader(Findings):
             # 0 states nothing in a row where it can be no value.
             whole = self.ints(values, path, rows, default=usual, most=top)
             return whole if whole.all() else freeze(np.where(whole == 0, usual, whole))
-        if len(values) == 1 and not known:
+        if len(values) == 1 and not mask:
             return self._constant(values[0], f"{path}[0]", rows, fact)
         # A default at the bound is what states nothing, and may stand there.
         above = fact.minimum if fact.exclusive_minimum and fact.minimum != default else None
-        found = self.floats(values, path, rows, default=default, least=fact.least(), above=above, most=most)
+        numbers = self.floats(values, path, rows, default=default, least=fact.least(), above=above, most=most)
         if fact.default is not None and fact.minimum is not None and fact.minimum > fact.default:
-            short = (found > fact.default) & (found < fact.minimum)
+            short = (numbers > fact.default) & (numbers < fact.minimum)
             if short.any():
                 row = int(short.argmax())
                 self.wrong(
-                    f"{path}[{row}]", f"must be {fact.default:g} or at least {fact.minimum:g}, found {found[row]:g}"
+                    f"{path}[{row}]", f"must be {fact.default:g} or at least {fact.minimum:g}, found {numbers[row]:g}"
                 )
         if fact.whole:
-            return self._whole(found, path, rows)
-        return self.known(found, path, rows, known)
+            return self._whole(numbers, path, rows)
+        return self.mask_unknown(numbers, path, rows, mask)
 
     def _constant(self, value: float, path: str, rows: int, fact: Fact) -> NDArray[Any]:
         """One number for all rows; what states nothing is the default."""
@@ -179,25 +181,25 @@ class Reader(Findings):
             value = self.single(value, path, fact)
         return constant_ints(rows, int(value)) if fact.whole else constant_floats(rows, float(value))
 
-    def _whole(self, found: Floats, path: str, rows: int) -> Ints:
+    def _whole(self, column: Floats, path: str, rows: int) -> Ints:
         if not self.clean:
             return constant_ints(rows, 0)
-        whole = found.astype(np.int64)
-        parts = whole != found
+        whole = column.astype(np.int64)
+        parts = whole != column
         if parts.any():
             row = int(parts.argmax())
-            self.wrong(f"{path}[{row}]", f"must be a whole number, found {found[row]:g}")
+            self.wrong(f"{path}[{row}]", f"must be a whole number, found {column[row]:g}")
         return freeze(whole)
 
-    def known(self, found: Floats, path: str, rows: int, known: Sequence[bool] | None) -> Floats:
+    def mask_unknown(self, column: Floats, path: str, rows: int, known_rows: Sequence[bool] | None) -> Floats:
         """A column with -1 in the rows that the column of booleans beside it says are not known; empty = all are."""
-        if not known:
-            return found
-        if len(known) not in (1, rows):
+        if not known_rows:
+            return column
+        if len(known_rows) not in (1, rows):
             mask = f"{path.removesuffix('_seconds')}_known"
-            self.wrong(mask, f"must have one entry, or one for each of {rows} rows; found {len(known)}")
-            return found
-        return freeze(np.where(np.array(known, dtype=np.bool_), found, UNKNOWN))
+            self.wrong(mask, f"must have one entry, or one for each of {rows} rows; found {len(known_rows)}")
+            return column
+        return freeze(np.where(np.array(known_rows, dtype=np.bool_), column, UNKNOWN))
 
     def entries(
         self, message: Any, path: str, rows: int, of: str, name: Fact, *, nothing: int = 0, elsewhere: bool = False
@@ -220,18 +222,18 @@ class Reader(Findings):
             if indexes:
                 self.wrong(f"{path}.{of}_indexes", f"must be empty without {of}_names")
             return constant_ints(rows, nothing)
-        found = self.ints(indexes, f"{path}.{of}_indexes", rows, default=0, most=len(names) - 1)
+        indexes_of_rows = self.ints(indexes, f"{path}.{of}_indexes", rows, default=0, most=len(names) - 1)
         if len(names) > 1 and not indexes and not elsewhere:
             self.wrong(f"{path}.{of}_indexes", f"must be given when there is more than one {of} name")
-        return found
+        return indexes_of_rows
 
     def offsets(self, values: Sequence[int], path: str, rows: int, entries: int, of: str) -> Ints | None:
         """Where the entries of each row begin, and at last where they end; None = they are wrong."""
-        found = list(values)
-        if len(found) != rows + 1 or found[0] != 0 or found[-1] != entries or found != sorted(found):
+        numbers = list(values)
+        if len(numbers) != rows + 1 or numbers[0] != 0 or numbers[-1] != entries or numbers != sorted(numbers):
             self.wrong(path, f"must be {rows + 1} ascending numbers from 0 to {entries} (the entries of {of})")
             return None
-        return as_ints(found)
+        return as_ints(numbers)
 
     def floats(
         self,
@@ -299,15 +301,15 @@ _plans: Final[dict[str, tuple[tuple[Fact, bool], ...]]] = {}
 
 def _singles(message: Descriptor) -> tuple[tuple[Fact, bool], ...]:
     """The facts of fields that hold one value, and whether these tell presence."""
-    known = _plans.get(message.full_name)
-    if known is None:
+    plan = _plans.get(message.full_name)
+    if plan is None:
         fields = ((fact, message.fields_by_name[fact.field]) for fact in BY_MESSAGE[message.full_name].values())
-        known = tuple((fact, bool(field.has_presence)) for fact, field in fields if not field.is_repeated)
-        _plans[message.full_name] = known
-    return known
+        plan = tuple((fact, bool(field.has_presence)) for fact, field in fields if not field.is_repeated)
+        _plans[message.full_name] = plan
+    return plan
 
 
-def shown(value: str) -> str:
+def quote(value: str) -> str:
     """A value from a caller as it may stand in a message: quoted, bounded, printable."""
     text = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
     return ascii(text)

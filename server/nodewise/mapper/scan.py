@@ -44,7 +44,7 @@ class Excess:
 
     field: str
     limit: str
-    found: int
+    count: int
     value: int
 
 
@@ -91,7 +91,7 @@ class Plan:
         self.quiet_bytes = 0
 
 
-def plan_of(described: Descriptor, cap_of: Callable[[FieldDescriptor], tuple[str, int] | None]) -> Plan:
+def plan_of(message_type: Descriptor, cap_of: Callable[[FieldDescriptor], tuple[str, int] | None]) -> Plan:
     """What is counted in messages of a type, and below it.
 
     Parameters
@@ -100,21 +100,21 @@ def plan_of(described: Descriptor, cap_of: Callable[[FieldDescriptor], tuple[str
         Name and value of the cap of a repeated field; None = it is not counted.
     """
     plans: dict[str, Plan] = {}
-    plan = _planned(described, cap_of, plans)
+    plan = _plan_for(message_type, cap_of, plans)
     plan.quiet_bytes = min(_least_bytes(each) for each in plans.values())
     return plan
 
 
-def _planned(
-    described: Descriptor, cap_of: Callable[[FieldDescriptor], tuple[str, int] | None], plans: dict[str, Plan]
+def _plan_for(
+    message_type: Descriptor, cap_of: Callable[[FieldDescriptor], tuple[str, int] | None], plans: dict[str, Plan]
 ) -> Plan:
-    known = plans.get(described.full_name)
-    if known is not None:
-        return known
-    plan = plans[described.full_name] = Plan()
-    for field in described.fields:
+    existing = plans.get(message_type.full_name)
+    if existing is not None:
+        return existing
+    plan = plans[message_type.full_name] = Plan()
+    for field in message_type.fields:
         limit, cap = (cap_of(field) if field.is_repeated else None) or ("", 0)
-        below = None if field.message_type is None else _planned(field.message_type, cap_of, plans)
+        below = None if field.message_type is None else _plan_for(field.message_type, cap_of, plans)
         if below is not None and not below.fields:
             below = None
         if cap or below is not None:
@@ -132,8 +132,8 @@ def _planned(
 
 def _least_bytes(plan: Plan) -> int:
     """Below this many bytes no list of a message exceeds its cap."""
-    counted = [field for field in plan.fields.values() if field.cap]
-    least = (field.cap * ((field.element_bytes or 1) if field.packable else LEAST_ENTRY_BYTES) for field in counted)
+    capped = [field for field in plan.fields.values() if field.cap]
+    least = (field.cap * ((field.element_bytes or 1) if field.packable else LEAST_ENTRY_BYTES) for field in capped)
     return min(least, default=1 << 62)
 
 
@@ -149,20 +149,20 @@ def scan(data: bytes, plan: Plan, parts_cap: int) -> Excess | None:
         return None
     scanner = _Scanner(data, parts_cap)
     try:
-        scanner.walk(plan, 0, len(data), "", _Counted())
-    except _Found as found:
-        return found.excess
+        scanner.walk(plan, 0, len(data), "", _EntryCounts())
+    except _ExcessError as error:
+        return error.excess
     except (IndexError, RecursionError):
         return None  # cut off within a number, or deeper than the decoder goes: it will say so
     return None
 
 
-class _Found(Exception):  # noqa: N818  # ends the walk, is no failure
+class _ExcessError(Exception):  # ends the walk, is no failure
     def __init__(self, excess: Excess) -> None:
         self.excess = excess
 
 
-class _Counted:
+class _EntryCounts:
     """Entries that lists of one message have so far, wherever on the wire its parts are.
 
     A message that is no entry of a list may come in several pieces, which the decoder puts together.
@@ -172,7 +172,7 @@ class _Counted:
 
     def __init__(self) -> None:
         self.entries: dict[int, int] = {}
-        self.below: dict[int, _Counted] = {}
+        self.below: dict[int, _EntryCounts] = {}
 
 
 class _Scanner:
@@ -184,17 +184,17 @@ class _Scanner:
         self._parts_cap = parts_cap
 
     def walk(  # noqa: C901, PLR0912, PLR0915  # one loop, no calls in it
-        self, plan: Plan, at: int, end: int, path: str, counted: _Counted
+        self, plan: Plan, at: int, end: int, path: str, totals: _EntryCounts
     ) -> None:
         """Count between two places."""
-        data, fields, counts = self._data, plan.fields, counted.entries
+        data, fields, counts = self._data, plan.fields, totals.entries
         groups = 0
         parts, most = 0, self._parts_cap - self._parts
         while at < end:
             parts += 1
             if parts > most:
-                found = self._parts_cap + 1
-                raise _Found(Excess("", "parts_per_call", found, self._parts_cap))
+                part_count = self._parts_cap + 1
+                raise _ExcessError(Excess("", "parts_per_call", part_count, self._parts_cap))
             key = data[at]
             at += 1
             if key > 127:
@@ -230,24 +230,24 @@ class _Scanner:
                     entries = 1
                     if kind == _LENGTH and field.packable:
                         parts -= 1
-                        entries = self._packed(field, at, length)
+                        entries = self._count_packed(field, at, length)
                     count = counts[number] = counts.get(number, 0) + entries
                     if count > field.cap:
-                        raise _Found(Excess(path + field.name, field.limit, count, field.cap))
+                        raise _ExcessError(Excess(path + field.name, field.limit, count, field.cap))
                 if field.below is not None and kind == _LENGTH and length > LEAST_ENTRY_BYTES:
                     self._parts += parts
                     if field.cap:
-                        place, inner = f"[{counts[number] - 1}]", _Counted()
+                        place, inner = f"[{counts[number] - 1}]", _EntryCounts()
                     elif field.repeated:
-                        place, inner = "", _Counted()
+                        place, inner = "", _EntryCounts()
                     else:
-                        place, inner = "", counted.below.setdefault(number, _Counted())
+                        place, inner = "", totals.below.setdefault(number, _EntryCounts())
                     self.walk(field.below, at, min(at + length, end), f"{path}{field.name}{place}.", inner)
                     parts, most = 0, self._parts_cap - self._parts
             at += length
         self._parts += parts
 
-    def _packed(self, field: _Field, at: int, length: int) -> int:
+    def _count_packed(self, field: _Field, at: int, length: int) -> int:
         """Entries of a packed list."""
         if field.element_bytes:
             return length // field.element_bytes

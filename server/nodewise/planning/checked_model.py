@@ -15,7 +15,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.planning import Exclusion, PlanConstraints
 from nodewise.hosting.calls import ImpossibleAnswerError, call, impossible, read, unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.hosting.soundness import is_name
 from nodewise.plugin import EstimatorRecord, Model, PlanSpace
 
@@ -75,7 +75,7 @@ class CheckedModel:
         It has the methods of PlanningModel.
     """
 
-    def __init__(self, loaded: Loaded[EstimatorRecord], model: Model) -> None:
+    def __init__(self, loaded: LoadedPlugin[EstimatorRecord], model: Model) -> None:
         self._loaded = loaded
         self._model = model
 

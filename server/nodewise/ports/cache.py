@@ -20,7 +20,7 @@ _WHOLE: Final[tuple[Part, ...]] = ()
 
 
 class _Entry:
-    """What a cache keeps under a key; told apart by identity."""
+    """What a cache keeps under a key; compared by identity."""
 
     __slots__ = ("entries", "key", "parts", "value", "weight")
 
@@ -45,7 +45,7 @@ class CacheSpace:
         self._weight = 0
         self.order: OrderedDict[_Entry, None] = OrderedDict()
         """Entries of all caches, the one that was used last at the end."""
-        self._held: dict[int, int] = {}
+        self._total: dict[int, int] = {}
         """How many entries hold a part, by its identity: they keep it alive."""
 
     @property
@@ -53,43 +53,43 @@ class CacheSpace:
         """What is kept now."""
         return self._weight
 
-    def added(self, entry: _Entry) -> list[_Entry]:
-        """Keep an entry; returns what goes for it, for the caller to let go of once the lock is free.
+    def add(self, entry: _Entry) -> list[_Entry]:
+        """Add an entry; returns the evicted ones, which the caller drops once the lock is free.
 
         With the lock held, as all below.
         """
         self.order[entry] = None
         self._weight += entry.weight
         for part, weight in entry.parts:
-            holders = self._held.get(id(part), 0)
-            self._held[id(part)] = holders + 1
+            holders = self._total.get(id(part), 0)
+            self._total[id(part)] = holders + 1
             if not holders:
                 self._weight += weight
         return [] if self._weight <= self.capacity else self._make_room()
 
-    def reweighed(self, entry: _Entry, weight: int) -> list[_Entry]:
-        """Count an entry as so much from now on, its parts as before; returns what goes for it, as :meth:`added`."""
+    def reweigh(self, entry: _Entry, weight: int) -> list[_Entry]:
+        """Count an entry as so much from now on, its parts as before; returns the evicted ones, as :meth:`add`."""
         self._weight += weight - entry.weight
         entry.weight = weight
         return [] if self._weight <= self.capacity else self._make_room()
 
     def _make_room(self) -> list[_Entry]:
-        gone = []
+        evicted = []
         while self._weight > self.capacity:
             oldest = next(iter(self.order))
             del oldest.entries[oldest.key]
-            self.removed(oldest)
-            gone.append(oldest)
-        return gone
+            self.remove(oldest)
+            evicted.append(oldest)
+        return evicted
 
-    def removed(self, entry: _Entry) -> None:
+    def remove(self, entry: _Entry) -> None:
         """Count an entry no longer."""
         del self.order[entry]
         self._weight -= entry.weight
         for part, weight in entry.parts:
-            holders = self._held.pop(id(part)) - 1
+            holders = self._total.pop(id(part)) - 1
             if holders:
-                self._held[id(part)] = holders
+                self._total[id(part)] = holders
             else:
                 self._weight -= weight
 
@@ -139,35 +139,21 @@ class LruCache(Generic[KeyT, ValueT]):
         with space.lock:
             before = self._entries.setdefault(key, entry)  # keys take long to hash: once
             if before is not entry:
-                space.removed(before)
+                space.remove(before)
                 self._entries[key] = entry
-            gone = space.added(entry)
+            evicted = space.add(entry)
         # What is let go of may end processes or ask this cache: not while the lock is held.
-        gone.clear()
+        evicted.clear()
 
     def weigh(self, key: KeyT, weight: int) -> None:
         """Count what is kept under a key as so much from now on; nothing where it has gone meanwhile."""
         space = self._space
-        gone: list[_Entry] = []
+        evicted: list[_Entry] = []
         with space.lock:
             entry = self._entries.get(key)
             if entry is not None:
-                gone = space.reweighed(entry, weight)
-        gone.clear()
-
-    def kept(
-        self,
-        key: KeyT,
-        make: Callable[[], ValueT],
-        weight: Callable[[ValueT], int] | None = None,
-        parts: tuple[Part, ...] = _WHOLE,
-    ) -> ValueT:
-        """The value; made now, and kept, where there is none. Threads that ask meanwhile make their own."""
-        found = self.get(key)
-        if found is None:
-            found = make()
-            self.put(key, found, 1 if weight is None else weight(found) or 1, parts)
-        return found
+                evicted = space.reweigh(entry, weight)
+        evicted.clear()
 
     def newest(self, most: int) -> list[KeyT]:
         """Keys of what was used last, the last first."""
@@ -175,14 +161,14 @@ class LruCache(Generic[KeyT, ValueT]):
             keys: Iterator[Any] = (entry.key for entry in reversed(self._space.order) if entry.entries is self._entries)
             return list(islice(keys, most))
 
-    def drop(self, unwanted: Callable[[KeyT], bool]) -> None:
+    def drop(self, matches: Callable[[KeyT], bool]) -> None:
         """Forget some entries."""
         with self._space.lock:
-            gone = [entry for key, entry in self._entries.items() if unwanted(key)]
-            for entry in gone:
+            evicted = [entry for key, entry in self._entries.items() if matches(key)]
+            for entry in evicted:
                 del self._entries[entry.key]
-                self._space.removed(entry)
-        gone.clear()
+                self._space.remove(entry)
+        evicted.clear()
 
     def clear(self) -> None:
         """Forget everything."""

@@ -1,4 +1,4 @@
-"""Long work as a seam: done away from the event loop, telling how far it is, ended as soon as nobody waits for it."""
+"""Long work as a port: done away from the event loop, with progress, ended as soon as no caller waits for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pickled) and its run, to messages."""
 
 
 class LongRun:
-    """A piece of long work as itself sees it: how long it may take, and who hears how far it is.
+    """A piece of long work as itself sees it: how long it may take, and where its progress goes.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class LongRun:
         Raises
         ------
         NodewiseError
-            What the work raises; DEADLINE_EXCEEDED once nobody waits any more.
+            What the work raises; DEADLINE_EXCEEDED once no caller waits any more.
         """
         try:
             for message in work(tools, argument, self):
@@ -65,7 +65,7 @@ class LongRun:
                     self._later.cancel()
 
     def tell(self, write: Callable[[], bytes]) -> None:
-        """Say how far it is, as often as you like: only what is told is written, the newest PROGRESS_EVERY_S apart."""
+        """Report progress, as often as you like: the newest report is written every PROGRESS_EVERY_S."""
         with self._sending:
             self._untold = write
             left_s = self._next_s - time.monotonic()
@@ -80,7 +80,7 @@ class LongRun:
         with self._sending:
             self._later = None
             if self._untold is not None:
-                with suppress(OSError):  # nobody is there: the work finds out when it answers
+                with suppress(OSError):  # the receiver has gone: the work finds out when it answers
                     self._tell()
 
     def _tell(self) -> None:
@@ -99,8 +99,8 @@ class Compute(Protocol[WithT_co]):
         Parameters
         ----------
         end_s, late_s : float
-            When the work should end with what there is, and when nobody waits any more (``time.monotonic``, which all
-            processes of a machine share).
+            When the work should end with what there is, and when no caller waits any more (``time.monotonic``, which
+            all processes of a machine share).
 
         Raises
         ------

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from nodewise.domain.errors import NodewiseError
 
-__all__ = ["Outcome", "Work", "WorkExecutor", "failed", "worked"]
+__all__ = ["Outcome", "Work", "WorkExecutor", "failure", "run_unit"]
 
 SharedT = TypeVar("SharedT")
 UnitT = TypeVar("UnitT")
@@ -40,16 +40,16 @@ class WorkExecutor(Protocol):
         """
 
 
-def worked(work: Work[SharedT, UnitT, ResultT], shared: SharedT, index: int, unit: UnitT) -> Outcome[ResultT]:
+def run_unit(work: Work[SharedT, UnitT, ResultT], shared: SharedT, index: int, unit: UnitT) -> Outcome[ResultT]:
     """Do one unit; what it raises becomes its fault."""
     try:
         return Outcome(index=index, result=work(shared, unit))
     except NodewiseError as error:
-        return failed(index, str(error))
+        return failure(index, str(error))
     except Exception as error:  # noqa: BLE001  # whatever it is, it costs this unit alone
-        return failed(index, f"{type(error).__name__}: {error}")
+        return failure(index, f"{type(error).__name__}: {error}")
 
 
-def failed(index: int, fault: str) -> Outcome[ResultT]:
+def failure(index: int, fault: str) -> Outcome[ResultT]:
     """A unit without a result."""
     return Outcome(index=index, fault=fault)

@@ -32,30 +32,30 @@ def footprint(value: object, but: Collection[object] = ()) -> int:
     but : collection
         Values that are there anyway, such as the catalogue.
     """
-    seen, found, looked = {id(each) for each in but}, 0.0, 0
+    seen_ids, objects, looked_ids = {id(each) for each in but}, 0.0, 0
     waiting: list[tuple[Any, float]] = [(value, 1.0)]
-    while waiting and looked < MOST_VALUES:
+    while waiting and looked_ids < MOST_VALUES:
         each, times = waiting.pop()
         kind = type(each)
         if kind in _NUMBERS:
-            found += times * _NUMBER_BYTES
+            objects += times * _NUMBER_BYTES
             continue
-        if id(each) in seen or isinstance(each, _SHARED):
+        if id(each) in seen_ids or isinstance(each, _SHARED):
             continue
-        seen.add(id(each))
-        looked += 1
+        seen_ids.add(id(each))
+        looked_ids += 1
         if isinstance(each, np.ndarray):
-            found += times * _array_bytes(each, seen)
+            objects += times * _array_bytes(each, seen_ids)
             continue
-        found += times * sys.getsizeof(each)
+        objects += times * sys.getsizeof(each)
         if kind is not str and kind is not bytes:
-            held = _held(each, kind)
-            if len(held) > SAMPLED:
-                step = -(-len(held) // SAMPLED)
+            values = _held_values(each, kind)
+            if len(values) > SAMPLED:
+                step = -(-len(values) // SAMPLED)
                 times *= step
-                held = held[::step]
-            waiting += [(one, times) for one in held]
-    return round(found)
+                values = values[::step]
+            waiting += [(one, times) for one in values]
+    return round(objects)
 
 
 def _array_bytes(array: Any, seen: set[int]) -> int:
@@ -71,22 +71,22 @@ def _array_bytes(array: Any, seen: set[int]) -> int:
     return 2 * _ARRAY_BYTES + int(base.nbytes)
 
 
-def _held(value: Any, kind: type) -> list[Any]:
+def _held_values(value: Any, kind: type) -> list[Any]:
     """What a value refers to."""
     if kind in (tuple, list, set, frozenset):
         return list(value)
     if isinstance(value, dict | MappingProxyType):
         return [*value.keys(), *value.values()]
-    held = [found for name in _slots(kind) if (found := getattr(value, name, None)) is not None]
+    values = [slots for name in _slots(kind) if (slots := getattr(value, name, None)) is not None]
     own = getattr(value, "__dict__", None)
-    return held if own is None else [*held, own]
+    return values if own is None else [*values, own]
 
 
 @lru_cache(maxsize=1024)
 def _slots(kind: type) -> tuple[str, ...]:
     """Names of a class's slots that can be read."""
-    found: list[str] = []
+    names: list[str] = []
     for each in kind.__mro__:
         slots = each.__dict__.get("__slots__", ())
-        found += [slots] if isinstance(slots, str) else slots
-    return tuple(name for name in found if name not in {"__dict__", "__weakref__"} and not name.startswith("__"))
+        names += [slots] if isinstance(slots, str) else slots
+    return tuple(name for name in names if name not in {"__dict__", "__weakref__"} and not name.startswith("__"))

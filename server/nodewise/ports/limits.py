@@ -104,7 +104,7 @@ class Limits:
             raise ValueError(f"max_nodes and max_workers must be at most {LARGEST_CONFIGURATION}")
 
 
-def too_much(text: str, limit: str, value: int, found: int, alternative: str = "") -> NodewiseError:
+def too_much(text: str, limit: str, value: int, count: int, alternative: str = "") -> NodewiseError:
     """A call that holds more than its cap.
 
     Parameters
@@ -114,5 +114,5 @@ def too_much(text: str, limit: str, value: int, found: int, alternative: str = "
     alternative : str
         Method that takes the parts; empty = none is named.
     """
-    metadata = {"limit": limit, "value": str(value), "found": str(found)}
+    metadata = {"limit": limit, "value": str(value), "found": str(count)}
     return NodewiseError(Reason.LIMIT_EXCEEDED, text, metadata | ({"alternative": alternative} if alternative else {}))

@@ -12,24 +12,24 @@ keeps processes from serving adds up."""
 FIRST_DELAY_S: Final = 0.5
 """Before the second start in a row (the first is at once); twice as long before each one after it."""
 LONGEST_DELAY_S: Final = 30.0
-"""So soon is noticed that whatever was missing is back."""
+"""The longest time until a fault that has gone is noticed."""
 
 
 class Backoff:
-    """Counts deaths, and forgets them as time is served.
+    """Counts deaths of processes; time in service makes up for earlier deaths.
 
     Parameters
     ----------
     budget : float
-        Deaths not made up for by service, after which another start is of no use.
+        Number of deaths, not made up for by service, at which another start is of no use.
     """
 
     def __init__(self, budget: float) -> None:
         self._budget = budget
         self._deaths = 0.0
 
-    def died(self, served_s: float) -> float:
-        """A process died after it had served for so long; returns the seconds to wait before another is started."""
+    def record_death(self, served_s: float) -> float:
+        """Count the death of a process that served for so long; returns the seconds to wait before the next start."""
         self._deaths = max(0.0, self._deaths - served_s * FORGIVEN_PER_S) + 1.0
         if self._deaths < 2.0:
             return 0.0

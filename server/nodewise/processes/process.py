@@ -63,18 +63,18 @@ class Process:
         events.register(self._pidfd, select.POLLIN)
         return bool(events.poll(None if timeout_s is None else max(0.0, timeout_s) * 1e3))
 
-    async def ended(self) -> int:
+    async def wait_for_end(self) -> int:
         """Wait for its end; returns the status. Several tasks may wait."""
         if self._pidfd < 0:
             await asyncio.to_thread(self.wait)
         elif self.status is None:
-            loop, watched, is_over = asyncio.get_running_loop(), os.dup(self._pidfd), asyncio.Event()
-            loop.add_reader(watched, is_over.set)
+            loop, descriptor, is_over = asyncio.get_running_loop(), os.dup(self._pidfd), asyncio.Event()
+            loop.add_reader(descriptor, is_over.set)
             try:
                 await is_over.wait()
             finally:
-                loop.remove_reader(watched)
-                os.close(watched)
+                loop.remove_reader(descriptor)
+                os.close(descriptor)
         status = self.wait()
         assert status is not None
         return status
@@ -96,9 +96,9 @@ class Process:
         self.send(signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                return await self.ended()
+                return await self.wait_for_end()
         self.kill()
-        return await self.ended()
+        return await self.wait_for_end()
 
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):

@@ -55,7 +55,7 @@ MAPPED_NAMES_BYTES: Final = 256 << 20
 LEAST_WEIGHT: Final = 1 << 20
 
 ABANDONED_S: Final = 86_400.0
-"""Age at which a file that was never finished is nobody's any more."""
+"""Age at which an unfinished file may be deleted."""
 _UNFINISHED: Final = "reading-"
 
 FORMAT: Final = 3
@@ -90,7 +90,7 @@ _STATED: Final = tuple(f.name for f in fields(Trace) if f.name not in {*_COLUMNS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtefactKey:
-    """What the columns of a trace depend on: its bytes, who read them, and what the sender said of it."""
+    """What the columns of a trace depend on: its bytes, their reader, and the sender's statements about it."""
 
     content_sha256: str
     reader: str
@@ -102,8 +102,8 @@ class ArtefactKey:
     @property
     def name(self) -> str:
         """A file name of its own, whatever a reader's version holds."""
-        stated = (FORMAT, self.reader, self.reader_version, self.rank, self.world_size, self.mapping)
-        return hashlib.sha256(repr(stated).encode()).hexdigest()[:40]
+        identity = (FORMAT, self.reader, self.reader_version, self.rank, self.world_size, self.mapping)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:40]
 
 
 class TraceArtefacts:
@@ -122,16 +122,16 @@ class TraceArtefacts:
     def __init__(self, root: Path, max_bytes: int = DEFAULT_ARTEFACT_BYTES) -> None:
         self._root = root
         self._max_bytes = max_bytes
-        self._mapped: LruCache[ArtefactKey, tuple[Trace, ...]] = LruCache(MAPPED_NAMES_BYTES)
+        self._maps: LruCache[ArtefactKey, tuple[Trace, ...]] = LruCache(MAPPED_NAMES_BYTES)
 
     def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
         """The traces of a file, or None if they are not kept, or cannot be used any more."""
-        known = self._mapped.get(key)
-        if known is not None:
-            return known
+        mapped_traces = self._maps.get(key)
+        if mapped_traces is not None:
+            return mapped_traces
         path = self._path(key)
         try:
-            traces = _mapped(path)
+            traces = _map_file(path)
             os.utime(path)  # files are dropped in order of their last use
         except FileNotFoundError:
             return None
@@ -141,7 +141,7 @@ class TraceArtefacts:
             with suppress(OSError):
                 path.unlink()
             return None
-        self._mapped.put(key, traces, max(LEAST_WEIGHT, sum(map(_name_bytes, traces))))
+        self._maps.put(key, traces, max(LEAST_WEIGHT, sum(map(_name_bytes, traces))))
         return traces
 
     def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
@@ -161,8 +161,8 @@ class TraceArtefacts:
         return self.get(key) or tuple(traces)
 
     def remove(self, content_sha256: str) -> None:
-        """Forget what was read of a file. Nothing happens if nothing was. Who has a file mapped keeps it until done."""
-        self._mapped.drop(lambda key: key.content_sha256 == content_sha256)
+        """Forget what was read of a file, if anything was. Processes that have it mapped keep it."""
+        self._maps.drop(lambda key: key.content_sha256 == content_sha256)
         shutil.rmtree(self._folder(content_sha256), ignore_errors=True)
 
     def _folder(self, content_sha256: str) -> Path:
@@ -172,11 +172,11 @@ class TraceArtefacts:
         return self._folder(key.content_sha256) / f"{key.name}.columns"
 
     def _write(self, path: Path, traces: Sequence[Trace]) -> None:
-        described, columns, size = _described(traces)
+        description, columns, size = _describe(traces)
         with tempfile.NamedTemporaryFile(dir=self._root, prefix=_UNFINISHED, delete=False) as file:
             try:
-                file.write(_HEAD.pack(_MAGIC, len(described), size, zlib.crc32(described)))
-                file.write(described)
+                file.write(_HEAD.pack(_MAGIC, len(description), size, zlib.crc32(description)))
+                file.write(description)
                 for column in columns:
                     file.write(b"\0" * (-file.tell() % _ALIGNMENT))
                     file.write(np.ascontiguousarray(column).tobytes())
@@ -198,13 +198,13 @@ class TraceArtefacts:
 
 def make_room(paths: Iterable[Path], most_bytes: int) -> None:
     """Delete files until those that are left fit, the longest unused first; the newest stays, whatever its size."""
-    found = []
+    files = []
     for path in paths:
         with suppress(OSError):  # gone meanwhile
             state = path.stat()
-            found.append((state.st_mtime_ns, state.st_size, path))
-    left = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found)[:-1]:
+            files.append((state.st_mtime_ns, state.st_size, path))
+    left = sum(size for _, size, _ in files)
+    for _, size, path in sorted(files)[:-1]:
         if left <= most_bytes:
             return
         path.unlink(missing_ok=True)
@@ -220,13 +220,13 @@ def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _described(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[Any]], int]:
+def _describe(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[Any]], int]:
     """The description of a file, its columns, and the bytes of all of it."""
-    stated: list[dict[str, Any]] = []
+    descriptions: list[dict[str, Any]] = []
     columns: list[NDArray[Any]] = []
     for trace in traces:
         own = columns_of(trace)
-        stated.append(
+        descriptions.append(
             {
                 **{name: getattr(trace, name) for name in _STATED},
                 "groups": trace.collectives.groups,
@@ -234,14 +234,14 @@ def _described(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[Any]], int]
             }
         )
         columns += own.values()
-    described = orjson.dumps(stated, dict, orjson.OPT_SERIALIZE_NUMPY)
-    end = _HEAD.size + len(described)
+    description = orjson.dumps(descriptions, dict, orjson.OPT_SERIALIZE_NUMPY)
+    end = _HEAD.size + len(description)
     for column in columns:
         end += -end % _ALIGNMENT + column.nbytes
-    return described, columns, end
+    return description, columns, end
 
 
-def _mapped(path: Path) -> tuple[Trace, ...]:
+def _map_file(path: Path) -> tuple[Trace, ...]:
     """The traces of a file, mapped.
 
     Raises
@@ -255,23 +255,23 @@ def _mapped(path: Path) -> tuple[Trace, ...]:
         raise ValueError("shorter than its head")
     magic, length, size, check = _HEAD.unpack_from(whole)
     end = _HEAD.size + length
-    described = whole[_HEAD.size : end]
-    if magic != _MAGIC or size != len(whole) or zlib.crc32(described) != check:
+    description = whole[_HEAD.size : end]
+    if magic != _MAGIC or size != len(whole) or zlib.crc32(description) != check:
         raise ValueError("not as it was written")
     traces = []
-    for stated in orjson.loads(described):
+    for trace_description in orjson.loads(description):
         columns: dict[str, NDArray[Any]] = {}
-        for name, kind, shape in stated["columns"]:
+        for name, kind, shape in trace_description["columns"]:
             end += -end % _ALIGNMENT
             dtype, count = np.dtype(kind), int(np.prod(shape))
             columns[name] = np.frombuffer(whole, dtype, count, end).reshape(shape) if count else np.zeros(shape, dtype)
             end += columns[name].nbytes
-        traces.append(_trace(stated, columns))
+        traces.append(_trace(trace_description, columns))
     return tuple(traces)
 
 
-def _trace(stated: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
-    groups = tuple(ProcessGroup(**group | {"ranks": tuple(group["ranks"])}) for group in stated["groups"])
+def _trace(description: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
+    groups = tuple(ProcessGroup(**group | {"ranks": tuple(group["ranks"])}) for group in description["groups"])
     more: dict[str, Any] = {"collectives": {"groups": groups}}
     tables: dict[str, Any] = {
         name: table(
@@ -280,11 +280,13 @@ def _trace(stated: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Trace:
         for name, table in _TABLES.items()
     }
     own: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
-    said: dict[str, Any] = {name: tuple(held) if isinstance(held := stated[name], list) else held for name in _STATED}
-    report = stated["report"]
-    said["report"] = TraceReport(counts=report["counts"], warnings=tuple(report["warnings"]))
-    said["lanes"] = tuple(Lane(**lane) for lane in stated["lanes"])
-    return Trace(**said, **own, **tables)
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value := description[name], list) else value for name in _STATED
+    }
+    report = description["report"]
+    values["report"] = TraceReport(counts=report["counts"], warnings=tuple(report["warnings"]))
+    values["lanes"] = tuple(Lane(**lane) for lane in description["lanes"])
+    return Trace(**values, **own, **tables)
 
 
 def _name_bytes(trace: Trace) -> int:

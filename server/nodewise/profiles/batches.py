@@ -14,7 +14,7 @@ from nodewise.domain.sharing import SharedDeviceRun
 from nodewise.domain.workload import Network, Workload
 from nodewise.profiles.codec import FORMAT_VERSION, facts_to_json, runs_to_json, shared_run_to_json
 from nodewise.profiles.naming import UNNAMED, Naming
-from nodewise.profiles.stated import NO_NETWORK, NO_WORKLOAD, Stated
+from nodewise.profiles.stated_facts import NO_NETWORK, NO_WORKLOAD, StatedFacts
 
 __all__ = ["Batch", "EncodedBatch", "TraceChunk", "content_hash", "encode_batch"]
 
@@ -96,9 +96,9 @@ class Batch:
         return self.workload != NO_WORKLOAD or self.network != NO_NETWORK
 
     @property
-    def stated(self) -> Stated:
+    def facts(self) -> StatedFacts:
         """All that is stated besides rows."""
-        return Stated(workload=self.workload, network=self.network, naming=self.naming)
+        return StatedFacts(workload=self.workload, network=self.network, naming=self.naming)
 
     @property
     def has_content(self) -> bool:
@@ -123,11 +123,11 @@ class EncodedBatch:
 
 
 def _chunk_to_json(chunk: TraceChunk) -> dict[str, Any]:
-    stated: dict[str, Any] = {"size_bytes": len(chunk.data), "sha256": hashlib.sha256(chunk.data).hexdigest()}
+    description: dict[str, Any] = {"size_bytes": len(chunk.data), "sha256": hashlib.sha256(chunk.data).hexdigest()}
     for name in ("trace_id", "offset_bytes", "last", "format", "rank", "world_size"):
         if value := getattr(chunk, name):
-            stated["id" if name == "trace_id" else name] = value
-    return stated
+            description["id" if name == "trace_id" else name] = value
+    return description
 
 
 def encode_batch(batch: Batch) -> EncodedBatch:

@@ -25,7 +25,7 @@ from nodewise.domain.profile import Observations, PhaseTimings
 from nodewise.domain.sharing import SharedDeviceRun, SharingMode
 from nodewise.domain.workload import Encoder, Layer, Network, Transformer, Workload
 from nodewise.profiles.naming import Naming
-from nodewise.profiles.stated import NOTHING, Stated
+from nodewise.profiles.stated_facts import NOTHING, StatedFacts
 
 __all__ = [
     "FORMAT_VERSION",
@@ -85,9 +85,9 @@ def facts_to_json(facts: Workload | Network, path: str) -> dict[str, Any]:
     }
 
 
-def facts_from_json(kind: type[FactsT], known: Mapping[str, Any]) -> FactsT:
+def facts_from_json(kind: type[FactsT], value_by_name: Mapping[str, Any]) -> FactsT:
     """The facts that :func:`facts_to_json` gave."""
-    values = dict(known)
+    values = dict(value_by_name)
     if "transformer" in values:
         values["transformer"] = Transformer(**values["transformer"])
     if "encoder" in values:
@@ -132,24 +132,24 @@ def _dictionary_to_json(names: Sequence[str], index: Ints, path: str) -> Any:
     if min(codes) < 0 or max(codes) >= len(names):
         raise invalid_field(path, f"holds an entry outside 0 to {len(names) - 1}")
     order: dict[str, int] = {}
-    recoded = [order.setdefault(names[code], len(order)) for code in codes]
+    codes_in_order = [order.setdefault(names[code], len(order)) for code in codes]
     if len(order) == 1:
         return names[codes[0]] or None
-    return {"names": list(order), "index": recoded}
+    return {"names": list(order), "index": codes_in_order}
 
 
 def _configurations_to_json(configurations: Configurations, path: str) -> dict[str, Any]:
     rows = len(configurations)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, default in CONFIGURATION_DEFAULTS.items():
-        found[name] = _column_to_json(getattr(configurations, name), default, rows, f"{path}.{name}")
+        result[name] = _column_to_json(getattr(configurations, name), default, rows, f"{path}.{name}")
     for names, index in DICTIONARIES.items():
-        found[names] = _dictionary_to_json(
+        result[names] = _dictionary_to_json(
             getattr(configurations, names), getattr(configurations, index), f"{path}.{index}"
         )
     placement = configurations.placement
     if placement is not None and len(placement.workers):
-        found["placement"] = {
+        result["placement"] = {
             "counts": np.diff(placement.offsets).tolist(),
             "workers": placement.workers[placement.offsets[0] : placement.offsets[-1]].tolist(),
         }
@@ -159,13 +159,13 @@ def _configurations_to_json(configurations: Configurations, path: str) -> dict[s
         factors = groups.compute_factor[entries]
         if not np.isfinite(factors).all():
             raise invalid_field(f"{path}.groups", "must have finite compute factors")
-        found["groups"] = {
+        result["groups"] = {
             "counts": np.diff(groups.offsets).tolist(),
             "workers": groups.workers[entries].tolist(),
             "devices": [configurations.devices[index] for index in groups.device_index[entries].tolist()],
             "compute_factors": factors.tolist(),
         }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def runs_to_json(runs: PhaseTimings | Observations, path: str) -> dict[str, Any]:
@@ -178,11 +178,11 @@ def runs_to_json(runs: PhaseTimings | Observations, path: str) -> dict[str, Any]
     """
     columns = PHASE_DEFAULTS if isinstance(runs, PhaseTimings) else OBSERVATION_DEFAULTS
     rows = len(runs)
-    found: dict[str, Any] = {"rows": rows}
-    found["configurations"] = _configurations_to_json(runs.configurations, f"{path}.configurations") or None
+    result: dict[str, Any] = {"rows": rows}
+    result["configurations"] = _configurations_to_json(runs.configurations, f"{path}.configurations") or None
     for name, default in columns.items():
-        found[name] = _column_to_json(getattr(runs, name), default, rows, f"{path}.{name}")
-    return {name: value for name, value in found.items() if value is not None}
+        result[name] = _column_to_json(getattr(runs, name), default, rows, f"{path}.{name}")
+    return {name: value for name, value in result.items() if value is not None}
 
 
 # --- rows in
@@ -201,13 +201,15 @@ def _is_negative_zero(value: float) -> bool:
 def _column_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]], name: str, default: float) -> NDArray[Any]:
     """One column of all parts, one after the other."""
     is_float = isinstance(default, float)
-    given = [part.get(name, default) for _, part in parts]
-    if not any(isinstance(value, list) for value in given):
-        first = given[0]
-        if len(set(given)) == 1 and (first or not any(_is_negative_zero(value) for value in given) or len(given) == 1):
+    part_values = [part.get(name, default) for _, part in parts]
+    if not any(isinstance(value, list) for value in part_values):
+        first = part_values[0]
+        if len(set(part_values)) == 1 and (
+            first or not any(_is_negative_zero(value) for value in part_values) or len(part_values) == 1
+        ):
             return _constant(sum(rows for rows, _ in parts), first, is_float=is_float)
     values: list[Any] = []
-    for (rows, _), value in zip(parts, given):
+    for (rows, _), value in zip(parts, part_values):
         values += value if isinstance(value, list) else [value] * rows
     return freeze(np.array(values, dtype=np.float64 if is_float else np.int64))
 
@@ -216,12 +218,12 @@ def _dictionary_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]], name: 
     order: dict[str, int] = {}
     index: list[int] = []
     for rows, part in parts:
-        given = part.get(name, "")
-        if isinstance(given, str):
-            index += [order.setdefault(given, len(order))] * rows
+        value = part.get(name, "")
+        if isinstance(value, str):
+            index += [order.setdefault(value, len(order))] * rows
         else:
-            codes = [order.setdefault(entry, len(order)) for entry in given["names"]]
-            index += [codes[entry] for entry in given["index"]]
+            codes = [order.setdefault(entry, len(order)) for entry in value["names"]]
+            index += [codes[entry] for entry in value["index"]]
     names = tuple(order)
     if len(names) == 1:
         return names, _constant(len(index), 0, is_float=False)
@@ -233,33 +235,35 @@ def _ragged_from_json(
 ) -> tuple[Ints, dict[str, list[Any]]]:
     """Offsets of the rows' entries, and the entries one after the other, by their names."""
     counts: list[int] = []
-    held: dict[str, list[Any]] = {entry: [] for entry in entries}
+    columns: dict[str, list[Any]] = {entry: [] for entry in entries}
     for rows, part in parts:
-        given = part.get(name)
-        if given is None:
+        value = part.get(name)
+        if value is None:
             counts += [0] * rows
             continue
-        counts += given["counts"]
-        for entry, column in held.items():
-            column.extend(given[entry])
-    return freeze(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))), held
+        counts += value["counts"]
+        for entry, column in columns.items():
+            column.extend(value[entry])
+    return freeze(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))), columns
 
 
 def _placement_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Placement | None:
     if not any("placement" in part for _, part in parts):
         return None
-    offsets, held = _ragged_from_json(parts, "placement", ("workers",))
-    return Placement(offsets, as_ints(held["workers"]))
+    offsets, columns = _ragged_from_json(parts, "placement", ("workers",))
+    return Placement(offsets, as_ints(columns["workers"]))
 
 
 def _groups_from_json(
     parts: Sequence[tuple[int, Mapping[str, Any]]], devices: tuple[str, ...]
 ) -> tuple[tuple[str, ...], WorkerGroups]:
     """The rows' devices with those of groups after them, and the groups."""
-    offsets, held = _ragged_from_json(parts, "groups", ("workers", "devices", "compute_factors"))
+    offsets, columns = _ragged_from_json(parts, "groups", ("workers", "devices", "compute_factors"))
     order = {name: code for code, name in enumerate(devices)}
-    index = as_ints([order.setdefault(name, len(order)) for name in held["devices"]])
-    return tuple(order), WorkerGroups(offsets, as_ints(held["workers"]), index, as_floats(held["compute_factors"]))
+    index = as_ints([order.setdefault(name, len(order)) for name in columns["devices"]])
+    return tuple(order), WorkerGroups(
+        offsets, as_ints(columns["workers"]), index, as_floats(columns["compute_factors"])
+    )
 
 
 def _configurations_from_json(parts: Sequence[tuple[int, Mapping[str, Any]]]) -> Configurations:
@@ -277,7 +281,7 @@ def _table(contents: Iterable[Mapping[str, Any]], name: str) -> list[tuple[int, 
     return [(table["rows"], table) for content in contents if (table := content.get(name)) is not None]
 
 
-def stated_from_payload(payload: bytes) -> Stated:
+def stated_from_payload(payload: bytes) -> StatedFacts:
     """What a batch states besides its rows.
 
     Raises
@@ -289,7 +293,7 @@ def stated_from_payload(payload: bytes) -> Stated:
         return NOTHING
     try:
         content = _content(payload)
-        return Stated(
+        return StatedFacts(
             workload=facts_from_json(Workload, content.get("workload", {})),
             network=facts_from_json(Network, content.get("network", {})),
             naming=Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
@@ -314,8 +318,8 @@ def shared_runs_from_payload(payload: bytes) -> list[SharedDeviceRun]:
     if b'"shared_runs"' not in payload:  # most batches
         return []
     try:
-        found = _content(payload).get("shared_runs", [])
-        return [SharedDeviceRun(**{**run, "mode": SharingMode(run["mode"])}) for run in found]
+        runs = _content(payload).get("shared_runs", [])
+        return [SharedDeviceRun(**{**run, "mode": SharingMode(run["mode"])}) for run in runs]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PayloadError("bytes that are no batch") from error
 
@@ -366,8 +370,10 @@ def _runs_from_json(
     parts: Sequence[tuple[int, Mapping[str, Any]]], columns: Mapping[str, int | float]
 ) -> dict[str, Any]:
     nothing: Mapping[str, Any] = {}
-    found: dict[str, Any] = {name: _column_from_json(parts, name, default) for name, default in columns.items()}
-    found["configurations"] = _configurations_from_json(
+    columns_by_name: dict[str, Any] = {
+        name: _column_from_json(parts, name, default) for name, default in columns.items()
+    }
+    columns_by_name["configurations"] = _configurations_from_json(
         [(rows, part.get("configurations", nothing)) for rows, part in parts]
     )
-    return found
+    return columns_by_name

@@ -1,4 +1,4 @@
-"""What ails a store: why it cannot be read or written."""
+"""The condition of a store: why it cannot be read or written."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class StoreCondition:
     Attributes
     ----------
     cause : str
-        What ails the store now; empty = nothing that was met.
+        The fault of the store now; empty = none was met.
     """
 
     def __init__(self, types: tuple[type[Exception], ...], cause_of: Callable[[Exception], str]) -> None:
@@ -80,8 +80,8 @@ class StoreCondition:
         self.cause = cause or self.cause
         return cause
 
-    def written(self) -> None:
-        """Something was written: what kept it from being written is over."""
+    def record_write(self) -> None:
+        """Note a successful write: the faults of writes are over."""
         self.over(*_PASSING)
 
     def over(self, *causes: str) -> None:

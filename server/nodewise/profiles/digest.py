@@ -47,7 +47,7 @@ def content_digest(profile: Profile) -> str:
     a retraction of the newest ones it is what it was before them. Entries of dictionaries that no row uses, and their
     order, make no difference.
     """
-    facts = (DIGEST_VERSION, _known(profile.workload), _known(profile.network), profile.traces)
+    facts = (DIGEST_VERSION, _known_facts(profile.workload), _known_facts(profile.network), profile.traces)
     parts: list[Any] = [repr(facts).encode()]
     _add(parts, profile.phase_timings, PHASE_COLUMNS)
     _add(parts, profile.observations, _OBSERVATIONS)
@@ -65,25 +65,25 @@ def content_digest(profile: Profile) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-class _Shown(str):
+class _PlainText(str):
     """A text that shows as itself in the text of what holds it."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
-def _known(facts: Workload | Network) -> list[tuple[str, Any]]:
+def _known_facts(facts: Workload | Network) -> list[tuple[str, Any]]:
     values = ((name, getattr(facts, name)) for name in _FACTS[type(facts)])
     return [
         (name, _dimensions(value) if name == "transformer" else value) for name, value in values if value is not None
     ]
 
 
-def _dimensions(transformer: Transformer) -> _Shown:
+def _dimensions(transformer: Transformer) -> _PlainText:
     """As the dimensions' own text, without later ones that are not stated."""
-    held = ((f.name, getattr(transformer, f.name), f.default) for f in fields(transformer))
-    shown = (f"{name}={value!r}" for name, value, usual in held if name in _DIMENSIONS_OF_0_1 or value != usual)
-    return _Shown(f"Transformer({', '.join(shown)})")
+    dimensions = ((f.name, getattr(transformer, f.name), f.default) for f in fields(transformer))
+    texts = (f"{name}={value!r}" for name, value, usual in dimensions if name in _DIMENSIONS_OF_0_1 or value != usual)
+    return _PlainText(f"Transformer({', '.join(texts)})")
 
 
 def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[str]) -> None:
@@ -96,15 +96,15 @@ def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[st
     devices, device_index = _in_order_of_use(configurations.devices, configurations.device_index)
     precisions, precision_index = _in_order_of_use(configurations.precisions, configurations.precision_index)
     placement, groups = configurations.placement, configurations.worker_groups
-    placed = 0 if placement is None else len(placement.workers)
-    grouped = 0 if groups is None else len(groups.workers)
-    parts.append(f"|{rows}|{devices}|{precisions}|{placed}|{grouped}|".encode())
+    placed_count = 0 if placement is None else len(placement.workers)
+    group_count = 0 if groups is None else len(groups.workers)
+    parts.append(f"|{rows}|{devices}|{precisions}|{placed_count}|{group_count}|".encode())
     parts += (device_index, precision_index)
     parts += [getattr(configurations, name) for name in CONFIGURATION_COLUMNS]
     parts += [getattr(runs, name) for name in names]
-    if placement is not None and placed:
+    if placement is not None and placed_count:
         parts += (placement.offsets, placement.workers)
-    if groups is not None and grouped:
+    if groups is not None and group_count:
         in_groups, index = _in_order_of_use(configurations.devices, groups.device_index)
         parts += (repr(in_groups).encode(), groups.offsets, groups.workers, index, groups.compute_factor)
 
@@ -114,5 +114,5 @@ def _in_order_of_use(names: tuple[str, ...], index: Ints) -> tuple[tuple[str, ..
     if len(names) == 1:
         return names, index
     order: dict[str, int] = {}
-    recoded = [order.setdefault(names[code], len(order)) for code in index.tolist()]
-    return tuple(order), np.array(recoded, dtype=np.int64)
+    codes = [order.setdefault(names[code], len(order)) for code in index.tolist()]
+    return tuple(order), np.array(codes, dtype=np.int64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.profiles.batches import Batch, EncodedBatch, TraceChunk
-from nodewise.profiles.stated import NOTHING, Stated
+from nodewise.profiles.stated_facts import NOTHING, StatedFacts
 
 __all__ = ["AppendPlan", "ChunkStep", "Commit", "ProfileState", "SessionState", "TraceState", "plan_append"]
 
@@ -21,7 +21,7 @@ class ProfileState:
     """
 
     revision: int = 0
-    stated: Stated = NOTHING
+    stated: StatedFacts = NOTHING
     last_number: int = 0
     last_timing_number: int = 0
     observations_count: int = 0
@@ -44,7 +44,7 @@ class SessionState:
 
     durable: int = 0
     committed: int = 0
-    stated: Stated = NOTHING
+    stated: StatedFacts = NOTHING
     rows: int = 0
     timing_rows: int = 0
     has_content: bool = False
@@ -104,20 +104,20 @@ def plan_append(
     new: dict[int, EncodedBatch] = {}
     commits: list[Commit] = []
     chunks: list[ChunkStep] = []
-    for encoded in batches:
-        number = encoded.batch.sequence_number
+    for encoded_batch in batches:
+        number = encoded_batch.batch.sequence_number
         if number <= session.durable:
-            known = new[number].content_hash if number in new else stored_hash(number)
-            if known != encoded.content_hash:
+            stored = new[number].content_hash if number in new else stored_hash(number)
+            if stored != encoded_batch.content_hash:
                 raise _conflict(number)
             continue
         if number != session.durable + 1:
             raise _out_of_order(number, session.durable + 1)
-        session, steps = _staged(profile, session, encoded.batch)
-        new[number] = encoded
+        session, steps = _stage(profile, session, encoded_batch.batch)
+        new[number] = encoded_batch
         chunks += steps
-        if encoded.batch.commit:
-            profile, session, commit = _committed(profile, session)
+        if encoded_batch.batch.commit:
+            profile, session, commit = _commit(profile, session)
             if commit is not None:
                 commits.append(commit)
     return AppendPlan(
@@ -125,12 +125,12 @@ def plan_append(
     )
 
 
-def _staged(profile: ProfileState, session: SessionState, batch: Batch) -> tuple[SessionState, list[ChunkStep]]:
+def _stage(profile: ProfileState, session: SessionState, batch: Batch) -> tuple[SessionState, list[ChunkStep]]:
     stated = session.stated
     if batch.has_facts or batch.naming:
-        stated = stated.then(batch.stated)
+        stated = stated.then(batch.facts)
     if stated and (stated is not session.stated or batch.commit):
-        profile.stated.then(stated).settled()
+        profile.stated.then(stated).without_removals()
     steps: list[ChunkStep] = []
     if batch.trace_chunks:
         traces = dict(session.traces)
@@ -175,10 +175,10 @@ def _chunk_step(trace: TraceState | None, chunk: TraceChunk, sequence_number: in
     return ChunkStep(chunk, trace.size_bytes, after)
 
 
-def _committed(profile: ProfileState, session: SessionState) -> tuple[ProfileState, SessionState, Commit | None]:
-    unfinished = sorted(name for name, trace in session.traces.items() if not trace.finished_sequence_number)
-    if unfinished:
-        raise invalid_field("commit", f"must wait for the last chunk of trace {unfinished[0]!r}")
+def _commit(profile: ProfileState, session: SessionState) -> tuple[ProfileState, SessionState, Commit | None]:
+    unfinished_names = sorted(name for name, trace in session.traces.items() if not trace.finished_sequence_number)
+    if unfinished_names:
+        raise invalid_field("commit", f"must wait for the last chunk of trace {unfinished_names[0]!r}")
     after = SessionState(durable=session.durable, committed=session.durable, traces=session.traces)
     if not session.has_content:
         return profile, after, None
@@ -192,7 +192,7 @@ def _committed(profile: ProfileState, session: SessionState) -> tuple[ProfileSta
     )
     profile = ProfileState(
         revision=commit.revision,
-        stated=profile.stated.then(session.stated).settled() if session.stated else profile.stated,
+        stated=profile.stated.then(session.stated).without_removals() if session.stated else profile.stated,
         last_number=profile.last_number + session.rows,
         last_timing_number=profile.last_timing_number + session.timing_rows,
         observations_count=profile.observations_count + session.rows,
@@ -200,11 +200,11 @@ def _committed(profile: ProfileState, session: SessionState) -> tuple[ProfileSta
     return profile, after, commit
 
 
-def _out_of_order(number: int, expected: int) -> NodewiseError:
+def _out_of_order(number: int, expected_number: int) -> NodewiseError:
     return NodewiseError(
         Reason.BATCH_OUT_OF_ORDER,
-        f"batch {number} came where {expected} was expected; resend from {expected} on",
-        {"expected_sequence_number": str(expected), "sequence_number": str(number)},
+        f"batch {number} came where {expected_number} was expected; resend from {expected_number} on",
+        {"expected_sequence_number": str(expected_number), "sequence_number": str(number)},
     )
 
 

@@ -75,9 +75,9 @@ def put_unscored(connection: Connection, profile_key: int, commits: tuple[Commit
         numbers = {"first_number": first, "last_number": first + commit.rows - 1}
         key = insert_keyed(connection, "unscored", profile_key=profile_key, revision=commit.revision, **numbers)
         if key % _SWEEP == 0:
-            dropped = connection.execute("DELETE FROM unscored WHERE key <= ?", (key - MOST_WAITING,)).rowcount
-            if dropped:
-                _log.warning("scoring_behind", commits_dropped=dropped)
+            dropped_count = connection.execute("DELETE FROM unscored WHERE key <= ?", (key - MOST_WAITING,)).rowcount
+            if dropped_count:
+                _log.warning("scoring_behind", commits_dropped=dropped_count)
 
 
 class ScoreLedger:
@@ -107,7 +107,7 @@ class ScoreLedger:
         now = self._now()
         with self._reading("look for commits to score") as connection:
             if connection.execute(_FREE, (now,)).fetchone() is None:
-                return None  # the usual case, in which nobody else waits for this
+                return None  # the usual case, in which no other process waits for this
         with self._writing("claim a commit to score") as connection:
             while (row := connection.execute(_FREE, (now,)).fetchone()) is not None:
                 key, attempts, profile_key, profile_id, uid, revision, first, last = row
@@ -119,7 +119,7 @@ class ScoreLedger:
                     "UPDATE unscored SET claimed_until_s = ?, attempts = attempts + 1 WHERE key = ?",
                     (now + lease_s, key),
                 )
-                retracted = connection.execute(
+                retracted_rows = connection.execute(
                     "SELECT number FROM retracted WHERE profile_key = ? AND number BETWEEN ? AND ?",
                     (profile_key, first, last),
                 )
@@ -130,7 +130,7 @@ class ScoreLedger:
                     revision=revision,
                     first_number=first,
                     last_number=last,
-                    retracted=frozenset(number for (number,) in retracted),
+                    retracted=frozenset(number for (number,) in retracted_rows),
                 )
         return None
 
@@ -152,7 +152,11 @@ class ScoreLedger:
                 return False
             connection.executemany(
                 _ADD,
-                [(*named, now, *astuple(each)) for named, each in sums.items() if each.observations or each.unanswered],
+                [
+                    (*identity, now, *astuple(each))
+                    for identity, each in sums.items()
+                    if each.observations or each.unanswered
+                ],
             )
             return True
 

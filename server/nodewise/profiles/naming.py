@@ -39,7 +39,7 @@ class Naming:
         name = self.display_name if later.display_name is None else later.display_name
         return Naming(display_name=name, labels={**self.labels, **later.labels})
 
-    def settled(self) -> Naming:
+    def without_removals(self) -> Naming:
         """What holds once all changes are made: taken away is left out.
 
         Raises

@@ -46,7 +46,7 @@ def open_store(url: str, options: StoreOptions = _USUAL) -> ProfileStore:
         return _postgres(url, options)
     if scheme in _SQLITE:
         return SqliteProfileStore(_path(url), options)
-    return _installed(scheme, url, options)
+    return _open_installed(scheme, url, options)
 
 
 def open_traces(
@@ -96,29 +96,29 @@ def sqlite_file(url: str) -> Path | None:
     return _path(url) if _scheme(url) in _SQLITE else None
 
 
-def _installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
-    found = [entry for entry in entry_points(group=_GROUP) if entry.name.lower() == scheme]
-    if len(found) != 1:
-        which = "is not known" if not found else "is what several distributions open"
+def _open_installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
+    entries = [entry for entry in entry_points(group=_GROUP) if entry.name.lower() == scheme]
+    if len(entries) != 1:
+        which = "is not known" if not entries else "is what several distributions open"
         raise invalid_field("store", f"must be {_KNOWN}; {scheme}: {which}")
     try:
-        opening = found[0].load()
+        opening = entries[0].load()
     except Exception as error:  # noqa: BLE001 - whatever its import raises stops the start with a text
         _log.exception("store_not_loaded", scheme=scheme, error=type(error).__name__)
         raise invalid_field("store", f"{scheme}: is opened by what cannot be loaded; the log says why") from None
-    opened: ProfileStore = opening(url, options)
-    return opened
+    store: ProfileStore = opening(url, options)
+    return store
 
 
 def _postgres(url: str, options: StoreOptions) -> ProfileStore:
     try:
         from nodewise.profiles.postgres_store import PostgresProfileStore  # noqa: PLC0415  # its driver is an extra
     except ImportError:
-        needed = "needs the driver of PostgreSQL: pip install 'nodewise[postgresql]'"
-        raise invalid_field("store", needed) from None
+        message = "needs the driver of PostgreSQL: pip install 'nodewise[postgresql]'"
+        raise invalid_field("store", message) from None
     if options.traces is None:
-        shared = "must name a directory that all replicas share or s3://BUCKET/PREFIX, where the store is PostgreSQL"
-        raise invalid_field("traces", shared)
+        text = "must name a directory that all replicas share or s3://BUCKET/PREFIX, where the store is PostgreSQL"
+        raise invalid_field("traces", text)
     return PostgresProfileStore(url, options.traces, options)
 
 

@@ -62,7 +62,7 @@ def cause_of(error: Exception) -> str:
     return _CAUSES.get(state, "")
 
 
-class _Untyped(Dumper):
+class _UntypedNumber(Dumper):
     """Numbers whose type follows from where they stand, as strings' does."""
 
     oid = 0
@@ -89,7 +89,7 @@ def connect(conninfo: str) -> psycopg.Connection[Any]:
     """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
     connection = psycopg.connect(conninfo, autocommit=True)
     try:
-        connection.adapters.register_dumper(int, _Untyped)
+        connection.adapters.register_dumper(int, _UntypedNumber)
         for setting in _SETTINGS:
             connection.execute(setting)
     except BaseException:
@@ -99,7 +99,7 @@ def connect(conninfo: str) -> psycopg.Connection[Any]:
 
 
 @cache
-def _placed(statement: str) -> str:
+def _with_placeholders(statement: str) -> str:
     return statement.replace("%", "%%").replace("?", "%s")
 
 
@@ -124,7 +124,7 @@ class PostgresConnection:
     def __init__(self, connecting: Callable[[], psycopg.Connection[Any]]) -> None:
         self._connecting = connecting
         self._connection = connecting()
-        self._closed = False
+        self._is_closed = False
 
     @property
     def in_transaction(self) -> bool:
@@ -137,29 +137,29 @@ class PostgresConnection:
         if statement in (self.reading, self.writing):
             return self._begin(statement)
         # Bytes come as they are rather than as hexadecimal digits.
-        return self._connection.execute(_placed(statement), tuple(values), binary=True)
+        return self._connection.execute(_with_placeholders(statement), tuple(values), binary=True)
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> psycopg.Cursor[Any]:
         """As the protocol says: in one exchange."""
         cursor = self._connection.cursor()
-        cursor.executemany(_placed(statement), list(values))
+        cursor.executemany(_with_placeholders(statement), list(values))
         return cursor
 
     def close(self) -> None:
         """Let go of it, for good."""
-        self._closed = True
+        self._is_closed = True
         self._connection.close()
 
     def _begin(self, statement: str) -> psycopg.Cursor[Any]:
         try:
-            return self._begun(statement)
+            return self._start(statement)
         except psycopg.OperationalError:
-            if self._closed or not self._connection.broken:
+            if self._is_closed or not self._connection.broken:
                 raise
         self._connection = self._connecting()
-        return self._begun(statement)
+        return self._start(statement)
 
-    def _begun(self, statement: str) -> psycopg.Cursor[Any]:
+    def _start(self, statement: str) -> psycopg.Cursor[Any]:
         try:
             return self._connection.execute(statement)
         except BaseException:

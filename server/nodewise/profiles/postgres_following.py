@@ -1,4 +1,4 @@
-"""How far behind another replica's writes this one may be: told at once, asked where nobody tells."""
+"""How far behind another replica's writes this one may be: notified at once, polled where no notification comes."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class GenerationFollower:
         fresh = time.monotonic() - self._confirmed_s <= MOST_BEHIND_S
         return self._value if fresh else None
 
-    def told(self, generation: int) -> None:
-        """Somebody wrote, or asked: it is at least this."""
+    def note(self, generation: int) -> None:
+        """Note the generation after a write or a query: it is at least this."""
         with self._lock:
             self._value = max(self._value, generation)
 
@@ -72,7 +72,7 @@ class GenerationFollower:
             asked_s = time.monotonic()
             row = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
             assert row is not None
-            self.told(row[0])
+            self.note(row[0])
             self._confirmed_s = asked_s
             for notification in connection.notifies(timeout=_ASKED_S):
-                self.told(int(notification.payload))
+                self.note(int(notification.payload))

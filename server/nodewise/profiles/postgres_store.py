@@ -14,8 +14,8 @@ from nodewise.profiles.condition import CORRUPT, READ_ONLY, REPLACED, StoreCondi
 from nodewise.profiles.postgres_connection import PostgresConnection, cause_of, connect, conninfo_of
 from nodewise.profiles.postgres_following import GenerationFollower
 from nodewise.profiles.postgres_schema import prepare
-from nodewise.profiles.sql_keeping import identity_of, write_a_little
-from nodewise.profiles.sql_rows import transaction, translated
+from nodewise.profiles.sql_maintenance import identity_of, write_a_little
+from nodewise.profiles.sql_rows import transaction, translate_errors
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.store import StoreOptions
 from nodewise.profiles.traces import TraceStore
@@ -47,8 +47,8 @@ class PostgresProfileStore(SqlProfileStore):
     def __init__(self, url: str, traces: TraceStore, options: StoreOptions) -> None:
         super().__init__(traces, options, StoreCondition((psycopg.Error,), cause_of))
         self._connecting: Callable[[], psycopg.Connection[Any]] = partial(connect, conninfo_of(url))
-        with translated("open", self.condition), ExitStack() as left:
-            self._writer = self._connected()
+        with translate_errors("open", self.condition), ExitStack() as left:
+            self._writer = self._connect()
             left.callback(self._writer.close)
             with transaction(self._writer, "BEGIN"):
                 prepare(self._writer)
@@ -59,15 +59,15 @@ class PostgresProfileStore(SqlProfileStore):
 
     def generation(self) -> int:
         """As the protocol says, but that another replica's change may show a little later."""
-        if self._closed:
+        if self._is_closed:
             raise store_unavailable()
         self._check_place()
-        known = self._follower.value()
-        if known is not None:
-            return known
+        last_value = self._follower.value()
+        if last_value is not None:
+            return last_value
         with self._asking, self._reading("read the generation") as connection:
             ((value,),) = connection.execute("SELECT value FROM meta WHERE name = 'generation'").fetchall()
-            self._follower.told(value)
+            self._follower.note(value)
             return int(value)
 
     def check(self) -> None:
@@ -96,8 +96,8 @@ class PostgresProfileStore(SqlProfileStore):
         if self.condition.cause == REPLACED:
             raise store_unavailable(REPLACED)
 
-    def _counted(self, generation: int) -> None:
-        self._follower.told(generation)
+    def _note_generation(self, generation: int) -> None:
+        self._follower.note(generation)
 
-    def _connected(self) -> PostgresConnection:
+    def _connect(self) -> PostgresConnection:
         return PostgresConnection(self._connecting)

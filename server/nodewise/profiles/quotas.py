@@ -1,4 +1,4 @@
-"""Quotas: how much a namespace may store, counted in the transactions that store it: nobody passes one."""
+"""Quotas: how much a namespace may store, counted in the transactions that store it, so that none exceeds its quota."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _WHAT: Final = {
 
 
 def _check_quotas(
-    quotas: StoreQuotas, namespace: str, held: Usage, total: Usage, more: Usage, free_bytes: int | None
+    quotas: StoreQuotas, namespace: str, usage: Usage, total: Usage, more: Usage, free_bytes: int | None
 ) -> None:
     """Refuse what would exceed a quota.
 
@@ -113,7 +113,7 @@ def _check_quotas(
     more : Usage
         What is to come to it.
     free_bytes : int or None
-        On the disk; None = nobody knows.
+        On the disk; None = unknown.
 
     Raises
     ------
@@ -121,32 +121,32 @@ def _check_quotas(
         QUOTA_EXCEEDED, with the quota's name, what was found and what is allowed.
     """
     for name, (what, unit) in _WHAT.items():
-        limit, found = getattr(quotas, name), getattr(held, name) + getattr(more, name)
-        if limit and getattr(more, name) > 0 and found > limit:
+        limit, amount = getattr(quotas, name), getattr(usage, name) + getattr(more, name)
+        if limit and getattr(more, name) > 0 and amount > limit:
             whose = f"the namespace {namespace!r}" if namespace else "profiles without a namespace"
-            raise _exceeded(
-                f"{whose} would have {found} {what}, above quotas.{name} = {limit} {unit};"
+            raise _quota_error(
+                f"{whose} would have {amount} {what}, above quotas.{name} = {limit} {unit};"
                 " what is deleted counts until it is purged",
                 name,
-                found,
+                amount,
                 limit,
                 namespace=namespace,
             )
     if quotas.total_bytes:
-        found = total.stored_bytes + total.trace_bytes + more.stored_bytes + more.trace_bytes
-        if found > quotas.total_bytes:
-            text = f"all profiles together would have {found} bytes, above quotas.total_bytes = {quotas.total_bytes}"
-            raise _exceeded(text, "total_bytes", found, quotas.total_bytes)
+        amount = total.stored_bytes + total.trace_bytes + more.stored_bytes + more.trace_bytes
+        if amount > quotas.total_bytes:
+            text = f"all profiles together would have {amount} bytes, above quotas.total_bytes = {quotas.total_bytes}"
+            raise _quota_error(text, "total_bytes", amount, quotas.total_bytes)
     if free_bytes is not None:
         left = free_bytes - more.stored_bytes - more.trace_bytes
         if left < quotas.free_bytes:
             text = f"the disk would have {left} bytes free, below quotas.free_bytes = {quotas.free_bytes}"
-            raise _exceeded(text, "free_bytes", left, quotas.free_bytes)
+            raise _quota_error(text, "free_bytes", left, quotas.free_bytes)
 
 
-def _exceeded(text: str, quota: str, found: int, limit: int, **beside: str) -> NodewiseError:
+def _quota_error(text: str, quota: str, amount: int, limit: int, **beside: str) -> NodewiseError:
     return NodewiseError(
-        Reason.QUOTA_EXCEEDED, text, {"quota": quota, "found": str(found), "limit": str(limit), **beside}
+        Reason.QUOTA_EXCEEDED, text, {"quota": quota, "found": str(amount), "limit": str(limit), **beside}
     )
 
 
@@ -181,35 +181,37 @@ _PROFILES: Final = "SELECT key, profile_id FROM profiles WHERE key > ? ORDER BY 
 
 def usage_of_profile(connection: Connection, key: int) -> Usage:
     """What a profile stores, by its rows."""
-    stored = PROFILE_BYTES
+    size_bytes = PROFILE_BYTES
     for statement, each in zip(_PARTS, _PART_BYTES):
         rows, content = connection.execute(statement, (key,)).fetchone()
-        stored += int(rows) * each + int(content)
+        size_bytes += int(rows) * each + int(content)
     (traces,) = connection.execute(_TRACES, (key,)).fetchone()
-    return Usage(stored_bytes=stored, trace_bytes=int(traces), profiles=1)
+    return Usage(stored_bytes=size_bytes, trace_bytes=int(traces), profiles=1)
 
 
 def usage_by_namespace(connection: Connection) -> dict[str, Usage]:
     """What each namespace stores, of those that store anything."""
-    counted: dict[str, dict[str, int]] = defaultdict(dict)
-    marked = False
+    kinds_by_namespace: dict[str, dict[str, int]] = defaultdict(dict)
+    has_marker = False
     for name, value in connection.execute("SELECT name, value FROM meta").fetchall():
         if name.startswith(_PREFIX):
             kind, _, namespace = name[len(_PREFIX) :].partition(":")
-            counted[namespace][kind] = int(value)
-        marked |= name == _COUNTED
-    found = {name: Usage(**kinds) for name, kinds in counted.items()} if marked else _recounted(connection)
-    return {name: usage for name, usage in sorted(found.items()) if usage != NO_USAGE}
+            kinds_by_namespace[namespace][kind] = int(value)
+        has_marker |= name == _COUNTED
+    by_namespace = (
+        {name: Usage(**kinds) for name, kinds in kinds_by_namespace.items()} if has_marker else _count_again(connection)
+    )
+    return {name: usage for name, usage in sorted(by_namespace.items()) if usage != NO_USAGE}
 
 
-def _recounted(connection: Connection) -> dict[str, Usage]:
-    found: dict[str, Usage] = defaultdict(Usage)
+def _count_again(connection: Connection) -> dict[str, Usage]:
+    usage: dict[str, Usage] = defaultdict(Usage)
     last = -1
     while rows := connection.execute(_PROFILES, (last, _TOGETHER)).fetchall():
         for key, profile_id in rows:
-            found[namespace_of(profile_id)] += usage_of_profile(connection, key)
+            usage[namespace_of(profile_id)] += usage_of_profile(connection, key)
         last = rows[-1][0]
-    return found
+    return usage
 
 
 class Counting:
@@ -220,7 +222,7 @@ class Counting:
     quotas : StoreQuotas
         What is allowed.
     free_bytes : callable
-        On the disks, asked once; None = nobody knows.
+        On the disks, asked once; None = unknown.
     """
 
     def __init__(self, connection: Connection, quotas: StoreQuotas, free_bytes: Callable[[], int | None]) -> None:
@@ -228,7 +230,7 @@ class Counting:
         self._quotas = quotas
         self._ask_free_bytes = free_bytes
         self._free_bytes: list[int | None] = []
-        self._held: dict[str, Usage] = {}
+        self._usage: dict[str, Usage] = {}
         self._total = NO_USAGE
         self._more: dict[str, Usage] = defaultdict(Usage)
 
@@ -236,19 +238,19 @@ class Counting:
         """Look up what the namespaces of these have, outside of what may be taken back by itself."""
         namespaces = sorted({namespace_of(profile_id) for profile_id in profile_ids})
         if not self._look_up(namespaces):
-            self._connection.executemany(_ADD, [*_counters(_recounted(self._connection)), (_COUNTED, 1)])
+            self._connection.executemany(_ADD, [*_counters(_count_again(self._connection)), (_COUNTED, 1)])
             self._look_up(namespaces)
 
     def check(self, profile_id: str, more: Usage) -> None:
         """Refuse what would exceed a quota. Raises NodewiseError QUOTA_EXCEEDED."""
         namespace = namespace_of(profile_id)
-        held, all_more = self._held[namespace] + self._more[namespace], sum(self._more.values(), NO_USAGE)
+        usage, all_more = self._usage[namespace] + self._more[namespace], sum(self._more.values(), NO_USAGE)
         if not self._free_bytes:
             self._free_bytes.append(self._ask_free_bytes() if self._quotas.free_bytes else None)
         free = self._free_bytes[0]
         if free is not None:
             free -= max(0, all_more.stored_bytes + all_more.trace_bytes)
-        _check_quotas(self._quotas, namespace, held, self._total + all_more, more, free)
+        _check_quotas(self._quotas, namespace, usage, self._total + all_more, more, free)
 
     def add(self, profile_id: str, more: Usage) -> None:
         """It is stored; with less than nothing, gone."""
@@ -266,10 +268,12 @@ class Counting:
         names = [_COUNTED, *of_all, *(_name(kind, each) for each in namespaces for kind in _KINDS)]
         places = ", ".join("?" * len(names))
         statement = f"SELECT name, value FROM meta WHERE name IN ({places})"  # noqa: S608  # places alone
-        found = {name: int(value) for name, value in self._connection.execute(statement, names).fetchall()}
-        self._total = Usage(**{kind: found.get(name, 0) for kind, name in zip(_KINDS, of_all)})  # where it matters
-        self._held = {each: Usage(**{kind: found.get(_name(kind, each), 0) for kind in _KINDS}) for each in namespaces}
-        return _COUNTED in found
+        values = {name: int(value) for name, value in self._connection.execute(statement, names).fetchall()}
+        self._total = Usage(**{kind: values.get(name, 0) for kind, name in zip(_KINDS, of_all)})  # where it matters
+        self._usage = {
+            each: Usage(**{kind: values.get(_name(kind, each), 0) for kind in _KINDS}) for each in namespaces
+        }
+        return _COUNTED in values
 
 
 def _name(kind: str, namespace: str) -> str:

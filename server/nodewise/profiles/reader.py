@@ -58,7 +58,7 @@ class ProfileReader:
     def __init__(self, store: ProfileStore, space: CacheSpace | None = None) -> None:
         self._store = store
         self._space = space or CacheSpace(READER_BYTES)
-        self._kept: LruCache[str, tuple[Hashable, Profile]] = LruCache(self._space)
+        self._cache: LruCache[str, tuple[Hashable, Profile]] = LruCache(self._space)
         self._changes = _Changes(store)
         self.confirm = self._changes.confirm
         """As :meth:`_Changes.confirm`; an attribute, since each kept reply is confirmed."""
@@ -72,19 +72,19 @@ class ProfileReader:
             PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
         """
         generation = self._store.generation()
-        kept = self._kept.get(profile_id)
-        if kept is not None and self._changes.is_unchanged(profile_id, kept[0], generation):
-            return kept[1]
+        entry = self._cache.get(profile_id)
+        if entry is not None and self._changes.is_unchanged(profile_id, entry[0], generation):
+            return entry[1]
         self._changes.note(generation)
         # What is loaded now is at least as new as the generation read before.
-        known = None if kept is None or _brought_back(kept[0], generation) else kept[1]
+        last_read = None if entry is None or _brought_back(entry[0], generation) else entry[1]
         try:
-            profile = self._store.load(profile_id, known)
+            profile = self._store.load(profile_id, last_read)
         except Exception:
-            if kept is not None:
-                self._kept.drop(lambda known: known == profile_id)
+            if entry is not None:
+                self._cache.drop(lambda last_read: last_read == profile_id)
             raise
-        self._kept.put(profile_id, (generation, profile), min(profile_bytes(profile), self._space.capacity))
+        self._cache.put(profile_id, (generation, profile), min(profile_bytes(profile), self._space.capacity))
         return profile
 
     def at(self, profile_id: str, revision: int | None) -> Profile:
@@ -106,10 +106,10 @@ class ProfileReader:
 
     def newest_at(self, profile: Profile) -> Hashable | None:
         """A generation of the store in which this object was its profile's newest revision; None = not known."""
-        kept = self._kept.get(profile.profile_id)
-        return kept[0] if kept is not None and kept[1] is profile else None
+        entry = self._cache.get(profile.profile_id)
+        return entry[0] if entry is not None and entry[1] is profile else None
 
-    def cached(self, profile_id: str, generation: Hashable) -> Profile | None:
+    def from_cache(self, profile_id: str, generation: Hashable) -> Profile | None:
         """The profile if it was the newest at a generation, and need not be read, else None: never blocks on the disk.
 
         Parameters
@@ -117,8 +117,8 @@ class ProfileReader:
         generation : hashable
             Of the store, read since the question came.
         """
-        kept = self._kept.get(profile_id)
-        return kept[1] if kept is not None and self._changes.is_unchanged(profile_id, kept[0], generation) else None
+        entry = self._cache.get(profile_id)
+        return entry[1] if entry is not None and self._changes.is_unchanged(profile_id, entry[0], generation) else None
 
 
 class _Changes:
@@ -127,7 +127,7 @@ class _Changes:
     def __init__(self, store: ProfileStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._noted: Hashable = None
+        self._last_generation: Hashable = None
         """Generation up to which changes are noted."""
         self._from: Hashable = None
         """Generation since which they are; None = none is."""
@@ -154,11 +154,11 @@ class _Changes:
             self._note(now)
 
     def _note(self, now: Hashable) -> None:
-        if self._noted == now:
+        if self._last_generation == now:
             return
-        known = self._noted is not None and not _brought_back(self._noted, now)
-        names = self._store.changed_since(self._noted) if known else None
-        self._noted = now
+        is_known = self._last_generation is not None and not _brought_back(self._last_generation, now)
+        names = self._store.changed_since(self._last_generation) if is_known else None
+        self._last_generation = now
         if names is None or len(self._changed) + len(names) > MOST_CHANGED:
             self._changed.clear()
             self._from = now if isinstance(now, int) else None

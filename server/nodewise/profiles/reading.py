@@ -16,7 +16,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile, TraceReference
 from nodewise.domain.trace import Trace, TraceReport, TraceSource
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import TraceReaderRecord
 from nodewise.profiles.artefacts import ArtefactKey
 from nodewise.profiles.trace_checks import wrong_with
@@ -42,7 +42,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LoadedTrace:
-    """A trace, the file that it came from, and who read it."""
+    """A trace, the file that it came from, and its reader."""
 
     trace: Trace
     content_sha256: str
@@ -51,7 +51,7 @@ class LoadedTrace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TraceFile:
     """A file to read, what is said of it, and where it stands in the profile."""
 
     reference: TraceReference
@@ -76,7 +76,7 @@ class TraceLoader:
     store : TraceStore
         Holds the files, and what was read of them.
     readers : mapping of name to Loaded
-        Who can read them.
+        Readers of traces.
     max_unpacked_bytes : int
         Largest file, unpacked.
     """
@@ -84,14 +84,14 @@ class TraceLoader:
     def __init__(
         self,
         store: TraceStore,
-        readers: Mapping[str, Loaded[TraceReaderRecord]],
+        readers: Mapping[str, LoadedPlugin[TraceReaderRecord]],
         max_unpacked_bytes: int = DEFAULT_UNPACKED_BYTES,
     ) -> None:
         self._store = store
         self._readers = readers
         self._max_unpacked_bytes = max_unpacked_bytes
         self._lock = threading.Lock()
-        self._flights: dict[_Asked, _Flight] = {}
+        self._flights: dict[_TraceFile, _Flight] = {}
 
     def traces_of(self, profile: Profile) -> tuple[Trace, ...]:
         """The traces of a profile in its order, those of one file by rank.
@@ -101,7 +101,7 @@ class TraceLoader:
         NodewiseError
             As :meth:`load`.
         """
-        return tuple(found.trace for found in self.load(profile.traces))
+        return tuple(each.trace for each in self.load(profile.traces))
 
     def load(
         self,
@@ -115,7 +115,7 @@ class TraceLoader:
         Parameters
         ----------
         advanced : callable or None
-            Told how many bytes of how many are read.
+            Called with the number of bytes that are read, and of all.
         remaining_s : callable or None
             Seconds left; none left = stop.
         mapping : pairs of str
@@ -127,33 +127,33 @@ class TraceLoader:
             INVALID_FIELD or LIMIT_EXCEEDED, naming a trace that cannot be read; READER_FAILED, READER_INVALID_RESULT;
             DEADLINE_EXCEEDED.
         """
-        total, done = sum(reference.size_bytes for reference in references), 0
-        found: list[LoadedTrace] = []
+        total, done_bytes = sum(reference.size_bytes for reference in references), 0
+        traces: list[LoadedTrace] = []
         for place, reference in enumerate(references):
 
-            def check(taken: int, before: int = done) -> None:
+            def check(read_bytes: int, before: int = done_bytes) -> None:
                 if remaining_s is not None and remaining_s() <= 0:
                     raise _late()
                 if advanced is not None:
-                    advanced(min(before + taken, total), total)
+                    advanced(min(before + read_bytes, total), total)
 
             check(0)
-            found += self._joined(_Asked(reference, mapping, f"profile.traces[{place}]"), check)
-            done += reference.size_bytes
+            traces += self._join(_TraceFile(reference, mapping, f"profile.traces[{place}]"), check)
+            done_bytes += reference.size_bytes
         if advanced is not None:
             advanced(total, total)
-        return tuple(found)
+        return tuple(traces)
 
-    def _joined(self, asked: _Asked, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
-        """What the reading under way comes to; reads where there is none, or where that one's asker has gone."""
+    def _join(self, file: _TraceFile, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
+        """The result of the reading under way; reads where there is none, or where its caller has gone."""
         while True:
             with self._lock:
-                flight = self._flights.get(asked)
+                flight = self._flights.get(file)
                 mine = flight is None
                 if flight is None:
-                    flight = self._flights[asked] = Future()
+                    flight = self._flights[file] = Future()
             if mine:
-                return self._flown(asked, check, flight)
+                return self._run_flight(file, check, flight)
             try:
                 return flight.result()
             except NodewiseError as error:
@@ -161,62 +161,62 @@ class TraceLoader:
                     raise
                 check(0)
 
-    def _flown(self, asked: _Asked, check: Callable[[int], None], flight: _Flight) -> tuple[LoadedTrace, ...]:
+    def _run_flight(self, file: _TraceFile, check: Callable[[int], None], flight: _Flight) -> tuple[LoadedTrace, ...]:
         try:
-            found = self._found(asked, check)
+            traces = self._read_file(file, check)
         except BaseException as error:
             with self._lock:
-                del self._flights[asked]
+                del self._flights[file]
             flight.set_exception(error)
             raise
         with self._lock:
-            del self._flights[asked]
-        flight.set_result(found)
-        return found
+            del self._flights[file]
+        flight.set_result(traces)
+        return traces
 
-    def _found(self, asked: _Asked, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
-        loaded = self._named(asked) or self._recognised(asked)
-        record, reference = loaded.record, asked.reference
+    def _read_file(self, file: _TraceFile, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
+        reader = self._reader_by_name(file) or self._recognise(file)
+        record, reference = reader.record, file.reference
         key = ArtefactKey(
             content_sha256=reference.content_sha256,
             reader=record.name,
             reader_version=record.version,
             rank=reference.rank,
             world_size=reference.world_size,
-            mapping=asked.mapping,
+            mapping=file.mapping,
         )
         traces = self._store.artefacts.get(key)
         if traces is None:
-            traces = self._store.artefacts.put(key, self._read(asked, loaded, check))
+            traces = self._store.artefacts.put(key, self._read(file, reader, check))
         read = {"content_sha256": key.content_sha256, "reader": key.reader, "reader_version": key.reader_version}
         return tuple(LoadedTrace(trace=trace, **read) for trace in traces)
 
-    def _named(self, asked: _Asked) -> Loaded[TraceReaderRecord] | None:
+    def _reader_by_name(self, file: _TraceFile) -> LoadedPlugin[TraceReaderRecord] | None:
         """The reader that a reference names; None = it is to be recognised."""
-        name = asked.reference.format
+        name = file.reference.format
         if name in {"", AUTO_FORMAT}:
             return None
-        loaded = self._readers.get(name)
-        if loaded is None:
-            right = f"must be {AUTO_FORMAT} or a reader's name ({self._listed()}), found {name!r}"
-            raise NodewiseError.invalid([Violation(f"{asked.path}.format", right)])
-        return loaded
+        reader = self._readers.get(name)
+        if reader is None:
+            right = f"must be {AUTO_FORMAT} or a reader's name ({self._reader_names()}), found {name!r}"
+            raise NodewiseError.invalid([Violation(f"{file.path}.format", right)])
+        return reader
 
-    def _listed(self) -> str:
+    def _reader_names(self) -> str:
         return ", ".join(self._readers) or "none is loaded"
 
-    def _recognised(self, asked: _Asked) -> Loaded[TraceReaderRecord]:
+    def _recognise(self, file: _TraceFile) -> LoadedPlugin[TraceReaderRecord]:
         """The reader that is surest of the file, of equals the first by name; one that fails keeps no other from it."""
-        with self._opened(asked, lambda _: None) as stream:
+        with self._open(file, lambda _: None) as stream:
             head = io.BufferedReader(stream, HEAD_BYTES).read(HEAD_BYTES)
         if not head.strip():
-            raise _unreadable(asked, "it is empty")
+            raise _unreadable(file, "it is empty")
         failure: NodewiseError | None = None
         sure: dict[str, float] = {}
-        for name, loaded in self._readers.items():
-            reader, about = loaded.record.reader, _which(asked)
+        for name, plugin in self._readers.items():
+            reader, about = plugin.record.reader, _which(file)
             try:
-                sure[name] = call(loaded, reader, "recognises", head, asked.source, check=_confidence, about=about)
+                sure[name] = call(plugin, reader, "recognises", head, file.source, check=_confidence, about=about)
             except NodewiseError as error:
                 failure = failure or error
         most = max(sure.values(), default=0.0)
@@ -228,29 +228,31 @@ class TraceLoader:
         if isinstance(failure, PluginError):
             raise failure
         if failure is not None:
-            raise _unreadable(asked, _said(failure), failure.reason)
-        raise _unreadable(asked, f"no reader recognises it; loaded are: {self._listed()}")
+            raise _unreadable(file, _text_of(failure), failure.reason)
+        raise _unreadable(file, f"no reader recognises it; loaded are: {self._reader_names()}")
 
-    def _opened(self, asked: _Asked, check: Callable[[int], None]) -> TraceStream:
-        return TraceStream(self._store.open(asked.reference.content_sha256), self._max_unpacked_bytes, check)
+    def _open(self, file: _TraceFile, check: Callable[[int], None]) -> TraceStream:
+        return TraceStream(self._store.open(file.reference.content_sha256), self._max_unpacked_bytes, check)
 
-    def _read(self, asked: _Asked, loaded: Loaded[TraceReaderRecord], advance: Callable[[int], None]) -> list[Trace]:
+    def _read(
+        self, file: _TraceFile, plugin: LoadedPlugin[TraceReaderRecord], advance: Callable[[int], None]
+    ) -> list[Trace]:
         """The traces of a file, by rank."""
-        reader, about = loaded.record.reader, _which(asked)
+        reader, about = plugin.record.reader, _which(file)
         check = unless_wrong(wrong_with)
-        with self._opened(asked, advance) as raw, io.BufferedReader(raw, BUFFER_BYTES) as stream:
+        with self._open(file, advance) as raw, io.BufferedReader(raw, BUFFER_BYTES) as stream:
             try:
-                traces: Sequence[Trace] = call(loaded, reader, "read", stream, asked.source, check=check, about=about)
+                traces: Sequence[Trace] = call(plugin, reader, "read", stream, file.source, check=check, about=about)
             except NodewiseError as error:
-                ended = raw.failure or error
-                if ended.reason is Reason.DEADLINE_EXCEEDED or isinstance(ended, PluginError):
-                    raise ended from None
-                raise _unreadable(asked, _said(ended), ended.reason) from None
+                cause = raw.failure or error
+                if cause.reason is Reason.DEADLINE_EXCEEDED or isinstance(cause, PluginError):
+                    raise cause from None
+                raise _unreadable(file, _text_of(cause), cause.reason) from None
             if raw.failure is not None:
                 raise raw.failure
             problem = raw.problem
         by_rank = sorted(traces, key=lambda trace: trace.rank)
-        return [_warned(trace, problem) for trace in by_rank] if problem else by_rank
+        return [_with_warning(trace, problem) for trace in by_rank] if problem else by_rank
 
 
 def _confidence(answer: Any) -> float:
@@ -260,30 +262,30 @@ def _confidence(answer: Any) -> float:
     return float(answer)
 
 
-def _warned(trace: Trace, problem: str) -> Trace:
+def _with_warning(trace: Trace, problem: str) -> Trace:
     report = TraceReport(counts={**trace.report.counts, "truncated": 1}, warnings=(*trace.report.warnings, problem))
     return replace(trace, report=report)
 
 
-def _which(asked: _Asked) -> str:
+def _which(file: _TraceFile) -> str:
     """A trace as its sender knows it."""
-    rank = "" if asked.reference.rank < 0 else f" of rank {asked.reference.rank}"
-    return f"trace {asked.reference.content_sha256[:12]}{rank}"
+    rank = "" if file.reference.rank < 0 else f" of rank {file.reference.rank}"
+    return f"trace {file.reference.content_sha256[:12]}{rank}"
 
 
-def _said(error: NodewiseError) -> str:
-    """What a reader says of a file, fit to be passed on."""
+def _text_of(error: NodewiseError) -> str:
+    """The message of a reader about a file, fit for callers."""
     message: Any = error.message
     text = message if isinstance(message, str) else "it cannot be read"
     return text.encode(errors="replace").decode()[:_MOST_TEXT]
 
 
-def _unreadable(asked: _Asked, why: str, reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
+def _unreadable(file: _TraceFile, why: str, reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
     """That a trace cannot be read: which and why."""
     # A file is wrong or too large; a reader's other reasons would claim something of the service.
-    told = reason if reason is Reason.LIMIT_EXCEEDED else Reason.INVALID_FIELD
-    error = NodewiseError.invalid([Violation(asked.path, f"{_which(asked)}: {why}")], told)
-    return replace(error, metadata={**error.metadata, "content_sha256": asked.reference.content_sha256})
+    reason_for_caller = reason if reason is Reason.LIMIT_EXCEEDED else Reason.INVALID_FIELD
+    error = NodewiseError.invalid([Violation(file.path, f"{_which(file)}: {why}")], reason_for_caller)
+    return replace(error, metadata={**error.metadata, "content_sha256": file.reference.content_sha256})
 
 
 def _late() -> NodewiseError:

@@ -27,7 +27,7 @@ from nodewise.profiles.traces import (
     DEFAULT_CACHE_BYTES,
     DEFAULT_MAX_TRACE_BYTES,
     TraceStore,
-    Unfinished,
+    UnfinishedTrace,
     copy_checked,
     is_hash,
     not_stored,
@@ -37,7 +37,7 @@ from nodewise.profiles.traces import (
 __all__ = ["RemoteTraceStore", "S3Blobs"]
 
 GARBAGE_S: Final = 86_400.0
-"""Age from which what nothing refers to is deleted: whoever wrote it for a batch has long stored that or given up."""
+"""Age from which unreferenced files are deleted: the batch that they were written for was stored or given up."""
 _HELD_S: Final = 3600.0
 """For so long it is believed that an object is there which this process wrote or saw: much less than garbage lives."""
 _MOST_HELD: Final = 65_536
@@ -77,7 +77,7 @@ class RemoteTraceStore(TraceStore):
     ) -> None:
         super().__init__(root, max_bytes, artefact_bytes=artefact_bytes)
         self._blobs = blobs
-        self._held: OrderedDict[str, float] = OrderedDict()
+        self._copies: OrderedDict[str, float] = OrderedDict()
         self._closing = False
         self._cache_bytes = cache_bytes
         self._now = now
@@ -92,7 +92,7 @@ class RemoteTraceStore(TraceStore):
 
     # --- ahead of the transaction
 
-    def prepare(self, arriving: Iterable[tuple[Unfinished, Sequence[TraceChunk]]]) -> None:
+    def prepare(self, arriving: Iterable[tuple[UnfinishedTrace, Sequence[TraceChunk]]]) -> None:
         """As the directory's says; STORE_UNAVAILABLE if it cannot be kept."""
         for trace, chunks in arriving:
             if trace.size_bytes and not self._knows(trace.stage, trace.size_bytes):
@@ -106,37 +106,37 @@ class RemoteTraceStore(TraceStore):
     def _put_piece(self, folder: str, sha256: str, data: bytes) -> None:
         """Keep a chunk, unless this process did so lately."""
         key = f"{folder}/{sha256}"
-        if not self._holds(key):  # by a name of its own, so that nobody who tidies up means this one
+        if not self._holds(key):  # by a name of its own, which no clean-up deletes
             self._blobs.put(f"staged/{key}-{uuid.uuid4().hex[:8]}", io.BytesIO(data), len(data))
             self._hold(key)
 
     def _holds(self, key: str) -> bool:
         """Whether something was there lately, as this process knows."""
         with self._lock:
-            return self._held.get(key, -math.inf) > time.monotonic() - _HELD_S
+            return self._copies.get(key, -math.inf) > time.monotonic() - _HELD_S
 
     def _hold(self, key: str) -> None:
         with self._lock:
-            self._held[key] = time.monotonic()
-            self._held.move_to_end(key)
-            if len(self._held) > _MOST_HELD:
-                self._held.popitem(last=False)
+            self._copies[key] = time.monotonic()
+            self._copies.move_to_end(key)
+            if len(self._copies) > _MOST_HELD:
+                self._copies.popitem(last=False)
 
     def _knows(self, stage: str, settled_bytes: int) -> bool:
         """Whether the file of a stage here holds what is settled: bytes that this process wrote or gathered."""
         with self._lock:
-            known = self._hashes.get(stage)
-        return known is not None and known[0] == settled_bytes and self._staged(stage).exists()
+            entry = self._hashes.get(stage)
+        return entry is not None and entry[0] == settled_bytes and self._stage_path(stage).exists()
 
-    def _gather(self, trace: Unfinished) -> None:
+    def _gather(self, trace: UnfinishedTrace) -> None:
         """Write the file of a stage anew from its pieces: they went through another process."""
         hasher, size = hashlib.sha256(), 0
-        path = self._staged(trace.stage)
+        path = self._stage_path(trace.stage)
         make_private_folder(path.parent)
         with tempfile.TemporaryDirectory(dir=self.root, prefix="gathering-") as scratch:
             copy = Path(scratch, "stage")
             with open_private(copy, "w+b") as file:
-                for new in self._gathered(trace):
+                for new in self._pieces_of(trace):
                     hasher.update(new)
                     size += file.write(new)
             if size != trace.size_bytes:
@@ -146,30 +146,30 @@ class RemoteTraceStore(TraceStore):
             self._hashes[trace.stage] = (size, hasher)
             self._hashes.move_to_end(trace.stage)
 
-    def _gathered(self, trace: Unfinished) -> Iterator[bytes]:
+    def _pieces_of(self, trace: UnfinishedTrace) -> Iterator[bytes]:
         """The bytes of a trace from its pieces, each once."""
-        there = (name for name, _ in self._blobs.listed(f"staged/{trace.folder}/"))
-        found = {name.rpartition("/")[2].partition("-")[0]: name for name in there}
+        there = (name for name, _ in self._blobs.list_objects(f"staged/{trace.folder}/"))
+        pieces = {name.rpartition("/")[2].partition("-")[0]: name for name in there}
         size = 0
         for piece in trace.pieces():
             data = io.BytesIO()
-            held = piece.sha256 in found and self._blobs.fetch(found[piece.sha256], data)
+            is_there = piece.sha256 in pieces and self._blobs.fetch(pieces[piece.sha256], data)
             content = data.getvalue()
-            if not held or hashlib.sha256(content).hexdigest() != piece.sha256:
-                _log.error("trace_piece_lost", piece=piece.sha256, found=held)
+            if not is_there or hashlib.sha256(content).hexdigest() != piece.sha256:
+                _log.error("trace_piece_lost", piece=piece.sha256, found=is_there)
                 raise unavailable("a part of the trace that was stored is gone; send it in another session")
             new = content[max(0, size - piece.offset_bytes) :]
             size += len(new)
             yield new
 
-    def _upload(self, trace: Unfinished, chunks: Sequence[TraceChunk]) -> None:
+    def _upload(self, trace: UnfinishedTrace, chunks: Sequence[TraceChunk]) -> None:
         hasher, size = hashlib.sha256(), trace.size_bytes
         if size:
             with self._lock:
-                known = self._hashes.get(trace.stage)
-                if known is None or known[0] != size:
+                entry = self._hashes.get(trace.stage)
+                if entry is None or entry[0] != size:
                     raise unavailable("another request goes on with the trace; retry")
-                hasher = known[1].copy()
+                hasher = entry[1].copy()
             self._folders[trace.stage] = trace.folder
         new = bytearray()
         for chunk in chunks:
@@ -179,8 +179,8 @@ class RemoteTraceStore(TraceStore):
         if self._holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
             return
         if self._blobs.size_bytes(_object(name)) != total:
-            with self._staged(trace.stage).open("rb") if size else io.BytesIO() as file:
-                self._blobs.put(_object(name), _Joined(file, size, new), total)
+            with self._stage_path(trace.stage).open("rb") if size else io.BytesIO() as file:
+                self._blobs.put(_object(name), _JoinedFile(file, size, new), total)
         self._hold(name)
 
     # --- inside it
@@ -195,7 +195,7 @@ class RemoteTraceStore(TraceStore):
         """As for a directory; STORE_UNAVAILABLE if the trace is not where it is kept for good."""
         name = super().finish(stage, size_bytes)
         if self._blobs.size_bytes(_object(name), soon=True) != size_bytes:
-            self._held.pop(name, None)
+            self._copies.pop(name, None)
             raise unavailable("the trace was not kept; retry")
         self._later(self._make_room)
         return name
@@ -207,13 +207,13 @@ class RemoteTraceStore(TraceStore):
             self._later(lambda: self._drop_pieces(folder))
 
     def _drop_pieces(self, folder: str) -> None:
-        self._blobs.remove([name for name, _ in self._blobs.listed(f"staged/{folder}/")])
+        self._blobs.remove([name for name, _ in self._blobs.list_objects(f"staged/{folder}/")])
 
     def remove_all(self, names: Iterable[str]) -> None:
         """As for a directory. STORE_UNAVAILABLE if they stay, some perhaps gone already."""
         names = list(names)
         for name in names:
-            self._held.pop(name, None)
+            self._copies.pop(name, None)
         self._blobs.remove(map(_object, names), soon=True)
         for name in names:
             super().remove(name)
@@ -223,9 +223,9 @@ class RemoteTraceStore(TraceStore):
         if is_hash(content_sha256):
             self.remove_all([content_sha256])
 
-    def finished(self) -> Iterator[tuple[str, float]]:
+    def finished_traces(self) -> Iterator[tuple[str, float]]:
         """As for a directory."""
-        return iter([(name.rpartition("/")[2], written_s) for name, written_s in self._listed("blobs/")])
+        return iter([(name.rpartition("/")[2], written_s) for name, written_s in self._list("blobs/")])
 
     def check(self) -> str:
         """As for a directory."""
@@ -235,14 +235,14 @@ class RemoteTraceStore(TraceStore):
 
     def open(self, content_sha256: str) -> BinaryIO:
         """As for a directory: a copy is fetched if there is none here. STORE_UNAVAILABLE if that fails."""
-        if not self._kept(content_sha256):
+        if not self._has_copy(content_sha256):
             self._fetch(content_sha256)
         file = super().open(content_sha256)
         with suppress(OSError):
             self._blob(content_sha256).touch()  # copies go in the order of their last use
         return file
 
-    def _kept(self, name: str) -> bool:
+    def _has_copy(self, name: str) -> bool:
         """Whether there is a copy here."""
         return is_hash(name) and self._blob(name).exists()
 
@@ -257,9 +257,9 @@ class RemoteTraceStore(TraceStore):
                 if not self._blobs.fetch(_object(name), file):
                     raise not_stored()
                 file.seek(0)
-                found = sha256_of(file)
-            if found != name:
-                _log.error("trace_damaged", trace=name, found=found)
+                sha256 = sha256_of(file)
+            if sha256 != name:
+                _log.error("trace_damaged", trace=name, found=sha256)
                 raise unavailable("the trace is not what was stored; the log says which")
             copy.replace(path)
         self._later(self._make_room)
@@ -278,17 +278,17 @@ class RemoteTraceStore(TraceStore):
             with copy.open("rb") as file:
                 self._blobs.put(_object(content_sha256), file, size)
 
-    def open_stage(self, unfinished: Unfinished) -> BinaryIO:
+    def open_stage(self, trace: UnfinishedTrace) -> BinaryIO:
         """As for a directory: gathered from its pieces."""
-        self._gather(unfinished)
-        return super().open_stage(unfinished)
+        self._gather(trace)
+        return super().open_stage(trace)
 
-    def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
+    def keep_stage(self, trace: UnfinishedTrace, source: BinaryIO) -> None:
         """As for a directory: in pieces as it came."""
-        content = source.read(unfinished.size_bytes)
-        for piece in unfinished.pieces():
+        content = source.read(trace.size_bytes)
+        for piece in trace.pieces():
             data = content[piece.offset_bytes : piece.offset_bytes + piece.size_bytes]
-            self._put_piece(unfinished.folder, piece.sha256, data)
+            self._put_piece(trace.folder, piece.sha256, data)
 
     # --- tidying up
 
@@ -298,29 +298,29 @@ class RemoteTraceStore(TraceStore):
 
     def _sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
         before_s = self._now() - GARBAGE_S
-        for path in (self.root / "staged").glob("*"):  # whoever goes on with one gathers it anew
+        for path in (self.root / "staged").glob("*"):  # a session that goes on gathers its stage anew
             with suppress(OSError):
                 if path.stat().st_mtime < before_s:
                     self.doubt(path.name)
                     path.unlink()
         self._blobs.abandon(before_s)
-        if pieces := [name for name, written_s in self._listed("staged/") if written_s < before_s]:
-            kept = unfinished()
-            self._blobs.remove([name for name in pieces if name.split("/")[1] not in kept])
-        referred([name for name, written_s in self.finished() if written_s < before_s])
+        if pieces := [name for name, written_s in self._list("staged/") if written_s < before_s]:
+            stages = unfinished()
+            self._blobs.remove([name for name in pieces if name.split("/")[1] not in stages])
+        referred([name for name, written_s in self.finished_traces() if written_s < before_s])
 
-    def _listed(self, prefix: str) -> Iterator[tuple[str, float]]:
-        return takewhile(lambda _: not self._closing, self._blobs.listed(prefix))
+    def _list(self, prefix: str) -> Iterator[tuple[str, float]]:
+        return takewhile(lambda _: not self._closing, self._blobs.list_objects(prefix))
 
     def _later(self, task: Callable[[], None]) -> None:
-        def tidied() -> None:
+        def tidy() -> None:
             try:
                 task()
             except (NodewiseError, OSError) as error:
                 _log.warning("traces_not_tidied", error=type(error).__name__, text=str(error))
 
         with suppress(RuntimeError):  # closing: the next process tidies up
-            self._tidying.submit(tidied)
+            self._tidying.submit(tidy)
 
     def _make_room(self) -> None:
         make_room((self.root / "blobs").glob("*/*"), self._cache_bytes)
@@ -330,7 +330,7 @@ def _object(content_sha256: str) -> str:
     return f"blobs/{content_sha256}"
 
 
-class _Joined:
+class _JoinedFile:
     """The beginning of a file, and bytes that come after it."""
 
     def __init__(self, file: BinaryIO, size: int, new: bytearray) -> None:

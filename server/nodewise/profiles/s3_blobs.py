@@ -50,7 +50,7 @@ _HURRIED: Final = Config(connect_timeout=2, read_timeout=5, retries={"mode": "st
 
 
 def unavailable(why: str) -> NodewiseError:
-    """What a caller is told who needs the storage."""
+    """The error for a caller that needs the storage."""
     return NodewiseError(Reason.STORE_UNAVAILABLE, why)
 
 
@@ -85,11 +85,11 @@ class S3Blobs:
     """
 
     def __init__(self, url: str) -> None:
-        found = _URL.fullmatch(url)
-        if found is None:
+        match = _URL.fullmatch(url)
+        if match is None:
             raise invalid_field("traces", "must be s3://BUCKET/PREFIX; credentials and the endpoint come from AWS_...")
-        self._bucket = found[1]
-        prefix = (found[2] or "").strip("/")
+        self._bucket = match[1]
+        prefix = (match[2] or "").strip("/")
         self._prefix = f"{prefix}/" if prefix else ""
         self._lock = threading.Lock()
         self._clients: dict[bool, Any] = {}
@@ -98,7 +98,7 @@ class S3Blobs:
         self.problem = ""
 
     def check(self) -> str:
-        """The problem now: the storage is asked now and then where nobody else did, and often while it is away."""
+        """The problem now: the storage is asked now and then where no call did, and often while it is away."""
         with suppress(NodewiseError):
             if time.monotonic() > self._asked_s + (_ASKED_AWAY_S if self.problem else _ASKED_S):
                 self.size_bytes("blobs/none", soon=True)
@@ -106,29 +106,29 @@ class S3Blobs:
 
     def put(self, name: str, source: SupportsRead, size_bytes: int) -> None:
         """Keep all that is left of a source, in parts where it is large; durable when this returns."""
-        with self._asked() as client:
+        with self._use_client() as client:
             if size_bytes <= _PART.multipart_threshold:
                 client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=source.read())
                 return
             client.upload_fileobj(source, self._bucket, self._prefix + name, Config=_PART)
-        if (kept := self.size_bytes(name)) != size_bytes:
-            _log.error("trace_damaged", trace=name, found=kept, size_bytes=size_bytes)
+        if (stored_bytes := self.size_bytes(name)) != size_bytes:
+            _log.error("trace_damaged", trace=name, found=stored_bytes, size_bytes=size_bytes)
             raise unavailable("the storage of traces did not keep all of a trace; retry later")
 
     def fetch(self, name: str, into: BinaryIO) -> bool:
         """Write an object to a file, in parts where it is large; False = there is none."""
         if self.size_bytes(name) is None:
             return False
-        with self._asked() as client:
+        with self._use_client() as client:
             client.download_fileobj(self._bucket, self._prefix + name, into, Config=_PART)
         return True
 
     def size_bytes(self, name: str, *, soon: bool = False) -> int | None:
         """Of an object; None = there is none.
 
-        ``soon``: whoever waits holds others up, so this gives up within seconds, and at once where that was so lately.
+        ``soon``: the caller delays others, so this gives up within seconds, and at once where it did so lately.
         """
-        with self._asked(soon=soon) as client:
+        with self._use_client(soon=soon) as client:
             try:
                 head = client.head_object(Bucket=self._bucket, Key=self._prefix + name)
             except ClientError as error:
@@ -137,36 +137,36 @@ class S3Blobs:
                 raise
             return int(head["ContentLength"])
 
-    def listed(self, prefix: str) -> Iterator[tuple[str, float]]:
+    def list_objects(self, prefix: str) -> Iterator[tuple[str, float]]:
         """Names of objects, and when each was written, in seconds since 1970."""
-        with self._asked() as client:
+        with self._use_client() as client:
             pages = client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix):
-                for found in page.get("Contents", ()):
-                    yield found["Key"][len(self._prefix) :], found["LastModified"].timestamp()
+                for entry in page.get("Contents", ()):
+                    yield entry["Key"][len(self._prefix) :], entry["LastModified"].timestamp()
 
     def abandon(self, before_s: float) -> None:
         """Forget uploads that began before a time and never ended."""
-        with self._asked() as client:
+        with self._use_client() as client:
             pages = client.get_paginator("list_multipart_uploads")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
-                for begun in page.get("Uploads", ()):
-                    if begun["Initiated"].timestamp() < before_s:
-                        named = {"Key": begun["Key"], "UploadId": begun["UploadId"]}
-                        client.abort_multipart_upload(Bucket=self._bucket, **named)
+                for upload in page.get("Uploads", ()):
+                    if upload["Initiated"].timestamp() < before_s:
+                        parameters = {"Key": upload["Key"], "UploadId": upload["UploadId"]}
+                        client.abort_multipart_upload(Bucket=self._bucket, **parameters)
 
     def remove(self, names: Iterable[str], *, soon: bool = False) -> None:
         """Delete objects, those that there are, a thousand at a time; ``soon`` as above."""
         left = iter(names)
         while together := [{"Key": self._prefix + name} for name in islice(left, _REMOVED_TOGETHER)]:
-            with self._asked(soon=soon) as client:
+            with self._use_client(soon=soon) as client:
                 answer = client.delete_objects(Bucket=self._bucket, Delete={"Objects": together, "Quiet": True})
-                if refused := answer.get("Errors"):
-                    raise ClientError({"Error": refused[0]}, "DeleteObjects")
+                if errors := answer.get("Errors"):
+                    raise ClientError({"Error": errors[0]}, "DeleteObjects")
 
     @contextmanager
-    def _asked(self, *, soon: bool = False) -> Iterator[Any]:
-        """A client. Of its errors the log is told: what they say repeats requests."""
+    def _use_client(self, *, soon: bool = False) -> Iterator[Any]:
+        """A client. Its errors are logged only, since their texts repeat requests."""
         if soon and time.monotonic() < self._quiet_until_s:
             raise unavailable(_AWAY)
         problem = ""
@@ -191,11 +191,11 @@ class S3Blobs:
 
     def _client(self, *, soon: bool) -> Any:
         with self._lock:
-            self._clients = self._clients or _connected()
+            self._clients = self._clients or _new_clients()
             return self._clients[soon]
 
 
-def _connected() -> dict[bool, Any]:
+def _new_clients() -> dict[bool, Any]:
     """Clients that are patient, and that are in a hurry."""
     session = boto3.Session()
     common = Config(**_COMMON)

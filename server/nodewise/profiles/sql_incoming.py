@@ -12,9 +12,9 @@ from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.sql_reads import profile_row
 from nodewise.profiles.sql_rows import Connection
 from nodewise.profiles.store import AppendRequest
-from nodewise.profiles.traces import Piece, Unfinished, stage_name
+from nodewise.profiles.traces import Piece, UnfinishedTrace, stage_name
 
-__all__ = ["brings_traces", "incoming_of", "pieces_of", "unfinished_folders", "unfinished_traces", "unreferenced"]
+__all__ = ["brings_traces", "incoming_of", "pieces_of", "unfinished_folders", "unfinished_traces", "unreferenced_of"]
 
 _ASKED_TOGETHER: Final = 500
 
@@ -26,7 +26,7 @@ def brings_traces(request: AppendRequest) -> bool:
 
 def incoming_of(
     connection: Connection, request: AppendRequest, pieces: Callable[[int, str], Sequence[Piece]]
-) -> list[tuple[Unfinished, list[TraceChunk]]]:
+) -> list[tuple[UnfinishedTrace, list[TraceChunk]]]:
     """What a request brings of each trace that it continues; what does not continue one is left for its transaction.
 
     Parameters
@@ -43,24 +43,24 @@ def incoming_of(
         ).fetchone()
         if row is not None:
             key, durable = row
-            known = connection.execute(
+            rows = connection.execute(
                 "SELECT trace_id, size_bytes, finished_sequence_number FROM traces WHERE session_key = ?", (key,)
             )
-            sizes = {trace_id: -1 if finished else size for trace_id, size, finished in known}
-    settled, ended = dict(sizes), {trace_id for trace_id, size in sizes.items() if size < 0}
-    arrived: dict[str, list[TraceChunk]] = {}
+            sizes = {trace_id: -1 if finished else size for trace_id, size, finished in rows}
+    settled_bytes, finished_ids = dict(sizes), {trace_id for trace_id, size in sizes.items() if size < 0}
+    chunks_by_trace: dict[str, list[TraceChunk]] = {}
     for batch in request.batches:
         for chunk in batch.trace_chunks if batch.sequence_number > durable else ():
-            size = settled.get(chunk.trace_id, 0)
-            if chunk.trace_id in ended or not 0 <= chunk.offset_bytes <= size:
+            size = settled_bytes.get(chunk.trace_id, 0)
+            if chunk.trace_id in finished_ids or not 0 <= chunk.offset_bytes <= size:
                 continue
-            settled[chunk.trace_id] = max(size, chunk.offset_bytes + len(chunk.data))
-            arrived.setdefault(chunk.trace_id, []).append(chunk)
+            settled_bytes[chunk.trace_id] = max(size, chunk.offset_bytes + len(chunk.data))
+            chunks_by_trace.setdefault(chunk.trace_id, []).append(chunk)
             if chunk.last:
-                ended.add(chunk.trace_id)
+                finished_ids.add(chunk.trace_id)
     return [
         (
-            Unfinished(
+            UnfinishedTrace(
                 stage="" if profile is None else stage_name(profile.uid, request.session_id, trace_id),
                 folder=_folder(request.profile_id, request.session_id, trace_id),
                 size_bytes=sizes.get(trace_id, 0),
@@ -68,7 +68,7 @@ def incoming_of(
             ),
             chunks,
         )
-        for trace_id, chunks in arrived.items()
+        for trace_id, chunks in chunks_by_trace.items()
     ]
 
 
@@ -103,10 +103,10 @@ def unfinished_folders(connection: Connection) -> set[str]:
     return {_folder(profile_id, session_id, trace_id) for profile_id, _, session_id, trace_id, _, _ in rows}
 
 
-def unfinished_traces(connection: Connection) -> list[Unfinished]:
+def unfinished_traces(connection: Connection) -> list[UnfinishedTrace]:
     """Every trace of which some bytes are stored and more are to come."""
     return [
-        Unfinished(
+        UnfinishedTrace(
             stage=stage_name(uid, session_id, trace_id),
             folder=_folder(profile_id, session_id, trace_id),
             size_bytes=size,
@@ -117,15 +117,15 @@ def unfinished_traces(connection: Connection) -> list[Unfinished]:
     ]
 
 
-def unreferenced(connection: Connection, names: Sequence[str]) -> list[str]:
+def unreferenced_of(connection: Connection, names: Sequence[str]) -> list[str]:
     """Those of some traces that no row refers to."""
-    referred: set[str] = set()
+    referred_names: set[str] = set()
     for first in range(0, len(names), _ASKED_TOGETHER):
-        asked = names[first : first + _ASKED_TOGETHER]
-        marks = ", ".join("?" * len(asked))
-        found = connection.execute(
+        batch = names[first : first + _ASKED_TOGETHER]
+        marks = ", ".join("?" * len(batch))
+        rows = connection.execute(
             f"SELECT DISTINCT content_sha256 FROM traces WHERE content_sha256 IN ({marks})",  # noqa: S608
-            asked,
+            batch,
         )
-        referred.update(name for (name,) in found)
-    return [name for name in names if name not in referred]
+        referred_names.update(name for (name,) in rows)
+    return [name for name in names if name not in referred_names]

@@ -26,7 +26,7 @@ from nodewise.profiles.digest import DIGEST_VERSION, content_digest
 from nodewise.profiles.ingest import ProfileState
 from nodewise.profiles.naming import UNNAMED, Naming
 from nodewise.profiles.sql_rows import Connection
-from nodewise.profiles.stated import NOTHING, Stated
+from nodewise.profiles.stated_facts import NOTHING, StatedFacts
 from nodewise.profiles.store import Label, ProfileSummary, profile_not_found, revision_not_found
 
 __all__ = [
@@ -35,16 +35,16 @@ __all__ = [
     "deleted_rows",
     "digest_of",
     "memo",
-    "memorised",
     "profile_row",
     "profile_rows",
-    "replayed",
+    "replay_profile",
     "row_at",
     "row_of",
     "stated_columns",
     "stated_in",
     "stated_out",
     "summary",
+    "valid_memo",
 ]
 
 
@@ -109,7 +109,7 @@ _TIMING_ROWS: Final = "SELECT coalesce(sum(timing_rows), 0) FROM commits WHERE p
 _RETRACTIONS: Final = "SELECT max(time_s) FROM retractions WHERE profile_key = ? AND revision <= ?"
 
 
-def stated_out(stated: Stated) -> bytes:
+def stated_out(stated: StatedFacts) -> bytes:
     """Facts as stored beside a profile, and with a change of its names beside a session."""
     if not stated:
         return b""
@@ -118,19 +118,19 @@ def stated_out(stated: Stated) -> bytes:
     return orjson.dumps([*facts, [naming.display_name, dict(naming.labels)]] if naming else facts)
 
 
-def stated_in(stored: bytes) -> Stated:
+def stated_in(data: bytes) -> StatedFacts:
     """What :func:`stated_out` stored."""
-    if not stored:
+    if not data:
         return NOTHING
-    workload, network, *named = orjson.loads(stored)
-    return Stated(
+    workload, network, *names = orjson.loads(data)
+    return StatedFacts(
         workload=facts_from_json(Workload, workload),
         network=facts_from_json(Network, network),
-        naming=Naming(display_name=named[0][0], labels=named[0][1]) if named else UNNAMED,
+        naming=Naming(display_name=names[0][0], labels=names[0][1]) if names else UNNAMED,
     )
 
 
-def stated_columns(stated: Stated) -> dict[str, Any]:
+def stated_columns(stated: StatedFacts) -> dict[str, Any]:
     """What is stated of a profile as its columns."""
     return {
         "facts": stated_out(replace(stated, naming=UNNAMED)),
@@ -150,9 +150,9 @@ def memo(digest: str) -> str:
     return f"{DIGEST_VERSION}:{digest}"
 
 
-def memorised(stored: str | None) -> str | None:
+def valid_memo(memo: str | None) -> str | None:
     """The digest of a memo that is still valid."""
-    version, _, digest = (stored or "").partition(":")
+    version, _, digest = (memo or "").partition(":")
     return digest if version == str(DIGEST_VERSION) else None
 
 
@@ -177,12 +177,12 @@ def profile_rows(
 ) -> list[ProfileRow]:
     """Committed profiles by name, in code point order; with a time also those deleted that can be brought back then."""
     values: list[Any] = [after, prefix, prefix + chr(0x10FFFF)]
-    wanted = [_LIVE] if deleted_at_s is None else [f"({_LIVE} OR purge_time_s > ? AND {_NEWEST})"]
+    lives = [_LIVE] if deleted_at_s is None else [f"({_LIVE} OR purge_time_s > ? AND {_NEWEST})"]
     values += [] if deleted_at_s is None else [deleted_at_s]
     for key, value in labels:
-        wanted.append(connection.labelled if value is None else connection.labelled_as)
+        lives.append(connection.labelled if value is None else connection.labelled_as)
         values += [key] if value is None else [key, value]
-    conditions = "".join(f" AND {condition}" for condition in wanted)
+    conditions = "".join(f" AND {condition}" for condition in lives)
     rows = connection.execute(f"{_ROWS}{conditions} ORDER BY profile_id LIMIT ?", (*values, limit))
     return [ProfileRow(*row) for row in rows]
 
@@ -206,11 +206,11 @@ def names_changed(connection: Connection, since: Hashable) -> frozenset[str]:
 
 def digest_of(connection: Connection, row: ProfileRow) -> str:
     """The digest of a row's content, remembered or computed."""
-    known = memorised(row.digest)
-    return replayed(connection, row, row.profile_id, None).digest if known is None else known
+    digest = valid_memo(row.digest)
+    return replay_profile(connection, row, row.profile_id, None).digest if digest is None else digest
 
 
-def row_at(connection: Connection, row: ProfileRow, revision: int, known: Profile | None) -> ProfileRow:
+def row_at(connection: Connection, row: ProfileRow, revision: int, last_read: Profile | None) -> ProfileRow:
     """The row of a profile as it was at an earlier revision; ``known`` is the profile at some revision.
 
     Raises
@@ -223,13 +223,16 @@ def row_at(connection: Connection, row: ProfileRow, revision: int, known: Profil
     if not 1 <= revision <= row.revision:
         raise revision_not_found(row.profile_id, revision)
     last_number, time_s = connection.execute(_LAST_COMMIT, (row.key, revision)).fetchone()
-    retracted = len(connection.execute(_RETRACTED, (row.key, 0, revision)).fetchall())
+    retraction_count = len(connection.execute(_RETRACTED, (row.key, 0, revision)).fetchall())
     (retracted_s,) = connection.execute(_RETRACTIONS, (row.key, revision)).fetchone()
     (timings,) = connection.execute(_TIMING_ROWS, (row.key, revision)).fetchone()
     stated, since = NOTHING, 0
-    if known is not None and known.uid == row.uid and known.revision <= revision:
-        naming = Naming(display_name=known.display_name, labels=known.labels)
-        stated, since = Stated(workload=known.workload, network=known.network, naming=naming), known.revision
+    if last_read is not None and last_read.uid == row.uid and last_read.revision <= revision:
+        naming = Naming(display_name=last_read.display_name, labels=last_read.labels)
+        stated, since = (
+            StatedFacts(workload=last_read.workload, network=last_read.network, naming=naming),
+            last_read.revision,
+        )
     # Between two retractions commits add facts and never change them, so those of one stretch agree.
     retractions = connection.execute(
         "SELECT revision, name FROM retracted_evidence WHERE profile_key = ? AND kind = 'fact' AND revision > ?"
@@ -247,14 +250,16 @@ def row_at(connection: Connection, row: ProfileRow, revision: int, known: Profil
         revision=revision,
         last_number=last_number,
         last_timing_number=timings,
-        observations_count=last_number - retracted,
+        observations_count=last_number - retraction_count,
         update_time_s=max(time_s, retracted_s or 0.0),
         digest=None,
-        **stated_columns(stated.settled()),
+        **stated_columns(stated.without_removals()),
     )
 
 
-def replayed(connection: Connection, row: ProfileRow | None, profile_id: str, known: Profile | None) -> Profile:
+def replay_profile(
+    connection: Connection, row: ProfileRow | None, profile_id: str, last_read: Profile | None
+) -> Profile:
     """The profile of a row, read in the transaction that read the row.
 
     Raises
@@ -266,11 +271,11 @@ def replayed(connection: Connection, row: ProfileRow | None, profile_id: str, kn
     """
     if row is None or not row.revision:
         raise profile_not_found(profile_id)
-    if known is None or known.uid != row.uid or known.revision > row.revision:
-        known = Profile(profile_id=row.profile_id, uid=row.uid)
-    elif known.revision == row.revision:
-        return known
-    since = (row.key, known.revision, row.revision)
+    if last_read is None or last_read.uid != row.uid or last_read.revision > row.revision:
+        last_read = Profile(profile_id=row.profile_id, uid=row.uid)
+    elif last_read.revision == row.revision:
+        return last_read
+    since = (row.key, last_read.revision, row.revision)
     beside: list[tuple[SharedDeviceRun, int]] = []
 
     def payloads() -> Iterator[bytes]:
@@ -283,28 +288,28 @@ def replayed(connection: Connection, row: ProfileRow | None, profile_id: str, kn
         first = row.last_number - len(observations) + 1
         numbers: Ints = freeze(np.arange(first, row.last_number + 1, dtype=np.int64))
         observations = replace(observations, number=numbers)
-    observations = Observations.concatenated((known.observations, observations))
-    if gone := [number for (number,) in connection.execute(_RETRACTED, since)]:
-        kept = np.flatnonzero(np.isin(observations.number, gone, invert=True))
-        observations = observations.take(freeze(kept.astype(np.int64, copy=False)))
+    observations = Observations.concatenated((last_read.observations, observations))
+    if retracted_numbers := [number for (number,) in connection.execute(_RETRACTED, since)]:
+        remaining = np.flatnonzero(np.isin(observations.number, retracted_numbers, invert=True))
+        observations = observations.take(freeze(remaining.astype(np.int64, copy=False)))
     if len(observations) != row.observations_count:
         raise PayloadError("the observations stored are not those counted")
     timing_numbers = np.arange(row.last_timing_number - len(timings) + 1, row.last_timing_number + 1, dtype=np.int64)
-    timing_numbers = np.concatenate((known.phase_timing_numbers, timing_numbers))
-    timings = PhaseTimings.concatenated((known.phase_timings, timings))
-    if gone := [int(number) for number in _retracted(connection, "phase_timing", since)]:
-        kept = np.flatnonzero(np.isin(timing_numbers, gone, invert=True)).astype(np.int64, copy=False)
-        timings, timing_numbers = timings.take(freeze(kept)), timing_numbers[kept]
-    gone_traces = _retracted(connection, "trace", since)
+    timing_numbers = np.concatenate((last_read.phase_timing_numbers, timing_numbers))
+    timings = PhaseTimings.concatenated((last_read.phase_timings, timings))
+    if retracted_numbers := [int(number) for number in _retracted_names(connection, "phase_timing", since)]:
+        remaining = np.flatnonzero(np.isin(timing_numbers, retracted_numbers, invert=True)).astype(np.int64, copy=False)
+        timings, timing_numbers = timings.take(freeze(remaining)), timing_numbers[remaining]
+    gone_traces = _retracted_names(connection, "trace", since)
     references = [
         TraceReference(content_sha256=sha256, format=form, rank=rank, world_size=world_size, size_bytes=size)
         for sha256, form, rank, world_size, size, at in connection.execute(_REFERENCES, since)
         if at > gone_traces.get(sha256, 0)
     ]
-    gone_runs = _retracted(connection, "shared_run", since)
-    shared_runs = [run for run in known.shared_runs if run.content_sha256 not in gone_runs]
+    gone_runs = _retracted_names(connection, "shared_run", since)
+    shared_runs = [run for run in last_read.shared_runs if run.content_sha256 not in gone_runs]
     shared_runs += [run for run, at in beside if at > gone_runs.get(run.content_sha256, 0)]
-    kept_traces = (trace for trace in known.traces if trace.content_sha256 not in gone_traces)
+    kept_traces = (trace for trace in last_read.traces if trace.content_sha256 not in gone_traces)
     stated = row.state.stated
     profile = Profile(
         profile_id=row.profile_id,
@@ -323,7 +328,7 @@ def replayed(connection: Connection, row: ProfileRow | None, profile_id: str, kn
         labels=stated.naming.labels,
     )
     digest = content_digest(profile)
-    if memorised(row.digest) not in (None, digest):
+    if valid_memo(row.digest) not in (None, digest):
         raise PayloadError("the profile is not what it was when its digest was computed")
     return replace(profile, digest=digest)
 
@@ -342,7 +347,7 @@ def _payloads(connection: Connection, key: int, since: int, revision: int) -> It
         yield payload, at
 
 
-def _retracted(connection: Connection, kind: str, since: tuple[int, int, int]) -> dict[Any, int]:
+def _retracted_names(connection: Connection, kind: str, since: tuple[int, int, int]) -> dict[Any, int]:
     """Names of evidence of a kind that was taken out in a stretch of revisions, with the last that took it out."""
     key, above, last = since
     return dict(connection.execute(_EVIDENCE, (key, kind, above, last)).fetchall())

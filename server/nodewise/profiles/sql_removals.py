@@ -37,20 +37,20 @@ def retract(
     if not request.evidence:
         raise invalid_field("observation_numbers", "must name an observation, or another list other evidence")
     content_hash = _hash_of(request.evidence)
-    known = connection.execute(
+    earlier = connection.execute(
         "SELECT content_hash FROM retractions WHERE profile_key = ? AND request_id = ?", (row.key, request.request_id)
     ).fetchone()
-    if known is not None and known[0] != content_hash:
+    if earlier is not None and earlier[0] != content_hash:
         raise NodewiseError(
             Reason.REQUEST_ID_REUSED,
             "this request_id retracted other evidence; a new request needs a new request_id",
             {"request_id": request.request_id},
         )
-    if known is None:
+    if earlier is None:
         _put_retraction(connection, row, request, content_hash, now_s)
         counting.add(request.profile_id, _growth(request))
         row = _committed_row(connection, request.profile_id)
-    return reads.summary(row, reads.digest_of(connection, row)), known is None
+    return reads.summary(row, reads.digest_of(connection, row)), earlier is None
 
 
 def _growth(request: RetractRequest) -> Usage:
@@ -117,48 +117,48 @@ def _check(connection: Connection, row: ProfileRow, evidence: Evidence) -> None:
     """Refuse evidence that the profile does not hold, or no longer holds."""
     missing: dict[str, list[Any]] = {}
     if evidence.observations:
-        known = connection.execute("SELECT number FROM retracted WHERE profile_key = ?", (row.key,))
-        gone = {number for (number,) in known}
-        missing["observation_numbers"] = _absent(evidence.observations, row.last_number, gone)
+        rows = connection.execute("SELECT number FROM retracted WHERE profile_key = ?", (row.key,))
+        retracted_numbers = {number for (number,) in rows}
+        missing["observation_numbers"] = _absent(evidence.observations, row.last_number, retracted_numbers)
     if evidence.phase_timings:
-        known = connection.execute(
+        rows = connection.execute(
             "SELECT name FROM retracted_evidence WHERE profile_key = ? AND kind = 'phase_timing'", (row.key,)
         )
-        gone = {int(number) for (number,) in known}
-        missing["phase_timing_numbers"] = _absent(evidence.phase_timings, row.last_timing_number, gone)
+        retracted_numbers = {int(number) for (number,) in rows}
+        missing["phase_timing_numbers"] = _absent(evidence.phase_timings, row.last_timing_number, retracted_numbers)
     if evidence.facts:
         stated = reads.stated_in(row.facts)
         missing["fact_paths"] = [path for path in evidence.facts if attrgetter(path)(stated) is None]
     if evidence.traces:
-        held = {trace.content_sha256 for trace in reads.replayed(connection, row, row.profile_id, None).traces}
-        missing["trace_sha256s"] = [sha256 for sha256 in evidence.traces if sha256 not in held]
+        hashes = {trace.content_sha256 for trace in reads.replay_profile(connection, row, row.profile_id, None).traces}
+        missing["trace_sha256s"] = [sha256 for sha256 in evidence.traces if sha256 not in hashes]
     if evidence.shared_runs:
-        runs = reads.replayed(connection, row, row.profile_id, None).shared_runs
+        runs = reads.replay_profile(connection, row, row.profile_id, None).shared_runs
         known_runs = {run.content_sha256 for run in runs}
         missing["shared_run_sha256s"] = [sha256 for sha256 in evidence.shared_runs if sha256 not in known_runs]
-    found = {kind: names for kind, names in missing.items() if names}
-    if found:
-        named = {kind: ",".join(str(name) for name in names[:_NAMED]) for kind, names in found.items()}
-        more = any(len(names) > _NAMED for names in found.values())
-        text = ", ".join(f"{kind} {names}" for kind, names in named.items())
+    absent = {kind: names for kind, names in missing.items() if names}
+    if absent:
+        texts = {kind: ",".join(str(name) for name in names[:_NAMED]) for kind, names in absent.items()}
+        more = any(len(names) > _NAMED for names in absent.values())
+        text = ", ".join(f"{kind} {names}" for kind, names in texts.items())
         raise NodewiseError(
             Reason.EVIDENCE_NOT_FOUND,
             f"the profile does not hold {text}{' and others' if more else ''}",
-            {"profile_id": row.profile_id, **named},
+            {"profile_id": row.profile_id, **texts},
         )
 
 
-def _absent(numbers: tuple[int, ...], last: int, gone: set[int]) -> list[int]:
-    return [number for number in numbers if not 1 <= number <= last or number in gone]
+def _absent(numbers: tuple[int, ...], last: int, retracted_numbers: set[int]) -> list[int]:
+    return [number for number in numbers if not 1 <= number <= last or number in retracted_numbers]
 
 
 def delete(connection: Connection, request: DeleteRequest, now_s: float, kept_s: float) -> tuple[ProfileSummary, bool]:
     """The profile with the times of its deletion, and whether it is this that deleted it."""
     row = reads.profile_row(connection, request.profile_id)
     if row is None or not row.revision or request.etag not in (None, _etag(row)):
-        for deleted in reads.deleted_rows(connection, request.profile_id, now_s):
-            if _etag(deleted) == request.etag:
-                return reads.summary(deleted, _last_digest(connection, deleted)), False
+        for deleted_row in reads.deleted_rows(connection, request.profile_id, now_s):
+            if _etag(deleted_row) == request.etag:
+                return reads.summary(deleted_row, _last_digest(connection, deleted_row)), False
         if row is None or not row.revision:
             raise profile_not_found(request.profile_id)
         raise NodewiseError(
@@ -178,18 +178,18 @@ def undelete(connection: Connection, request: UndeleteRequest, now_s: float) -> 
     row = reads.profile_row(connection, request.profile_id)
     if row is not None and row.revision:
         return reads.summary(row, reads.digest_of(connection, row)), False
-    deleted = reads.deleted_rows(connection, request.profile_id, now_s)
-    if row is not None or not deleted:  # a session that began a new profile has what it sent acknowledged
+    rows = reads.deleted_rows(connection, request.profile_id, now_s)
+    if row is not None or not rows:  # a session that began a new profile has what it sent acknowledged
         raise profile_not_found(request.profile_id)
-    change_profile(connection, deleted[0].key, delete_time_s=0, purge_time_s=0)
-    back = replace(deleted[0], delete_time_s=0.0, purge_time_s=0.0)
+    change_profile(connection, rows[0].key, delete_time_s=0, purge_time_s=0)
+    back = replace(rows[0], delete_time_s=0.0, purge_time_s=0.0)
     return reads.summary(back, _last_digest(connection, back)), True
 
 
 def purge(connection: Connection, now_s: float, counting: Counting) -> tuple[list[str], bool]:
     """Remove what was deleted long enough ago: stages of traces to discard, and whether traces may be orphaned."""
     discards: list[str] = []
-    orphaned = False
+    has_orphans = False
     for key, uid, profile_id in connection.execute(
         "SELECT key, uid, profile_id FROM profiles WHERE purge_time_s > 0 AND purge_time_s <= ?", (now_s,)
     ).fetchall():
@@ -202,9 +202,9 @@ def purge(connection: Connection, now_s: float, counting: Counting) -> tuple[lis
             discards.append(stage_name(uid, session_id, trace_id))
             if sha256 is not None:
                 connection.execute("INSERT INTO unreferenced VALUES (?) ON CONFLICT DO NOTHING", (sha256,))
-                orphaned = True
+                has_orphans = True
         connection.execute("DELETE FROM profiles WHERE key = ?", (key,))
-    return discards, orphaned
+    return discards, has_orphans
 
 
 def _last_digest(connection: Connection, row: ProfileRow) -> str:

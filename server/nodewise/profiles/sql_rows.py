@@ -15,20 +15,20 @@ from nodewise.profiles.condition import StoreCondition, store_unavailable
 __all__ = [
     "Connected",
     "Connection",
-    "Found",
+    "Cursor",
     "change_profile",
     "columns_of",
     "insert",
     "insert_keyed",
     "transaction",
-    "translated",
+    "translate_errors",
     "update",
 ]
 
 _log = structlog.get_logger(__name__)
 
 
-class Found(Protocol):
+class Cursor(Protocol):
     """What a statement found or did."""
 
     @property
@@ -60,7 +60,7 @@ class Connection(Protocol):
     dialect : str
         Which database it is: ``sqlite`` or ``postgresql``.
     reading, writing : str
-        Begin a transaction: one that sees a single moment, and one that nobody else's runs beside.
+        Begin a transaction: one that sees a single moment, and one that excludes all others.
     labelled, labelled_as : str
         Conditions on ``labels``: it has a key; it has a key with a value.
     counting : str
@@ -87,13 +87,13 @@ class Connection(Protocol):
     def in_transaction(self) -> bool:
         """Whether a transaction is open that can still be taken back by a statement."""
 
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Found:
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
         """Run a statement."""
 
     def close(self) -> None:
         """Let go of it, for good."""
 
-    def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> Found:
+    def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> Cursor:
         """Run a statement once for each of many."""
 
 
@@ -102,7 +102,7 @@ Connected = Callable[[str], AbstractContextManager[Connection]]
 
 
 @contextmanager
-def translated(doing: str, condition: StoreCondition) -> Iterator[None]:
+def translate_errors(doing: str, condition: StoreCondition) -> Iterator[None]:
     """Turn what the database, the disk or damaged content raise into STORE_UNAVAILABLE; only the log gets the text."""
     caught: tuple[type[Exception], ...] = (*condition.types, OSError, PayloadError)
     try:

@@ -13,14 +13,14 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
-from nodewise.profiles import sql_keeping as keeping
+from nodewise.profiles import sql_maintenance as keeping
 from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.condition import CORRUPT, StoreCondition, store_unavailable
 from nodewise.profiles.ledger import ScoreLedger
 from nodewise.profiles.quotas import Counting, Usage, usage_by_namespace
-from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced
+from nodewise.profiles.sql_incoming import brings_traces, incoming_of, pieces_of, unfinished_folders, unreferenced_of
 from nodewise.profiles.sql_reads import ProfileRow
-from nodewise.profiles.sql_rows import Connection, transaction, translated
+from nodewise.profiles.sql_rows import Connection, transaction, translate_errors
 from nodewise.profiles.sql_writes import Writing, session_status
 from nodewise.profiles.step_reports import StepLedger
 from nodewise.profiles.store import (
@@ -58,7 +58,7 @@ class SqlProfileStore(ProfileStore):
     options : StoreOptions
         Of which ``traces`` is not looked at.
     condition : StoreCondition
-        What ails it, as this process met it.
+        Its fault, as this process met it.
     """
 
     _writer: Connection
@@ -73,7 +73,7 @@ class SqlProfileStore(ProfileStore):
         self._look_at_disks_s = -math.inf
         self._writing = threading.RLock()
         self._idle: deque[Connection] = deque()
-        self._closed = False
+        self._is_closed = False
         self._digests: dict[tuple[int, int], str] = {}
         self._swept_s = -math.inf
         self.scores = ScoreLedger(self._reading, self._adding, options.now)
@@ -82,7 +82,7 @@ class SqlProfileStore(ProfileStore):
 
     # --- connections
 
-    def _connected(self) -> Connection:
+    def _connect(self) -> Connection:
         """Another connection."""
         raise NotImplementedError
 
@@ -90,16 +90,16 @@ class SqlProfileStore(ProfileStore):
         """Refuse to go on with another store than was opened, or with none. Raises NodewiseError STORE_UNAVAILABLE."""
 
     @contextmanager
-    def _lent(self, doing: str) -> Iterator[Connection]:
+    def _lend(self, doing: str) -> Iterator[Connection]:
         """A connection for a moment."""
-        with translated(doing, self.condition):
+        with translate_errors(doing, self.condition):
             self._check_place()
             try:
                 connection = self._idle.pop()
             except IndexError:
-                if self._closed:
+                if self._is_closed:
                     raise store_unavailable() from None
-                connection = self._connected()
+                connection = self._connect()
             try:
                 yield connection
             except self.condition.types:
@@ -108,7 +108,7 @@ class SqlProfileStore(ProfileStore):
             except BaseException:
                 self._idle.append(connection)
                 raise
-            if self._closed:
+            if self._is_closed:
                 connection.close()
             else:
                 self._idle.append(connection)
@@ -116,36 +116,36 @@ class SqlProfileStore(ProfileStore):
     @contextmanager
     def _reading(self, doing: str) -> Iterator[Connection]:
         """A connection inside a read transaction: everything read in it is of one moment."""
-        with self._lent(doing) as connection, transaction(connection, connection.reading):
+        with self._lend(doing) as connection, transaction(connection, connection.reading):
             yield connection
 
     @contextmanager
     def _adding(self, doing: str) -> Iterator[Connection]:
         """The writer's connection inside a transaction of its own, which profiles do not change in."""
-        with self._writing, translated(doing, self.condition):
+        with self._writing, translate_errors(doing, self.condition):
             with transaction(self._writer, self._writer.writing) as connection:
                 self._check_place()
                 yield connection
-            self.condition.written()
+            self.condition.record_write()
 
     def close(self) -> None:
         """As the protocol says."""
         with self._writing:
-            self._closed = True
+            self._is_closed = True
             while self._idle:
                 self._idle.pop().close()
             self._writer.close()
         self.traces.close()
 
     def whole(self) -> AbstractContextManager[Connection]:
-        """For who copies or checks all of it: as it is at one moment."""
+        """For copies and checks of all of it: as it is at one moment."""
         return self._reading("read all of the store")
 
-    def filled(self) -> AbstractContextManager[Connection]:
-        """For who brings all of it: written as a whole, or not at all."""
+    def fill(self) -> AbstractContextManager[Connection]:
+        """For bringing all of its content: written as a whole, or not at all."""
         return self._adding("fill the store")
 
-    def _counted(self, generation: int) -> None:
+    def _note_generation(self, generation: int) -> None:
         """What was written through this object moved the store's generation to here."""
         raise NotImplementedError
 
@@ -154,11 +154,11 @@ class SqlProfileStore(ProfileStore):
         return [self.traces.root] if self.traces.has_root else []
 
     def _free_bytes(self) -> int | None:
-        """On the disk with least, as it was a moment ago; None = nobody knows."""
+        """On the disk with least, as it was a moment ago; None = unknown."""
         now_s = time.monotonic()
         if now_s >= self._look_at_disks_s:
-            found = [free for free in map(free_bytes_at, self._disks()) if free is not None]
-            self._free, self._look_at_disks_s = min(found, default=None), now_s + _DISKS_EVERY_S
+            free_bytes = [free for free in map(free_bytes_at, self._disks()) if free is not None]
+            self._free, self._look_at_disks_s = min(free_bytes, default=None), now_s + _DISKS_EVERY_S
         return self._free
 
     # --- reads
@@ -168,14 +168,16 @@ class SqlProfileStore(ProfileStore):
         with self._reading("open a session") as connection:
             return session_status(connection, profile_id, session_id)
 
-    def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
+    def load(self, profile_id: str, last_read: Profile | None = None, revision: int | None = None) -> Profile:
         """As the protocol says."""
         with self._reading("load a profile") as connection:
             row = reads.profile_row(connection, profile_id)
             if row is not None and revision is not None and revision != row.revision:
-                return reads.replayed(connection, reads.row_at(connection, row, revision, known), profile_id, known)
-            profile = reads.replayed(connection, row, profile_id, known)
-            if row is not None and reads.memorised(row.digest) is None:
+                return reads.replay_profile(
+                    connection, reads.row_at(connection, row, revision, last_read), profile_id, last_read
+                )
+            profile = reads.replay_profile(connection, row, profile_id, last_read)
+            if row is not None and reads.valid_memo(row.digest) is None:
                 self._remember(row.key, row.revision, profile.digest)
             return profile
 
@@ -216,21 +218,21 @@ class SqlProfileStore(ProfileStore):
         self.traces.prepare(incoming)
         if self._swept_s < time.monotonic() - _SWEPT_S:
             self._swept_s = time.monotonic()
-            self.traces.sweep(self._unfinished, self._remove_unreferenced)
+            self.traces.sweep(self._unfinished_folders, self._remove_unreferenced)
 
     def _pieces(self, session_key: int, trace_id: str) -> tuple[Piece, ...]:
         with self._reading("read pieces of a trace") as connection:
             return tuple(pieces_of(connection, session_key, trace_id))
 
-    def _unfinished(self) -> set[str]:
+    def _unfinished_folders(self) -> set[str]:
         with self._reading("look for garbage") as connection:
             return unfinished_folders(connection)
 
     def _remove_unreferenced(self, names: Sequence[str]) -> None:
         with self._adding("remove garbage") as connection:
-            self.traces.remove_all(unreferenced(connection, names))
+            self.traces.remove_all(unreferenced_of(connection, names))
 
-    def _unprepared(self, request: WriteRequest) -> NodewiseError | None:
+    def _preparation_error(self, request: WriteRequest) -> NodewiseError | None:
         if not isinstance(request, AppendRequest) or request.prepared:
             return None
         try:
@@ -246,15 +248,15 @@ class SqlProfileStore(ProfileStore):
         """
         try:
             self._check_place()
-            outcomes = self._applied(requests)
+            outcomes = self._apply(requests)
             self._check_place()
         except NodewiseError as error:
             return [error] * len(requests)
         return outcomes
 
-    def _applied(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
-        refused = [self._unprepared(request) for request in requests]
-        prepared = [each for each, error in zip(requests, refused) if error is None]
+    def _apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
+        errors = [self._preparation_error(request) for request in requests]
+        ready = [each for each, error in zip(requests, errors) if error is None]
         with self._writing:
             digests, self._digests = self._digests, {}
             writing = Writing(
@@ -266,41 +268,41 @@ class SqlProfileStore(ProfileStore):
                 Counting(self._writer, self._options.quotas, self._free_bytes),
             )
             try:
-                with translated("write", self.condition):
-                    outcomes = writing.run(prepared, digests)
+                with translate_errors("write", self.condition):
+                    outcomes = writing.run(ready, digests)
             except BaseException:
                 self._take_back(writing)
                 raise
             reasons = [each.reason for each in outcomes if isinstance(each, NodewiseError)]
             if Reason.STORE_UNAVAILABLE not in reasons:
-                self.condition.written()
+                self.condition.record_write()
             if writing.changed:
-                self._counted(writing.generation)
+                self._note_generation(writing.generation)
             try:
-                with translated("tidy up", self.condition):
+                with translate_errors("tidy up", self.condition):
                     writing.after()
             except NodewiseError:  # logged; what is stored is stored, and the next deletion tidies up again
                 self._take_back(writing)
-        written = iter(outcomes)
-        return [next(written) if error is None else error for error in refused]
+        results = iter(outcomes)
+        return [next(results) if error is None else error for error in errors]
 
     # --- keeping
 
     def inspect(self, rest: Callable[[], bool]) -> int:
         """As the protocol says. It counts as damaged no more once all was looked through and nothing found."""
-        ended = False
+        has_ended = False
 
-        def rested() -> bool:
-            nonlocal ended
-            ended = ended or not rest()
-            return not ended
+        def rest_and_check() -> bool:
+            nonlocal has_ended
+            has_ended = has_ended or not rest()
+            return not has_ended
 
-        found = self._damage(rested)
-        if found:
+        damage = self._damage(rest_and_check)
+        if damage:
             self.condition.cause = CORRUPT
-        elif not ended:
+        elif not has_ended:
             self.condition.over(CORRUPT)
-        return found
+        return damage
 
     def _damage(self, rest: Callable[[], bool]) -> int:
         """How much is damaged: what batches hold is compared with its hash."""
@@ -313,23 +315,23 @@ class SqlProfileStore(ProfileStore):
     def claim(self, task: str, lease_s: float) -> bool:
         """As the protocol says: by a row with the time at which the lease ends."""
         with self._adding("claim a task") as connection:
-            return keeping.claimed(connection, task, self._now(), lease_s)
+            return keeping.claim_task(connection, task, self._now(), lease_s)
 
     # --- what both need
 
     def _summary(self, connection: Connection, row: ProfileRow) -> ProfileSummary:
-        digest = reads.memorised(row.digest)
+        digest = reads.valid_memo(row.digest)
         if digest is None:
             digest = self._digests.get((row.key, row.revision))
         if digest is None:
-            digest = reads.replayed(connection, row, row.profile_id, None).digest
+            digest = reads.replay_profile(connection, row, row.profile_id, None).digest
             self._remember(row.key, row.revision, digest)
         return reads.summary(row, digest)
 
     def _take_back(self, writing: Writing) -> None:
         try:
-            with translated("take back", self.condition):
-                writing.failed()
+            with translate_errors("take back", self.condition):
+                writing.roll_back()
         except NodewiseError:
             return  # logged; the database takes an open transaction back when the connection closes
 

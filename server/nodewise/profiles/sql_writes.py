@@ -23,7 +23,7 @@ from nodewise.profiles.sql_rows import (
     insert,
     insert_keyed,
     transaction,
-    translated,
+    translate_errors,
     update,
 )
 from nodewise.profiles.store import (
@@ -86,8 +86,8 @@ def _session(connection: Connection, profile_id: str, session_id: str) -> _Sessi
 
 def session_status(connection: Connection, profile_id: str, session_id: str) -> SessionStatus:
     """Where a session stands."""
-    found = _session(connection, profile_id, session_id)
-    return _status(_profile_state(found.profile), found.state)
+    session = _session(connection, profile_id, session_id)
+    return _status(_profile_state(session.profile), session.state)
 
 
 def _status(profile: ProfileState, session: SessionState) -> SessionStatus:
@@ -103,15 +103,15 @@ def _profile_state(row: ProfileRow | None) -> ProfileState:
     return ProfileState() if row is None else row.state
 
 
-def _growth(found: _Session, plan: AppendPlan) -> Usage:
+def _growth(session: _Session, plan: AppendPlan) -> Usage:
     """What an append adds to what is stored."""
-    stored = sum(len(new.payload) + BATCH_BYTES for new in plan.batches)
-    stored += PROFILE_BYTES * (found.profile is None) + SESSION_BYTES * (found.key is None)
+    stored_bytes = sum(len(new.payload) + BATCH_BYTES for new in plan.batches)
+    stored_bytes += PROFILE_BYTES * (session.profile is None) + SESSION_BYTES * (session.key is None)
     traces = sum(step.trace.size_bytes - step.settled_bytes for step in plan.chunks)
-    return Usage(stored_bytes=stored, trace_bytes=traces, profiles=int(found.profile is None))
+    return Usage(stored_bytes=stored_bytes, trace_bytes=traces, profiles=int(session.profile is None))
 
 
-def _encoded(request: WriteRequest) -> tuple[EncodedBatch, ...] | NodewiseError:
+def _encode(request: WriteRequest) -> tuple[EncodedBatch, ...] | NodewiseError:
     if not isinstance(request, AppendRequest):
         return ()
     try:
@@ -130,17 +130,17 @@ def _by_session(
 
     The database is asked as often for many as for one.
     """
-    found: list[list[_Asked]] = []
+    groups: list[list[_Asked]] = []
     before: tuple[str, str] | None = None
     for request, batches in zip(requests, encoded):
         session = None
         if isinstance(request, AppendRequest) and not isinstance(batches, NodewiseError):
             session = (request.profile_id, request.session_id)
         if session is None or session != before:
-            found.append([])
-        found[-1].append((request, batches))
+            groups.append([])
+        groups[-1].append((request, batches))
         before = session
-    return found
+    return groups
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Writing:
 
     def run(self, requests: list[WriteRequest], digests: dict[tuple[int, int], str]) -> list[Outcome]:
         """Do all requests in one transaction; ``digests`` of (profile key, revision) are put down on the way."""
-        encoded = [_encoded(request) for request in requests]
+        encoded_requests = [_encode(request) for request in requests]
         self.connection.execute(self.connection.writing)
         self.connection.executemany(
             "UPDATE profiles SET digest = ? WHERE key = ? AND revision = ?",
@@ -187,7 +187,7 @@ class Writing:
         discards, self.orphaned = purge(self.connection, self.now(), self.counting)
         self.discards += discards
         outcomes: list[Outcome] = []
-        for some in _by_session(requests, encoded):
+        for some in _by_session(requests, encoded_requests):
             outcomes += self._some(some)
         self.counting.settle()
         if self.changed:
@@ -195,7 +195,7 @@ class Writing:
         self.connection.execute("COMMIT")
         return outcomes
 
-    def failed(self) -> None:
+    def roll_back(self) -> None:
         """Take everything back."""
         for stage in self.written:
             self.traces.doubt(stage)
@@ -207,7 +207,7 @@ class Writing:
         for stage in self.discards:
             self.traces.discard(stage)
         if self.orphaned:
-            # Traces are finished in write transactions only: nobody refers to one of these anew while this one is open.
+            # Only write transactions finish traces, so no other one refers to these while this is open.
             with transaction(self.connection, self.connection.writing):
                 orphans = self.connection.execute(
                     "SELECT content_sha256 FROM unreferenced u WHERE NOT EXISTS"
@@ -222,59 +222,59 @@ class Writing:
             first = some[0][0]
             assert isinstance(first, AppendRequest)
             parts = [batches for _, batches in some if not isinstance(batches, NodewiseError)]
-            found = self._tried(lambda: self._append(first, parts))
-            if not isinstance(found, NodewiseError):
-                return list(found)
+            outcome = self._try(lambda: self._append(first, parts))
+            if not isinstance(outcome, NodewiseError):
+                return list(outcome)
         return [self._one(request, batches) for request, batches in some]
 
     def _one(self, request: WriteRequest, batches: tuple[EncodedBatch, ...] | NodewiseError) -> Outcome:
-        return batches if isinstance(batches, NodewiseError) else self._tried(lambda: self._done(request, batches))
+        return batches if isinstance(batches, NodewiseError) else self._try(lambda: self._do(request, batches))
 
-    def _tried(self, doing: Callable[[], Result]) -> Result | NodewiseError:
+    def _try(self, doing: Callable[[], Result]) -> Result | NodewiseError:
         """Do something in a savepoint of its own; its error is returned."""
         self.connection.execute("SAVEPOINT request")
-        written, discards = len(self.written), len(self.discards)
+        written_count, discards = len(self.written), len(self.discards)
         outcome: Result | NodewiseError
         try:
-            with translated("write", self.condition):
+            with translate_errors("write", self.condition):
                 outcome = doing()
         except NodewiseError as error:
             if not self.connection.in_transaction:  # the database gave all of it up, e.g. because its disk is full
                 raise
             self.connection.execute("ROLLBACK TO request")
-            for stage in self.written[written:]:
+            for stage in self.written[written_count:]:
                 self.traces.doubt(stage)
-            del self.written[written:], self.discards[discards:]
+            del self.written[written_count:], self.discards[discards:]
             outcome = error
         self.connection.execute("RELEASE request")
         return outcome
 
-    def _done(self, request: WriteRequest, batches: tuple[EncodedBatch, ...]) -> Outcome:
+    def _do(self, request: WriteRequest, batches: tuple[EncodedBatch, ...]) -> Outcome:
         match request:
             case AppendRequest():
                 return self._append(request, [batches])[0]
             case RetractRequest():
-                found, changed = retract(self.connection, request, self.now(), self.counting)
+                summary, changed = retract(self.connection, request, self.now(), self.counting)
             case DeleteRequest():
-                found, changed = delete(self.connection, request, self.now(), self.options.deleted_kept_s)
+                summary, changed = delete(self.connection, request, self.now(), self.options.deleted_kept_s)
             case _:
-                found, changed = undelete(self.connection, request, self.now())
+                summary, changed = undelete(self.connection, request, self.now())
         self.changed |= changed
-        return found
+        return summary
 
     # --- append
 
     def _append(self, request: AppendRequest, parts: Sequence[tuple[EncodedBatch, ...]]) -> list[SessionStatus]:
         """Append to the request's session; where it stands after each part."""
-        found = _session(self.connection, request.profile_id, request.session_id)
-        before, session = _profile_state(found.profile), found.state
+        current = _session(self.connection, request.profile_id, request.session_id)
+        before, session = _profile_state(current.profile), current.state
         new: dict[int, bytes] = {}
 
         def stored_hash(number: int) -> bytes | None:
             if number in new:
                 return new[number]
             row = self.connection.execute(
-                "SELECT content_hash FROM batches WHERE session_key = ? AND sequence_number = ?", (found.key, number)
+                "SELECT content_hash FROM batches WHERE session_key = ? AND sequence_number = ?", (current.key, number)
             ).fetchone()
             return None if row is None else bytes(row[0])
 
@@ -291,10 +291,10 @@ class Writing:
             chunks=tuple(chain.from_iterable(each.chunks for each in plans)),
         )
         if plan.batches:
-            more = _growth(found, plan)
+            more = _growth(current, plan)
             self.counting.check(request.profile_id, more)
-            profile = found.profile or self._new_profile(request.profile_id)
-            session_key = self._put_session(profile.key, request.session_id, found.key, plan)
+            profile = current.profile or self._new_profile(request.profile_id)
+            session_key = self._put_session(profile.key, request.session_id, current.key, plan)
             for step in plan.chunks:
                 self._put_chunk(stage_name(profile.uid, request.session_id, step.chunk.trace_id), session_key, step)
             if plan.commits:

@@ -89,7 +89,7 @@ def _check_or_create(connection: SqliteConnection) -> None:
     if not current:
         connection.execute("PRAGMA foreign_keys = OFF")  # a table that is written anew takes no other with it
         with transaction(connection, connection.writing):
-            if not _is_ours(connection):  # nobody else created it meanwhile
+            if not _is_ours(connection):  # no other process created it meanwhile
                 create_tables(connection)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             upgrade_tables(connection)

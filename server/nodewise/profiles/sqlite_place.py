@@ -51,8 +51,8 @@ class StorePlace:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._marker = path.with_name(f"{path.name}{_MARKER}")
-        self._opened: tuple[int, int] | None = None
-        self._said = False
+        self._opened_identity: tuple[int, int] | None = None
+        self._is_logged = False
 
     def store_before(self) -> int | None:
         """The identity of the store that was here last; None = none is known of."""
@@ -62,7 +62,7 @@ class StorePlace:
             return None
 
     def check_before_opening(self) -> None:
-        """Refuse to begin a new store where there was one: what it acknowledged would be gone, and nobody told.
+        """Refuse to begin a new store where there was one: acknowledged data would be lost silently.
 
         Raises
         ------
@@ -77,8 +77,8 @@ class StorePlace:
         with suppress(OSError):  # SQLite says what is wrong; its log gets the permissions that the file has
             open_private(self._path, "ab").close()
 
-    def opened(self, identity: int) -> None:
-        """The store of this identity was opened here.
+    def note_opening(self, identity: int) -> None:
+        """Note that the store of this identity was opened here.
 
         Raises
         ------
@@ -93,17 +93,17 @@ class StorePlace:
             )
         if before is None:
             self._mark(identity)
-        self._opened = self._found()
+        self._opened_identity = self._identity_of_file()
 
-    def lost(self) -> str:
+    def loss(self) -> str:
         """Whether the file that was opened is here no more: deleted or replaced; empty = it is here."""
-        found = self._found()
-        if found == self._opened:
-            self._said = False
+        identity = self._identity_of_file()
+        if identity == self._opened_identity:
+            self._is_logged = False
             return ""
-        cause = DELETED if found is None else REPLACED
-        if not self._said:
-            self._said = True
+        cause = DELETED if identity is None else REPLACED
+        if not self._is_logged:
+            self._is_logged = True
             _log.error(
                 "store_file_lost", path=str(self._path), found=cause, mend="put the file back, or restart the server"
             )
@@ -115,21 +115,21 @@ class StorePlace:
         if code in _DAMAGED:
             return CORRUPT
         main = code & 0xFF
-        lost = self.lost() if main in _OF_PLACE else ""
-        return lost or _CAUSES.get(main, "")
+        loss = self.loss() if main in _OF_PLACE else ""
+        return loss or _CAUSES.get(main, "")
 
     def write_room(self) -> None:
         """Write as much beside the file as a small transaction needs. Raises OSError."""
         with tempfile.TemporaryFile(dir=self._path.parent) as file:
             file.write(bytes(_ROOM_BYTES))
 
-    def _found(self) -> tuple[int, int] | None:
+    def _identity_of_file(self) -> tuple[int, int] | None:
         """Which file is at the path; None = none is."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return None
-        return (found.st_dev, found.st_ino)
+        return (status.st_dev, status.st_ino)
 
     def _size(self) -> int:
         try:

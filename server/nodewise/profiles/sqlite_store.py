@@ -13,8 +13,8 @@ from typing import Final
 from nodewise.domain.errors import invalid_field
 from nodewise.profiles import sql_reads as reads
 from nodewise.profiles.condition import CORRUPT, DELETED, FULL, REPLACED, StoreCondition, store_unavailable
-from nodewise.profiles.sql_keeping import damaged_tables, identity_of, write_a_little
-from nodewise.profiles.sql_rows import Connection, transaction, translated
+from nodewise.profiles.sql_maintenance import damaged_tables, identity_of, write_a_little
+from nodewise.profiles.sql_rows import Connection, transaction, translate_errors
 from nodewise.profiles.sql_store import SqlProfileStore
 from nodewise.profiles.sqlite_connection import SqliteConnection, connect, create
 from nodewise.profiles.sqlite_place import StorePlace
@@ -29,7 +29,7 @@ _USUAL: Final = StoreOptions()
 
 
 def _no_cause(_: Exception) -> str:
-    """Of a store in memory, which nothing ails."""
+    """Of a store in memory, which has no faults."""
     return ""
 
 
@@ -56,8 +56,8 @@ class SqliteProfileStore(SqlProfileStore):
 
     def __init__(self, path: Path | None, options: StoreOptions = _USUAL) -> None:
         beside = None if path is None else path.with_name(f"{path.name}-traces")
-        synced = options.durability == "power"
-        traces = options.traces or TraceStore(beside, sync_chunks=synced, artefact_bytes=options.artefact_bytes)
+        is_synchronous = options.durability == "power"
+        traces = options.traces or TraceStore(beside, sync_chunks=is_synchronous, artefact_bytes=options.artefact_bytes)
         self._file = None if path is None else str(path.absolute())
         self._place = None if path is None else StorePlace(path.absolute())
         causes = self._place.cause_of if self._place else _no_cause
@@ -69,22 +69,22 @@ class SqliteProfileStore(SqlProfileStore):
         if path is not None and not path.parent.is_dir():
             # Made silently, it would turn a slip of the pen into an empty store.
             raise invalid_field("store", f"the directory {path.parent} does not exist")
-        with translated("open", self.condition):
+        with translate_errors("open", self.condition):
             if self._place is not None:
                 self._place.check_before_opening()
             with ExitStack() as left:  # what is left open of a file keeps others from it
                 self._writer = create(self._file or ":memory:", options.durability)
                 left.callback(self._writer.close)
-                self._watcher = self._connected() if self._file else self._writer
+                self._watcher = self._connect() if self._file else self._writer
                 left.callback(self._watcher.close)
                 if self._place is not None:
-                    self._place.opened(identity_of(self._writer, self._place.store_before()))
+                    self._place.note_opening(identity_of(self._writer, self._place.store_before()))
                 left.pop_all()
 
     def generation(self) -> int:
         """As the protocol says. Staged batches do not move it."""
         if self._file is None:
-            if self._closed:
+            if self._is_closed:
                 raise store_unavailable()
             return self._changes
         if time.monotonic() - self._looked_s > _LOOK_S:
@@ -99,7 +99,7 @@ class SqliteProfileStore(SqlProfileStore):
                     self._watched = (version, value)
                 return self._watched[1]
         except sqlite3.Error:
-            with translated("read the generation", self.condition):
+            with translate_errors("read the generation", self.condition):
                 raise
 
     def changed_since(self, generation: Hashable) -> frozenset[str] | None:
@@ -116,7 +116,7 @@ class SqliteProfileStore(SqlProfileStore):
         if self._place is None:
             self.generation()
             return
-        with self._lent("check") as connection:
+        with self._lend("check") as connection:
             if self.condition.cause == CORRUPT:
                 raise store_unavailable(CORRUPT)
             if self.condition.cause == FULL:  # a little finds room in the log where a batch does not
@@ -124,24 +124,24 @@ class SqliteProfileStore(SqlProfileStore):
             with transaction(connection, connection.writing):
                 if self.condition.cause:  # as a write would
                     write_a_little(connection)
-            self.condition.written()
+            self.condition.record_write()
 
     def _damage(self, rest: Callable[[], bool]) -> int:
         """SQLite looks at the form of tables, too."""
-        with self._lent("inspect") as connection:
-            found = damaged_tables(connection, rest)
-        return found + super()._damage(rest)
+        with self._lend("inspect") as connection:
+            damage = damaged_tables(connection, rest)
+        return damage + super()._damage(rest)
 
     def close(self) -> None:
         """As the protocol says."""
         with self._writing, self._watching:
-            self._closed = True
+            self._is_closed = True
             self._watcher.close()
         super().close()
 
     # --- connections
 
-    def _connected(self) -> SqliteConnection:
+    def _connect(self) -> SqliteConnection:
         assert self._file is not None
         return connect(self._file, self._options.durability)
 
@@ -150,7 +150,7 @@ class SqliteProfileStore(SqlProfileStore):
 
         Put back where it was, it is the store again.
         """
-        cause = self._place.lost() if self._place else ""
+        cause = self._place.loss() if self._place else ""
         if cause:
             self.condition.cause = cause
             raise store_unavailable(cause)
@@ -161,15 +161,15 @@ class SqliteProfileStore(SqlProfileStore):
         own = [] if self._file is None else [Path(self._file).parent]
         return [*own, *super()._disks()]
 
-    def _counted(self, generation: int) -> None:
+    def _note_generation(self, generation: int) -> None:
         self._changes = generation
 
     @contextmanager
-    def _lent(self, doing: str) -> Iterator[Connection]:
+    def _lend(self, doing: str) -> Iterator[Connection]:
         """A connection for a moment; a store in memory has one alone."""
         if self._file is None:
-            with translated(doing, self.condition), self._writing:
+            with translate_errors(doing, self.condition), self._writing:
                 yield self._writer
             return
-        with super()._lent(doing) as connection:
+        with super()._lend(doing) as connection:
             yield connection

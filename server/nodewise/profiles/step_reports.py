@@ -72,8 +72,8 @@ class StepLedger:
                     seconds = float((steps * times.step_s[hours == hour]).sum())
                     connection.execute(_ADD_HOUR, (key, hour, int(steps.sum()), seconds))
                 connection.execute(_OLD_HOURS, (key, int((now_s - HOURS_KEPT_S) // _HOUR_S)))
-        found: Mapping[str, str] = orjson.loads(labels)
-        return found
+        values: Mapping[str, str] = orjson.loads(labels)
+        return values
 
     def since(self, profile_id: str, begin_s: float) -> StepTimes:
         """Windows of reports that began at some time or later, of all ranks."""

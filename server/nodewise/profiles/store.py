@@ -243,7 +243,7 @@ class StoreOptions:
 class ProfileStore(Protocol):
     """Stores profiles as what was sent, in the order of commits. Safe from many threads and processes; may block.
 
-    What writes one thing is :meth:`apply` of one request: who derives from this has it.
+    Methods that write one thing call :meth:`apply` with one request; subclasses inherit them.
 
     A session's batches are numbered from 1 and stored in that order. They count from the batch with ``commit`` on that
     ends their unit: then everything that the session staged since its last commit enters the profile at once and the
@@ -281,7 +281,7 @@ class ProfileStore(Protocol):
         status: SessionStatus = _only(self.apply([AppendRequest(profile_id, session_id, batches)]))
         return status
 
-    def load(self, profile_id: str, known: Profile | None = None, revision: int | None = None) -> Profile:
+    def load(self, profile_id: str, last_read: Profile | None = None, revision: int | None = None) -> Profile:
         """The profile at its newest revision, or at an earlier one: then it is as it was returned at that time.
 
         ``known`` is what an earlier call returned: it is returned again if it is what is asked for, and otherwise only
@@ -328,8 +328,8 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND; ETAG_MISMATCH if an etag is given and it is not the newest.
         """
-        found: ProfileSummary = _only(self.apply([DeleteRequest(profile_id, etag)]))
-        return found
+        summary: ProfileSummary = _only(self.apply([DeleteRequest(profile_id, etag)]))
+        return summary
 
     def undelete(self, profile_id: str) -> ProfileSummary:
         """Bring the profile back that was deleted last, as it was; one that is not deleted stays as it is.
@@ -339,8 +339,8 @@ class ProfileStore(Protocol):
         NodewiseError
             PROFILE_NOT_FOUND, also if a new profile of that name was begun.
         """
-        found: ProfileSummary = _only(self.apply([UndeleteRequest(profile_id)]))
-        return found
+        summary: ProfileSummary = _only(self.apply([UndeleteRequest(profile_id)]))
+        return summary
 
     def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
         """Take evidence out of the profile; the revision moves by one. It stays in its history.
@@ -354,11 +354,11 @@ class ProfileStore(Protocol):
             PROFILE_NOT_FOUND; INVALID_FIELD for no evidence; EVIDENCE_NOT_FOUND, naming what the profile does not hold
             or no longer holds; REQUEST_ID_REUSED for a request id that retracted other evidence.
         """
-        found: ProfileSummary = _only(self.apply([RetractRequest(profile_id, request_id, evidence, reason)]))
-        return found
+        summary: ProfileSummary = _only(self.apply([RetractRequest(profile_id, request_id, evidence, reason)]))
+        return summary
 
     def prepare(self, request: AppendRequest) -> None:
-        """Do what an append needs of others than the database, so that its transaction holds nobody up. Writes no row.
+        """Do what an append needs besides the database, so that its transaction is short. Writes no row.
 
         What was not prepared is prepared by :meth:`apply`. May fail as that does.
         """
@@ -414,7 +414,7 @@ class ProfileStore(Protocol):
         """
         return {}
 
-    def claim(self, task: str, lease_s: float) -> bool:  # noqa: ARG002  # who shares with nobody need not ask
+    def claim(self, task: str, lease_s: float) -> bool:  # noqa: ARG002  # a store of one process needs no lease
         """Whether a task is this process's until the lease ends, among all that share the store."""
         return True
 

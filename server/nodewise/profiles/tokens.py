@@ -1,4 +1,4 @@
-"""What a store keeps of bearer tokens: who may what, and the hash of each secret, never a secret."""
+"""Bearer tokens in a store: their permissions and the hash of each secret, never a secret."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StoredToken:
     expire_time_s: float
     revoke_time_s: float
 
-    def ended(self, now_s: float) -> bool:
+    def has_ended(self, now_s: float) -> bool:
         """Whether it is expired or revoked."""
         return now_s >= min(self.expire_time_s, self.revoke_time_s)
 
@@ -119,10 +119,10 @@ class TokenLedger:
     def revoke(self, token_id: str) -> StoredToken:
         """End one, which may have ended before. Raises NodewiseError TOKEN_NOT_FOUND."""
         with self._writing("revoke a token") as connection:
-            found = connection.execute(f"SELECT {_COLUMNS} FROM tokens WHERE token_id = ?", (token_id,)).fetchone()  # noqa: S608  # names are the schema's
-            if found is None:
+            row = connection.execute(f"SELECT {_COLUMNS} FROM tokens WHERE token_id = ?", (token_id,)).fetchone()  # noqa: S608  # names are the schema's
+            if row is None:
                 raise NodewiseError(Reason.TOKEN_NOT_FOUND, f"no token {token_id!r} is stored", {"token_id": token_id})
-            token = _token(found)
+            token = _token(row)
             if math.isfinite(token.revoke_time_s):
                 return token
             now_s = self._now()

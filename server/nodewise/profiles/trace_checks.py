@@ -35,11 +35,11 @@ def wrong_with(traces: Any) -> str | None:
         if not isinstance(trace, Trace):
             return f"it holds a {type(trace).__name__} instead of a Trace"
         try:
-            found = _wrong_columns(trace) or _wrong_values(trace) or _wrong_words(trace)
+            problem = _wrong_columns(trace) or _wrong_values(trace) or _wrong_words(trace)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return f"its columns cannot be read ({type(error).__name__})"
-        if found:
-            return found
+        if problem:
+            return problem
     ranks = [trace.rank for trace in traces]
     return "it holds a rank twice" if len(set(ranks)) < len(ranks) else None
 

@@ -31,7 +31,7 @@ __all__ = [
     "DEFAULT_MAX_TRACE_BYTES",
     "Piece",
     "TraceStore",
-    "Unfinished",
+    "UnfinishedTrace",
     "copy_checked",
     "free_bytes_at",
     "is_hash",
@@ -55,12 +55,12 @@ def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
 
 
 def free_bytes_at(path: str | Path) -> int | None:
-    """That may still be written below a directory; None = nobody knows."""
+    """Bytes that may still be written below a directory; None = unknown."""
     try:
-        found = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
+class UnfinishedTrace:
     """A trace that arrives.
 
     Attributes
@@ -171,7 +171,7 @@ class TraceStore:
         if self._remove_own is not None:
             self._remove_own()
 
-    def prepare(self, arriving: Iterable[tuple[Unfinished, Sequence[TraceChunk]]]) -> None:
+    def prepare(self, arriving: Iterable[tuple[UnfinishedTrace, Sequence[TraceChunk]]]) -> None:
         """Keep what a request brings ahead of its transaction, where keeping it may take long. Can be repeated.
 
         Parameters
@@ -210,7 +210,7 @@ class TraceStore:
                 f"a trace may have {self._max_bytes} bytes; record fewer steps or ranks at a time",
                 {"limit_bytes": str(self._max_bytes)},
             )
-        path = self._staged(stage)
+        path = self._stage_path(stage)
         if not settled_bytes:
             make_private_folder(path.parent)
         self._unshare(path, settled_bytes)
@@ -235,7 +235,7 @@ class TraceStore:
 
         The blob is on the disk when this returns.
         """
-        path = self._staged(stage)
+        path = self._stage_path(stage)
         with path.open("r+b") as file:
             name = self._hash_of(stage, size_bytes, file)
             file.truncate(size_bytes)
@@ -266,7 +266,7 @@ class TraceStore:
     def discard(self, stage: str) -> None:
         """Forget a stage. Nothing happens if there is none."""
         self.doubt(stage)
-        self._staged(stage).unlink(missing_ok=True)
+        self._stage_path(stage).unlink(missing_ok=True)
 
     def open(self, content_sha256: str) -> BinaryIO:
         """The bytes of a finished trace.
@@ -305,17 +305,17 @@ class TraceStore:
         for directory in (blob.parent, blob.parent.parent):
             sync(directory)
 
-    def open_stage(self, unfinished: Unfinished) -> BinaryIO:
+    def open_stage(self, trace: UnfinishedTrace) -> BinaryIO:
         """What is stored of a trace that arrives, and perhaps more behind it."""
-        return self._staged(unfinished.stage).open("rb")
+        return self._stage_path(trace.stage).open("rb")
 
-    def keep_stage(self, unfinished: Unfinished, source: BinaryIO) -> None:
+    def keep_stage(self, trace: UnfinishedTrace, source: BinaryIO) -> None:
         """Bring what is stored of a trace that arrives."""
-        path = self._staged(unfinished.stage)
+        path = self._stage_path(trace.stage)
         make_private_folder(path.parent)
         with open_private(path, "w+b") as file:
             shutil.copyfileobj(source, file)
-            file.truncate(unfinished.size_bytes)
+            file.truncate(trace.size_bytes)
             os.fsync(file.fileno())
         sync(path.parent)
 
@@ -334,7 +334,7 @@ class TraceStore:
         """Why traces cannot be read or written where they are kept, as far as is known; empty = they can."""
         return ""
 
-    def finished(self) -> Iterator[tuple[str, float]]:
+    def finished_traces(self) -> Iterator[tuple[str, float]]:
         """The hashes of all finished traces, and when each was stored, in seconds since 1970."""
         if self._root is None:
             return
@@ -342,7 +342,7 @@ class TraceStore:
             with suppress(FileNotFoundError):  # removed meanwhile
                 yield path.name, path.stat().st_mtime
 
-    def _staged(self, stage: str) -> Path:
+    def _stage_path(self, stage: str) -> Path:
         if not is_hash(stage):
             raise ValueError("stages are named by stage_name()")
         return self.root / "staged" / stage
@@ -363,19 +363,19 @@ class TraceStore:
 
     def _hash_on(self, stage: str, settled_bytes: int, new: memoryview) -> None:
         with self._lock:
-            known = self._hashes.pop(stage, None) if settled_bytes else (0, hashlib.sha256())
-            if known is None or known[0] != settled_bytes:
+            entry = self._hashes.pop(stage, None) if settled_bytes else (0, hashlib.sha256())
+            if entry is None or entry[0] != settled_bytes:
                 return  # started by another process, or went astray: read again when the trace ends
-            known[1].update(new)
-            self._hashes[stage] = (settled_bytes + len(new), known[1])
+            entry[1].update(new)
+            self._hashes[stage] = (settled_bytes + len(new), entry[1])
             if len(self._hashes) > _RUNNING_HASHES:
                 self._hashes.popitem(last=False)
 
     def _hash_of(self, stage: str, size_bytes: int, file: BinaryIO) -> str:
         with self._lock:
-            known = self._hashes.get(stage)
-            if known is not None and known[0] == size_bytes:
-                return known[1].hexdigest()
+            entry = self._hashes.get(stage)
+            if entry is not None and entry[0] == size_bytes:
+                return entry[1].hexdigest()
         hasher = hashlib.sha256()
         left = size_bytes
         while left and (piece := file.read(min(left, _READ_BYTES))):

@@ -44,13 +44,13 @@ class TraceStream(io.RawIOBase):
         self._source = source
         self._max_bytes = max_bytes
         self._check = check
-        self._taken = 0
-        self._given = 0
-        self._ended = False
+        self._taken_bytes = 0
+        self._given_bytes = 0
+        self._has_ended = False
         self.problem = ""
         self.failure: NodewiseError | None = None
-        self._begun = False
-        self._packed = b""
+        self._has_begun = False
+        self._compressed = b""
         self._unpacker: zlib._Decompress | None = None
 
     def readable(self) -> bool:
@@ -76,19 +76,19 @@ class TraceStream(io.RawIOBase):
         super().close()
 
     def _more(self) -> bytes:
-        self._check(self._taken)
+        self._check(self._taken_bytes)
         data = self._source.read(_PACKED_BYTES)
-        self._taken += len(data)
+        self._taken_bytes += len(data)
         return data
 
     def _next(self, most: int) -> bytes:
-        if not self._begun:
-            self._begun, self._packed = True, self._more()
-            if self._packed.startswith(GZIP_MAGIC):
+        if not self._has_begun:
+            self._has_begun, self._compressed = True, self._more()
+            if self._compressed.startswith(GZIP_MAGIC):
                 self._unpacker = zlib.decompressobj(_GZIP_WINDOW)
-        data = self._plain(most) if self._unpacker is None else self._unpacked(most)
-        self._given += len(data)
-        if self._given > self._max_bytes:
+        data = self._plain(most) if self._unpacker is None else self._unpack(most)
+        self._given_bytes += len(data)
+        if self._given_bytes > self._max_bytes:
             raise NodewiseError(
                 Reason.LIMIT_EXCEEDED,
                 f"a trace may unpack to {self._max_bytes} bytes; record fewer steps at a time",
@@ -97,46 +97,46 @@ class TraceStream(io.RawIOBase):
         return data
 
     def _plain(self, most: int) -> bytes:
-        data = self._packed or self._more()
-        self._packed = data[most:]
+        data = self._compressed or self._more()
+        self._compressed = data[most:]
         return data[:most]
 
-    def _unpacked(self, most: int) -> bytes:
-        while not self._ended:
+    def _unpack(self, most: int) -> bytes:
+        while not self._has_ended:
             assert self._unpacker is not None
             if self._unpacker.eof:
-                self._packed = self._unpacker.unused_data.lstrip(b"\0") or self._more().lstrip(b"\0")
-                if not self._packed:
-                    self._ended = True
+                self._compressed = self._unpacker.unused_data.lstrip(b"\0") or self._more().lstrip(b"\0")
+                if not self._compressed:
+                    self._has_ended = True
                     break
                 self._unpacker = zlib.decompressobj(_GZIP_WINDOW)
             # What is left over of the last piece may fill this call without another piece.
-            piece = self._unpacker.unconsumed_tail or self._packed or self._more()
-            self._packed = b""
+            piece = self._unpacker.unconsumed_tail or self._compressed or self._more()
+            self._compressed = b""
             if not piece:
-                self._end(f"the packed file ends early, after {self._taken} bytes")
+                self._end(f"the packed file ends early, after {self._taken_bytes} bytes")
                 break
             before = self._unpacker.copy()
             try:
                 data = self._unpacker.decompress(piece, most)
             except zlib.error:
-                self._end(f"the packed file is damaged before byte {self._taken}")
-                return _rescued(before, piece, most)
+                self._end(f"the packed file is damaged before byte {self._taken_bytes}")
+                return _rescue(before, piece, most)
             if data:
                 return data
         return b""
 
     def _end(self, problem: str) -> None:
-        self._ended = True
+        self._has_ended = True
         self.problem = problem
 
 
-def _rescued(unpacker: zlib._Decompress, piece: bytes, most: int) -> bytes:
+def _rescue(unpacker: zlib._Decompress, piece: bytes, most: int) -> bytes:
     """What comes out of a piece before the place at which it is damaged."""
-    found = b""
+    data = b""
     for begin in range(0, len(piece), _RESCUED_BYTES):
         try:
-            found += unpacker.decompress(piece[begin : begin + _RESCUED_BYTES])
+            data += unpacker.decompress(piece[begin : begin + _RESCUED_BYTES])
         except zlib.error:
             break
-    return found[:most]
+    return data[:most]

@@ -188,7 +188,7 @@ class StoreWriter:
         try:
             outcomes = self._store.apply([waiting.request for waiting in together])
         except Exception as error:  # noqa: BLE001 - a fault fails its request, never the thread
-            if len(together) > 1:  # nothing of it was written; whoever is to blame fails alone
+            if len(together) > 1:  # nothing of it was written; only the faulty request fails
                 for waiting in together:
                     self._write([waiting])
                 return

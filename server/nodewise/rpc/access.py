@@ -124,7 +124,7 @@ class Identity(Protocol):
     def epoch(self) -> int:
         """Another number after each change that may have taken somebody's rights away."""
 
-    def known(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
+    def known_principal(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
         """Who calls with this metadata, where that was found out before; None = it is to be found out."""
 
     async def principal(self, context: Context) -> Principal:
@@ -150,14 +150,14 @@ class Guard:
     identity: Identity
     names: Names | None
 
-    def known(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
+    def known_principal(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
         """The caller, where it is known already that he may call the method; None = it is to be found out."""
-        principal = self.identity.known(metadata)
+        principal = self.identity.known_principal(metadata)
         if principal is None or not principal.has(self.rule.roles) or self.rule.everywhere:
             return None
         return principal
 
-    async def admitted(self, context: Context) -> Principal:
+    async def admit(self, context: Context) -> Principal:
         """The caller, who may call the method, whatever about.
 
         Raises
@@ -167,10 +167,10 @@ class Guard:
         """
         principal = await self.identity.principal(context)
         if not principal.has(self.rule.roles):
-            needed = " or ".join(sorted(self.rule.roles | {Role.ADMIN}))
-            raise self._denied(principal, f"needs the role {needed}")
+            roles = " or ".join(sorted(self.rule.roles | {Role.ADMIN}))
+            raise self._denial(principal, f"needs the role {roles}")
         if self.rule.everywhere and not principal.everywhere:
-            raise self._denied(principal, "is about the whole server, and the caller is held to some profiles")
+            raise self._denial(principal, "is about the whole server, and the caller is held to some profiles")
         return principal
 
     def check(self, principal: Principal, message: Message) -> None:
@@ -182,7 +182,7 @@ class Guard:
             PERMISSION_DENIED.
         """
         if not self.permits(principal, message):
-            raise self._denied(principal, "names a profile outside of the caller's prefixes")
+            raise self._denial(principal, "names a profile outside of the caller's prefixes")
 
     def permits(self, principal: Principal, message: Message) -> bool:
         """Whether all profiles that a request names are the caller's."""
@@ -190,7 +190,7 @@ class Guard:
             return True
         return all(principal.covers(name) for name in self.names(message))
 
-    def _denied(self, principal: Principal, why: str) -> NodewiseError:
+    def _denial(self, principal: Principal, why: str) -> NodewiseError:
         text = f"{self.method.rpartition('.')[2]} {why}"
         return NodewiseError(Reason.PERMISSION_DENIED, text, {"method": self.method, "subject": principal.subject})
 
@@ -215,9 +215,9 @@ def _names_in(message: Descriptor, above: tuple[str, ...]) -> Names | None:
         if field.name == PROFILE_ID and field.type == FieldDescriptor.TYPE_STRING:
             plain.append((field.name, many))
         elif field.message_type is not None:
-            found = _names_in(field.message_type, (*above, message.full_name))
-            if found is not None:
-                inner.append((field.name, many, found))
+            below = _names_in(field.message_type, (*above, message.full_name))
+            if below is not None:
+                inner.append((field.name, many, below))
     return _finder(plain, inner) if plain or inner else None
 
 
@@ -226,8 +226,8 @@ def _finder(plain: list[tuple[str, bool]], inner: list[tuple[str, bool, Names]])
 
     def names(value: Any) -> Iterator[str]:
         for name, many in plain:
-            held = getattr(value, name)
-            yield from held if many else (held,) if held else ()
+            inner_value = getattr(value, name)
+            yield from inner_value if many else (inner_value,) if inner_value else ()
         for name, many, find in inner:
             if many:
                 for each in getattr(value, name):

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import EnumDescriptor
 from nodewise.domain.errors import Kind, NodewiseError
 from nodewise.rpc.calls import Call, Context, Method
 
-__all__ = ["REFUSALS_A_SECOND", "Audit", "audited", "entry_of", "is_audited"]
+__all__ = ["REFUSALS_A_SECOND", "Audit", "entry_of", "is_audited", "with_audit"]
 
 _ADMIN: Final = ".AdminService."
 _LOOKS: Final = ("List", "Get")
@@ -51,7 +51,7 @@ class Audit:
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
         self._write = write
-        self._refused = 0
+        self._refusal_count = 0
         self._others: Counter[str] = Counter()
         self._counting: asyncio.TimerHandle | None = None
 
@@ -59,7 +59,7 @@ class Audit:
         """What became of a call."""
         self._put(method, call.principal.subject, _peer(call.context), outcome, what, call.request_id)
 
-    def refused(self, path: str, context: Context, request_id: str, error: NodewiseError) -> None:
+    def record_refusal(self, path: str, context: Context, request_id: str, error: NodewiseError) -> None:
         """A call ends by an error: put down where somebody was turned away.
 
         Whoever is turned away again and again shall not fill the disk: of more than some a second the number is said.
@@ -69,8 +69,8 @@ class Audit:
         reason = str(error.reason)
         if self._counting is None:
             self._counting = asyncio.get_running_loop().call_later(COUNTED_AFTER_S, self._count)
-        if self._refused < REFUSALS_A_SECOND:
-            self._refused += 1
+        if self._refusal_count < REFUSALS_A_SECOND:
+            self._refusal_count += 1
             subject = error.metadata.get("subject", "")
             self._put(path, subject, _peer(context), reason, {"message": error.message}, request_id)
         else:
@@ -78,13 +78,13 @@ class Audit:
 
     def _count(self) -> None:
         self._counting = None
-        self._refused = 0
+        self._refusal_count = 0
         for reason, calls in self._others.items():
             self._put("", "", "", reason, {"other_calls": calls}, "")
         self._others.clear()
 
-    def _put(self, path: str, *said: Any) -> None:
-        self._write(entry_of(path.lstrip("/").replace("/", "."), *said))
+    def _put(self, path: str, *parts: Any) -> None:
+        self._write(entry_of(path.lstrip("/").replace("/", "."), *parts))
 
 
 def entry_of(
@@ -107,12 +107,12 @@ def _peer(context: Context | None) -> str:
     return "" if context is None else str(context.peer())
 
 
-def audited(name: str, method: Method, audit: Audit) -> Method:
+def with_audit(name: str, method: Method, audit: Audit) -> Method:
     """A method whose calls are put down, whatever becomes of them."""
     behaviour = method.behaviour
 
     async def behave(request: Any, call: Call) -> Any:
-        outcome, what = "CANCELLED", _said(request)
+        outcome, what = "CANCELLED", _content_of(request)
         try:
             reply = await behaviour(request, call)
             outcome = "OK"
@@ -132,18 +132,18 @@ def audited(name: str, method: Method, audit: Audit) -> Method:
     return replace(method, behaviour=behave)
 
 
-def _said(request: Any) -> dict[str, Any]:
+def _content_of(request: Any) -> dict[str, Any]:
     """What a request is about."""
     fields = request.DESCRIPTOR.fields_by_name
     return {
-        name: _shown(value, fields[name].enum_type)
+        name: _plain(value, fields[name].enum_type)
         for name in _SAID
         if name in fields and (value := getattr(request, name))
     }
 
 
-def _shown(value: Any, enum: EnumDescriptor | None) -> Any:
+def _plain(value: Any, enum: EnumDescriptor | None) -> Any:
     if isinstance(value, (str, int, float)):
         return value
-    listed = [enum.values_by_number[each].name if enum and each in enum.values_by_number else each for each in value]
-    return listed if len(listed) <= _NAMED else [*listed[:_NAMED], f"and {len(listed) - _NAMED} more"]
+    names = [enum.values_by_number[each].name if enum and each in enum.values_by_number else each for each in value]
+    return names if len(names) <= _NAMED else [*names[:_NAMED], f"and {len(names) - _NAMED} more"]

@@ -14,11 +14,11 @@ from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.calls import Call, Stint
 from nodewise.rpc.candidates import counts_nothing, read_candidates, with_counts
 from nodewise.rpc.caps import check_steps, too_many
-from nodewise.rpc.errors import prefixed, write_problem
+from nodewise.rpc.errors import with_prefix, write_problem
 from nodewise.rpc.options import ReadOptions, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.varint import framed, tag_of
+from nodewise.rpc.varint import length_delimited, tag_of
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import columns_of, packed_predictions, write_basis
 from nodewise_protos.v1 import prediction_service_pb2 as pb
@@ -96,7 +96,7 @@ class Batches:
                 else:
                     jobs.append(Job(configurations, common))
             except NodewiseError as error:
-                jobs.append(prefixed(error, f"jobs[{number}]."))
+                jobs.append(with_prefix(error, f"jobs[{number}]."))
                 continue
             rows += len(configurations)
             if rows > self.limits.rows_per_call:
@@ -127,7 +127,7 @@ class Batches:
             answering = self.answering if self.answering_of is None else self.answering_of(message.profile)
             return await answering.answer(question, message.if_none_match, call)
         except NodewiseError as error:
-            return prefixed(error, f"jobs[{number}].")
+            return with_prefix(error, f"jobs[{number}].")
 
 
 def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> bytes:
@@ -155,4 +155,4 @@ def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: Rea
                 )
         reply.row_offsets.append(rows)
     rows_of_all = packed_predictions(answers, options.columns) if answers else b""
-    return reply.SerializeToString() + framed(_PREDICTIONS, rows_of_all)
+    return reply.SerializeToString() + length_delimited(_PREDICTIONS, rows_of_all)

@@ -50,7 +50,7 @@ class Stint:
         self._call = call
         self._ends_s = time.monotonic() + STINT_S
 
-    async def over(self, done: str) -> None:
+    async def over(self, stage: str) -> None:
         """Yield if the stint is over; ``done`` says how far the work is.
 
         Raises
@@ -61,7 +61,7 @@ class Stint:
         if time.monotonic() <= self._ends_s:
             return
         if self._call.remaining_s() <= 0:
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {stage}", {"progress": stage})
         if self._call.admission is None:
             await asyncio.sleep(0)
         else:
@@ -135,7 +135,7 @@ class Call:
         return self.deadline_monotonic_s - time.monotonic()
 
 
-def _uncounted(_: Call) -> AbstractContextManager[None]:
+def _without_count(_: Call) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -184,7 +184,7 @@ class Method:
     streams_out: bool = False
     default_deadline_s: float | None = 60.0
     reply_bytes: int = 4 * 1024 * 1024
-    holding: Callable[[Call], AbstractContextManager[None]] = _uncounted
+    holding: Callable[[Call], AbstractContextManager[None]] = _without_count
     known: Callable[[bytes], bytes | None] | None = None
     unread: InFlight | None = None
 

@@ -192,7 +192,7 @@ def _range(message: pb.ConfigurationRange, path: str, limits: Limits) -> Configu
     by_nodes = axis == "nodes"
     most = limits.max_nodes if by_nodes else limits.max_workers
     counts = read_counts(message.nodes if by_nodes else message.workers, f"{path}.{axis}", most, reader)
-    per_node = reader.stated(message, f"{path}.").get("workers_per_node", 0)
+    per_node = reader.read_scalars(message, f"{path}.").get("workers_per_node", 0)
     settings = read_settings(message.settings, f"{path}.settings", reader)
     spread = int(message.placement_rule) == PlacementRule.SPREAD
     reader.finish()

@@ -29,14 +29,14 @@ def check_steps(rows: int, options: Options, limits: Limits) -> None:
     NodewiseError
         LIMIT_EXCEEDED.
     """
-    found, most = rows * options.simulated_steps, limits.simulated_steps_per_call
-    if found > most:
+    steps, most = rows * options.simulated_steps, limits.simulated_steps_per_call
+    if steps > most:
         text = (
-            f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {found}, a "
+            f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {steps}, a "
             f"call takes simulated_steps_per_call = {most}; ask for fewer steps or rows, or send the parts over "
             "StreamPredict"
         )
-        raise too_much(text, "simulated_steps_per_call", most, found, "StreamPredict")
+        raise too_much(text, "simulated_steps_per_call", most, steps, "StreamPredict")
 
 
 def answered_within(limits: Limits, answers: Answers, question: Question) -> Answer:
@@ -62,9 +62,9 @@ def schedule_limits(limits: Limits, jobs: int) -> ScheduleLimits:
     )
 
 
-def above_cap(what: str, limit: str, value: int, found: int) -> NodewiseError:
+def above_cap(what: str, limit: str, value: int, count: int) -> NodewiseError:
     """A call that holds more than its cap, which no other call takes either."""
-    return too_much(f"{found} {what}, a call takes {limit} = {value}", limit, value, found)
+    return too_much(f"{count} {what}, a call takes {limit} = {value}", limit, value, count)
 
 
 def check_counts(limits: Limits, *counts: tuple[str, str, int]) -> None:
@@ -75,12 +75,12 @@ def check_counts(limits: Limits, *counts: tuple[str, str, int]) -> None:
     NodewiseError
         LIMIT_EXCEEDED.
     """
-    for what, name, found in counts:
-        if found > getattr(limits, name):
-            raise above_cap(what, name, getattr(limits, name), found)
+    for what, name, count in counts:
+        if count > getattr(limits, name):
+            raise above_cap(what, name, getattr(limits, name), count)
 
 
-def too_many(what: str, limit: str, value: int, found: int) -> NodewiseError:
+def too_many(what: str, limit: str, value: int, count: int) -> NodewiseError:
     """A question that holds more than its cap."""
-    text = f"{found} {what}, a call takes {limit} = {value}; send the parts over StreamPredict"
-    return too_much(text, limit, value, found, "StreamPredict")
+    text = f"{count} {what}, a call takes {limit} = {value}; send the parts over StreamPredict"
+    return too_much(text, limit, value, count, "StreamPredict")

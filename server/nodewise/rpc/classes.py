@@ -67,9 +67,9 @@ class Admission:
 
     async def accept_arrivals(self) -> None:
         """Let gRPC hand over what has arrived before more is computed: no queue sees, and refuses, what it has not."""
-        ends_s, seen = time.monotonic() + _ACCEPTING_S, -1
-        while self.arrivals != seen and time.monotonic() < ends_s:
-            seen = self.arrivals
+        ends_s, last_count = time.monotonic() + _ACCEPTING_S, -1
+        while self.arrivals != last_count and time.monotonic() < ends_s:
+            last_count = self.arrivals
             for _ in range(_ACCEPTING_TURNS):
                 os.sched_yield()  # the thread that reads sockets may have no other core
                 await asyncio.sleep(0)

@@ -33,12 +33,12 @@ class Completions(JobService):
         if request.HasField("profile"):
             profile = await self.sources.profile(request.profile, options.waiting(call))
             question = replace(question, profile=profile)
-        return LongCall(_estimated, question)
+        return LongCall(_estimate, question)
 
 
-def _estimated(workshop: Workshop, question: CompletionQuestion, run: LongRun) -> Iterator[bytes]:
-    timed = replace(question, terms=question.terms.within(run.budget))
-    yield write_completion(estimated(workshop.answers, timed, run.budget)).SerializeToString()
+def _estimate(workshop: Workshop, question: CompletionQuestion, run: LongRun) -> Iterator[bytes]:
+    timed_question = replace(question, terms=question.terms.within(run.budget))
+    yield write_completion(estimated(workshop.answers, timed_question, run.budget)).SerializeToString()
 
 
 def write_completion(result: CompletionResult) -> pb.EstimateCompletionResponse:

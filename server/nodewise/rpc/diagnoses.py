@@ -17,14 +17,14 @@ from nodewise.mapper.mapping import to_message
 from nodewise.plugin import Catalogue
 from nodewise.ports.compute import Compute, LongRun, Work
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.long_call import LongCall, Workshop, streamed
+from nodewise.rpc.long_call import LongCall, Workshop, stream_result
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.wire_diagnoses import (
-    read_asked,
     read_diagnosis,
     read_replay,
     read_report,
     read_since,
+    read_trace_question,
     recording_of,
     write_diagnosis,
     write_replay,
@@ -62,19 +62,19 @@ class Diagnoses:
     compute: Compute[Workshop]
     watch: StepWatch
 
-    @streamed
+    @stream_result
     async def replay(self, request: pb.ReplayRequest, call: Call) -> LongCall:
         """Progress, pieces, the result."""
-        return await self._asked(_replayed, request, read_replay(request), call)
+        return await self._prepare(_replay, request, read_replay(request), call)
 
-    @streamed
+    @stream_result
     async def diagnose(self, request: pb.DiagnoseRequest, call: Call) -> LongCall:
         """Progress, pieces, the result."""
         if request.HasField("since_seconds"):
             profile_id, since_s = read_since(request)
             times = await run_in(self.watch.reads, self.watch.times, profile_id, since_s)
-            return LongCall(_steps_diagnosed, (request.diagnoser, *times), read_asked(request)[1])
-        return await self._asked(_diagnosed, request, read_diagnosis(request), call)
+            return LongCall(_diagnose_steps, (request.diagnoser, *times), read_trace_question(request)[1])
+        return await self._prepare(_diagnose, request, read_diagnosis(request), call)
 
     async def report_steps(self, request: pb.ReportStepsRequest, call: Call) -> pb.ReportStepsResponse:
         """Store windows, and look at the job once in a while."""
@@ -84,35 +84,35 @@ class Diagnoses:
         watch.look_soon(request.profile_id, labels.get(ALARM, ""))
         return pb.ReportStepsResponse(recording=recording_of(labels))
 
-    async def _asked(
-        self, work: Work[Workshop], request: pb.ReplayRequest | pb.DiagnoseRequest, wanted: object, call: Call
+    async def _prepare(
+        self, work: Work[Workshop], request: pb.ReplayRequest | pb.DiagnoseRequest, options: object, call: Call
     ) -> LongCall:
-        asked, budget_s = read_asked(request)
+        question, budget_s = read_trace_question(request)
         profile = await self.sources.profile(request.profile, call)
-        return LongCall(work, (replace(asked, profile=profile), wanted), budget_s)
+        return LongCall(work, (replace(question, profile=profile), options), budget_s)
 
 
-def _replayed(workshop: Workshop, asked: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
+def _replay(workshop: Workshop, questions: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
     answers = workshop.answers
     context = _Context(run, pb.ReplayResponse, answers.estimators.catalogue)
-    found = replayed(answers.registry.diagnosers, workshop.traces, *asked, context)
-    for piece in _pieces(found.replay, found.recorded):
+    result = replayed(answers.registry.diagnosers, workshop.traces, *questions, context)
+    for piece in _pieces(result.replay, result.recorded):
         yield pb.ReplayResponse(**piece).SerializeToString()
-    yield pb.ReplayResponse(result=write_replay(found)).SerializeToString()
+    yield pb.ReplayResponse(result=write_replay(result)).SerializeToString()
 
 
-def _diagnosed(workshop: Workshop, asked: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
+def _diagnose(workshop: Workshop, questions: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
     answers = workshop.answers
     context = _Context(run, pb.DiagnoseResponse, answers.estimators.catalogue)
-    found = diagnosed(answers.registry.diagnosers, workshop.traces, *asked, context)
-    for piece in _pieces(found.diagnosis, found.recorded):
+    result = diagnosed(answers.registry.diagnosers, workshop.traces, *questions, context)
+    for piece in _pieces(result.diagnosis, result.recorded):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
-    yield pb.DiagnoseResponse(result=write_diagnosis(found)).SerializeToString()
+    yield pb.DiagnoseResponse(result=write_diagnosis(result)).SerializeToString()
 
 
-def _steps_diagnosed(workshop: Workshop, asked: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
-    found = steps_diagnosed(workshop.answers.registry.diagnosers, *asked)
-    result = pb.DiagnosisResult(verdict=found.verdict, complete=True, steps=to_message(found, pb.StepsDiagnosis))
+def _diagnose_steps(workshop: Workshop, arguments: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
+    answer = steps_diagnosed(workshop.answers.registry.diagnosers, *arguments)
+    result = pb.DiagnosisResult(verdict=answer.verdict, complete=True, steps=to_message(answer, pb.StepsDiagnosis))
     yield pb.DiagnoseResponse(result=result).SerializeToString()
 
 
@@ -134,13 +134,13 @@ class _Context:
         self._run.tell(lambda: self._response(progress=progress).SerializeToString())
 
 
-def _pieces(found: Replay | Diagnosis, recorded: Timeline | None) -> Iterator[dict[str, Any]]:
+def _pieces(result: Replay | Diagnosis, recorded_timeline: Timeline | None) -> Iterator[dict[str, Any]]:
     """Fields of the messages before the result."""
-    for timeline, as_recorded in ((found.timeline, False), (recorded, True)):
+    for timeline, as_recorded in ((result.timeline, False), (recorded_timeline, True)):
         if timeline is not None:
             for piece in write_timeline(timeline, recorded=as_recorded):
                 yield {"timeline": piece}
-    for exchanges in write_collectives(found.collectives):
+    for exchanges in write_collectives(result.collectives):
         yield {"collectives": exchanges}
 
 
@@ -153,54 +153,54 @@ def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.Timelin
             yield piece
     for begin in range(0, len(timeline), PIECE_ROWS):
         rows = slice(begin, begin + PIECE_ROWS)
-        said: dict[str, Any] = dict.fromkeys(_WORDS, ())
-        yield to_message(timeline, pb.TimelinePiece, only=rows, recorded=recorded, **said)
+        columns_of_words: dict[str, Any] = dict.fromkeys(_WORDS, ())
+        yield to_message(timeline, pb.TimelinePiece, only=rows, recorded=recorded, **columns_of_words)
 
 
 def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """Words in order, so many at a time as fit."""
     begin, size = 0, 0
     for place, word in enumerate(words):
-        taken = len(word.encode()) + 4
-        if size and size + taken > PIECE_TEXT_BYTES:
+        size_bytes = len(word.encode()) + 4
+        if size and size + size_bytes > PIECE_TEXT_BYTES:
             yield words[begin:place]
             begin, size = place, 0
-        size += taken
+        size += size_bytes
     if size:
         yield words[begin:]
 
 
 def write_collectives(collectives: Sequence[ReplayedCollective]) -> Iterator[pb.ReplayedCollectives]:
     """Exchanges in pieces, in their order."""
-    kept: list[ReplayedCollective] = []
+    waiting: list[ReplayedCollective] = []
     ranks, text = 0, 0
-    for found in collectives:
-        more = len(found.ranks) + len(found.late_ranks)
-        words = len(found.name.encode()) + len(found.kind.encode()) + len(found.group.encode())
-        full = len(kept) >= PIECE_EXCHANGES or ranks + more > PIECE_RANKS or text + words > PIECE_TEXT_BYTES
-        if kept and full:
-            yield _columns(kept)
-            kept, ranks, text = [], 0, 0
-        kept.append(found)
+    for each in collectives:
+        more = len(each.ranks) + len(each.late_ranks)
+        words = len(each.name.encode()) + len(each.kind.encode()) + len(each.group.encode())
+        full = len(waiting) >= PIECE_EXCHANGES or ranks + more > PIECE_RANKS or text + words > PIECE_TEXT_BYTES
+        if waiting and full:
+            yield _columns(waiting)
+            waiting, ranks, text = [], 0, 0
+        waiting.append(each)
         ranks, text = ranks + more, text + words
-    if kept:
-        yield _columns(kept)
+    if waiting:
+        yield _columns(waiting)
 
 
-def _columns(found: Sequence[ReplayedCollective]) -> pb.ReplayedCollectives:
+def _columns(collectives: Sequence[ReplayedCollective]) -> pb.ReplayedCollectives:
     return pb.ReplayedCollectives(
-        step_ordinals=[each.step for each in found],
-        names=[each.name for each in found],
-        kinds=[each.kind for each in found],
-        bytes=[max(each.bytes, 0) for each in found],
-        groups=[each.group for each in found],
-        transfer_seconds=[each.transfer_s for each in found],
-        end_spread_seconds=[each.end_spread_s for each in found],
-        margin_seconds=[each.margin_s for each in found],
-        rank_offsets=accumulate((len(each.ranks) for each in found), initial=0),
-        rank_numbers=[rank for each in found for rank in each.ranks],
-        arrival_seconds=[arrival for each in found for arrival in each.arrival_s],
-        wait_seconds=[wait for each in found for wait in each.wait_s],
-        late_rank_offsets=accumulate((len(each.late_ranks) for each in found), initial=0),
-        late_ranks=[rank for each in found for rank in each.late_ranks],
+        step_ordinals=[each.step for each in collectives],
+        names=[each.name for each in collectives],
+        kinds=[each.kind for each in collectives],
+        bytes=[max(each.bytes, 0) for each in collectives],
+        groups=[each.group for each in collectives],
+        transfer_seconds=[each.transfer_s for each in collectives],
+        end_spread_seconds=[each.end_spread_s for each in collectives],
+        margin_seconds=[each.margin_s for each in collectives],
+        rank_offsets=accumulate((len(each.ranks) for each in collectives), initial=0),
+        rank_numbers=[rank for each in collectives for rank in each.ranks],
+        arrival_seconds=[arrival for each in collectives for arrival in each.arrival_s],
+        wait_seconds=[wait for each in collectives for wait in each.wait_s],
+        late_rank_offsets=accumulate((len(each.late_ranks) for each in collectives), initial=0),
+        late_ranks=[rank for each in collectives for rank in each.late_ranks],
     )

@@ -23,9 +23,9 @@ __all__ = [
     "below",
     "grpc_code",
     "internal_error",
-    "prefixed",
     "retry_after_s",
     "status_of",
+    "with_prefix",
     "write_notice",
     "write_problem",
     "write_refusal",
@@ -45,19 +45,19 @@ _UNDERSCORED: Final = re.compile("_([a-z0-9])")
 def status_of(error: NodewiseError) -> status_pb2.Status:
     """The status of an error: message, ErrorInfo (reason, domain, metadata), field violations, retry delay."""
     reason = str(error.reason)
-    packed = [_packed(error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN, metadata=_metadata(error)))]
+    details = [_pack(error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN, metadata=_metadata(error)))]
     if error.violations:
         violation = error_details_pb2.BadRequest.FieldViolation
-        found = [violation(field=v.field, description=v.description, reason=reason) for v in error.violations]
-        packed.append(_packed(error_details_pb2.BadRequest(field_violations=found)))
+        violations = [violation(field=v.field, description=v.description, reason=reason) for v in error.violations]
+        details.append(_pack(error_details_pb2.BadRequest(field_violations=violations)))
     if error.reason == Reason.QUOTA_EXCEEDED:
-        packed.append(_packed(_quota_failure(error)))
+        details.append(_pack(_quota_failure(error)))
     delay_s = retry_after_s(error)
     if delay_s is not None:
         whole = int(delay_s)
         delay = duration_pb2.Duration(seconds=whole, nanos=int((delay_s - whole) * 1e9))
-        packed.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
-    return status_pb2.Status(code=code_pb2.Code.Value(error.kind.value), message=error.message, details=packed)
+        details.append(_pack(error_details_pb2.RetryInfo(retry_delay=delay)))
+    return status_pb2.Status(code=code_pb2.Code.Value(error.kind.value), message=error.message, details=details)
 
 
 def write_problem(error: NodewiseError) -> problem_pb2.Problem:
@@ -86,7 +86,7 @@ def write_notice(notice: Notice, rows: Sequence[int] | None = None) -> problem_p
     )
 
 
-def prefixed(error: NodewiseError, prefix: str) -> NodewiseError:
+def with_prefix(error: NodewiseError, prefix: str) -> NodewiseError:
     """The same error with its field paths below ``prefix``."""
     if not error.violations:
         return error
@@ -100,7 +100,7 @@ def below(prefix: str) -> Iterator[None]:
     try:
         yield
     except NodewiseError as error:
-        raise prefixed(error, prefix) from None
+        raise with_prefix(error, prefix) from None
 
 
 def internal_error() -> NodewiseError:
@@ -114,7 +114,7 @@ def grpc_code(status: status_pb2.Status) -> grpc.StatusCode:
 
 
 def _metadata(error: NodewiseError) -> dict[str, str]:
-    return {_UNDERSCORED.sub(lambda found: found[1].upper(), key): value for key, value in error.metadata.items()}
+    return {_UNDERSCORED.sub(lambda match: match[1].upper(), key): value for key, value in error.metadata.items()}
 
 
 def retry_after_s(error: NodewiseError) -> float | None:
@@ -126,19 +126,19 @@ def retry_after_s(error: NodewiseError) -> float | None:
 
 def _quota_failure(error: NodewiseError) -> error_details_pb2.QuotaFailure:
     """Which quota it was, whose, and how much it allows."""
-    said = error.metadata
+    metadata = error.metadata
     violation = error_details_pb2.QuotaFailure.Violation(
-        subject=said.get("caller") or f"namespace:{said.get('namespace', '')}",
+        subject=metadata.get("caller") or f"namespace:{metadata.get('namespace', '')}",
         description=error.message,
         api_service=DOMAIN,
-        quota_metric=said.get("quota", ""),
-        quota_id=f"quotas.{said.get('quota', '')}",
-        quota_value=int(said.get("limit", 0)),
+        quota_metric=metadata.get("quota", ""),
+        quota_id=f"quotas.{metadata.get('quota', '')}",
+        quota_value=int(metadata.get("limit", 0)),
     )
     return error_details_pb2.QuotaFailure(violations=[violation])
 
 
-def _packed(detail: Message) -> any_pb2.Any:
-    packed = any_pb2.Any()
-    packed.Pack(detail)
-    return packed
+def _pack(detail: Message) -> any_pb2.Any:
+    message = any_pb2.Any()
+    message.Pack(detail)
+    return message

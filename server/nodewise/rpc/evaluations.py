@@ -19,11 +19,11 @@ from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, Row
 from nodewise.mapper.configurations import read_evidence
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.mapper.profiles import read_phase_timings, read_workload
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits, too_much
 from nodewise.rpc.calls import Call
-from nodewise.rpc.long_call import LongCall, Workshop, streamed
+from nodewise.rpc.long_call import LongCall, Workshop, stream_result
 from nodewise_protos.v1 import configuration_pb2, workload_pb2
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 from nodewise_values.wire import to_message as to_wire
@@ -43,7 +43,7 @@ class Evaluations:
 
     compute: Compute[Workshop]
 
-    @streamed
+    @stream_result
     async def backtest(self, request: pb.BacktestRequest, call: Call) -> LongCall:
         """Progress, at least once, then the result. A call that is late says how far it came."""
         return LongCall(backtest, request.SerializeToString())
@@ -59,7 +59,7 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
     if request.HasField("calibration"):
         calibration = read_table(request.calibration, "calibration", workshop.limits)
 
-    def advanced(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         progress = pb.BacktestProgress(done_count=done, total_count=total)
         run.tell(pb.BacktestResponse(progress=progress).SerializeToString)
         if run.budget.remaining_s() <= 0:
@@ -72,7 +72,7 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
         estimators=estimators,
         sources=sources,
         evidence=evidence,
-        progress=advanced,
+        progress=report,
         look=run.budget.look_up,
     )
     yield pb.BacktestResponse(result=write_result(result)).SerializeToString()
@@ -95,7 +95,7 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
         INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
     """
     rows = len(message.job_indexes)
-    _capped(max(rows, len(message.job_names), len(message.phase_rows)), path, limits)
+    _check_rows(max(rows, len(message.job_names), len(message.phase_rows)), path, limits)
     reader = Reader()
     if not rows:
         reader.wrong(f"{path}.job_indexes", "must have one entry per row, and at least one")
@@ -164,23 +164,23 @@ def read_held_back(request: pb.BacktestRequest, table: MeasurementTable) -> tupl
     return sources, evidence
 
 
-def _capped(rows: int, path: str, limits: Limits) -> None:
+def _check_rows(rows: int, path: str, limits: Limits) -> None:
     if rows > limits.backtest_rows:
         text = f"{path}: {rows} rows, a backtest takes backtest_rows = {limits.backtest_rows}; split the table by jobs"
         raise too_much(text, "backtest_rows", limits.backtest_rows, rows)
 
 
 def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:
-    known: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, name in enumerate(names):
         if not name or len(name) > LONGEST_JOB_NAME or not name.isprintable():
             reader.wrong(
-                f"{path}[{number}]", f"must be 1 to {LONGEST_JOB_NAME} printable characters, found {shown(name)}"
+                f"{path}[{number}]", f"must be 1 to {LONGEST_JOB_NAME} printable characters, found {quote(name)}"
             )
-        elif name in known:
-            reader.wrong(f"{path}[{number}]", f"repeats entry {known[name]}, {shown(name)}")
-        known.setdefault(name, number)
-    if not known:
+        elif name in numbers:
+            reader.wrong(f"{path}[{number}]", f"repeats entry {numbers[name]}, {quote(name)}")
+        numbers.setdefault(name, number)
+    if not numbers:
         reader.wrong(path, "must have at least one entry")
     return tuple(names)
 
@@ -189,13 +189,13 @@ def _configurations(
     message: configuration_pb2.Configurations, path: str, rows: int, reader: Reader, limits: Limits
 ) -> Configurations:
     """One row per row of the table; a single one holds for all."""
-    found = read_evidence(message, path, reader, limits)
-    if len(found) == 1:
-        return found.take(constant_ints(rows, 0))
-    if len(found) != rows:
-        reader.wrong(path, f"must have one row for each of {rows} rows of the table, found {len(found)}")
+    configurations = read_evidence(message, path, reader, limits)
+    if len(configurations) == 1:
+        return configurations.take(constant_ints(rows, 0))
+    if len(configurations) != rows:
+        reader.wrong(path, f"must have one row for each of {rows} rows of the table, found {len(configurations)}")
         return Configurations.of(rows)
-    return found
+    return configurations
 
 
 def _phases(
@@ -204,22 +204,24 @@ def _phases(
     timings = message.phase_timings
     if not message.phase_rows and not timings.ByteSize():
         return constant_ints(0, 0), PhaseTimings.none()
-    timed = len(message.phase_rows)
-    if not timed:
+    timed_rows = len(message.phase_rows)
+    if not timed_rows:
         reader.wrong(f"{path}.phase_rows", "must say which rows the phase timings belong to")
         return constant_ints(0, 0), PhaseTimings.none()
     if timings.configurations.ByteSize():
         reader.wrong(f"{path}.phase_timings.configurations", "must be empty: they are those of phase_rows")
-    phase_rows = reader.ints(message.phase_rows, f"{path}.phase_rows", timed, default=None, most=rows - 1)
+    phase_rows = reader.ints(message.phase_rows, f"{path}.phase_rows", timed_rows, default=None, most=rows - 1)
     first = np.unique(phase_rows, return_index=True)[1]
-    if len(first) < timed:
-        again = int(np.setdiff1d(np.arange(timed), first)[0])
+    if len(first) < timed_rows:
+        again = int(np.setdiff1d(np.arange(timed_rows), first)[0])
         reader.wrong(f"{path}.phase_rows[{again}]", f"repeats row {phase_rows[again]}: a row is timed once")
     inside = freeze(np.clip(phase_rows, 0, rows - 1))
     # What is timed here comes with its rows, so the cap is the table's and not that of a batch.
     table_limits = replace(limits, rows_per_batch=limits.backtest_rows)
-    found = read_phase_timings(timings, f"{path}.phase_timings", reader, table_limits, configurations.take(inside))
-    return inside, found
+    phase_timings = read_phase_timings(
+        timings, f"{path}.phase_timings", reader, table_limits, configurations.take(inside)
+    )
+    return inside, phase_timings
 
 
 def _read_network(message: workload_pb2.Network, path: str, reader: Reader) -> Network:
@@ -258,15 +260,15 @@ def _evaluation(evaluation: EstimatorEvaluation) -> pb.EstimatorEvaluation:
 
 
 def _predictions(predictions: RowPredictions) -> pb.TestPredictions:
-    refused = predictions.reason_index.any()
+    has_refusals = predictions.reason_index.any()
     return to_message(
         predictions,
         pb.TestPredictions,
         statuses=predictions.status.tolist(),
-        refusal_reasons=map(_shortened, predictions.reasons) if refused else (),
-        refusal_indexes=predictions.reason_index if refused else (),
+        refusal_reasons=map(_shorten, predictions.reasons) if has_refusals else (),
+        refusal_indexes=predictions.reason_index if has_refusals else (),
     )
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 3] + "..."

@@ -10,7 +10,7 @@ from nodewise.domain.principal import Principal
 from nodewise.rpc.access import Guard
 from nodewise.rpc.calls import Call, Method
 
-__all__ = ["KnownReply", "guarded"]
+__all__ = ["KnownReply", "with_guard"]
 
 
 class KnownReply:
@@ -30,13 +30,13 @@ class KnownReply:
         return self.reply if guard.permits(principal, request) else request
 
 
-def guarded(method: Method, guard: Guard) -> Callable[..., AsyncIterator[Any]]:
+def with_guard(method: Method, guard: Guard) -> Callable[..., AsyncIterator[Any]]:
     """The behaviour of a stream, asked about the caller's profiles alone, and for as long as he may ask."""
 
     async def many(request: Any, call: Call) -> AsyncIterator[Any]:
         staying = _Staying(guard, call)
         if method.streams_in:
-            request = _checked(request, call, method, staying)
+            request = _check(request, call, method, staying)
         else:
             guard.check(call.principal, request)
         async with aclosing(method.behaviour(request, call)) as messages:
@@ -59,11 +59,11 @@ class _Staying:
         """Look anew where rights were taken away, or time is over. Raises NodewiseError."""
         call, epoch = self._call, self.guard.identity.epoch
         if call.context is not None and (epoch != self._epoch or call.principal.expired()):
-            call.principal = await self.guard.admitted(call.context)
+            call.principal = await self.guard.admit(call.context)
             self._epoch = epoch
 
 
-async def _checked(requests: AsyncIterator[Any], call: Call, method: Method, staying: _Staying) -> AsyncIterator[Any]:
+async def _check(requests: AsyncIterator[Any], call: Call, method: Method, staying: _Staying) -> AsyncIterator[Any]:
     """The messages of a stream that the caller may send; replies that he may see stand in for their requests."""
     guard = staying.guard
     async for request in requests:

@@ -34,7 +34,7 @@ from nodewise.rpc.calls import (
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.classes import STINT_S, Admission
 from nodewise.rpc.errors import grpc_code, internal_error, retry_after_s, status_of
-from nodewise.rpc.guarding import KnownReply, guarded
+from nodewise.rpc.guarding import KnownReply, with_guard
 from nodewise.rpc.intake import LARGE_BYTES, Large
 from nodewise.rpc.refusals import pushback
 
@@ -68,7 +68,7 @@ async def admitted(path: str, method: Method, context: Context) -> Principal:
     if method.guard is None:
         return ANYONE
     try:
-        return await method.guard.admitted(context)
+        return await method.guard.admit(context)
     except NodewiseError as error:
         await abort(context, path, request_id(context), error, method.admission)
 
@@ -92,7 +92,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         metadata = metadata_of(context)
         named = named_in(metadata)
         if principal is None:
-            known = ANYONE if guard is None else guard.known(metadata)
+            known = ANYONE if guard is None else guard.known_principal(metadata)
             principal = known or await admitted(path, method, context)
         if guard is not None and request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)
@@ -160,7 +160,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
     """The wrapper of a method with many replies: ``(request or requests, context, permit it has, principal)``."""
     limit, default_s, guard = method.reply_bytes, method.default_deadline_s, method.guard
     queue, admission = method.queue, method.admission
-    behaviour: Callable[..., Any] = method.behaviour if guard is None else guarded(method, guard)
+    behaviour: Callable[..., Any] = method.behaviour if guard is None else with_guard(method, guard)
 
     async def handle(
         request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None

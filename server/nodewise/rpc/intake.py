@@ -42,7 +42,7 @@ def caps_of(limits: Limits) -> Callable[[FieldDescriptor], tuple[str, int] | Non
         "nodewise.v1.Configurations.nodes",
         "nodewise.v1.Configurations.workers",
     }
-    counted = (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+    counted_types = (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
     def cap_of(field: FieldDescriptor) -> tuple[str, int] | None:
         name = own.get(field.full_name)
@@ -50,7 +50,7 @@ def caps_of(limits: Limits) -> Callable[[FieldDescriptor], tuple[str, int] | Non
             return name, int(getattr(limits, name))
         if field.full_name in columns:
             return "rows_per_call", rows
-        return ("entries_per_list", limits.entries_per_list) if field.type in counted else None
+        return ("entries_per_list", limits.entries_per_list) if field.type in counted_types else None
 
     return cap_of
 
@@ -68,7 +68,7 @@ class InFlight:
 
     def __init__(self, most: int, limit: str = "bytes_in_flight", messages: str = "requests") -> None:
         self._most, self._limit, self._messages = most, limit, messages
-        self.held = 0
+        self.total_bytes = 0
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
@@ -87,20 +87,20 @@ class InFlight:
         NodewiseError
             OVERLOADED.
         """
-        found = self.held + size
+        total = self.total_bytes + size
         # The largest message is taken when nothing else is held, whatever the setting.
-        if found > self._most and self.held:
-            metadata = {"limit": self._limit, "value": str(self._most), "found": str(found)}
+        if total > self._most and self.total_bytes:
+            metadata = {"limit": self._limit, "value": str(self._most), "found": str(total)}
             text = (
-                f"calls hold {self.held} bytes of {self._messages} and this one has {size}, together more than "
+                f"calls hold {self.total_bytes} bytes of {self._messages} and this one has {size}, together more than "
                 f"{self._limit} = {self._most}; retry"
             )
             raise NodewiseError(Reason.OVERLOADED, text, metadata)
-        self.held = found
+        self.total_bytes = total
 
     def release(self, size: int) -> None:
         """The message is not at hand any more."""
-        self.held -= size
+        self.total_bytes -= size
 
 
 class Large:
@@ -165,7 +165,7 @@ class Intake:
         excess = scan(data, self._plan, self._parts_cap)
         if excess is not None:
             what = f"entries of {excess.field}" if excess.field else "parts of the request together"
-            error = above_cap(what, excess.limit, excess.value, excess.found)
+            error = above_cap(what, excess.limit, excess.value, excess.count)
             if excess.field:
                 error.violations = (Violation(excess.field, f"must hold at most {excess.value} entries"),)
             raise error

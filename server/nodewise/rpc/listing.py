@@ -12,7 +12,7 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
 from nodewise.evaluation.running_scores import auto_version
 from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION
-from nodewise.hosting.registry import Loaded, PluginProblem
+from nodewise.hosting.registry import LoadedPlugin, PluginProblem
 from nodewise.mapper.mapping import to_message
 from nodewise.mapper.reading import Reader
 from nodewise.rpc.calls import Call
@@ -23,23 +23,23 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 __all__ = ["Listing", "write_plugin", "write_plugin_problem"]
 
 
-def write_plugin(loaded: Loaded[Any], kind: str) -> plugin_pb2.Plugin:
+def write_plugin(plugin: LoadedPlugin[Any], kind: str) -> plugin_pb2.Plugin:
     """What every plugin says of itself, and where it runs."""
     return to_message(
-        loaded.record,
+        plugin.record,
         plugin_pb2.Plugin,
         kind=kind,
-        distribution=loaded.distribution,
-        mode=loaded.mode,
-        parameters=getattr(loaded.record, "parameters", ()),
+        distribution=plugin.distribution,
+        mode=plugin.mode,
+        parameters=getattr(plugin.record, "parameters", ()),
     )
 
 
 def write_plugin_problem(problem: PluginProblem) -> plugin_pb2.PluginProblem:
     """A plugin that was left out, and why."""
     kind = "unspecified" if problem.kind == "plugin" else problem.kind
-    said = problem_pb2.Problem(reason=problem.reason, message=problem.message)
-    return to_message(problem, plugin_pb2.PluginProblem, kind=kind, problem=said)
+    problem_message = problem_pb2.Problem(reason=problem.reason, message=problem.message)
+    return to_message(problem, plugin_pb2.PluginProblem, kind=kind, problem=problem_message)
 
 
 def write_score(score: RunningScore) -> pb.RunningScore:
@@ -68,19 +68,19 @@ class Listing:
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
         """What can be asked, ``auto`` among them."""
         registry = self.answers.registry
-        entries = {_key(loaded): loaded for loaded in registry.estimators.values()}
-        versions = {_key(loaded): (loaded.record.name, loaded.record.version) for loaded in entries.values()}
+        entries = {_key(plugin): plugin for plugin in registry.estimators.values()}
+        versions = {_key(plugin): (plugin.record.name, plugin.record.version) for plugin in entries.values()}
         auto = f"{AUTO} {auto_version(registry)}"
         versions[auto] = (AUTO, auto_version(registry))
         keys, next_token = page(sorted(versions), request)
-        found = [score for score in await self.scores() if score.sums.observations]
-        scores = {(score.estimator, score.version): write_score(score) for score in found}
+        nonempty = [score for score in await self.scores() if score.sums.observations]
+        scores = {(score.estimator, score.version): write_score(score) for score in nonempty}
         response = pb.ListEstimatorsResponse(next_page_token=next_token)
         for key in keys:
-            loaded = entries.get(key)
+            plugin = entries.get(key)
             response.estimators.add(
-                plugin=self._auto() if loaded is None else write_plugin(loaded, "estimator"),
-                capabilities=() if loaded is None else sorted(loaded.record.capabilities),
+                plugin=self._auto() if plugin is None else write_plugin(plugin, "estimator"),
+                capabilities=() if plugin is None else sorted(plugin.record.capabilities),
                 score=scores.get(versions[key]),
             )
         return response
@@ -88,21 +88,21 @@ class Listing:
     async def list_plugins(self, request: pb.ListPluginsRequest, call: Call) -> pb.ListPluginsResponse:
         """All that is loaded, and on the first page what could not be."""
         reader = Reader()
-        wanted = reader.whole(request.kind, "kind", most=max(plugin_pb2.PluginKind.values()))
+        wanted_kind = reader.whole(request.kind, "kind", most=max(plugin_pb2.PluginKind.values()))
         reader.finish()
         entries = {
             f"{number} {_key(each)}": write_plugin(each, kind)
-            for number, (kind, loaded) in enumerate(self.answers.registry.by_kind.items(), 1)
-            for each in loaded.values()
-            if wanted in (0, number)
+            for number, (kind, plugin) in enumerate(self.answers.registry.by_kind.items(), 1)
+            for each in plugin.values()
+            if wanted_kind in (0, number)
         }
         keys, next_token = page(sorted(entries), request)
         problems = [write_plugin_problem(problem) for problem in self.answers.registry.problems]
         # What broke before it said its kind may have been of any.
-        told = {plugin_pb2.PLUGIN_KIND_UNSPECIFIED, wanted} if wanted else {*plugin_pb2.PluginKind.values()}
+        kinds = {plugin_pb2.PLUGIN_KIND_UNSPECIFIED, wanted_kind} if wanted_kind else {*plugin_pb2.PluginKind.values()}
         return pb.ListPluginsResponse(
             plugins=[entries[key] for key in keys],
-            problems=[each for each in problems if each.kind in told and not request.page_token],
+            problems=[each for each in problems if each.kind in kinds and not request.page_token],
             next_page_token=next_token,
         )
 
@@ -129,6 +129,6 @@ class Listing:
         )
 
 
-def _key(loaded: Loaded[Any]) -> str:
+def _key(plugin: LoadedPlugin[Any]) -> str:
     """What lists go by: the name, then the version. No name has a space, which comes before all that it may have."""
-    return f"{loaded.record.name} {loaded.record.version}"
+    return f"{plugin.record.name} {plugin.record.version}"

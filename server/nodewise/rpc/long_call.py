@@ -20,7 +20,7 @@ from nodewise.profiles.reading import TraceLoader
 from nodewise.rpc.calls import Call
 from nodewise.rpc.sources import ProfileSources
 
-__all__ = ["ANSWER_SHARE", "JobService", "LongCall", "Workshop", "streamed", "unary"]
+__all__ = ["ANSWER_SHARE", "JobService", "LongCall", "Workshop", "stream_result", "unary"]
 
 ANSWER_SHARE: Final = 0.95
 """Share of a call's time for computing; the rest is for telling what came of it."""
@@ -97,22 +97,24 @@ RequestT = TypeVar("RequestT")
 Asking = Callable[[ServiceT, RequestT, Call], Awaitable[LongCall]]
 
 
-def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT, Call], AsyncGenerator[bytes, None]]:
+def stream_result(
+    asking: Asking[ServiceT, RequestT],
+) -> Callable[[ServiceT, RequestT, Call], AsyncGenerator[bytes, None]]:
     """The behaviour of a call that is answered with progress first, then with its result."""
 
     @wraps(asking)
     async def behaviour(service: ServiceT, request: RequestT, call: Call) -> AsyncGenerator[bytes, None]:
         now_s, remaining_s = time.monotonic(), call.remaining_s()
-        asked = await asking(service, request, call)
+        long_call = await asking(service, request, call)
         call.step_aside()
-        end_s = now_s + min(remaining_s * ANSWER_SHARE, asked.most_s)
+        end_s = now_s + min(remaining_s * ANSWER_SHARE, long_call.most_s)
         permit = None
         if call.admission is not None:
             queue = call.admission.long_calls
             permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=call.in_stream)
         try:
             # The caller's going is heard wherever this waits, and ends the work.
-            running = service.compute.run(asked.work, asked.argument, end_s, now_s + remaining_s)
+            running = service.compute.run(long_call.work, long_call.argument, end_s, now_s + remaining_s)
             async with aclosing(running) as messages:
                 async for message in messages:
                     yield message
@@ -125,7 +127,7 @@ def streamed(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT
 
 def unary(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT, Call], Coroutine[Any, Any, bytes]]:
     """The behaviour of a call that is answered with its result alone."""
-    every = streamed(asking)
+    every = stream_result(asking)
 
     @wraps(asking)
     async def behaviour(service: ServiceT, request: RequestT, call: Call) -> bytes:

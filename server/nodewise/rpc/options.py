@@ -15,7 +15,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Freshness, Question, Terms
 from nodewise.evaluation.running_scores import auto_version
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.rpc.calls import Call
 from nodewise_protos.v1 import options_pb2 as pb
 
@@ -71,7 +71,7 @@ class ReadOptions:
         if self.version not in ("", loaded):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,
-                f"estimator {name!r} is loaded in version {loaded!r}, not in {shown(self.version)}",
+                f"estimator {name!r} is loaded in version {loaded!r}, not in {quote(self.version)}",
                 {"estimator": name, "estimator_version": self.version, "available": loaded},
             )
         return self
@@ -110,7 +110,7 @@ def _options(data: bytes, path: str) -> ReadOptions:
     reader = Reader()
     found = _model(message.model, f"{path}.model", reader)
     fidelity = reader.whole(message.fidelity, f"{path}.fidelity", most=int(max(Fidelity))) or Fidelity.MODEL
-    steps = reader.stated(message, f"{path}.").get("simulated_steps_count", 0)
+    steps = reader.read_scalars(message, f"{path}.").get("simulated_steps_count", 0)
     if steps and fidelity != Fidelity.SIMULATE:
         reader.wrong(f"{path}.simulated_steps_count", "must be absent unless fidelity is FIDELITY_SIMULATE")
     columns = _columns(message.columns, f"{path}.columns", reader)
@@ -128,12 +128,12 @@ def _model_options(data: bytes, path: str) -> ReadOptions:
 
 
 def _model(message: pb.ModelOptions, path: str, reader: Reader) -> ReadOptions:
-    stated = reader.stated(message, f"{path}.")
+    stated = reader.read_scalars(message, f"{path}.")
     freshness = reader.whole(message.freshness, f"{path}.freshness", most=int(max(Freshness))) or Freshness.WAIT
     name = reader.text(message.estimator, f"{path}.estimator", _LONGEST_NAME) or AUTO
     for parameter in message.parameters:
-        text = f"must be left out: estimator {shown(name)} has no parameters"
-        reader.wrong(f"{path}.parameters[{shown(parameter)}]", text)
+        text = f"must be left out: estimator {quote(name)} has no parameters"
+        reader.wrong(f"{path}.parameters[{quote(parameter)}]", text)
     version = reader.text(message.estimator_version, f"{path}.estimator_version", 4096)
     terms = Terms(
         estimator=name,

@@ -16,7 +16,7 @@ from nodewise.mapper.reading import Reader
 from nodewise.profiles.store import revision_not_found
 from nodewise_protos.v1 import profile_service_pb2 as pb
 
-__all__ = ["ObservationPage", "Paged", "next_token", "page", "page_after", "page_size"]
+__all__ = ["ObservationPage", "PageRequest", "next_token", "page", "page_after", "page_size"]
 
 DEFAULT_PAGE: Final = 100
 LARGEST_PAGE: Final = 1000
@@ -25,7 +25,7 @@ _MARK: Final = "after:"
 SaidT = TypeVar("SaidT")
 
 
-class Paged(Protocol):
+class PageRequest(Protocol):
     """A request for a page: ``optional`` size, and the token of an earlier reply."""
 
     page_size: int
@@ -36,7 +36,7 @@ class Paged(Protocol):
         ...
 
 
-def page_size(request: Paged, *, default: int = DEFAULT_PAGE, largest: int = LARGEST_PAGE) -> int:
+def page_size(request: PageRequest, *, default: int = DEFAULT_PAGE, largest: int = LARGEST_PAGE) -> int:
     """Entries of a page.
 
     Raises
@@ -97,7 +97,7 @@ def read_token(token: str, read: Callable[[str], SaidT]) -> SaidT:
         raise invalid_field("page_token", "must be empty or the next_page_token of an earlier reply") from None
 
 
-def page(names: Sequence[str], request: Paged) -> tuple[list[str], str]:
+def page(names: Sequence[str], request: PageRequest) -> tuple[list[str], str]:
     """Names after the token, at most a page of them, and the next token (empty = this was the last page)."""
     size, after = page_size(request), page_after(request.page_token)
     rest = [name for name in names if name > after] if after else list(names)
@@ -141,7 +141,7 @@ class ObservationPage:
             INVALID_FIELD, also for a token of another revision than the one that is asked for.
         """
         reader = Reader()
-        revision = reader.stated(request, "", but=("page_size",)).get("revision")
+        revision = reader.read_scalars(request, "", but=("page_size",)).get("revision")
         if request.view not in pb.ProfileView.values():
             reader.wrong("view", f"must be a view of this contract, found {request.view}")
         reader.finish()

@@ -20,7 +20,7 @@ from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
 from nodewise.rpc.candidates import read_counts
-from nodewise.rpc.long_call import JobService, LongCall, Workshop, streamed
+from nodewise.rpc.long_call import JobService, LongCall, Workshop, stream_result
 from nodewise.rpc.options import ALL_COLUMNS, ReadOptions, read_model_options
 from nodewise.rpc.wire_objectives import read_objective, write_recommendation
 from nodewise.rpc.wire_predictions import write_basis, write_predictions
@@ -34,21 +34,21 @@ class Plans(JobService):
 
     __slots__ = ()
 
-    @streamed
+    @stream_result
     async def plan(self, request: pb.PlanRequest, call: Call) -> LongCall:
         """Progress, at least once, then the result: the best so far where time was over before."""
         options = read_model_options(request.options).required_of(self.answers)
         question, budget_s = read_plan(request, options, self.limits)
         profile = await self.sources.profile(request.profile, options.waiting(call))
-        return LongCall(_planned, replace(question, profile=profile), budget_s)
+        return LongCall(_plan, replace(question, profile=profile), budget_s)
 
 
-def _planned(workshop: Workshop, question: PlanQuestion, run: LongRun) -> Iterator[bytes]:
-    def advanced(progress: Progress) -> None:
+def _plan(workshop: Workshop, question: PlanQuestion, run: LongRun) -> Iterator[bytes]:
+    def report(progress: Progress) -> None:
         run.tell(lambda: pb.PlanResponse(progress=write_progress(progress)).SerializeToString())
 
-    timed = replace(question, terms=question.terms.within(run.budget))
-    yield pb.PlanResponse(result=write_plan(planned(workshop.answers, timed, advanced))).SerializeToString()
+    timed_question = replace(question, terms=question.terms.within(run.budget))
+    yield pb.PlanResponse(result=write_plan(planned(workshop.answers, timed_question, report))).SerializeToString()
 
 
 MOST_POOLS: Final = 64
@@ -81,8 +81,8 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
     """
     reader = Reader()
     constraints = _constraints(message.constraints, "constraints", reader, limits)
-    asked = reader.stated(message, "")
-    budget_s = asked.pop("budget_s", math.inf)
+    scalars = reader.read_scalars(message, "")
+    budget_s = scalars.pop("budget_s", math.inf)
     if options.terms.allow_fallback:
         reader.wrong("options.allow_fallback", "must be false: another estimator has another space")
     reader.finish()
@@ -93,31 +93,33 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
         terms=options.terms,
         exhaustive=message.exhaustive,
         explain=not message.skip_explanation,
-        **asked,
+        **scalars,
     )
     return question, budget_s
 
 
 def _objective(message: pb.PlanRequest) -> Objective:
     """What is best of the devices given, however many of them were measured."""
-    found = read_objective(message.objective, message.work, message.offers, usual=HighestThroughput())
-    return replace(found, most_extrapolation=0.0)
+    result = read_objective(message.objective, message.work, message.offers, usual=HighestThroughput())
+    return replace(result, most_extrapolation=0.0)
 
 
 def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits: Limits) -> PlanConstraints:
-    def listed(name: str, least: int, most: int) -> tuple[int, ...] | None:
+    def read_list(name: str, least: int, most: int) -> tuple[int, ...] | None:
         values = map(int, getattr(message, name))
-        found = {reader.whole(value, f"{path}.{name}[{n}]", least=least, most=most) for n, value in enumerate(values)}
-        return tuple(sorted(found)) or None
+        values_of_list = {
+            reader.whole(value, f"{path}.{name}[{n}]", least=least, most=most) for n, value in enumerate(values)
+        }
+        return tuple(sorted(values_of_list)) or None
 
-    counted: dict[str, Any] = {
-        known: _counts(
+    counts: dict[str, Any] = {
+        limits_of_field: _counts(
             getattr(message, name), f"{path}.{name}", MOST_SAMPLES if "samples" in name else MOST_DEGREE, reader
         )
-        for name, known in _COUNTED.items()
+        for name, limits_of_field in _COUNTED.items()
     }
     batches = _counts(message.global_batch_samples, f"{path}.global_batch_samples", MOST_SAMPLES, reader)
-    if batches is None and counted["micro_batches"] is None:
+    if batches is None and counts["micro_batches"] is None:
         text = "must hold at least one value, or micro_batch_samples must: then each replica takes one of these"
         reader.wrong(f"{path}.global_batch_samples", text)
     for number, name in enumerate(message.precisions):
@@ -129,23 +131,23 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         reader,
         pools=_pools(message.pools, f"{path}.pools", reader, limits),
         global_batches=batches or (),
-        recomputations=listed("recomputations", 1, int(max(Recomputation))),
-        zero_stages=listed("zero_stages", 0, 3),
-        sequence_parallel=listed("sequence_parallel", 0, 1),
+        recomputations=read_list("recomputations", 1, int(max(Recomputation))),
+        zero_stages=read_list("zero_stages", 0, 3),
+        sequence_parallel=read_list("sequence_parallel", 0, 1),
         precisions=tuple(dict.fromkeys(message.precisions)) or ("",),
         sync_modes=_sync_modes(message.sync_modes, f"{path}.sync_modes", reader),
         upper_memory=not message.HasField("memory_headroom_bytes"),
-        **counted,
+        **counts,
     )
 
 
 def _sync_modes(values: Iterable[int], path: str, reader: Reader) -> tuple[int, ...] | None:
-    found = tuple(values)
-    for number, value in enumerate(found):
+    modes = tuple(values)
+    for number, value in enumerate(modes):
         if value not in SEARCHED_MODES:
-            listed = ", ".join(f"SYNC_MODE_{mode.name}" for mode in SEARCHED_MODES)
-            reader.wrong(f"{path}[{number}]", f"must be one of {listed}")
-    return tuple(sorted(set(found))) or None
+            names = ", ".join(f"SYNC_MODE_{mode.name}" for mode in SEARCHED_MODES)
+            reader.wrong(f"{path}[{number}]", f"must be one of {names}")
+    return tuple(sorted(set(modes))) or None
 
 
 def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: Limits) -> tuple[PlanPool, ...]:
@@ -176,34 +178,34 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
 
 def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple[int, ...] | None:
     """The values in order, each once; None = not stated. 1 stands for values that are wrong, as was said."""
-    found: set[int] = set()
+    counts: set[int] = set()
     for number, value in enumerate(message.values):
-        found.add(reader.whole(value, f"{path}.values[{number}]", least=1, most=most))
-    for number, given in enumerate(message.ranges):
-        values = read_counts(given, f"{path}.ranges[{number}]", most, reader)
-        found.update(values[: MOST_VALUES + 1])
-    if len(found) > MOST_VALUES:
-        reader.wrong(path, f"must hold at most {MOST_VALUES} values, found {len(found)}")
+        counts.add(reader.whole(value, f"{path}.values[{number}]", least=1, most=most))
+    for number, each in enumerate(message.ranges):
+        values = read_counts(each, f"{path}.ranges[{number}]", most, reader)
+        counts.update(values[: MOST_VALUES + 1])
+    if len(counts) > MOST_VALUES:
+        reader.wrong(path, f"must hold at most {MOST_VALUES} values, found {len(counts)}")
     if not message.values and not message.ranges:
         return None
-    return tuple(sorted(found)) or (1,)
+    return tuple(sorted(counts)) or (1,)
 
 
 def write_progress(progress: Progress) -> pb.PlanProgress:
     """How far a search is."""
-    found = len(progress.best) > 0
+    has_best = len(progress.best) > 0
     return to_message(
         progress,
         pb.PlanProgress,
-        best=progress.best if found else None,
-        best_step_seconds=float(progress.best_step_s[0]) if found else None,
+        best=progress.best if has_best else None,
+        best_step_seconds=float(progress.best_step_s[0]) if has_best else None,
     )
 
 
 def write_plan(result: PlanResult) -> pb.PlanResult:
     """The answer, with every column."""
     answer = result.answer
-    found = to_message(
+    message = to_message(
         result,
         pb.PlanResult,
         configurations=None if answer is None else answer.configurations,
@@ -212,5 +214,5 @@ def write_plan(result: PlanResult) -> pb.PlanResult:
         recommendation=write_recommendation(result.recommendation),
     )
     if answer is not None:
-        write_predictions(found.predictions, [answer], ALL_COLUMNS)
-    return found
+        write_predictions(message.predictions, [answer], ALL_COLUMNS)
+    return message

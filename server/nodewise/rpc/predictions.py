@@ -28,7 +28,7 @@ from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
 from nodewise.rpc.sources import ProfileSources
-from nodewise.rpc.varint import framed, tag_of
+from nodewise.rpc.varint import length_delimited, tag_of
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import packed_predictions, write_basis
 from nodewise_protos.v1 import prediction_service_pb2 as pb
@@ -210,20 +210,20 @@ def _tells_no_more(answer: Answer, rows: Answer) -> bool:
 
 def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
     """A reply of the rows alone: serialised messages, one after the other, are one message."""
-    return framed(_PREDICTIONS, packed_predictions([answer], columns))
+    return length_delimited(_PREDICTIONS, packed_predictions([answer], columns))
 
 
 def _verdict(answer: Answer) -> bytes:
     """A reply of all but the rows."""
     found = write_recommendation(answer.recommendation)
-    told = b"" if found is None else framed(_RECOMMENDATION, found.SerializeToString())
+    told = b"" if found is None else length_delimited(_RECOMMENDATION, found.SerializeToString())
     return told + _rests_on(answer.basis)
 
 
 @lru_cache(maxsize=8192)
 def _rests_on(basis: Basis) -> bytes:
     """A reply of what it rests on alone."""
-    return framed(_BASIS, write_basis(basis).SerializeToString())
+    return length_delimited(_BASIS, write_basis(basis).SerializeToString())
 
 
 def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Configurations:

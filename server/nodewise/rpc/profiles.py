@@ -23,7 +23,7 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import Label, ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.errors import below, prefixed
+from nodewise.rpc.errors import below, with_prefix
 from nodewise.rpc.paging import ObservationPage, next_token, page, page_after, page_size
 from nodewise.rpc.sources import read_content
 from nodewise.rpc.wire_profile_changes import (
@@ -126,7 +126,7 @@ class Profiles:
                     raise invalid_field("batch", "must follow: a session is opened once per stream")
                 batch = read_batch(request.batch, self.limits)
                 future = asyncio.wrap_future(self.writer.append(profile_id, session_id, (batch,)))
-                future.add_done_callback(_heard)
+                future.add_done_callback(_ignore)
                 await waiting.put(future)
         except Exception as error:  # noqa: BLE001  # raised again by the side that replies
             await waiting.put(error)
@@ -164,8 +164,8 @@ class Profiles:
             await asyncio.wrap_future(self.writer.append(profile_id, request_id, (batch,)))
         except NodewiseError as error:
             if error.reason is Reason.BATCH_CONFLICT:
-                raise _reused(request_id) from None
-            raise error if _names_labels(error) else prefixed(error, "content.") from None
+                raise _reuse_error(request_id) from None
+            raise error if _names_labels(error) else with_prefix(error, "content.") from None
         self.committed(profile_id)
         profile: Profile = await run_in(self.executor, self.reader.get, profile_id)
         doubts = await run_in(self.executor, self.doubts, profile) if len(content.observations) else ()
@@ -202,23 +202,23 @@ class Profiles:
         """Profiles by name."""
         size, after, labels = page_size(request), page_after(request.page_token), read_wanted_labels(request.labels)
         scopes = call.principal.scopes(request.name_prefix)
-        find = partial(self._listed, scopes, after, size + 1, labels, deleted=request.show_deleted)
-        found: tuple[ProfileSummary, ...] = await run_in(self.executor, find)
-        more = len(found) > size
+        find = partial(self._list, scopes, after, size + 1, labels, deleted=request.show_deleted)
+        summaries: tuple[ProfileSummary, ...] = await run_in(self.executor, find)
+        more = len(summaries) > size
         return pb.ListProfilesResponse(
-            profiles=[write_summary(summary) for summary in found[:size]],
-            next_page_token=next_token(found[size - 1].profile_id) if more else "",
+            profiles=[write_summary(summary) for summary in summaries[:size]],
+            next_page_token=next_token(summaries[size - 1].profile_id) if more else "",
         )
 
-    def _listed(
+    def _list(
         self, scopes: Sequence[str], after: str, most: int, labels: Sequence[Label], *, deleted: bool = False
     ) -> tuple[ProfileSummary, ...]:
         """Profiles of several starts of names, which come by name and have none in common."""
-        found: tuple[ProfileSummary, ...] = ()
+        summaries: tuple[ProfileSummary, ...] = ()
         for prefix in scopes:
-            if len(found) < most:
-                found += tuple(self.store.list(prefix, after, most - len(found), labels, deleted=deleted))
-        return found
+            if len(summaries) < most:
+                summaries += tuple(self.store.list(prefix, after, most - len(summaries), labels, deleted=deleted))
+        return summaries
 
     async def watch_profiles(
         self, request: pb.WatchProfilesRequest, call: Call
@@ -227,28 +227,28 @@ class Profiles:
         prefix, labels = request.name_prefix, read_wanted_labels(request.labels)
         scopes = call.principal.scopes(prefix)
         prefix = scopes[0] if len(scopes) == 1 else prefix
-        seen, _ = await run_in(self.executor, self.store.changes, NEWEST, prefix)
-        told: set[str] = set()
+        last_seen, _ = await run_in(self.executor, self.store.changes, NEWEST, prefix)
+        sent_uids: set[str] = set()
         after: str | None = ""
         while after is not None:  # what changes meanwhile is told of twice, and nothing is missed
-            listed = partial(self._listed, scopes, after, WATCHED_TOGETHER, labels)
-            found: tuple[ProfileSummary, ...] = await run_in(self.executor, listed)
-            told |= {summary.uid for summary in found}
-            after = found[-1].profile_id if len(found) == WATCHED_TOGETHER else None
-            yield pb.WatchProfilesResponse(profiles=map(write_summary, found), caught_up=after is None)
-        looked: Hashable = None
+            list_next = partial(self._list, scopes, after, WATCHED_TOGETHER, labels)
+            summaries: tuple[ProfileSummary, ...] = await run_in(self.executor, list_next)
+            sent_uids |= {summary.uid for summary in summaries}
+            after = summaries[-1].profile_id if len(summaries) == WATCHED_TOGETHER else None
+            yield pb.WatchProfilesResponse(profiles=map(write_summary, summaries), caught_up=after is None)
+        last_generation: Hashable = None
         while not self.ending:
             generation = self.store.generation()
-            if generation != looked:
-                looked = generation
-                seen, found = await run_in(self.executor, self.store.changes, seen, prefix)
-                own = [summary for summary in found if call.principal.covers(summary.profile_id)]
-                changed = [summary for summary in own if summary.uid in told or _wanted(summary, labels)]
-                for first in range(0, len(changed), WATCHED_TOGETHER):
-                    together = changed[first : first + WATCHED_TOGETHER]
+            if generation != last_generation:
+                last_generation = generation
+                last_seen, summaries = await run_in(self.executor, self.store.changes, last_seen, prefix)
+                own = [summary for summary in summaries if call.principal.covers(summary.profile_id)]
+                changes = [summary for summary in own if summary.uid in sent_uids or _matches(summary, labels)]
+                for first in range(0, len(changes), WATCHED_TOGETHER):
+                    together = changes[first : first + WATCHED_TOGETHER]
                     yield pb.WatchProfilesResponse(profiles=map(write_summary, together))
-                told |= {summary.uid for summary in changed}
-                told -= {summary.uid for summary in changed if summary.delete_time_s}
+                sent_uids |= {summary.uid for summary in changes}
+                sent_uids -= {summary.uid for summary in changes if summary.delete_time_s}
             await asyncio.sleep(LOOK_EVERY_S)
         raise NodewiseError(Reason.STORE_UNAVAILABLE, "the server is shutting down; watch anew")
 
@@ -274,9 +274,9 @@ class Profiles:
 
     async def list_usage(self, request: pb.ListUsageRequest, call: Call) -> pb.ListUsageResponse:
         """What namespaces store in which the caller has profiles."""
-        found: Mapping[str, Usage] = await run_in(self.executor, self.store.usage)
+        by_namespace: Mapping[str, Usage] = await run_in(self.executor, self.store.usage)
         # Pages go by names that are never empty.
-        own = {f"={name}": (name, usage) for name, usage in found.items() if call.principal.reaches(name)}
+        own = {f"={name}": (name, usage) for name, usage in by_namespace.items() if call.principal.reaches(name)}
         keys, token = page(sorted(own), request)
         quotas = self.quotas
         response = pb.ListUsageResponse(next_page_token=token)
@@ -294,7 +294,7 @@ class Profiles:
         return response
 
 
-def _heard(future: asyncio.Future[SessionStatus]) -> None:
+def _ignore(future: asyncio.Future[SessionStatus]) -> None:
     """What became of a batch that was read ahead is of no interest once one before it ended the stream."""
     if not future.cancelled():
         future.exception()
@@ -311,7 +311,7 @@ def _state(status: SessionStatus) -> pb.IngestState:
     return to_message(status, pb.IngestState)
 
 
-def _reused(request_id: str) -> NodewiseError:
+def _reuse_error(request_id: str) -> NodewiseError:
     return NodewiseError(
         Reason.REQUEST_ID_REUSED,
         "this request_id was used for another content; a new request needs a new request_id",
@@ -324,9 +324,11 @@ def _names_labels(error: NodewiseError) -> bool:
     return any(violation.field == "labels" for violation in error.violations)
 
 
-def _wanted(summary: ProfileSummary, labels: Sequence[Label]) -> bool:
-    held = summary.labels
-    return all(key in held if value is None else held.get(key) == value for key, value in labels)
+def _matches(summary: ProfileSummary, labels: Sequence[Label]) -> bool:
+    labels_of_profile = summary.labels
+    return all(
+        key in labels_of_profile if value is None else labels_of_profile.get(key) == value for key, value in labels
+    )
 
 
 def write_summary(summary: ProfileSummary, doubts: Sequence[Notice] = ()) -> profile_pb2.Profile:

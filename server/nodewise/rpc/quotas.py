@@ -11,7 +11,7 @@ from typing import Any, Final
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import Call, Method
 
-__all__ = ["OpenCalls", "limited"]
+__all__ = ["OpenCalls", "with_open_call_limit"]
 
 _RETRY_AFTER_S: Final = 1.0
 """Long calls take seconds."""
@@ -50,16 +50,16 @@ class OpenCalls:
             QUOTA_EXCEEDED.
         """
         caller = _account_of(call)
-        found = self._open[caller] + 1
-        if self._most and found > self._most:
+        count = self._open[caller] + 1
+        if self._most and count > self._most:
             raise NodewiseError(
                 Reason.QUOTA_EXCEEDED,
-                f"the caller would have {found} such calls open, above quotas.{self._quota} = {self._most};"
+                f"the caller would have {count} such calls open, above quotas.{self._quota} = {self._most};"
                 " end one, or retry",
-                {"quota": self._quota, "found": str(found), "limit": str(self._most), "caller": caller},
+                {"quota": self._quota, "found": str(count), "limit": str(self._most), "caller": caller},
                 retry_after_s=_RETRY_AFTER_S,
             )
-        self._open[caller] = found
+        self._open[caller] = count
         try:
             yield
         finally:
@@ -68,7 +68,7 @@ class OpenCalls:
                 del self._open[caller]
 
 
-def limited(method: Method, open_calls: OpenCalls) -> Method:
+def with_open_call_limit(method: Method, open_calls: OpenCalls) -> Method:
     """A method of which a caller may have so many calls open."""
     if method.streams_out:
         return replace(method, holding=open_calls.holding)

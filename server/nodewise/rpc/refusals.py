@@ -14,7 +14,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.admission import OverloadedError
 from nodewise.rpc.errors import status_of
 
-__all__ = ["LONGEST_DELAY_S", "Refusals", "overloaded", "pushback"]
+__all__ = ["LONGEST_DELAY_S", "Refusals", "overload_error", "pushback"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -50,7 +50,7 @@ class Refusals:
         wanted_s = wait_s * (1.0 + random.random())  # noqa: S311  # jitter, no secret
         delay_s = next((each for each in self._DELAYS_S if each >= wanted_s), LONGEST_DELAY_S)
         if delay_s not in self._statuses:
-            status = status_of(overloaded(delay_s))
+            status = status_of(overload_error(delay_s))
             details = ("grpc-status-details-bin", status.SerializeToString())
             self._statuses[delay_s] = (status.message, (details, pushback(delay_s)))
         return self._statuses[delay_s]
@@ -66,7 +66,7 @@ def pushback(delay_s: float) -> tuple[str, str]:
     return "grpc-retry-pushback-ms", str(int(delay_s * 1e3))
 
 
-def overloaded(delay_s: float) -> NodewiseError:
+def overload_error(delay_s: float) -> NodewiseError:
     """The error of a call that would wait too long."""
     return NodewiseError(
         Reason.OVERLOADED,

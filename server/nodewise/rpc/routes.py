@@ -91,8 +91,8 @@ class MethodRoute:
         """
         self.method.admission.arrivals += 1
         guard = self.method.guard
-        known = None if guard is None else guard.known(metadata_of(context))
-        principal = known or await admitted(self.path, self.method, context)
+        known_caller = None if guard is None else guard.known_principal(metadata_of(context))
+        principal = known_caller or await admitted(self.path, self.method, context)
         if self.queue is None or self.queue.free > 0:
             return self.read(await receive()), None, principal
 

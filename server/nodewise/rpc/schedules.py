@@ -15,15 +15,15 @@ from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.mapper.configurations import read_settings
 from nodewise.mapper.mapping import from_message, read_time, to_message
-from nodewise.mapper.reading import Reader, TrustingReader, shown
+from nodewise.mapper.reading import Reader, TrustingReader, quote
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, Stint, run_in
 from nodewise.rpc.caps import answered_within, check_counts, schedule_limits
-from nodewise.rpc.errors import prefixed, write_problem, write_refusal
+from nodewise.rpc.errors import with_prefix, write_problem, write_refusal
 from nodewise.rpc.listing import write_plugin
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.paging import page
@@ -95,9 +95,9 @@ def read_job(
     """
     current, efficiency = None, {}
     if message.HasField("current_allocation"):
-        current = _held(message.current_allocation, f"{path}.current_allocation", pools, reader)
+        current = _held_devices(message.current_allocation, f"{path}.current_allocation", pools, reader)
     if message.HasField("efficiency"):
-        efficiency = reader.stated(message.efficiency, f"{path}.efficiency.")
+        efficiency = reader.read_scalars(message.efficiency, f"{path}.efficiency.")
     # By hand: a call has thousands of jobs, and most say little.
     return JobQuestion(
         job_id=message.job_id,
@@ -116,12 +116,12 @@ def read_job(
         minimum_run_s=message.minimum_run_seconds,
         restarts=message.restarts_count,
         preemptible=message.preemptible if message.HasField("preemptible") else True,
-        **reader.stated(message, f"{path}."),
+        **reader.read_scalars(message, f"{path}."),
         **efficiency,
     )
 
 
-def _held(
+def _held_devices(
     message: schedule_pb2.CurrentAllocation, path: str, pools: Mapping[str, NodePool], reader: Reader
 ) -> HeldDevices:
     pool = pools.get(message.pool)
@@ -144,12 +144,12 @@ def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, r
             return _UNKNOWN_NODE
         return message.node_index
     if message.node_name not in pool.node_names:
-        reader.wrong(f"{path}.node_name", f"must name a node of pool {pool.name!r}, found {shown(message.node_name)}")
+        reader.wrong(f"{path}.node_name", f"must name a node of pool {pool.name!r}, found {quote(message.node_name)}")
         return _UNKNOWN_NODE
     index = pool.node_names.index(message.node_name)
     if message.HasField("node_index") and message.node_index != index:
         reader.contradicts(
-            f"{path}.node_index", f"is {message.node_index}, and {shown(message.node_name)} is node {index}"
+            f"{path}.node_index", f"is {message.node_index}, and {quote(message.node_name)} is node {index}"
         )
     return index
 
@@ -167,13 +167,13 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
     )
     places: dict[int, int] = {}
     names = {pool.name: pool.node_names for pool in question.pools}
-    for job, asked in zip(decision.jobs, question.jobs, strict=True):
+    for job, question_of_job in zip(decision.jobs, question.jobs, strict=True):
         place = None
         if job.basis is not None:
             place = places.setdefault(id(job.basis), len(places))
             if place == len(response.bases):
                 response.bases.append(write_basis(job.basis))
-        named = names.get(job.pool)
+        pool_of_job = names.get(job.pool)
         response.allocations.add(
             job_id=job.job_id,
             action=int(job.action),  # the same numbers, tested
@@ -181,7 +181,9 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
             devices_count=job.devices,
             nodes_count=job.nodes,
             placement=[
-                schedule_pb2.NodeDevices(node_index=node, devices_count=count, node_name=named[node] if named else "")
+                schedule_pb2.NodeDevices(
+                    node_index=node, devices_count=count, node_name=pool_of_job[node] if pool_of_job else ""
+                )
                 for node, count in job.placement
             ],
             samples_per_second=job.samples_per_s,
@@ -190,20 +192,20 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
             reason=str(job.reason),
             why=job.why,
             basis_index=place,
-            problem=_problem(job, asked),
+            problem=_problem(job, question_of_job),
             shares_with_job_id=job.shares_with,
             solo_speed_ratio=job.solo_speed,
         )
     return response
 
 
-def _problem(job: JobDecision, asked: JobQuestion) -> problem_pb2.Problem | None:
-    if isinstance(asked.profile, NodewiseError):
-        return write_problem(asked.profile)
+def _problem(job: JobDecision, question: JobQuestion) -> problem_pb2.Problem | None:
+    if isinstance(question.profile, NodewiseError):
+        return write_problem(question.profile)
     return None if job.refusal is None else write_refusal(job.refusal)
 
 
-def policy_named(registry: Registry, name: str) -> Loaded[PolicyRecord]:
+def policy_named(registry: Registry, name: str) -> LoadedPlugin[PolicyRecord]:
     """A loaded policy.
 
     Raises
@@ -211,15 +213,15 @@ def policy_named(registry: Registry, name: str) -> Loaded[PolicyRecord]:
     NodewiseError
         POLICY_NOT_FOUND.
     """
-    loaded = registry.policies.get(name)
-    if loaded is None:
+    policy = registry.policies.get(name)
+    if policy is None:
         available = ", ".join(registry.policies)
         raise NodewiseError(
             Reason.POLICY_NOT_FOUND,
             f"no policy is named {name!r}; loaded are: {available}",
             {"policy": name, "available": available},
         )
-    return loaded
+    return policy
 
 
 WAIT_SHARE: Final = 0.5
@@ -249,15 +251,15 @@ class Schedules:
 
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
         """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
-        started = time.perf_counter()
-        loaded = policy_named(self.answers.registry, request.policy or self.default_policy)
+        start_s = time.perf_counter()
+        policy = policy_named(self.answers.registry, request.policy or self.default_policy)
         options = read_model_options(request.options).required_of(self.answers)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
         check_counts(self.limits, ("jobs", "jobs_per_call", len(request.jobs)))
         reader = Reader()
         pools = read_pools(request.cluster.pools, reader)
-        named = {pool.name: pool for pool in pools}
+        pools_by_name = {pool.name: pool for pool in pools}
         waiting = options.waiting(
             replace(call, deadline_monotonic_s=time.monotonic() + call.remaining_s() * WAIT_SHARE)
         )
@@ -268,8 +270,8 @@ class Schedules:
             try:
                 profile = await self.sources.profile(message.profile, waiting)
             except NodewiseError as error:
-                profile = prefixed(error, f"{path}.")
-            jobs.append(read_job(message, profile, path, named, reader))
+                profile = with_prefix(error, f"{path}.")
+            jobs.append(read_job(message, profile, path, pools_by_name, reader))
             await stint.over(f"{len(jobs)} of {len(request.jobs)} jobs were read in time")
         reader.finish()
         budget = Budget(call.remaining_s() * REPLY_SHARE)
@@ -286,12 +288,12 @@ class Schedules:
         caps = schedule_limits(self.limits, self.limits.jobs_per_call)
         try:
             predict = partial(answered_within, self.limits, self.answers)
-            executor = self.homes.get(loaded.distribution, self.executor)
+            executor = self.homes.get(policy.distribution, self.executor)
             call.step_aside()
-            decided = await run_in(executor, _decided, question, loaded, predict, budget, caps, started)
+            reply = await run_in(executor, _decide, question, policy, predict, budget, caps, start_s)
         finally:
             budget.end()
-        return cast("pb.ScheduleResponse", decided)
+        return cast("pb.ScheduleResponse", reply)
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """What can be asked."""
@@ -303,9 +305,9 @@ class Schedules:
         )
 
 
-def _decided(
+def _decide(
     question: ScheduleQuestion,
-    policy: Loaded[PolicyRecord],
+    policy: LoadedPlugin[PolicyRecord],
     predict: Predict,
     budget: Budget,
     caps: ScheduleLimits,

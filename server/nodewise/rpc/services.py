@@ -15,11 +15,11 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.limits import Limits
 from nodewise.ports.quotas import NO_QUOTAS, CallerQuotas
 from nodewise.rpc.access import RULES, Identity, guard_of
-from nodewise.rpc.audit import Audit, audited, is_audited
+from nodewise.rpc.audit import Audit, is_audited, with_audit
 from nodewise.rpc.calls import Call, Method
 from nodewise.rpc.classes import Admission
 from nodewise.rpc.intake import RECEIVED_BYTES, InFlight, Intake
-from nodewise.rpc.quotas import OpenCalls, limited
+from nodewise.rpc.quotas import OpenCalls, with_open_call_limit
 from nodewise.rpc.routes import Router, make_router
 from nodewise_protos.v1 import prediction_service_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1beta1 import (
@@ -121,32 +121,32 @@ def handlers(
     in_flight = InFlight(limits.bytes_in_flight)
     unread = InFlight(limits.unread_reply_bytes, "unread_reply_bytes", "replies that are not read yet")
     open_calls = {each.name: OpenCalls(each.name, getattr(quotas, each.name)) for each in fields(quotas)}
-    admission.on_error = None if audit is None else audit.refused
+    admission.on_error = None if audit is None else audit.record_refusal
 
-    def method(described: MethodDescriptor) -> Method:
+    def method(descriptor: MethodDescriptor) -> Method:
         usual: dict[str, Any] = {
-            "default_deadline_s": None if described.client_streaming else default_deadline_s,
+            "default_deadline_s": None if descriptor.client_streaming else default_deadline_s,
             "reply_bytes": limits.reply_bytes,
         }
-        request, rule = GetMessageClass(described.input_type), RULES[described.full_name]
-        found = Method(
-            behaviour=behaviours[_snake_case(described.name)],
+        request, rule = GetMessageClass(descriptor.input_type), RULES[descriptor.full_name]
+        result = Method(
+            behaviour=behaviours[_snake_case(descriptor.name)],
             request=request,
             intake=Intake(request, rule.most_bytes, limits, in_flight),
             admission=admission,
-            guard=None if identity is None else guard_of(described, identity),
-            known=(known or {}).get(_snake_case(described.name)),
+            guard=None if identity is None else guard_of(descriptor, identity),
+            known=(known or {}).get(_snake_case(descriptor.name)),
             queue=getattr(admission, rule.queue) if rule.queue else None,
-            streams_in=described.client_streaming,
-            streams_out=described.server_streaming,
+            streams_in=descriptor.client_streaming,
+            streams_out=descriptor.server_streaming,
             unread=unread,
-            **usual | _EXCEPTIONS.get(described.name, {}),
+            **usual | _EXCEPTIONS.get(descriptor.name, {}),
         )
         if rule.open_calls:
-            found = limited(found, open_calls[rule.open_calls])
-        if audit is not None and is_audited(described.full_name):
-            found = audited(described.full_name, found, audit)
-        return found
+            result = with_open_call_limit(result, open_calls[rule.open_calls])
+        if audit is not None and is_audited(descriptor.full_name):
+            result = with_audit(descriptor.full_name, result, audit)
+        return result
 
     return [
         make_router(name, {each.name: method(each) for each in service.methods})

@@ -11,13 +11,13 @@ from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.domain.sharing import KernelShape, Processors, SharingMode, SoloJob
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.mapper.profiles import read_mode
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.plugin import Catalogue
 from nodewise.ports.compute import LongRun
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import check_counts
-from nodewise.rpc.errors import prefixed, write_problem
+from nodewise.rpc.errors import with_prefix, write_problem
 from nodewise.rpc.long_call import JobService, LongCall, Workshop, unary
 from nodewise.sharing.evidence import peak_ratio
 from nodewise.sharing.predict import predicted_sharing
@@ -36,12 +36,12 @@ class Sharing(JobService):
     async def predict_sharing(self, request: pb.PredictSharingRequest, call: Call) -> LongCall:
         """Shares and verdict of every set."""
         check_sizes(request, self.limits)
-        asked = read_sharing(request, self.answers.estimators.catalogue)
+        question = read_sharing(request, self.answers.estimators.catalogue)
         jobs = [
             await self._with_profile(job, message, f"jobs[{number}].profile", call)
-            for number, (job, message) in enumerate(zip(asked.jobs, request.jobs, strict=True))
+            for number, (job, message) in enumerate(zip(question.jobs, request.jobs, strict=True))
         ]
-        return LongCall(_predicted, replace(asked, jobs=tuple(jobs)))
+        return LongCall(_predict, replace(question, jobs=tuple(jobs)))
 
     async def _with_profile(self, job: AskedJob, message: pb.SharingJob, path: str, call: Call) -> AskedJob:
         """The job with its profile; one that is missing is told with the sets that hold the job."""
@@ -50,15 +50,15 @@ class Sharing(JobService):
         try:
             return replace(job, profile=await self.sources.profile(message.profile, call, path))
         except NodewiseError as error:
-            return replace(job, profile=prefixed(error, f"{path.removesuffix('profile')}"))
+            return replace(job, profile=with_prefix(error, f"{path.removesuffix('profile')}"))
 
 
-def _predicted(workshop: Workshop, asked: AskedShares, run: LongRun) -> Iterator[bytes]:
+def _predict(workshop: Workshop, question: AskedShares, run: LongRun) -> Iterator[bytes]:
     answers, most_runs = workshop.answers, workshop.limits.sharing_runs_per_call
-    found = predicted_sharing(
-        answers.registry.sharing_models, asked, answers.estimators.catalogue, run.budget, most_runs
+    prediction = predicted_sharing(
+        answers.registry.sharing_models, question, answers.estimators.catalogue, run.budget, most_runs
     )
-    yield write_sharing(found, asked).SerializeToString()
+    yield write_sharing(prediction, question).SerializeToString()
 
 
 MOST_JOBS: Final = 16
@@ -94,7 +94,7 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         INVALID_FIELD, CONTRADICTORY_FACTS. What is wrong with one set stands in its place.
     """
     reader = Reader()
-    device = reader.stated(request.device, "device.")
+    device = reader.read_scalars(request.device, "device.")
     mode = read_mode(request.mode, "mode", reader)
     processors = None
     if request.device.HasField("processors"):
@@ -108,10 +108,10 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         if not message.name:
             reader.wrong(f"{path}.name", "must be given: sets and measured pairs name it")
         elif places.setdefault(message.name, number) != number:
-            reader.wrong(f"{path}.name", f"must be unique, {shown(message.name)} is also jobs[{places[message.name]}]")
+            reader.wrong(f"{path}.name", f"must be unique, {quote(message.name)} is also jobs[{places[message.name]}]")
         name = device.get("device", "")
         jobs.append(AskedJob(_job(message, path, mode, name, catalogue, reader)))
-    stated = reader.stated(request, "")
+    scalars = reader.read_scalars(request, "")
     runs = tuple(_runs(request.runs, places, reader))
     if not request.sets and len(jobs) == 1:
         reader.wrong("sets", "must name who would share: there is no pair of one job")
@@ -125,7 +125,7 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         jobs=tuple(jobs),
         runs=runs,
         sets=tuple(sets or combinations(range(len(jobs)), 2)),
-        coverage=stated.get("coverage", 0.9),
+        coverage=scalars.get("coverage", 0.9),
         model=request.sharing_model,
     )
 
@@ -133,12 +133,12 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
 def _job(
     message: pb.SharingJob, path: str, mode: SharingMode, device: str, catalogue: Catalogue, reader: Reader
 ) -> SoloJob:
-    said: dict[str, Any] = reader.stated(message, f"{path}.")
-    if "step_s" in said:
-        said["step_seconds"] = said.pop("step_s")
+    scalars: dict[str, Any] = reader.read_scalars(message, f"{path}.")
+    if "step_s" in scalars:
+        scalars["step_seconds"] = scalars.pop("step_s")
     if mode is not SharingMode.MIG:
         for field, row in (("slice_ratio", "slice_share"), ("slice_memory_bytes", "slice_memory_bytes")):
-            if row in said:
+            if row in scalars:
                 reader.wrong(f"{path}.{field}", "must be absent unless mode is SHARING_MODE_MIG")
     for name in ("steps_elsewhere", "kernels"):
         reader.at_most(getattr(message, name), f"{path}.{name}", MOST_PARTS)
@@ -149,17 +149,17 @@ def _job(
     elsewhere: dict[str, tuple[float, float]] = {}
     for number, step in enumerate(message.steps_elsewhere[:MOST_PARTS]):
         place = f"{path}.steps_elsewhere[{number}]"
-        stated = reader.stated(step, f"{place}.")
-        name = stated.get("device", "")
-        ratio = stated.get("speed_ratio") or peak_ratio(catalogue, name, device)
+        step_scalars = reader.read_scalars(step, f"{place}.")
+        name = step_scalars.get("device", "")
+        ratio = step_scalars.get("speed_ratio") or peak_ratio(catalogue, name, device)
         if not name or name in elsewhere:
             reader.wrong(f"{place}.device_name", "must name another device, each once")
         elif ratio is None:
-            text = f"must be given: the catalog does not know the peak of both {shown(name)} and {shown(device)}"
+            text = f"must be given: the catalog does not know the peak of both {quote(name)} and {quote(device)}"
             reader.wrong(f"{place}.speed_ratio", text)
         else:
-            elsewhere[name] = stated.get("step_s", stated.get("step_seconds", 0.0)), ratio
-    return SoloJob(**{"name": "", **said}, elsewhere=elsewhere, kernels=tuple(kernels))
+            elsewhere[name] = step_scalars.get("step_s", step_scalars.get("step_seconds", 0.0)), ratio
+    return SoloJob(**{"name": "", **scalars}, elsewhere=elsewhere, kernels=tuple(kernels))
 
 
 def _runs(
@@ -171,10 +171,10 @@ def _runs(
         for field in ("first_job", "second_job"):
             name = getattr(message, field)
             if name not in places:
-                reader.wrong(f"{path}.{field}", f"must name one of the jobs, found {shown(name)}")
+                reader.wrong(f"{path}.{field}", f"must name one of the jobs, found {quote(name)}")
             jobs.append(places.get(name, 0))
-        said = reader.stated(message, f"{path}.", but=("first_job", "second_job"))
-        yield jobs[0], jobs[1], said["first_share"], said["second_share"]
+        scalars = reader.read_scalars(message, f"{path}.", but=("first_job", "second_job"))
+        yield jobs[0], jobs[1], scalars["first_share"], scalars["second_share"]
 
 
 def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[int, ...] | NodewiseError:
@@ -183,24 +183,24 @@ def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[in
         return invalid_field(path, f"must name 1 to {MOST_JOBS} jobs, found {len(names)}")
     for number, name in enumerate(names):
         if name not in places:
-            return invalid_field(f"{path}[{number}]", f"must name one of the jobs, found {shown(name)}")
+            return invalid_field(f"{path}[{number}]", f"must name one of the jobs, found {quote(name)}")
     return tuple(places[name] for name in names)
 
 
-def write_sharing(found: PredictedSharing, asked: AskedShares) -> pb.PredictSharingResponse:
+def write_sharing(prediction: PredictedSharing, question: AskedShares) -> pb.PredictSharingResponse:
     """The answers, set by set."""
-    names = [job.solo.name for job in asked.jobs]
+    names = [job.solo.name for job in question.jobs]
     sets = [
-        _written(each, [] if isinstance(jobs, NodewiseError) else [names[index] for index in jobs])
-        for each, jobs in zip(found.sets, asked.sets, strict=True)
+        _write_shares(each, [] if isinstance(jobs, NodewiseError) else [names[index] for index in jobs])
+        for each, jobs in zip(prediction.sets, question.sets, strict=True)
     ]
-    return to_message(found, pb.PredictSharingResponse, sets=sets)
+    return to_message(prediction, pb.PredictSharingResponse, sets=sets)
 
 
-def _written(found: PredictedShares | NodewiseError, names: Sequence[str]) -> pb.SetShares:
-    if isinstance(found, NodewiseError):
-        return pb.SetShares(job_names=names, problem=write_problem(found))
-    shares = found.shares
+def _write_shares(outcome: PredictedShares | NodewiseError, names: Sequence[str]) -> pb.SetShares:
+    if isinstance(outcome, NodewiseError):
+        return pb.SetShares(job_names=names, problem=write_problem(outcome))
+    shares = outcome.shares
     totals = dict(zip(("low_total", "middle_total", "high_total"), shares.total, strict=True))
-    others: dict[str, Any] = {"job_names": names, "why": found.why, "problem": None, "basis": shares.basis or None}
+    others: dict[str, Any] = {"job_names": names, "why": outcome.why, "problem": None, "basis": shares.basis or None}
     return to_message(shares, pb.SetShares, **totals, **others)  # type: ignore[arg-type]  # fields

@@ -84,21 +84,21 @@ def read_curve(
     message: simulation_pb2.SimulationCurve, number: int, pools: Sequence[NodePool], reader: Reader
 ) -> JobCurve:
     """A curve that is given, without the rows that do not fit the empty cluster."""
-    given, path, count = message.rows, f"curves[{number}].rows", len(message.rows.devices_counts)
+    rows, path, count = message.rows, f"curves[{number}].rows", len(message.rows.devices_counts)
     if not message.HasField("rows"):
         reader.wrong(f"curves[{number}]", "must hold rows, or a profile whose curve is predicted")
         return NO_CURVE
-    if not (count or given.pool_indexes or given.samples_per_second):
+    if not (count or rows.pool_indexes or rows.samples_per_second):
         return NO_CURVE
     if not count:
         reader.wrong(f"{path}.devices_counts", "must be given where there are rows")
         return NO_CURVE
-    pool = reader.ints(given.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
+    pool = reader.ints(rows.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
     devices = reader.ints(
-        given.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
+        rows.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
     )
     rates = reader.floats(
-        given.samples_per_second,
+        rows.samples_per_second,
         f"{path}.samples_per_second",
         count,
         default=None,
@@ -115,12 +115,12 @@ def read_curve(
         text = f"holds {devices[twice[0]]} devices of pool {pool[twice[0]]} twice"
         reader.wrong(f"{path}.devices_counts[{row}]", text)
         return NO_CURVE
-    held = [np.cumsum(np.sort(each.available_devices)[::-1]) for each in pools]
+    largest = [np.cumsum(np.sort(each.available_devices)[::-1]) for each in pools]
     totals = np.array([each.total_devices for each in pools])
     fits = devices <= totals[pool]
     pool, devices, rates = pool[fits], devices[fits], rates[fits]
     nodes = np.ones(len(pool), dtype=np.int64)
-    for index, sizes in enumerate(held):
+    for index, sizes in enumerate(largest):
         here = pool == index
         nodes[here] = np.searchsorted(sizes, devices[here], side="left") + 1
     return JobCurve(as_ints(pool), as_ints(devices), as_ints(nodes), as_floats(rates))
@@ -161,7 +161,7 @@ def read_jobs(
         reader.wrong(f"jobs.arrival_seconds[{row}]", f"{text}: sort jobs by arrival")
     last = len(curves) - 1
     curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, most=last)
-    predicted = reader.ints(
+    predicted_curves_of_jobs = reader.ints(
         message.predicted_curve_indexes, "jobs.predicted_curve_indexes", count, default=0, most=last
     )
     queues = _queues(message, reader)
@@ -170,39 +170,41 @@ def read_jobs(
     if len(rigid) not in (0, 1, count):
         reader.wrong("jobs.rigid", f"must be empty, have one entry or one for each of {count} jobs")
     fewest, most = columns.pop("min_devices"), columns.pop("max_devices")
-    crossed = np.flatnonzero((most > 0) & (fewest > most))
-    if len(crossed):
-        row = int(crossed[0])
+    wrong = np.flatnonzero((most > 0) & (fewest > most))
+    if len(wrong):
+        row = int(wrong[0])
         text = f"is {fewest[row]}, more than max_devices, {most[row]}"
         reader.contradicts(f"jobs.min_devices[{row}]", text)
     reader.finish()
-    allowed = _Allowed(curves, pools, quotas)
+    bounded_curves = _BoundedCurves(curves, pools, quotas)
     rigid = rigid * count if len(rigid) == 1 else rigid or [False] * count
     as_true, as_settings = not message.predicted_curve_indexes, not message.restart_cost_seconds
-    said = {name: column.tolist() for name, column in columns.items()}
-    bounds = zip(fewest.tolist(), most.tolist(), said["server_devices"], queues)
+    lists = {name: column.tolist() for name, column in columns.items()}
+    bounds = zip(fewest.tolist(), most.tolist(), lists["server_devices"], queues)
     jobs = []
-    for row, (true, seen, bound) in enumerate(zip(curve.tolist(), predicted.tolist(), bounds)):
+    for row, (true, predicted_curve, bound) in enumerate(
+        zip(curve.tolist(), predicted_curves_of_jobs.tolist(), bounds)
+    ):
         if not row % LOOK_EVERY:
             look()
-        real = allowed.curve(true, *bound)
+        real = bounded_curves.curve(true, *bound)
         jobs.append(
             SimulatedJob(
                 job_id=ids[row],
-                arrival_s=said["arrival_s"][row],
-                samples=said["samples"][row],
+                arrival_s=lists["arrival_s"][row],
+                samples=lists["samples"][row],
                 curve=real,
-                predicted=None if as_true else allowed.curve(seen, *bound),
-                stop_samples=said["stop_samples"][row] or None,
-                requested_devices=said["requested_devices"][row] or (real.counts[0] if len(real) else 1),
+                predicted=None if as_true else bounded_curves.curve(predicted_curve, *bound),
+                stop_samples=lists["stop_samples"][row] or None,
+                requested_devices=lists["requested_devices"][row] or (real.counts[0] if len(real) else 1),
                 rigid=rigid[row],
-                samples_per_step=said["samples_per_step"][row],
-                restart_cost_s=None if as_settings else said["restart_cost_s"][row],
-                weight=said["weight"][row],
+                samples_per_step=lists["samples_per_step"][row],
+                restart_cost_s=None if as_settings else lists["restart_cost_s"][row],
+                weight=lists["weight"][row],
                 queue=queues[row],
-                deadline_s=said["deadline_s"][row] or None,
-                minimum_run_s=said["minimum_run_s"][row],
-                server_devices=said["server_devices"][row],
+                deadline_s=lists["deadline_s"][row] or None,
+                minimum_run_s=lists["minimum_run_s"][row],
+                server_devices=lists["server_devices"][row],
                 kind=true,
             )
         )
@@ -218,12 +220,12 @@ def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
     if len(ids) != count:
         reader.wrong("jobs.job_ids", f"must be empty or name each of {count} jobs, found {len(ids)}")
         return ids
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for row, job_id in enumerate(ids):
         if not job_id or len(job_id) > LONGEST_NAME:
             reader.wrong(f"jobs.job_ids[{row}]", f"must have 1 to {LONGEST_NAME} characters, found {len(job_id)}")
-        elif seen.setdefault(job_id, row) != row:
-            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique, {job_id!r} is also job {seen[job_id]}")
+        elif numbers.setdefault(job_id, row) != row:
+            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique, {job_id!r} is also job {numbers[job_id]}")
     return ids
 
 
@@ -237,7 +239,7 @@ def _queues(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]
     return [names[index] if 0 <= index < len(names) else "" for index in indexes.tolist()]
 
 
-class _Allowed:
+class _BoundedCurves:
     """Curves within the bounds of jobs; jobs of the same bounds share one."""
 
     def __init__(self, curves: Sequence[JobCurve], pools: Sequence[NodePool], quotas: Mapping[str, int]) -> None:
@@ -245,21 +247,21 @@ class _Allowed:
         self._totals = np.array([pool.total_devices for pool in pools])
         self._steps = np.array([pool.step for pool in pools])
         self._quotas = quotas
-        self._known: dict[tuple[int, int, int, int, int | None], JobCurve] = {}
+        self._by_bounds: dict[tuple[int, int, int, int, int | None], JobCurve] = {}
 
     def curve(self, number: int, least: int, most: int, servers: int, queue: str) -> JobCurve:
         """Rows from least to most (0 = no bound) worker devices that fit the pool, its whole nodes and the quota."""
         quota = self._quotas.get(queue)
         key = (number, least, most, servers, quota)
-        if key not in self._known:
-            self._known[key] = self._bounded(*key)
-        return self._known[key]
+        if key not in self._by_bounds:
+            self._by_bounds[key] = self._bound(*key)
+        return self._by_bounds[key]
 
-    def _bounded(self, number: int, least: int, most: int, servers: int, quota: int | None) -> JobCurve:
+    def _bound(self, number: int, least: int, most: int, servers: int, quota: int | None) -> JobCurve:
         whole = self._curves[number]
         room = self._totals[whole.pool] if quota is None else np.minimum(self._totals[whole.pool], quota)
-        held = whole.devices + servers
-        keep = (whole.devices >= least) & (held <= room) & (held % self._steps[whole.pool] == 0)
+        needed_devices = whole.devices + servers
+        keep = (whole.devices >= least) & (needed_devices <= room) & (needed_devices % self._steps[whole.pool] == 0)
         if most:
             keep &= whole.devices <= most
         return whole if keep.all() else JobCurve.taken(whole, keep)
@@ -318,29 +320,31 @@ def read_simulation(
     reader.finish()
     caps = schedule_limits(limits, limits.simulated_jobs_per_call)
     caps = replace(caps, candidate_rows=min(limits.simulation_rows_per_call, caps.candidate_rows))
-    found = predicted_curves(asked, places, policy, predict, budget, caps)
-    predicted = dict(zip(places, found.curves))
+    curves_of_policy = predicted_curves(asked, places, policy, predict, budget, caps)
+    curve_by_place = dict(zip(places, curves_of_policy.curves))
     curves = tuple(
-        predicted[number] if number in predicted else read_curve(message, number, found.state.pools, reader)
+        curve_by_place[number]
+        if number in curve_by_place
+        else read_curve(message, number, curves_of_policy.state.pools, reader)
         for number, message in enumerate(request.curves)
     )
     if not curves:
         reader.wrong("curves", "must hold a curve")
     reader.finish()
-    settings = read_settings(request.settings, found.state.quotas, dict(request.policy_parameters))
-    jobs = read_jobs(request.jobs, curves, found.state.pools, found.state.quotas, budget.look_up)
+    settings = read_settings(request.settings, curves_of_policy.state.quotas, dict(request.policy_parameters))
+    jobs = read_jobs(request.jobs, curves, curves_of_policy.state.pools, curves_of_policy.state.quotas, budget.look_up)
     question = SimulateQuestion(
         jobs=jobs,
-        pools=found.state.pools,
+        pools=curves_of_policy.state.pools,
         settings=replace(
             settings,
             keep_timeline=request.include_timeline,
-            sharing=read_simulated_pairs(request, len(curves), len(found.state.pools)),
+            sharing=read_simulated_pairs(request, len(curves), len(curves_of_policy.state.pools)),
         ),
         repetitions=read_repetitions(request, limits),
         keep_jobs=request.include_jobs,
     )
-    return ReadSimulation(question=question, curves=curves, bases=found.bases)
+    return ReadSimulation(question=question, curves=curves, bases=curves_of_policy.bases)
 
 
 def read_settings(
@@ -364,8 +368,8 @@ def read_settings(
     return settings
 
 
-def _check_early_stops(found: EarlyStops, path: str, reader: Reader) -> None:
-    shares = found.progress
+def _check_early_stops(stops: EarlyStops, path: str, reader: Reader) -> None:
+    shares = stops.progress
     rising = all(a <= b for a, b in pairwise(shares))
     if not 2 <= len(shares) <= MOST_QUANTILES or not rising or not 0 <= shares[0] <= shares[-1] <= 1:
         reader.wrong(f"{path}progress_shares", "must be two or more ascending quantiles within 0 to 1, or empty")
@@ -381,8 +385,8 @@ def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
     last = message.settings.seed + count - 1
     if last > LARGEST_SEED:
         reader.wrong("settings.seed", f"must leave room for a seed per repetition up to {LARGEST_SEED}, found {last}")
-    told, most = count * message.jobs.count, limits.simulated_jobs_per_call
-    if (message.include_jobs or message.include_timeline) and told > most:
+    jobs_count, most = count * message.jobs.count, limits.simulated_jobs_per_call
+    if (message.include_jobs or message.include_timeline) and jobs_count > most:
         text = f"must come to at most {most} jobs where columns are included, found {count} of {message.jobs.count}"
         reader.wrong("repetitions_count", text)
     reader.finish()
@@ -404,27 +408,32 @@ def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -
     """
     if not request.HasField("shared_pairs"):
         return None
-    given, reader = request.shared_pairs, Reader()
-    rows = len(given.first_curve_indexes)
+    message, reader = request.shared_pairs, Reader()
+    rows = len(message.first_curve_indexes)
     if not rows:
         reader.wrong("shared_pairs.first_curve_indexes", "must be given where pairs are")
         reader.finish()
     if curves > MOST_CURVES:
         text = f"may be at most {MOST_CURVES:,} where pairs share devices, found {curves:,}: alike jobs share a curve"
         raise NodewiseError.invalid([Violation("curves", text)], Reason.LIMIT_EXCEEDED)
-    if len(given.second_curve_indexes) != rows:
+    if len(message.second_curve_indexes) != rows:
         reader.wrong("shared_pairs.second_curve_indexes", f"must have one entry for each of {rows} rows")
-    first = reader.ints(given.first_curve_indexes, _path("first_curve_indexes"), rows, default=None, most=curves - 1)
-    second = reader.ints(given.second_curve_indexes, _path("second_curve_indexes"), rows, default=None, most=curves - 1)
-    pool = reader.ints(given.pool_indexes, _path("pool_indexes"), rows, default=-1, most=pools - 1)
-    shares = {name: _shares(given, name, rows, reader) for name in _COLUMNS}
-    if bool(given.predicted_first_shares) != bool(given.predicted_second_shares):
+    first = reader.ints(message.first_curve_indexes, _path("first_curve_indexes"), rows, default=None, most=curves - 1)
+    second = reader.ints(
+        message.second_curve_indexes, _path("second_curve_indexes"), rows, default=None, most=curves - 1
+    )
+    pool = reader.ints(message.pool_indexes, _path("pool_indexes"), rows, default=-1, most=pools - 1)
+    shares = {name: _shares(message, name, rows, reader) for name in _COLUMNS}
+    if bool(message.predicted_first_shares) != bool(message.predicted_second_shares):
         reader.wrong(_path("predicted_second_shares"), "must be given where predicted_first_shares is, and only there")
     reader.finish()
-    seen = "predicted_" if given.predicted_first_shares else ""
-    found = [np.zeros((curves, curves)) for _ in range(pools)], [np.zeros((curves, curves)) for _ in range(pools)]
+    prefix = "predicted_" if message.predicted_first_shares else ""
+    tables_of_pools = (
+        [np.zeros((curves, curves)) for _ in range(pools)],
+        [np.zeros((curves, curves)) for _ in range(pools)],
+    )
     for row, (one, other, where) in enumerate(zip(first.tolist(), second.tolist(), pool.tolist(), strict=True)):
-        for tables, kind in zip(found, ("", seen), strict=True):
+        for tables, kind in zip(tables_of_pools, ("", prefix), strict=True):
             share, others = shares[f"{kind}first_shares"][row], shares[f"{kind}second_shares"][row]
             if one == other:  # jobs of one curve are alike
                 share = others = 0.5 * (share + others)
@@ -434,12 +443,12 @@ def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -
                     reader.contradicts(f"shared_pairs.first_curve_indexes[{row}]", text)
                 table[one, other], table[other, one] = share, others
     reader.finish()
-    true, predicted = (tuple(freeze(table) for table in tables) for tables in found)
+    true, predicted = (tuple(freeze(table) for table in tables) for tables in tables_of_pools)
     return SimulatedSharing(shares=true, predicted=predicted)
 
 
-def _shares(given: simulation_pb2.SimulationSharedPairs, name: str, rows: int, reader: Reader) -> Floats:
-    values = getattr(given, name)
+def _shares(message: simulation_pb2.SimulationSharedPairs, name: str, rows: int, reader: Reader) -> Floats:
+    values = getattr(message, name)
     if len(values) not in ({0, rows} if name.startswith("predicted") else {rows}):
         reader.wrong(_path(name), f"must have one entry for each of {rows} rows, found {len(values)}")
     return reader.floats(values, _path(name), rows, default=1.0, above=0.0, most=MOST_SHARE)

@@ -15,7 +15,7 @@ from nodewise.ports.compute import LongRun
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import answered_within
 from nodewise.rpc.errors import below
-from nodewise.rpc.long_call import JobService, LongCall, Workshop, streamed
+from nodewise.rpc.long_call import JobService, LongCall, Workshop, stream_result
 from nodewise.rpc.options import read_model_options
 from nodewise.rpc.schedules import policy_named
 from nodewise.rpc.simulation_requests import check_sizes, read_simulation
@@ -41,7 +41,7 @@ class Simulations(JobService):
 
     default_policy: str
 
-    @streamed
+    @stream_result
     async def simulate(self, request: pb.SimulateRequest, call: Call) -> LongCall:
         """Progress, then columns, then the result: of what was simulated so far where time was over before."""
         policy = request.policy or self.default_policy
@@ -53,12 +53,12 @@ class Simulations(JobService):
             if curve.HasField("profile"):
                 with below(f"curves[{number}].profile."):
                     profiles[number] = await self.sources.profile(curve.profile.profile, options.waiting(call))
-        return LongCall(_simulated, (request.SerializeToString(), policy, profiles))
+        return LongCall(_simulate, (request.SerializeToString(), policy, profiles))
 
 
-def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]], run: LongRun) -> Iterator[bytes]:
+def _simulate(workshop: Workshop, arguments: tuple[bytes, str, dict[int, Profile]], run: LongRun) -> Iterator[bytes]:
     """Read, predict, simulate; the messages that tell of it are made as they are sent."""
-    data, policy_name, profiles = asked
+    data, policy_name, profiles = arguments
     request = pb.SimulateRequest.FromString(data)
     policy = policy_named(workshop.answers.registry, policy_name)
     options = read_model_options(request.options)
@@ -68,11 +68,11 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
     question = read.question
     jobs, repetitions = len(question.jobs), question.repetitions
 
-    def advanced(done: int, found: Progress) -> None:
-        run.tell(lambda: write_progress(done, repetitions, jobs, found).SerializeToString())
+    def report(done: int, result: Progress) -> None:
+        run.tell(lambda: write_progress(done, repetitions, jobs, result).SerializeToString())
 
-    found = simulated_repeatedly(question, policy, run.budget, advanced)
-    last = found[-1].result
+    result = simulated_repeatedly(question, policy, run.budget, report)
+    last = result[-1].result
     end = Progress(
         now_s=last.last_completion_s,
         arrived=last.jobs,
@@ -80,10 +80,10 @@ def _simulated(workshop: Workshop, asked: tuple[bytes, str, dict[int, Profile]],
         active=last.jobs - last.finished,
         decisions=last.decisions,
     )
-    advanced(sum(each.result.complete for each in found), end)
-    for message in write_rows(found, jobs=request.include_jobs):
+    report(sum(each.result.complete for each in result), end)
+    for message in write_rows(result, jobs=request.include_jobs):
         yield message.SerializeToString()
-    yield pb.SimulateResponse(result=write_result(found, repetitions, policy.record, read.bases)).SerializeToString()
+    yield pb.SimulateResponse(result=write_result(result, repetitions, policy.record, read.bases)).SerializeToString()
 
 
 ROWS_PER_MESSAGE: Final = 8_192
@@ -105,17 +105,21 @@ FIGURES: Final[Mapping[str, str]] = {
 """Fields of SimulationRun that may be absent, and their names in a result's summary."""
 
 
-def write_progress(done: int, repetitions: int, jobs: int, found: Progress) -> pb.SimulateResponse:
+def write_progress(done_count: int, repetitions: int, jobs: int, state: Progress) -> pb.SimulateResponse:
     """How far a simulation is."""
-    counts = {"repetitions_done_count": done, "repetitions_count": repetitions, "jobs_count": jobs}
-    return pb.SimulateResponse(progress=to_message(found, simulation_pb2.SimulationProgress, **counts))  # type: ignore[arg-type]  # fields
+    counts = {"repetitions_done_count": done_count, "repetitions_count": repetitions, "jobs_count": jobs}
+    return pb.SimulateResponse(progress=to_message(state, simulation_pb2.SimulationProgress, **counts))  # type: ignore[arg-type]  # fields
 
 
-def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
+def write_rows(repetitions: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
     """Columns of every repetition, in messages that every client takes; timelines where they were kept."""
-    for each in found:
-        columns, held, finished = each.result.per_job, each.result.timeline, each.result.finished if jobs else 0
-        for rows in _slices(finished):
+    for each in repetitions:
+        columns, timeline, finished_count = (
+            each.result.per_job,
+            each.result.timeline,
+            each.result.finished if jobs else 0,
+        )
+        for rows in _slices(finished_count):
             yield pb.SimulateResponse(
                 jobs=to_message(
                     columns,
@@ -125,8 +129,8 @@ def write_rows(found: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.Simula
                     done_samples=columns.samples[rows].tolist(),
                 )
             )
-        for rows in _slices(0 if held is None else len(held.job_id)):
-            part = to_message(held, simulation_pb2.SimulationTimelineRows, only=rows, seed=each.seed)
+        for rows in _slices(0 if timeline is None else len(timeline.job_id)):
+            part = to_message(timeline, simulation_pb2.SimulationTimelineRows, only=rows, seed=each.seed)
             yield pb.SimulateResponse(timeline=part)
 
 
@@ -135,16 +139,16 @@ def _slices(rows: int) -> Iterator[slice]:
 
 
 def write_result(
-    found: Sequence[Repetition], repetitions: int, policy: PolicyRecord, bases: Sequence[Basis]
+    results: Sequence[Repetition], repetitions: int, policy: PolicyRecord, bases: Sequence[Basis]
 ) -> simulation_pb2.SimulationResult:
     """The answer."""
-    figures = figures_of([{name: each.summary[key] for name, key in FIGURES.items()} for each in found])
+    figures = figures_of([{name: each.summary[key] for name, key in FIGURES.items()} for each in results])
     return simulation_pb2.SimulationResult(
-        runs=[_run(each.seed, each.result, each.summary) for each in found],
+        runs=[_run(each.seed, each.result, each.summary) for each in results],
         figures=[to_message(it, simulation_pb2.SimulationFigure, measure=name) for name, it in figures.items()],
         policy=policy.name,
         policy_version=policy.version,
-        complete=len(found) == repetitions and all(each.result.complete for each in found),
+        complete=len(results) == repetitions and all(each.result.complete for each in results),
         bases=[write_basis(basis) for basis in bases],
     )
 

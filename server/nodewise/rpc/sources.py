@@ -87,7 +87,7 @@ class ProfileSources:
         """
         if source.WhichOneof("source") != "profile_id" or _states_revision(source):
             return None
-        known = self._reader.cached(source.profile_id, self.generation())
+        known = self._reader.from_cache(source.profile_id, self.generation())
         return None if known is None or known.is_empty else known
 
     async def profile(
@@ -147,7 +147,7 @@ class ProfileSources:
         return profile
 
     async def _newest(self, profile_id: str, path: str) -> Profile:
-        known = self._reader.cached(profile_id, self.generation())
+        known = self._reader.from_cache(profile_id, self.generation())
         if known is not None:
             return known
         _check_name(profile_id, path)
@@ -173,7 +173,7 @@ def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int
     if not _states_revision(source):
         return _ANY
     reader = Reader()
-    stated = reader.stated(source, f"{path}.")
+    stated = reader.read_scalars(source, f"{path}.")
     if source.WhichOneof("source") != "profile_id":
         reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
     if len(stated) > 1:

@@ -12,7 +12,7 @@ from nodewise.domain.errors import NodewiseError, invalid_field
 from nodewise.rpc.calls import Call
 from nodewise.rpc.caps import too_large
 from nodewise.rpc.errors import internal_error, write_problem
-from nodewise.rpc.varint import encode_varint, framed, tag_of
+from nodewise.rpc.varint import encode_varint, length_delimited, tag_of
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 __all__ = ["Streams"]
@@ -65,7 +65,7 @@ class Streams:
                 reply = _error(request.question_id, internal_error())
             yield reply
 
-    def known(self, message: bytes) -> bytes | None:
+    def known_reply(self, message: bytes) -> bytes | None:
         """The reply to a question of a stream, as it goes over the wire, where that to its PredictRequest is known.
 
         Of messages as gRPC's libraries write them: the question's id, of up to 127 ASCII characters, and the question.
@@ -82,7 +82,7 @@ class Streams:
         reply = self.known_one(question)
         if reply is None:
             return None
-        answer = head + framed(_PREDICT_TAG, reply)
+        answer = head + length_delimited(_PREDICT_TAG, reply)
         return answer if len(answer) <= self.reply_bytes else None
 
     async def _reply(self, request: pb.StreamPredictRequest, call: Call) -> bytes:
@@ -100,4 +100,4 @@ def _error(question_id: str, error: NodewiseError) -> bytes:
 
 def _on_stream(question_id: str, reply: bytes, tag: bytes) -> bytes:
     """A StreamPredictResponse around an answer that is serialised already: its field, by its length."""
-    return pb.StreamPredictResponse(question_id=question_id).SerializeToString() + framed(tag, reply)
+    return pb.StreamPredictResponse(question_id=question_id).SerializeToString() + length_delimited(tag, reply)

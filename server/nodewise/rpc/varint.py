@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["encode_varint", "framed", "tag_of"]
+__all__ = ["encode_varint", "length_delimited", "tag_of"]
 
 _OF_STATED_LENGTH: Final = 2
 """Wire type of messages, texts and packed columns."""
@@ -27,6 +27,6 @@ def tag_of(field: Any) -> bytes:
     return encode_varint(field.number << 3 | _OF_STATED_LENGTH)
 
 
-def framed(tag: bytes, data: bytes) -> bytes:
+def length_delimited(tag: bytes, data: bytes) -> bytes:
     """A field of stated length."""
     return b"".join((tag, encode_varint(len(data)), data))

@@ -37,7 +37,7 @@ from nodewise.domain.lifetimes import (
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
 from nodewise.mapper.mapping import from_message, read_time
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.rpc.errors import below
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.wire_objectives import read_objective
@@ -55,37 +55,37 @@ MOST_DATA_SETS: Final = 256
 
 def read_data_sets(messages: Sequence[pb_offer.LifetimeDataSet], reader: Reader) -> dict[str, LifetimeLaw]:
     """Lifetimes of the request by their names."""
-    found: dict[str, LifetimeLaw] = {}
+    laws: dict[str, LifetimeLaw] = {}
     reader.at_most(messages, "data_sets", MOST_DATA_SETS, "data sets")
     for number, message in enumerate(messages[:MOST_DATA_SETS]):
         path = f"data_sets[{number}]"
         name = reader.text(message.name, f"{path}.name", 64)
         if not name:
             reader.wrong(f"{path}.name", "must name the lifetimes")
-        if name in found:
-            reader.contradicts(f"{path}.name", f"was given before, {shown(name)}")
+        if name in laws:
+            reader.contradicts(f"{path}.name", f"was given before, {quote(name)}")
         if message.law.WhichOneof("law") in (None, "data_set"):
             reader.wrong(f"{path}.law", "must state a law, observations or a record itself")
             continue
-        found[name] = read_law({}, message.law, f"{path}.law", reader)
-    return found
+        laws[name] = read_law({}, message.law, f"{path}.law", reader)
+    return laws
 
 
-def read_law(known: Mapping[str, LifetimeLaw], message: pb_offer.LifetimeLaw, path: str, reader: Reader) -> LifetimeLaw:
+def read_law(laws: Mapping[str, LifetimeLaw], message: pb_offer.LifetimeLaw, path: str, reader: Reader) -> LifetimeLaw:
     """How long nodes live; names of the request's own lifetimes are those."""
     kind = message.WhichOneof("law")
     if kind is None:
         reader.wrong(path, "must state a law: a data set, observations, Weibull, exponential, or a record")
     elif kind != "data_set" and not _is_short(getattr(message, kind), f"{path}.{kind}", reader):
         return LifetimeLaw()
-    found = from_message(message, LifetimeLaw, f"{path}.", reader)
+    law = from_message(message, LifetimeLaw, f"{path}.", reader)
     if kind == "availability":  # who was there is known, by whomever it was observed
-        return LifetimeLaw(law=found.law)
+        return LifetimeLaw(law=law.law)
     if kind != "data_set":
-        return found
+        return law
     name = reader.text(message.data_set, f"{path}.data_set", 64)
-    own = known.get(name, LifetimeLaw(law=NamedLifetimes(name=name)))
-    return own if found.family == LifetimeFamily.UNSPECIFIED else replace(own, family=found.family)
+    own = laws.get(name, LifetimeLaw(law=NamedLifetimes(name=name)))
+    return own if law.family == LifetimeFamily.UNSPECIFIED else replace(own, family=law.family)
 
 
 def _is_short(message: Any, path: str, reader: Reader) -> bool:
@@ -94,13 +94,13 @@ def _is_short(message: Any, path: str, reader: Reader) -> bool:
     return all(reader.at_most(values, f"{path}.{name}", MOST_ENTRIES, "entries") for name, values in columns)
 
 
-def _check_availability(found: AvailabilityRecord, path: str, reader: Reader) -> None:
-    reader.at_most(found.since_s, f"{path}since_seconds", MOST_ENTRIES, "entries")
-    reader.alike(path, since_seconds=found.since_s, nodes_counts=found.nodes)
-    if not found.since_s or found.since_s[0] != 0.0 or not rises(found.since_s):
+def _check_availability(record: AvailabilityRecord, path: str, reader: Reader) -> None:
+    reader.at_most(record.since_s, f"{path}since_seconds", MOST_ENTRIES, "entries")
+    reader.alike(path, since_seconds=record.since_s, nodes_counts=record.nodes)
+    if not record.since_s or record.since_s[0] != 0.0 or not rises(record.since_s):
         reader.wrong(f"{path}since_seconds", "must ascend from 0")
-    elif found.length_s < found.since_s[-1]:
-        reader.wrong(f"{path}length_seconds", f"must not end before the last change, at {found.since_s[-1]:g}")
+    elif record.length_s < record.since_s[-1]:
+        reader.wrong(f"{path}length_seconds", f"must not end before the last change, at {record.since_s[-1]:g}")
 
 
 def _check_empirical(law: EmpiricalLifetimes, path: str, reader: Reader) -> None:
@@ -151,9 +151,9 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
         INVALID_FIELD; LIMIT_EXCEEDED for more runs than are made in a call.
     """
     reader = Reader(_CHECKS)
-    stated = reader.stated(message, "", but=("method",))
-    runs = stated.get("runs_count", 10_000)
-    _limited(message, runs)
+    scalars = reader.read_scalars(message, "", but=("method",))
+    runs = scalars.get("runs_count", 10_000)
+    _check_limits(message, runs)
     common = message.common
     if common.name or common.groups:
         reader.wrong("common", "must have no name and no groups: these are each offer's own")
@@ -190,7 +190,7 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     )
 
 
-def _limited(message: pb.EstimateCompletionRequest, runs: int) -> None:
+def _check_limits(message: pb.EstimateCompletionRequest, runs: int) -> None:
     offers = len(message.offers)
     if offers > MOST_OFFERS:
         _over("offers_per_call", f"{offers} offers are more than the {MOST_OFFERS} of a call", MOST_OFFERS)
@@ -227,7 +227,7 @@ def _offer_or_error(
         with below(f"offers[{number}]."):
             first = names.index(names[number])
             if first < number:
-                text = f"must be unique in the request, offer {first} has {shown(names[number])} too"
+                text = f"must be unique in the request, offer {first} has {quote(names[number])} too"
                 raise invalid_field("name", text)
             return _offer(message, common, lifetimes)
     except NodewiseError as error:
@@ -256,9 +256,9 @@ def _offer(
         reader.wrong("sync_mode", "must be ASYNC, SYNC or ALLREDUCE: a hybrid has two reactions to a loss")
     del whole.groups[MOST_GROUPS:]
     rates = reader.floats(speeds[:MOST_SPEEDS], "speeds.samples_per_second", len(speeds), default=0.0, most=1e18)
-    found = from_message(whole, CompletionOffer, "", reader, speeds=tuple(rates.tolist()))
+    offer = from_message(whole, CompletionOffer, "", reader, speeds=tuple(rates.tolist()))
     reader.finish()
-    return found
+    return offer
 
 
 def _group(message: pb_offer.CompletionGroup, path: str, reader: Reader) -> CompletionGroup:
@@ -274,30 +274,30 @@ def _checkpoints(message: pb_offer.CompletionCheckpoints, path: str, reader: Rea
         reader.wrong(path, "must say how long a save takes: seconds, or saved")
     if not message.HasField("saved"):
         return from_message(message, CompletionCheckpoints, f"{path}.", reader)
-    saved = from_message(message.saved, SavedBytes, f"{path}.saved.", reader)
-    return from_message(message, CompletionCheckpoints, f"{path}.", reader, seconds=saved)
+    saved_bytes = from_message(message.saved, SavedBytes, f"{path}.saved.", reader)
+    return from_message(message, CompletionCheckpoints, f"{path}.", reader, seconds=saved_bytes)
 
 
-def _check_prices(found: NodePrices, path: str, reader: Reader) -> None:
-    since = found.since_s
+def _check_prices(prices: NodePrices, path: str, reader: Reader) -> None:
+    since = prices.since_s
     if not since or since[0] != 0.0 or not rises(since):
         reader.wrong(f"{path}since_seconds", "must ascend from 0")
-    reader.alike(path, since_seconds=since, prices_per_node_hour=found.per_h)
+    reader.alike(path, since_seconds=since, prices_per_node_hour=prices.per_h)
 
 
-def _check_replacement(found: NodeReplacement, path: str, reader: Reader) -> None:
-    if not found.delays_s:
+def _check_replacement(replacement: NodeReplacement, path: str, reader: Reader) -> None:
+    if not replacement.delays_s:
         reader.wrong(f"{path}delays_seconds", "must hold at least one delay")
 
 
-def _check_saved(found: SavedBytes, path: str, reader: Reader) -> None:
-    saves = found.measured_s
+def _check_saved(saved_bytes: SavedBytes, path: str, reader: Reader) -> None:
+    saves = saved_bytes.measured_s
     if len(saves) < 2:
         reader.wrong(f"{path}measured_seconds", f"must hold at least two saves, found {len(saves)}")
-    reader.alike(path, measured_seconds=saves, measured_weights_bytes=found.measured_weights_bytes)
-    if found.measured_graph_bytes:
-        reader.alike(path, measured_seconds=saves, measured_graph_bytes=found.measured_graph_bytes)
-    if len(set(found.measured_weights_bytes)) < min(len(saves), 2):
+    reader.alike(path, measured_seconds=saves, measured_weights_bytes=saved_bytes.measured_weights_bytes)
+    if saved_bytes.measured_graph_bytes:
+        reader.alike(path, measured_seconds=saves, measured_graph_bytes=saved_bytes.measured_graph_bytes)
+    if len(set(saved_bytes.measured_weights_bytes)) < min(len(saves), 2):
         reader.wrong(f"{path}measured_weights_bytes", "must differ: saves of one size tell no law")
 
 
@@ -305,7 +305,7 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
     """What must hold among the groups of an offer."""
     names = [group.name for group in offer.groups if group.name]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        reader.contradicts("groups.name", f"must be unique in the offer, found {shown(name)} twice")
+        reader.contradicts("groups.name", f"must be unique in the offer, found {quote(name)} twice")
     for number, group in enumerate(offer.groups):
         joins = "" if group.replacement is None else group.replacement.joins
         if isinstance(group.lifetime.law, KnownRevocations) and len(group.lifetime.law.times_s) > group.nodes:
@@ -315,8 +315,8 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
             text = "must be absent where availability or revocations are recorded: the record says who is there"
             reader.contradicts(f"groups[{number}].replacement", text)
         if joins and joins not in names:
-            listed = ", ".join(names) or "none has a name"
-            text = f"must name a group of the offer ({listed}), found {shown(joins)}"
+            names_text = ", ".join(names) or "none has a name"
+            text = f"must name a group of the offer ({names_text}), found {quote(joins)}"
             reader.wrong(f"groups[{number}].replacement.group_name", text)
     if not 1 <= offer.nodes <= MOST_NODES:
         reader.wrong("groups.nodes", f"must come to 1 to {MOST_NODES} nodes together, found {offer.nodes}")
@@ -344,24 +344,24 @@ def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> 
     return from_message(message, OnDemandQuestion, f"{path}.", reader, **others)  # type: ignore[arg-type]  # attributes
 
 
-def _check_on_demand(found: OnDemandQuestion, path: str, reader: Reader) -> None:
-    if found.deadline_s < found.work_s + found.switch_s:
-        text = f"must be at least work_seconds + switch_seconds ({found.work_s + found.switch_s:g})"
-        reader.wrong(f"{path}deadline_seconds", f"{text}, found {found.deadline_s:g}")
-    if found.spot_per_h > found.on_demand_per_h:
-        text = f"must be at most on_demand_price_per_hour ({found.on_demand_per_h:g}), found {found.spot_per_h:g}"
+def _check_on_demand(question: OnDemandQuestion, path: str, reader: Reader) -> None:
+    if question.deadline_s < question.work_s + question.switch_s:
+        text = f"must be at least work_seconds + switch_seconds ({question.work_s + question.switch_s:g})"
+        reader.wrong(f"{path}deadline_seconds", f"{text}, found {question.deadline_s:g}")
+    if question.spot_per_h > question.on_demand_per_h:
+        text = f"must be at most on_demand_price_per_hour ({question.on_demand_per_h:g}), found {question.spot_per_h:g}"
         reader.wrong(f"{path}spot_price_per_hour", text)
 
 
 def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
     """When to switch from synchronous to asynchronous training."""
     times = from_message(message, HybridTimes, "hybrid.", reader)
-    found = from_message(message, HybridQuestion, "hybrid.", reader, times=times)
-    if found.nodes is not None and not found.nodes.nodes:
+    question = from_message(message, HybridQuestion, "hybrid.", reader, times=times)
+    if question.nodes is not None and not question.nodes.nodes:
         reader.wrong("hybrid.nodes.nodes", "must be at least 1")
     if len(times.slowdowns) == 1:
         reader.wrong("hybrid.slowdown_ratios", "must hold one ratio for each worker, at least two")
-    return found if times.fractions else replace(found, times=replace(times, fractions=USUAL_FRACTIONS))
+    return question if times.fractions else replace(question, times=replace(times, fractions=USUAL_FRACTIONS))
 
 
 _CHECKS: Final[Mapping[type, Any]] = MappingProxyType(

@@ -24,11 +24,11 @@ from nodewise.profiles.reading import LoadedTrace
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 
 __all__ = [
-    "read_asked",
     "read_diagnosis",
     "read_replay",
     "read_report",
     "read_since",
+    "read_trace_question",
     "recording_of",
     "write_diagnosis",
     "write_replay",
@@ -74,7 +74,7 @@ DIAGNOSER: Final = "DIAGNOSER_WARNING"
 """Reasons of what readers and diagnosers warn of, which is theirs to word."""
 
 
-def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQuestion, float]:
+def read_trace_question(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQuestion, float]:
     """From which traces and by whom, the job's profile still to be found, and the most seconds that it may take.
 
     Raises
@@ -88,15 +88,15 @@ def read_asked(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQue
     for key, value in message.trace_mapping.items():
         reader.text(key, "trace_mapping")
         reader.text(value, f"trace_mapping[{key[:LONGEST_PATTERN]!r}]")
-    budget_s = reader.stated(message, "").get("budget_s", math.inf)
+    budget_s = reader.read_scalars(message, "").get("budget_s", math.inf)
     reader.finish()
-    asked = TraceQuestion(
+    trace_question = TraceQuestion(
         profile=Profile(),
         traces=tuple(message.trace_sha256s),
         diagnoser=message.diagnoser,
         mapping=tuple(sorted(message.trace_mapping.items())),
     )
-    return asked, budget_s
+    return trace_question, budget_s
 
 
 def read_replay(message: pb.ReplayRequest) -> ReplayQuestion:
@@ -141,8 +141,8 @@ def read_diagnosis(message: pb.DiagnoseRequest) -> DiagnosisQuestion:
 def _steps(values: Sequence[int], path: str, reader: Reader) -> tuple[int, ...]:
     if not reader.at_most(values, path, MOST_STEPS, "steps"):
         return ()
-    found = {reader.whole(value, f"{path}[{place}]", least=1, most=MOST_ORDINAL) for place, value in enumerate(values)}
-    return tuple(sorted(found))
+    steps = {reader.whole(value, f"{path}[{place}]", least=1, most=MOST_ORDINAL) for place, value in enumerate(values)}
+    return tuple(sorted(steps))
 
 
 def _change(message: pb.ReplayChange, path: str, reader: Reader) -> Change:
@@ -186,24 +186,24 @@ def _pattern_problem(pattern: str) -> str | None:
     return None
 
 
-def write_replay(found: Replayed) -> pb.ReplayResult:
+def write_replay(result: Replayed) -> pb.ReplayResult:
     """The answer of a replay, without its pieces."""
-    replay = found.replay
-    tied = replay.clock_uncertainty_s >= 0.0
+    replay = result.replay
+    has_clock = replay.clock_uncertainty_s >= 0.0
     return to_message(
         replay,
         pb.ReplayResult,
         edges=_edges(replay.edges),
-        clock_uncertainty_seconds=np.where(tied, replay.clock_uncertainty_s, 0.0),
-        clock_tied=None if tied.all() else tied,
+        clock_uncertainty_seconds=np.where(has_clock, replay.clock_uncertainty_s, 0.0),
+        clock_tied=None if has_clock.all() else has_clock,
         warnings=_notices(DIAGNOSER, replay.warnings),
-        basis=_basis(found),
+        basis=_basis(result),
     )
 
 
-def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
+def write_diagnosis(result: Diagnosed) -> pb.DiagnosisResult:
     """The answer of a diagnosis, without its pieces."""
-    diagnosis = found.diagnosis
+    diagnosis = result.diagnosis
     return to_message(
         diagnosis,
         pb.DiagnosisResult,
@@ -211,7 +211,7 @@ def write_diagnosis(found: Diagnosed) -> pb.DiagnosisResult:
         steps=None,
         edges=_edges(diagnosis.edges),
         warnings=_notices(DIAGNOSER, diagnosis.warnings),
-        basis=_basis(found),
+        basis=_basis(result),
     )
 
 
@@ -223,23 +223,23 @@ def _notices(reason: str, warnings: Iterable[str]) -> Iterable[Notice]:
     return [Notice(reason, text) for text in warnings]
 
 
-def _basis(found: Replayed | Diagnosed) -> pb.DiagnosisBasis:
+def _basis(result: Replayed | Diagnosed) -> pb.DiagnosisBasis:
     return to_message(
-        found.evidence,
+        result.evidence,
         pb.DiagnosisBasis,
-        diagnoser=found.diagnoser,
-        diagnoser_version=found.diagnoser_version,
-        profile_id=found.profile.profile_id,
-        profile_revision=found.profile.revision or None,
-        traces=[_read_trace(each) for each in found.evidence.loaded],
+        diagnoser=result.diagnoser,
+        diagnoser_version=result.diagnoser_version,
+        profile_id=result.profile.profile_id,
+        profile_revision=result.profile.revision or None,
+        traces=[_read_trace(each) for each in result.evidence.loaded],
         peak_memory_bytes=_peak_memory_bytes(),
     )
 
 
-def _read_trace(loaded: LoadedTrace) -> pb.ReadTrace:
-    trace = loaded.trace
+def _read_trace(loaded_trace: LoadedTrace) -> pb.ReadTrace:
+    trace = loaded_trace.trace
     return to_message(
-        loaded,
+        loaded_trace,
         pb.ReadTrace,
         rank=trace.rank,
         world_size=trace.world_size or None,
@@ -291,9 +291,9 @@ def read_report(message: pb.ReportStepsRequest) -> StepTimes:
         for name in STEP_PARTS
     }
     reader.finish()
-    misplaced = np.flatnonzero(first % steps)
-    if len(misplaced):
-        place = int(misplaced[0])
+    wrong = np.flatnonzero(first % steps)
+    if len(wrong):
+        place = int(wrong[0])
         reader.wrong(f"windows.first_steps[{place}]", f"must be a multiple of steps_counts[{place}] = {steps[place]}")
     reader.finish()
     return StepTimes(
@@ -316,7 +316,7 @@ def read_since(message: pb.DiagnoseRequest) -> tuple[str, float]:
         INVALID_FIELD.
     """
     reader = Reader()
-    since_s = float(reader.stated(message, "")["since_s"])
+    since_s = float(reader.read_scalars(message, "")["since_s"])
     if message.profile.WhichOneof("source") != "profile_id":
         reader.wrong("profile.profile_id", "must name a stored profile where since_seconds is given")
     else:
@@ -330,10 +330,10 @@ def read_since(message: pb.DiagnoseRequest) -> tuple[str, float]:
 
 def recording_of(labels: Mapping[str, str]) -> pb.RecordingRequest | None:
     """What a profile's label asks recorders for; None = nothing that can be read."""
-    matched = _RECORD.fullmatch(labels.get(RECORD, ""))
-    if matched is None:
+    match = _RECORD.fullmatch(labels.get(RECORD, ""))
+    if match is None:
         return None
-    request_id, steps, ranks = matched.groups()
+    request_id, steps, ranks = match.groups()
     return pb.RecordingRequest(
         request_id=request_id,
         steps_count=min(int(steps), MOST_RECORDED),

@@ -26,7 +26,7 @@ from nodewise.domain.objective import (
 )
 from nodewise.mapper.configurations import read_offer_indexes
 from nodewise.mapper.mapping import from_message
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise_protos.v1 import configuration_pb2, objective_pb2
 from nodewise_protos.v1 import objective_pb2 as pb
 from nodewise_values.facts import OFFER
@@ -39,19 +39,19 @@ LARGEST_PRICE: Final = 1e18
 
 def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Reader) -> tuple[Offer, ...]:
     """What nodes cost. Names are unique where they are given, and all share one currency."""
-    known: dict[str, int] = {}
-    found = []
+    places: dict[str, int] = {}
+    offers = []
     for number, message in enumerate(messages):
         field = f"{path}[{number}]"
-        found.append(from_message(message, Offer, f"{field}.", reader, most=LARGEST_PRICE))
+        offers.append(from_message(message, Offer, f"{field}.", reader, most=LARGEST_PRICE))
         reader.text(message.region, f"{field}.region", OFFER["region"].maximum_length or 64)
         reader.whole(message.tier, f"{field}.tier", most=max(objective_pb2.CapacityTier.values()))
-        if message.name and known.setdefault(message.name, number) != number:
-            reader.contradicts(f"{field}.name", f"repeats that of offer {known[message.name]}, {shown(message.name)}")
-    currencies = sorted({offer.currency for offer in found})
+        if message.name and places.setdefault(message.name, number) != number:
+            reader.contradicts(f"{field}.name", f"repeats that of offer {places[message.name]}, {quote(message.name)}")
+    currencies = sorted({offer.currency for offer in offers})
     if len(currencies) > 1:
         reader.contradicts(f"{path}.currency", f"all offers of a request share one, found {', '.join(currencies)}")
-    return tuple(found)
+    return tuple(offers)
 
 
 def read_offers_of_rows(
@@ -76,24 +76,24 @@ def read_offers_of_rows(
         return None
     reader = Reader()
     places = {"": -1} | {offer.name: place for place, offer in enumerate(offers) if offer.name}
-    given = ", ".join(name for name in places if name) or "none has a name"
+    names_text = ", ".join(name for name in places if name) or "none has a name"
 
     def place(name: str, field: str) -> int:
         if name not in places:
-            reader.wrong(field, f"must name one of the offers ({given}), found {shown(name)}")
+            reader.wrong(field, f"must name one of the offers ({names_text}), found {quote(name)}")
         return places.get(name, -1)
 
-    found: list[int] = []
+    indexes: list[int] = []
     parts = list(rows_of_parts)
     explicit = len(parts) - len(ranges)
     for field, rows in parts[:explicit]:
         codes = [place(name, f"{field}.offer_names[{n}]") for n, name in enumerate(configurations.offer_names)]
         index = read_offer_indexes(configurations, field, rows, reader).tolist()
-        found += [codes[entry] if codes else -1 for entry in index]
+        indexes += [codes[entry] if codes else -1 for entry in index]
     for (field, rows), message in zip(parts[explicit:], ranges, strict=True):
-        found += [place(message.settings.offer_name, f"{field}.settings.offer_name")] * rows
+        indexes += [place(message.settings.offer_name, f"{field}.settings.offer_name")] * rows
     reader.finish()
-    return tuple(found)
+    return tuple(indexes)
 
 
 LARGEST_AMOUNT: Final = 1e18
@@ -132,8 +132,8 @@ def read_objective(
     amount = None if work is None else work.SerializeToString()
     if not offers and current is None and efficiency is None and batch_bounds is None:
         # Most questions state no more.
-        stated = rule or amount or usual is not KNEE.rule
-        return _read(rule, amount, None, None, None, (), usual) if stated else KNEE
+        is_stated = rule or amount or usual is not KNEE.rule
+        return _read(rule, amount, None, None, None, (), usual) if is_stated else KNEE
     parts = (None if part is None else part.SerializeToString() for part in (current, efficiency, batch_bounds))
     return _read(rule, amount, *parts, tuple(offer.SerializeToString() for offer in offers), usual)
 
@@ -155,13 +155,13 @@ def _read(
             return None
         return from_message(of.FromString(data), kind, f"{name}.", reader, most=LARGEST_AMOUNT)
 
-    asked = pb.Objective.FromString(objective or b"")
-    stated = reader.stated(asked, "objective.") if objective else {}
-    amount = reader.stated(pb.Work.FromString(work), "work.", most=LARGEST_AMOUNT) if work else {}
-    found = Objective(
-        rule=_rule(asked, usual, reader),
-        most_extrapolation=stated.get("max_extrapolation_ratio", KNEE.most_extrapolation),
-        confidence=stated.get("confidence"),
+    message = pb.Objective.FromString(objective or b"")
+    scalars = reader.read_scalars(message, "objective.") if objective else {}
+    amount = reader.read_scalars(pb.Work.FromString(work), "work.", most=LARGEST_AMOUNT) if work else {}
+    result = Objective(
+        rule=_rule(message, usual, reader),
+        most_extrapolation=scalars.get("max_extrapolation_ratio", KNEE.most_extrapolation),
+        confidence=scalars.get("confidence"),
         remaining_samples=amount.get("samples"),
         remaining_epochs=amount.get("epochs"),
         offers=read_offers([*map(pb.Offer.FromString, offers)], "offers", reader) if offers else (),
@@ -169,43 +169,45 @@ def _read(
         efficiency=part(StatisticalEfficiency, pb.StatisticalEfficiency, efficiency, "efficiency"),
         batch_bounds=part(BatchBounds, pb.BatchBounds, bounds, "batch_bounds"),
     )
-    chosen = found.batch_bounds
-    if chosen is not None and reader.clean and chosen.most < chosen.least:
-        text = f"must be at least min_global_batch_samples ({chosen.least}), found {chosen.most}"
+    batch_bounds = result.batch_bounds
+    if batch_bounds is not None and reader.clean and batch_bounds.most < batch_bounds.least:
+        text = f"must be at least min_global_batch_samples ({batch_bounds.least}), found {batch_bounds.most}"
         reader.wrong("batch_bounds.max_global_batch_samples", text)
-    if chosen is not None and found.efficiency is None:
+    if batch_bounds is not None and result.efficiency is None:
         reader.wrong("efficiency", "must be given with batch_bounds: it says what another batch is worth")
     reader.finish()
-    return found
+    return result
 
 
 def _rule(message: pb.Objective, usual: Rule, reader: Reader) -> Rule:
-    chosen = message.WhichOneof("rule")
-    if chosen is None:
+    rule_name = message.WhichOneof("rule")
+    if rule_name is None:
         return usual
-    if chosen == "highest_throughput":
+    if rule_name == "highest_throughput":
         return HighestThroughput()
-    return from_message(getattr(message, chosen), _RULES[chosen], f"objective.{chosen}.", reader, most=LARGEST_AMOUNT)
+    return from_message(
+        getattr(message, rule_name), _RULES[rule_name], f"objective.{rule_name}.", reader, most=LARGEST_AMOUNT
+    )
 
 
-def write_recommendation(found: Recommendation | None) -> pb.Recommendation | None:
+def write_recommendation(recommendation: Recommendation | None) -> pb.Recommendation | None:
     """The recommended row and why; None = none is recommended."""
-    if found is None:
+    if recommendation is None:
         return None
     return pb.Recommendation(
-        row=found.row,
-        nodes=found.nodes,
-        workers=found.workers,
-        device_name=found.device,
-        offer_name=found.offer,
-        samples_per_second=found.samples_per_s,
-        finish_seconds=found.finish_s,
-        cost=found.cost,
-        rule=_rule_number(found.rule),  # type: ignore[arg-type]  # numbers of the contract
-        why=found.why,
-        numbers=[pb.NamedNumber(name=name, value=value) for name, value in found.numbers.items()],
-        keeps_current=found.keeps_current,
-        bounded_by=int(found.bounded_by),  # type: ignore[arg-type]  # the same numbers, tested
+        row=recommendation.row,
+        nodes=recommendation.nodes,
+        workers=recommendation.workers,
+        device_name=recommendation.device,
+        offer_name=recommendation.offer,
+        samples_per_second=recommendation.samples_per_s,
+        finish_seconds=recommendation.finish_s,
+        cost=recommendation.cost,
+        rule=_rule_number(recommendation.rule),  # type: ignore[arg-type]  # numbers of the contract
+        why=recommendation.why,
+        numbers=[pb.NamedNumber(name=name, value=value) for name, value in recommendation.numbers.items()],
+        keeps_current=recommendation.keeps_current,
+        bounded_by=int(recommendation.bounded_by),  # type: ignore[arg-type]  # the same numbers, tested
     )
 
 

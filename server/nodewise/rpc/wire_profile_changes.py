@@ -11,7 +11,7 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError
 from nodewise.mapper.mapping import from_message
 from nodewise.mapper.profiles import read_content_parts
-from nodewise.mapper.reading import Reader, shown
+from nodewise.mapper.reading import Reader, quote
 from nodewise.ports.limits import Limits
 from nodewise.profiles.batches import Batch, TraceChunk
 from nodewise.profiles.naming import UNNAMED, Naming
@@ -71,12 +71,12 @@ def read_naming(message: pb.ProfileBatch | pb.AppendProfileRequest, path: str, r
 
 def _label(key: str, value: str, path: str, reader: Reader) -> None:
     if not _LABEL_KEY.fullmatch(key):
-        reader.wrong(path, f"must have keys of 1 to 63 letters, digits and - . _ /; found {shown(key)}")
+        reader.wrong(path, f"must have keys of 1 to 63 letters, digits and - . _ /; found {quote(key)}")
     if len(value) > LONGEST_LABEL:
         reader.wrong(path, f"must have values of at most {LONGEST_LABEL} characters, found {len(value)} at {key!r}")
 
 
-def read_wanted_labels(wanted: Sequence[str]) -> list[Label]:
+def read_wanted_labels(texts: Sequence[str]) -> list[Label]:
     """Labels that profiles are listed by: "key" or "key=value".
 
     Raises
@@ -85,13 +85,13 @@ def read_wanted_labels(wanted: Sequence[str]) -> list[Label]:
         INVALID_FIELD.
     """
     reader = Reader()
-    found: list[Label] = []
-    for index, text in enumerate(wanted):
-        key, given, value = text.partition("=")
+    labels: list[Label] = []
+    for index, text in enumerate(texts):
+        key, separator, value = text.partition("=")
         _label(key, value, f"labels[{index}]", reader)
-        found.append((key, value if given else None))
+        labels.append((key, value if separator else None))
     reader.finish()
-    return found
+    return labels
 
 
 def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
@@ -108,23 +108,23 @@ def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
         if path in FACT_PATHS:
             facts.append(FACT_PATHS[path])
         else:
-            text = f"must be the path of a fact, such as workload.parameter_bytes; found {shown(path)}"
+            text = f"must be the path of a fact, such as workload.parameter_bytes; found {quote(path)}"
             reader.wrong(f"fact_paths[{index}]", text)
     for name in ("trace_sha256s", "shared_run_sha256s"):
         for index, sha256 in enumerate(getattr(message, name)):
             reader.sha256(sha256, f"{name}[{index}]")
     reader.text(message.reason, "reason", RETRACT_EVIDENCE_REQUEST["reason"].maximum_length or 0)
-    found = Evidence.of(
+    evidence = Evidence.of(
         message.observation_numbers,
         message.phase_timing_numbers,
         facts,
         message.trace_sha256s,
         message.shared_run_sha256s,
     )
-    if not (found or message.fact_paths):
+    if not (evidence or message.fact_paths):
         reader.wrong("observation_numbers", "must name an observation, or another list other evidence")
     reader.finish()
-    return found
+    return evidence
 
 
 def not_found_on_the_wire(error: NodewiseError) -> NodewiseError:
@@ -132,9 +132,9 @@ def not_found_on_the_wire(error: NodewiseError) -> NodewiseError:
     paths = error.metadata.get("fact_paths")
     if paths is None:
         return error
-    written = {row: path for path, row in FACT_PATHS.items()}
-    named = ",".join(written.get(path, path) for path in paths.split(","))
-    return replace(error, message=error.message.replace(paths, named), metadata={**error.metadata, "fact_paths": named})
+    wire_paths = {row: path for path, row in FACT_PATHS.items()}
+    text = ",".join(wire_paths.get(path, path) for path in paths.split(","))
+    return replace(error, message=error.message.replace(paths, text), metadata={**error.metadata, "fact_paths": text})
 
 
 def _chunk(message: profile_pb2.TraceChunk, path: str, reader: Reader) -> TraceChunk:

@@ -41,7 +41,7 @@ from nodewise.runtime.compute.processes import ProcessRunner
 from nodewise.runtime.compute.threads import ThreadRunner
 from nodewise.runtime.connections import connection_options
 from nodewise.runtime.generations.folder import plugins_folder_of
-from nodewise.runtime.generations.lessons import begun_with, carried_over, changed_estimators
+from nodewise.runtime.generations.lessons import carry_over_lessons, changed_estimators, inline_lessons
 from nodewise.runtime.generations.serving_state import LoadedPlugins, ServingState, SharedResources, serving_state_of
 from nodewise.runtime.generations.traffic_router import Tracks, TrafficRouter
 from nodewise.runtime.health import Health
@@ -50,12 +50,12 @@ from nodewise.runtime.identity.callers import callers_of
 from nodewise.runtime.identity.reflecting import offer_reflection
 from nodewise.runtime.identity.settings import is_loopback
 from nodewise.runtime.identity.tls import ServerCertificates
-from nodewise.runtime.keeping import StoreKeeping
 from nodewise.runtime.learning.effects import Effects
-from nodewise.runtime.learning.kept import KeptLessons
 from nodewise.runtime.learning.learning import Learning
+from nodewise.runtime.learning.saved_lessons import SavedLessons
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
+from nodewise.runtime.store_maintenance import StoreMaintenance
 from nodewise_protos.v1 import profile_pb2
 
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ class Application:
     processes : int
         For long calls, with the plugins that are installed; 0 = threads of this process, with its registry.
     audit : AuditLog or None
-        Where it is put down who administers, deletes, or is turned away.
+        Log of the callers that administer, delete, or are rejected.
     """
 
     def __init__(
         self,
         settings: Settings,
-        plugged: LoadedPlugins,
+        loaded_plugins: LoadedPlugins,
         store: ProfileStore,
         processes: int = 0,
         audit: AuditLog | None = None,
@@ -121,7 +121,7 @@ class Application:
         space = CacheSpace(settings.cache_bytes)
         self._reader = ProfileReader(store, space)
         self._profiles = Profiles(
-            *(store, self._writer, self._reader, self._limits, self._reads, self._committed, self._doubts),
+            *(store, self._writer, self._reader, self._limits, self._reads, self._note_commit, self._doubts),
             quotas=settings.quotas,
         )
         runners = processes or THREAD_RUNNERS
@@ -138,7 +138,7 @@ class Application:
             kept=Kept.of(space),
             ahead=self._soon,
         )
-        stable = serving_state_of(self._resources, plugged, begun_with(plugged.registry))
+        stable = serving_state_of(self._resources, loaded_plugins, inline_lessons(loaded_plugins.registry))
         self._router = TrafficRouter(Tracks(stable), self._given_up)
         self._leaving: set[asyncio.Future[None]] = set()
         folder = plugins_folder_of(settings)
@@ -148,7 +148,7 @@ class Application:
             self._lessons,
             settings.learn_interval_s,
             shared=settings.shared_namespaces,
-            kept=KeptLessons(None if folder is None else folder.path / "lessons"),
+            saved_lessons=SavedLessons(None if folder is None else folder.path / "lessons"),
             alone=settings.store == "memory:",
         )
         """What learns from the store."""
@@ -157,13 +157,13 @@ class Application:
         """What lessons change in running scores."""
         self.scoring = Scoring(stable.answers, store, effects=self.effects) if settings.scoring else None
         """What compares predictions with what arrives; None = switched off."""
-        self._offered: tuple[object, ...] = ()
+        self._more_services: tuple[object, ...] = ()
         self._health = Health()
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
         self._watching: asyncio.Task[None] | None = None
         self._metrics: Metrics | None = None
         self._measuring: asyncio.Task[None] | None = None
-        self._keeping = StoreKeeping(store, settings.retention.rules(), settings.store_inspect_interval_s)
+        self._keeping = StoreMaintenance(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
         self._http: HttpListener | None = None
         self.http_port = 0
@@ -172,24 +172,34 @@ class Application:
 
     @property
     def tracks(self) -> Tracks:
-        """Who answers which jobs."""
+        """Which generation answers which jobs."""
         return self._router.tracks
 
     def offer(self, *behaviours: object) -> None:
         """Answer more methods by these, before the start."""
-        self._offered = behaviours
+        self._more_services = behaviours
 
-    async def serving_state_of(self, plugged: LoadedPlugins, track: str = "", *, warm: bool = True) -> ServingState:
+    async def serving_state_of(
+        self, loaded_plugins: LoadedPlugins, track: str = "", *, warm: bool = True
+    ) -> ServingState:
         """ServingState of other plugins, to be asked, and perhaps to take over; away from the event loop.
 
         What was learned of estimators that did not change holds for them too; the others warm up first, or aside.
         """
-        known = self.tracks.stable.answers
-        return cast("ServingState", await run_in(self._work, self._serving_state_of, plugged, known, track, warm))
+        current = self.tracks.stable.answers
+        return cast(
+            "ServingState", await run_in(self._work, self._serving_state_of, loaded_plugins, current, track, warm)
+        )
 
-    def _serving_state_of(self, plugged: LoadedPlugins, known: Answers, track: str, warm: bool) -> ServingState:  # noqa: FBT001  # as asked
-        (warm_up if warm else warm_up_aside)(changed_estimators(plugged, known))
-        return serving_state_of(self._resources, plugged, carried_over(plugged, known), track)
+    def _serving_state_of(
+        self,
+        loaded_plugins: LoadedPlugins,
+        current: Answers,
+        track: str,
+        warm: bool,  # noqa: FBT001  # a thread pool passes arguments by position
+    ) -> ServingState:
+        (warm_up if warm else warm_up_aside)(changed_estimators(loaded_plugins, current))
+        return serving_state_of(self._resources, loaded_plugins, carry_over_lessons(loaded_plugins, current), track)
 
     async def switch(self, tracks: Tracks) -> None:
         """Let calls that begin from now on be answered by these; those under way end as they began."""
@@ -330,12 +340,12 @@ class Application:
             await asyncio.wait(self._leaving)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._writer.close)
-        ended = await loop.run_in_executor(None, self._ended)
+        has_ended = await loop.run_in_executor(None, self._wait_for_threads)
         self._store.close()
-        _log.info("stopped", threads_left=not ended)
-        return ended
+        _log.info("stopped", threads_left=not has_ended)
+        return has_ended
 
-    def _ended(self) -> bool:
+    def _wait_for_threads(self) -> bool:
         """Wait a moment for the threads."""
 
         def end() -> None:
@@ -353,15 +363,20 @@ class Application:
         return not ending.is_alive()
 
     def _handlers(self) -> list[Router]:
-        switched = self._router.methods
+        methods_by_generation = self._router.methods
         # Every question of a stream enters on its own: its stream changes generations between answers.
         known_one = self._router.known_prediction
-        streams = Streams(switched["predict"], switched["batch_predict"], self._limits.reply_bytes, known_one)
-        offered: tuple[object, ...] = (self._profiles, streams, *self._offered)
+        streams = Streams(
+            methods_by_generation["predict"],
+            methods_by_generation["batch_predict"],
+            self._limits.reply_bytes,
+            known_one,
+        )
+        services: tuple[object, ...] = (self._profiles, streams, *self._more_services)
         if self.callers is not None and self.callers.ledger is not None:
-            offered += (TokenAdministration(self.callers.ledger, self.callers),)
-        behaviours = {**refused_admin(), **refused_tokens(), **switched, **behaviours_by_name(offered)}
-        known = {"predict": known_one, "stream_predict": streams.known}
+            services += (TokenAdministration(self.callers.ledger, self.callers),)
+        behaviours = {**refused_admin(), **refused_tokens(), **methods_by_generation, **behaviours_by_name(services)}
+        known = {"predict": known_one, "stream_predict": streams.known_reply}
         return handlers(
             behaviours,
             self._settings.default_deadline_s,
@@ -377,7 +392,7 @@ class Application:
         """What is doubtful of a profile's observations."""
         return doubts(profile, self.tracks.stable.answers.estimators.catalogue)
 
-    def _committed(self, profile_id: str) -> None:
+    def _note_commit(self, profile_id: str) -> None:
         """A profile moved: score what arrived, and fit it so that the next question finds the model."""
         if self.scoring is not None:
             self.scoring.notify()
@@ -387,7 +402,7 @@ class Application:
 
     def _soon(self, work: Callable[[], None]) -> None:
         """Do work that no call waits for, beside those that do."""
-        self._ahead.submit(_guarded, work)
+        self._ahead.submit(_run_and_log, work)
 
     def _fit(self, profile_id: str) -> None:
         self._waiting_ahead.discard(profile_id)
@@ -395,11 +410,11 @@ class Application:
         serving_state.answers.fit_ahead(self._reader.get(profile_id))
 
 
-def _guarded(work: Callable[[], None]) -> None:
-    """Work that nobody waits for: what it raises is logged, the question that needs it will say it to its asker."""
+def _run_and_log(work: Callable[[], None]) -> None:
+    """Do work that no caller waits for: its error is logged, and the call that needs the work will get it."""
     try:
         work()
     except NodewiseError as error:
         _log.debug("fit_ahead_refused", reason=str(error.reason), message=error.message)
-    except Exception:  # noqa: BLE001  # nobody waits for it; the next question meets the same fault and reports it
+    except Exception:  # noqa: BLE001  # no caller waits for it; the next call meets the same fault and reports it
         _log.warning("fit_ahead_failed", exc_info=True)

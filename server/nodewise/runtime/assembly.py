@@ -13,7 +13,7 @@ from nodewise.profiles.opening import StoreOptions, open_store, sqlite_file
 from nodewise.profiles.store import ProfileStore, StoreFormatError
 from nodewise.runtime.application import Application, PortInUseError
 from nodewise.runtime.audit_log import AuditLog
-from nodewise.runtime.generations.loading import served_first
+from nodewise.runtime.generations.loading import load_first_generation
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 from nodewise.runtime.settings import Settings, SettingsError, redacted_url
 from nodewise.runtime.starting import StartError
@@ -26,9 +26,9 @@ def application_of(
     settings: Settings,
     registry: Registry | None = None,
     *,
-    plugged: LoadedPlugins | None = None,
+    loaded_plugins: LoadedPlugins | None = None,
     processes: int = 0,
-    audited: bool = False,
+    has_audit_log: bool = False,
 ) -> Application:
     """An application as set.
 
@@ -40,8 +40,8 @@ def application_of(
         Plugins that were loaded before; None = the stable generation, or what is installed.
     processes : int
         Of the pool; 0 = threads.
-    audited : bool
-        Whether it is put down who administers and deletes: where others than the program itself can call.
+    has_audit_log : bool
+        Whether callers that administer and delete are logged: where others than the program itself can call.
 
     Raises
     ------
@@ -49,9 +49,11 @@ def application_of(
         Whatever must stop a start, with a text for the operator.
     """
     if registry is not None:
-        plugged, processes = LoadedPlugins(registry=registry, catalogue=catalogue_of(settings)), 0
-    audit = AuditLog(settings.audit_log) if audited or settings.audit_log else None
-    return Application(settings, plugged or served_first(settings), store_of(settings), processes, audit)
+        loaded_plugins, processes = LoadedPlugins(registry=registry, catalogue=catalogue_of(settings)), 0
+    audit = AuditLog(settings.audit_log) if has_audit_log or settings.audit_log else None
+    return Application(
+        settings, loaded_plugins or load_first_generation(settings), store_of(settings), processes, audit
+    )
 
 
 def store_of(settings: Settings) -> ProfileStore:
@@ -62,16 +64,18 @@ def store_of(settings: Settings) -> ProfileStore:
     StoreFormatError, SettingsError
         It is another's, or cannot be opened.
     """
-    kept, synced = settings.trace_artefact_bytes, settings.durability == "power"
+    trace_bytes, is_synchronous = settings.trace_artefact_bytes, settings.durability == "power"
     try:
         traces = (
-            traces_of(settings, settings.traces, _cache_of(settings), sync_chunks=synced) if settings.traces else None
+            traces_of(settings, settings.traces, _cache_of(settings), sync_chunks=is_synchronous)
+            if settings.traces
+            else None
         )
         options = StoreOptions(
             durability=settings.durability,
             traces=traces,
             scored=settings.scoring,
-            artefact_bytes=kept,
+            artefact_bytes=trace_bytes,
             deleted_kept_s=settings.deleted_profiles_kept_s,
             quotas=settings.quotas,
         )

@@ -41,7 +41,7 @@ class AuditLog:
     def __init__(self, path: str) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._lost = 0
+        self._lost_count = 0
         self._is_torn = False
         if path:
             try:
@@ -59,13 +59,13 @@ class AuditLog:
             try:
                 self._append(line + b"\n")
             except OSError as error:
-                self._lost += 1
-                told = {"path": self._path, "error": error.strerror, "lost": self._lost, "entry": dict(entry)}
-                _log.error("audit_log_not_written", **told)
+                self._lost_count += 1
+                fields = {"path": self._path, "error": error.strerror, "lost": self._lost_count, "entry": dict(entry)}
+                _log.error("audit_log_not_written", **fields)
 
     def _append(self, line: bytes) -> None:
-        if self._lost:
-            line = orjson.dumps({"audit": True, "entries_lost": self._lost}) + b"\n" + line
+        if self._lost_count:
+            line = orjson.dumps({"audit": True, "entries_lost": self._lost_count}) + b"\n" + line
         if self._is_torn:
             line = b"\n" + line
         file = os.open(self._path, _FLAGS, _MODE)
@@ -75,4 +75,4 @@ class AuditLog:
             os.close(file)
         if self._is_torn:
             raise OSError(0, "no room for a whole line")
-        self._lost = 0
+        self._lost_count = 0

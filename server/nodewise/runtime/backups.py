@@ -35,9 +35,9 @@ __all__ = [
     "UncheckedError",
     "Verdict",
     "backed_up",
-    "copied",
-    "restored",
-    "verified",
+    "bring_over",
+    "restore_backup",
+    "verify_place",
 ]
 
 _ANY_ROWS: Final = Limits(rows_per_batch=sys.maxsize)
@@ -69,11 +69,11 @@ def backed_up(place: Place, target: Path, since: Path | None) -> BackupFigures:
     StartError
         With a text for the operator, as all of these do.
     """
-    with _faults(), _opened(place) as store:
+    with _faults(), _open(place) as store:
         return back_up(store, target, metadata.version("nodewise"), since)
 
 
-def restored(place: Place, backup: Path, digest: str = "") -> CopyFigures:
+def restore_backup(place: Place, backup: Path, digest: str = "") -> CopyFigures:
     """Bring a backup into an empty store, if it holds only what could have been sent to a server.
 
     Parameters
@@ -84,17 +84,17 @@ def restored(place: Place, backup: Path, digest: str = "") -> CopyFigures:
     with _faults(), open_backup(backup, digest) as source:
         for problem in verify_store(source, check=_wrong_content).problems:
             raise CopyError(f"{backup}: {problem}; nothing was restored", of_input=False)
-        with _opened(place, new=True) as store:
+        with _open(place, new=True) as store:
             return copy_store(source, store)
 
 
-def copied(place: Place, to: Place) -> CopyFigures:
+def bring_over(place: Place, to: Place) -> CopyFigures:
     """Bring what a store holds into another, which is empty."""
-    with _faults(), _opened(place) as store, _opened(to, new=True) as empty:
+    with _faults(), _open(place) as store, _open(to, new=True) as empty:
         return copy_store(store, empty)
 
 
-def verified(place: Place, backup: Path | None, *, content: bool) -> Verdict:
+def verify_place(place: Place, backup: Path | None, *, content: bool) -> Verdict:
     """Look at all of a backup, or of a store.
 
     Raises
@@ -103,9 +103,9 @@ def verified(place: Place, backup: Path | None, *, content: bool) -> Verdict:
     """
     with _faults(), TemporaryDirectory() as fresh:
         # What is in a bucket is fetched from there, whatever copies this machine has.
-        opened = _opened(place, trace_cache=fresh, trace_cache_bytes=0) if backup is None else open_backup(backup)
+        source = _open(place, trace_cache=fresh, trace_cache_bytes=0) if backup is None else open_backup(backup)
         try:
-            with opened as store:
+            with source as store:
                 return verify_store(store, content=content, check=_wrong_content)
         except NodewiseError as error:
             if error.metadata.get("cause") == CORRUPT:
@@ -133,19 +133,19 @@ def _wrong_content(profile: Profile) -> str:
 
 
 @contextmanager
-def _opened(place: Place, *, new: bool = False, **more: Any) -> Iterator[SqlProfileStore]:
+def _open(place: Place, *, new: bool = False, **more: Any) -> Iterator[SqlProfileStore]:
     settings = place.settings(**more)
-    named = redacted_url(settings.store)
+    url = redacted_url(settings.store)
     file = sqlite_file(settings.store)
     if settings.store == "memory:":
         raise CopyError("a store in memory is gone with its process: name one that lasts")
     if file is not None and not new and not file.exists():
-        raise CopyError(f"store {named}: no such file")
+        raise CopyError(f"store {url}: no such file")
     with start_faults(settings):
         store = store_of(settings)
     try:
         if not isinstance(store, SqlProfileStore):
-            raise CopyError(f"store {named}: is another's, which brings its own backups")
+            raise CopyError(f"store {url}: is another's, which brings its own backups")
         yield store
     finally:
         store.close()

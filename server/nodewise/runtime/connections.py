@@ -19,10 +19,10 @@ OTHER_DESCRIPTORS: Final = 256
 _LEAST: Final = 16
 
 
-def most_connections(stated: int | None) -> int:
+def most_connections(setting: int | None) -> int:
     """Of a worker: as stated, else as its descriptors allow; 0 = no limit."""
-    if stated is not None:
-        return stated
+    if setting is not None:
+        return setting
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS

@@ -37,7 +37,7 @@ LOOK_S: Final = 0.5
 
 
 class Health:
-    """The health service of one worker, which follows who answers. Belongs to the event loop's thread."""
+    """The health service of one worker, which follows the estimators. Belongs to the event loop's thread."""
 
     def __init__(self) -> None:
         self._servicer = health.aio.HealthServicer()
@@ -54,8 +54,8 @@ class Health:
 
     async def is_serving(self) -> bool:
         """Whether calls are to come here."""
-        found = await self._servicer.Check(health_pb2.HealthCheckRequest(), None)
-        return bool(found.status == SERVING)
+        response = await self._servicer.Check(health_pb2.HealthCheckRequest(), None)
+        return bool(response.status == SERVING)
 
     async def checks(self) -> dict[str, str]:
         """What a server that is ready has, each with "ok" or what is against it."""
@@ -73,7 +73,7 @@ class Health:
             name: each for registry in reversed(tracks.registries) for name, each in registry.estimators.items()
         }  # of the stable track where both have one
         breakers = {name: each.breaker for name, each in records.items() if each.breaker is not None}
-        self._ends = self._listened(breakers)
+        self._ends = self._listen(breakers)
         for name in ("", *SERVICES):
             await self._servicer.set(name, self._store if name in NEEDING_STORE else SERVING)
         await self._servicer.set(STORE, self._store)
@@ -81,20 +81,20 @@ class Health:
         names = names_of(tracks)
         for name in names:
             breaker = breakers.get(name)
-            await self._tell(name, SERVING if breaker is None or breaker.closed else NOT_SERVING)
+            await self._tell(name, SERVING if breaker is None or breaker.is_closed else NOT_SERVING)
         for name in self._estimators - names:
             await self._tell(name, UNKNOWN)
         self._estimators = names
 
     async def watch(self, store: ProfileStore, looks: Executor) -> None:
-        """Look at the store again and again, and tell what ails it, or where its traces are; until cancelled.
+        """Check the store and its traces repeatedly, and publish the result; until cancelled.
 
         Other workers have their own view, and tell it themselves.
 
         Parameters
         ----------
         looks : Executor
-            A thread of its own: a look may take seconds where somebody holds a lock.
+            A thread of its own: a check may take seconds while another process holds a lock.
         """
         loop, before, since_s = asyncio.get_running_loop(), "", time.monotonic()
         while True:
@@ -120,15 +120,15 @@ class Health:
     async def _tell(self, estimator: str, status: Any) -> None:
         await self._servicer.set(f"estimator/{estimator}", status)
 
-    def _listened(self, breakers: Mapping[str, Breaker]) -> list[Callable[[], None]]:
-        """Have changes told as they happen; returns what ends that."""
+    def _listen(self, breakers: Mapping[str, Breaker]) -> list[Callable[[], None]]:
+        """Publish changes of breakers as they happen; returns functions that end that."""
         loop = asyncio.get_running_loop()
 
         def listener(name: str) -> Callable[[bool], None]:
-            def changed(closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
-                asyncio.run_coroutine_threadsafe(self._tell(name, SERVING if closed else NOT_SERVING), loop)
+            def on_change(is_closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
+                asyncio.run_coroutine_threadsafe(self._tell(name, SERVING if is_closed else NOT_SERVING), loop)
 
-            return changed
+            return on_change
 
         return [breaker.listen(listener(name)) for name, breaker in breakers.items()]
 

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import structlog
 from aiohttp import web
 
-from nodewise.rpc.http.front import failed
+from nodewise.rpc.http.front import failure_response
 from nodewise.runtime.connections import METADATA_BYTES, most_connections
 from nodewise.runtime.groups_of_settings import ConnectionSettings
 
@@ -25,9 +25,9 @@ request into one that is just being closed."""
 STOPPING_S: Final = 1.0
 """The same of a reply that is not being read, while the server stops."""
 LEAST_READ_BYTES: Final = 64 * 1024
-"""What a caller reads of a reply in that time at least; a caller who reads less holds memory as if he did not read."""
+"""Bytes of a reply that a caller must read in that time: a slower one holds memory as one that does not read."""
 _LINGERING_S: Final = 2.0
-"""For the rest of a body that nobody wants, so that its sender reads why before the connection ends."""
+"""For the rest of a rejected body, so that its sender reads the reason before the connection ends."""
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _HEADERS: Final = 64
 _INVALID, _INTERNAL = 3, 13
@@ -63,7 +63,7 @@ class HttpServer(web.Server):
     def __call__(self) -> Any:
         """Of a connection that was accepted."""
         if self._most and len(self._connections) >= self._most:
-            return _Refused()
+            return _RefusedConnection()
         return _Connection(self, self._patience_s, loop=self._loop, **self._settings)
 
     def hurry(self) -> None:
@@ -140,14 +140,14 @@ class _Connection(web.RequestHandler):
             raise ConnectionError("a response has begun")
         if status >= 500:
             _log.error("request_failed", exc_info=exc)
-            response = failed(_INTERNAL, "the server failed; its log has the details")
+            response = failure_response(_INTERNAL, "the server failed; its log has the details")
         else:
-            response = failed(_INVALID, "this is no request of HTTP/1.1, or its head is too large")
+            response = failure_response(_INVALID, "this is no request of HTTP/1.1, or its head is too large")
         response.force_close()
         return response
 
 
-class _Refused(asyncio.Protocol):
+class _RefusedConnection(asyncio.Protocol):
     """A connection too many: closed at once, as gRPC does it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -156,7 +156,7 @@ class _Refused(asyncio.Protocol):
 
 def _reset(wire: asyncio.Transport) -> None:
     """End a connection at once: without this the kernel would go on to hold what its other end does not read."""
-    held = wire.get_extra_info("socket")
-    if held is not None:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+    raw_socket = wire.get_extra_info("socket")
+    if raw_socket is not None:
+        raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
     wire.abort()

@@ -86,6 +86,6 @@ class HttpListener:
         # First, as aiohttp drops what still comes of a body once it is told to shut down.
         with suppress(TimeoutError):
             async with asyncio.timeout_at(ends_at):
-                await self._front.drained()
+                await self._front.drain()
         self._server.pre_shutdown()
         await self._server.shutdown(max(ends_at - asyncio.get_running_loop().time(), _LAST_S))

@@ -9,7 +9,7 @@ from typing import Final
 
 from nodewise.runtime.starting import StartError
 
-__all__ = ["reserved"]
+__all__ = ["reserve_port"]
 
 ENDING_S: Final = 2.0
 """How long another's listening socket is waited for to close: workers whose supervisor was killed close theirs as soon
@@ -17,7 +17,7 @@ as they notice, which takes a moment on a busy machine."""
 LOOK_EVERY_S: Final = 0.05
 
 
-def reserved(listen: str, setting: str = "listen", patience_s: float = ENDING_S) -> tuple[socket.socket, str]:
+def reserve_port(listen: str, setting: str = "listen", patience_s: float = ENDING_S) -> tuple[socket.socket, str]:
     """A socket that holds the port for the workers (it never listens), and the address with its number.
 
     Connections that a former server left behind (TIME_WAIT and the like) do not matter; a socket that somebody listens
@@ -35,20 +35,20 @@ def reserved(listen: str, setting: str = "listen", patience_s: float = ENDING_S)
     while True:
         try:
             number = _free(family, bare, int(port))
-            return _held(family, bare, number), f"{host}:{number}"
+            return _bind(family, bare, number), f"{host}:{number}"
         except (OSError, ValueError) as error:
-            taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-            if not taken or time.monotonic() >= give_up_s:
-                named = f"setting {setting}: " if setting != "listen" else ""
+            is_in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            if not is_in_use or time.monotonic() >= give_up_s:
+                prefix = f"setting {setting}: " if setting != "listen" else ""
                 raise StartError(
-                    f"{named}cannot listen on {listen}: the port is in use or the address is not this machine's",
+                    f"{prefix}cannot listen on {listen}: the port is in use or the address is not this machine's",
                     of_input=False,
                 ) from None
         time.sleep(LOOK_EVERY_S)
 
 
 def _free(family: int, host: str, port: int) -> int:
-    """The port's number, if nobody listens there or holds it. Raises OSError."""
+    """Bind the port, if no other socket listens there or holds it. Raises OSError."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         # With it the kernel minds listening sockets and bound ones without it, and no connection of the past. Without
         # SO_REUSEPORT it minds those of another server too, whose workers share theirs.
@@ -58,7 +58,7 @@ def _free(family: int, host: str, port: int) -> int:
         return number
 
 
-def _held(family: int, host: str, port: int) -> socket.socket:
+def _bind(family: int, host: str, port: int) -> socket.socket:
     """The port, shared with those that share it too. Raises OSError."""
     # Without SO_REUSEADDR where that is possible: the probe of another server then finds the port taken even while no
     # worker listens. Connections that a server without SO_REUSEPORT left behind make it impossible.

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line on standard error, which never hold up who writes them."""
+"""Logs: one JSON object per line on standard error, written without blocking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["configure_logging", "log_unhandled", "write_line"]
 
 
 ROOM_S: Final = 0.2
-"""How long a line waits for whoever reads the log; once it was in vain none waits until there is room again."""
+"""How long a line waits for the reader of the log; after a timeout no line waits until there is room again."""
 
 
 def configure_logging(level: str) -> None:
@@ -28,7 +28,7 @@ def configure_logging(level: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(serializer=_serialised),
+            structlog.processors.JSONRenderer(serializer=_serialise),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=_StandardError,
@@ -51,9 +51,9 @@ def write_line(line: str) -> None:
 
 
 def log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited, as one line: asyncio itself would write a traceback that is no JSON.
+    """Log an exception that was never retrieved as one line: asyncio itself would write a traceback, not JSON.
 
-    A reply to a caller who has gone cannot be written; gRPC leaves that failure behind, and it means nothing.
+    A reply to a caller that has gone cannot be written; gRPC leaves that failure behind, and it means nothing.
     """
     log, error = structlog.get_logger("nodewise.runtime"), context.get("exception")
     if type(error).__module__.startswith("grpc."):
@@ -66,7 +66,7 @@ class _StandardError:
     """Writes lines to whatever standard error is at that moment: tests and embedding programs replace it."""
 
     _lock = threading.Lock()
-    _lost: ClassVar[list[int]] = [0]
+    _lost_count: ClassVar[list[int]] = [0]
     """Lines left out since the last one that was written, of all loggers."""
 
     def __init__(self, *_: Any) -> None:
@@ -75,12 +75,12 @@ class _StandardError:
     def msg(self, line: str) -> None:
         """Write one line; a log that cannot be written must neither fail nor hold up what it reports on."""
         with self._lock:
-            if not _has_room(sys.stderr, 0.0 if self._lost[0] else ROOM_S):
-                self._lost[0] += 1
+            if not _has_room(sys.stderr, 0.0 if self._lost_count[0] else ROOM_S):
+                self._lost_count[0] += 1
                 return
-            if self._lost[0]:
-                line = f'{{"event":"log_lines_lost","level":"warning","lines":{self._lost[0]}}}\n{line}'
-                self._lost[0] = 0
+            if self._lost_count[0]:
+                line = f'{{"event":"log_lines_lost","level":"warning","lines":{self._lost_count[0]}}}\n{line}'
+                self._lost_count[0] = 0
             try:
                 sys.stderr.write(line + "\n")
                 sys.stderr.flush()
@@ -91,12 +91,12 @@ class _StandardError:
 
 
 def _has_room(stream: TextIO, timeout_s: float) -> bool:
-    """Whether a line can be written without waiting: a pipe that nobody reads fills up, and then holds its writers."""
+    """Whether a line can be written without waiting: a pipe without a reader fills up, and then blocks its writers."""
     try:
         return bool(select.select([], [stream], [], timeout_s)[1])
     except (OSError, ValueError, TypeError, AttributeError):  # it is no file, or none that can be waited for
         return True
 
 
-def _serialised(event: Any, **_: Any) -> str:
+def _serialise(event: Any, **_: Any) -> str:
     return orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()

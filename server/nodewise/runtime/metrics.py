@@ -173,8 +173,8 @@ class Metrics:
 
     def _sample_plugins(self) -> None:
         tracks = self._tracks()
-        self._set("nodewise_generation", tracks.stable.plugged.number, "stable")
-        self._set("nodewise_generation", 0 if tracks.canary is None else tracks.canary.plugged.number, "canary")
+        self._set("nodewise_generation", tracks.stable.loaded_plugins.number, "stable")
+        self._set("nodewise_generation", 0 if tracks.canary is None else tracks.canary.loaded_plugins.number, "canary")
         found = dict.fromkeys(self._of_plugins, 0)  # a gauge of a plugin that is gone falls to 0
         for host in {host for registry in tracks.registries for host in registry.hosts}:
             found["nodewise_plugin_hosts", host.distribution] = 1
@@ -185,7 +185,7 @@ class Metrics:
             name = each.distribution.split(" ")[0]
             if each.breaker is not None:
                 key = "nodewise_plugin_breakers_open", name
-                found[key] = found.get(key, 0) + (not each.breaker.closed)
+                found[key] = found.get(key, 0) + (not each.breaker.is_closed)
             before = self._plugins.setdefault(each.calls, {})
             for method, tally in each.calls.by_method().items():
                 self._count("nodewise_plugin_calls", tally.calls - tally.failures, name, method, "ok", before=before)

@@ -35,7 +35,7 @@ REST: Final = 3.0
 HEAD_START_S: Final = 0.1
 """Seconds that a commit's reply, and the fit that starts with it, are ahead of scoring."""
 LOOK_S: Final = 30.0
-"""Seconds between looks for commits of other processes that nobody scored."""
+"""Seconds between looks for commits of other processes that are not scored yet."""
 KEPT_BYTES: Final = 16 << 20
 """Of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
 
@@ -56,7 +56,7 @@ class Scoring:
     lease_s, look_s : float
         See LEASE_S and LOOK_S.
     effects : Effects or None
-        Takes what scores are without what the profile's namespace taught; None = nobody wants to know.
+        Gets the scores without the lessons of the profile's namespace; None = they are not computed.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class Scoring:
         self.sums: dict[tuple[str, str], ScoreSums] = {}
         """What this process scored, by estimator and namespace; beyond MOST_NAMESPACES these are one, "other"."""
         self._profiles: LruCache[str, Profile] = LruCache(KEPT_BYTES)
-        self._woken = threading.Event()
-        self._stopped = threading.Event()
+        self._wake_event = threading.Event()
+        self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nodewise-scoring", daemon=True)
 
     def start(self) -> None:
@@ -89,12 +89,12 @@ class Scoring:
 
     def notify(self) -> None:
         """Something was committed."""
-        self._woken.set()
+        self._wake_event.set()
 
     def stop(self) -> None:
         """Begin to stop, once. The commit in hand waits in the store with the others."""
-        self._stopped.set()
-        self._woken.set()
+        self._stop_event.set()
+        self._wake_event.set()
 
     def join(self) -> None:
         """Wait until the thread has ended, which is forever where an estimator never returns. After ``stop``."""
@@ -102,21 +102,21 @@ class Scoring:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            self._woken.clear()
-            started = time.monotonic()
+        while not self._stop_event.is_set():
+            self._wake_event.clear()
+            start_s = time.monotonic()
             try:
-                worked = self.score_one()
+                did_score = self.score_one()
             except NodewiseError as error:  # the store does not answer; it said why
                 _log.warning("scoring_paused", reason=str(error.reason))
-                worked = False
+                did_score = False
             except Exception as error:  # noqa: BLE001 - the thread must outlive whatever one commit brings
                 _log.error("scoring_failed", exc_info=error)
-                worked = False
-            if worked:
-                self._stopped.wait(REST * (time.monotonic() - started))
-            elif self._woken.wait(self._look_s):
-                self._stopped.wait(HEAD_START_S)
+                did_score = False
+            if did_score:
+                self._stop_event.wait(REST * (time.monotonic() - start_s))
+            elif self._wake_event.wait(self._look_s):
+                self._stop_event.wait(HEAD_START_S)
 
     def score_one(self) -> bool:
         """Score the commit that has waited longest; False = none waits."""
@@ -128,14 +128,14 @@ class Scoring:
         if sums is None:
             ledger.release(commit)
             return False
-        counted = ledger.settle(commit, sums)
-        if counted:
+        is_counted = ledger.settle(commit, sums)
+        if is_counted:
             self._add(namespace_of(commit.profile_id), sums)
         _log.debug(
             "commit_scored",
             profile_id=commit.profile_id,
             revision=commit.revision,
-            counted=counted,
+            counted=is_counted,
             observations={name: each.observations for (name, _), each in sums.items()},
         )
         return True
@@ -166,25 +166,25 @@ class Scoring:
             return sums
         registry = answers.registry
         versions = {AUTO: auto_version(registry)}
-        versions.update({name: loaded.record.version for name, loaded in registry.predicting.items()})
+        versions.update({name: plugin.record.version for name, plugin in registry.predicting.items()})
         for name, version in versions.items():
-            sums[name, version] = self._asked(answers, name, before, observations, commit)
+            sums[name, version] = self._score(answers, name, before, observations, commit)
             if self._effects is not None and Effects.differ(answers, before.profile_id, name):
-                # What nobody stored is answered by what all have in common.
-                without = self._asked(answers, name, replace(before, profile_id=""), observations, commit)
+                # A profile that is not stored has the lessons that all have in common.
+                without = self._score(answers, name, replace(before, profile_id=""), observations, commit)
                 self._effects.add(before.profile_id, name, sums[name, version], without)
-            if self._stopped.is_set():
+            if self._stop_event.is_set():
                 return None
         return sums
 
-    def _profile(self, commit: UnscoredCommit, revision: int, known: Profile | None) -> Profile:
+    def _profile(self, commit: UnscoredCommit, revision: int, last: Profile | None) -> Profile:
         """The profile at a revision; what is known of it is not read again."""
-        profile = self._store.load(commit.profile_id, known, revision)
-        if profile is not known:
+        profile = self._store.load(commit.profile_id, last, revision)
+        if profile is not last:
             self._profiles.put(profile.uid, profile, profile_bytes(profile))
         return profile
 
-    def _asked(
+    def _score(
         self, answers: Answers, name: str, before: Profile, observations: Observations, commit: UnscoredCommit
     ) -> ScoreSums:
         """An estimator's score; one that refuses or fails costs only its own, one in a host has that host's budget."""

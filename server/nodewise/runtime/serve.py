@@ -12,7 +12,7 @@ from nodewise.runtime.blas import one_thread_each
 from nodewise.runtime.generations.folder import PluginsFolderError, plugins_folder_of
 from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.logging import configure_logging
-from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted
+from nodewise.runtime.settings import Settings, SettingsError, load_settings, redact
 from nodewise.runtime.starting import StartError
 from nodewise.runtime.supervisor import Announce, supervise
 
@@ -33,7 +33,7 @@ def serve_configured(config: Path | None, announce: Announce, **options: Any) ->
     config : Path or None
         File of settings; environment and options stand above it.
     announce : callable
-        Told ``HOST:PORT``, and that of HTTP (empty = none), once calls are answered.
+        Called with ``HOST:PORT`` and the HTTP address (empty = none), once calls are answered.
     **options
         Settings by name; None = not stated.
 
@@ -44,7 +44,7 @@ def serve_configured(config: Path | None, announce: Announce, **options: Any) ->
     """
 
     def read() -> Settings:
-        return _checked(load_settings(config, **options))
+        return _check(load_settings(config, **options))
 
     try:
         settings = read()
@@ -57,11 +57,11 @@ def serve_configured(config: Path | None, announce: Announce, **options: Any) ->
         raise StartError(str(error), of_input=False) from None
     one_thread_each()
     configure_logging(settings.log_level)
-    _log.info("starting", settings=redacted(settings), pid=os.getpid())
+    _log.info("starting", settings=redact(settings), pid=os.getpid())
     return supervise(settings, read, announce)
 
 
-def _checked(settings: Settings) -> Settings:
+def _check(settings: Settings) -> Settings:
     """Settings that a server can start with, as far as they tell by themselves. Raises SettingsError."""
     _check_address("listen", settings.listen)
     if settings.http_listen:

@@ -26,7 +26,7 @@ from nodewise.runtime.groups_of_settings import (
 )
 from nodewise.runtime.identity.settings import CertificateGrant, JwtSettings, TlsSettings, Way
 
-__all__ = ["Settings", "SettingsError", "load_settings", "redacted"]
+__all__ = ["Settings", "SettingsError", "load_settings", "redact"]
 
 DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_HTTP: Final = "127.0.0.1:50552"
@@ -214,7 +214,7 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         try:
-            return orjson.loads(value) if value.lstrip().startswith("[") else _separated(value)
+            return orjson.loads(value) if value.lstrip().startswith("[") else _split_names(value)
         except orjson.JSONDecodeError:
             raise ValueError("must be names separated by commas, or a JSON list of them") from None
 
@@ -239,7 +239,7 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
     SettingsError
         Naming the file or the setting and what would be right.
     """
-    given = {name: value for name, value in flags.items() if value is not None}
+    values = {name: value for name, value in flags.items() if value is not None}
     path = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
     from_file: dict[str, Any] = {}
     if path is not None:
@@ -256,33 +256,33 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
     if path is not None:
         unknown = sorted(set(from_file) - set(Settings.model_fields))
         if unknown:
-            known = ", ".join(Settings.model_fields)
-            raise SettingsError(f"{path}: unknown setting {unknown[0]!r}; known are: {known}")
+            names = ", ".join(Settings.model_fields)
+            raise SettingsError(f"{path}: unknown setting {unknown[0]!r}; known are: {names}")
     try:
-        return Settings(**_merged(_merged(from_file, EnvSettingsSource(Settings)()), given))
+        return Settings(**_merge(_merge(from_file, EnvSettingsSource(Settings)()), values))
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         raise SettingsError(f"setting {name}: {first['msg']}; found {first.get('input')!r}") from None
 
 
-def _separated(names: str) -> tuple[str, ...]:
+def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    result = dict(below)
     for name, value in above.items():
-        under = merged.get(name)
-        merged[name] = _merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
-    return merged
+        under = result.get(name)
+        result[name] = _merge(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return result
 
 
-def redacted(settings: Settings) -> dict[str, Any]:
+def redact(settings: Settings) -> dict[str, Any]:
     """Settings as they may be logged: passwords of URLs replaced."""
-    shown = settings.model_dump()
-    shown["store"] = redacted_url(settings.store)
-    return shown
+    values = settings.model_dump()
+    values["store"] = redacted_url(settings.store)
+    return values
 
 
 def redacted_url(url: str) -> str:

@@ -18,7 +18,7 @@ import structlog
 
 from nodewise.processes.backoff import Backoff
 from nodewise.processes.process import status_text
-from nodewise.runtime.listening import reserved
+from nodewise.runtime.listening import reserve_port
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError
 from nodewise.runtime.starting import StartError
@@ -47,7 +47,7 @@ def supervise(settings: Settings, read: Callable[[], Settings], announce: Announ
     read : callable
         Reads the settings anew, for SIGHUP; raises SettingsError.
     announce : callable
-        Told ``HOST:PORT``, and that of HTTP (empty = none), once as many workers as wanted answer calls.
+        Called with ``HOST:PORT`` and the HTTP address (empty = none), once enough workers answer calls.
 
     Raises
     ------
@@ -55,11 +55,11 @@ def supervise(settings: Settings, read: Callable[[], Settings], announce: Announ
         If the first workers cannot start.
     """
     with ExitStack() as stack:
-        holder, listen = reserved(settings.listen)
+        holder, listen = reserve_port(settings.listen)
         stack.enter_context(holder)
         http = ""
         if settings.http_listen:
-            holder, http = reserved(settings.http_listen, "http")
+            holder, http = reserve_port(settings.http_listen, "http")
             stack.enter_context(holder)
         metrics = stack.enter_context(TemporaryDirectory(prefix="nodewise-metrics-"))
         return asyncio.run(_Supervisor(settings, (listen, http, metrics), read, announce).run())
@@ -92,10 +92,10 @@ class _Supervisor:
 
     async def run(self) -> int:
         """Until the last worker has ended; returns the exit status. Raises StartError."""
-        self._loop, self._changed = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._change = asyncio.get_running_loop(), asyncio.Event()
         for number, handler in (
-            (signal.SIGTERM, self._stop_asked),
-            (signal.SIGINT, self._stop_asked),
+            (signal.SIGTERM, self._request_stop),
+            (signal.SIGINT, self._request_stop),
             (signal.SIGHUP, self._reload_asked),
             (signal.SIGCHLD, self._reap_orphans),
         ):
@@ -104,8 +104,8 @@ class _Supervisor:
             while self._stopping_since_s is None or self._workers:
                 if self._stopping_since_s is None:
                     self._place()
-                await self._changed.wait()
-                self._changed.clear()
+                await self._change.wait()
+                self._change.clear()
         finally:
             for worker in self._workers:  # only after a fault of ours
                 worker.process.kill()
@@ -116,7 +116,7 @@ class _Supervisor:
 
     # --- what happens
 
-    def _stop_asked(self) -> None:
+    def _request_stop(self) -> None:
         if self._stopping_since_s is None:
             _log.info("stopping", workers=len(self._workers))
             self._stop()
@@ -129,7 +129,7 @@ class _Supervisor:
             self._stopping_since_s = self._loop.time()
             for worker in self._workers:
                 self._drain(worker)
-            self._changed.set()
+            self._change.set()
 
     def _reload_asked(self) -> None:
         """Let a worker see whether other plugins can take over in place, unless the settings need new workers.
@@ -138,7 +138,7 @@ class _Supervisor:
         workers themselves, it asks for a restart.
         """
         if self._has_terminal and not _has_terminal():  # SIGHUP says that too
-            self._stop_asked()
+            self._request_stop()
             return
         serving = [worker for worker in self._workers if worker.is_serving and not worker.is_stale]
         if serving and self._is_announced and not self._is_restarting and not self._settings_differ():
@@ -173,7 +173,7 @@ class _Supervisor:
         for worker in self._workers:
             worker.is_stale = True
         _log.info("restarting", workers=settings.workers)
-        self._changed.set()
+        self._change.set()
 
     def _adopt(self, settings: Settings) -> None:
         self._drop_spare()  # it has imported what was installed before
@@ -207,25 +207,25 @@ class _Supervisor:
                         self._restart()
                     elif message["say"] == "refused":
                         failure = StartError(message["text"], of_input=message["of_input"])
-                    self._changed.set()
-                await worker.process.ended()
+                    self._change.set()
+                await worker.process.wait_for_end()
         except TimeoutError:
             killed_for = f"it did not serve within {START_S:g} s"
             self._kill(worker, killed_for)
-        status = await worker.process.ended()
+        status = await worker.process.wait_for_end()
         worker.close()
         if self._listen[1]:
             from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415  # nobody waits here
 
             mark_process_dead(worker.process.pid, self._listen[2])  # type: ignore[no-untyped-call]
         self._workers.remove(worker)
-        self._changed.set()
+        self._change.set()
         if self._stopping_since_s is None and (not worker.is_draining or killed_for):
-            self._died(worker, failure, killed_for or status_text(status), status)
+            self._note_death(worker, failure, killed_for or status_text(status), status)
 
-    def _died(self, worker: Worker, failure: StartError | None, cause: str, status: int) -> None:
-        """A worker ended that was not told to."""
-        delay_s = self._backoff.died(worker.served_s)
+    def _note_death(self, worker: Worker, failure: StartError | None, cause: str, status: int) -> None:
+        """Note that a worker ended which was not asked to, and schedule its replacement."""
+        delay_s = self._backoff.record_death(worker.served_s)
         self._start_after(delay_s)
         about = {"pid": worker.process.pid, "lived_s": round(worker.age_s, 3), "restart_in_s": round(delay_s, 3)}
         if failure is None:
@@ -249,8 +249,8 @@ class _Supervisor:
         """As process 1 of a container this one is the parent of whatever lost its own."""
         own = {worker.process.pid for worker in (*self._workers, self._spare) if worker is not None}
         with suppress(ChildProcessError):
-            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in own:
-                os.waitpid(ended.si_pid, 0)
+            while (child := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and child.si_pid not in own:
+                os.waitpid(child.si_pid, 0)
 
     # --- what is wanted
 
@@ -284,7 +284,7 @@ class _Supervisor:
         try:
             worker = self._spare or Worker(self._settings, *self._listen)
         except OSError as error:  # no memory or no process to be had
-            delay_s = max(self._backoff.died(0.0), 1.0)
+            delay_s = max(self._backoff.record_death(0.0), 1.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)
             self._start_after(delay_s)
             return
@@ -309,7 +309,7 @@ class _Supervisor:
     def _start_after(self, delay_s: float) -> None:
         def end() -> None:
             self._delay = None
-            self._changed.set()
+            self._change.set()
 
         if self._delay is not None:
             self._delay.cancel()
@@ -326,9 +326,9 @@ class _Supervisor:
         worker.process.kill()
 
     def _begin(self, task: Coroutine[Any, Any, None]) -> None:
-        begun = self._loop.create_task(task)
-        self._tasks.add(begun)
-        begun.add_done_callback(self._tasks.discard)
+        running = self._loop.create_task(task)
+        self._tasks.add(running)
+        running.add_done_callback(self._tasks.discard)
 
 
 def _has_terminal() -> bool:

@@ -31,7 +31,7 @@ from nodewise.scheduling.simulating import simulated_repeatedly
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 
-__all__ = ["SweepUnit", "simulated_unit", "swept", "with_given_curves"]
+__all__ = ["SweepUnit", "run_sweep", "simulated_unit", "with_given_curves"]
 
 LIMITS: Final = Limits(simulated_jobs_per_call=1 << 24, simulation_rows_per_call=1 << 26)
 """Caps of a sweep: those of one call protect a server from its callers; here the caller's own memory is the cap."""
@@ -51,7 +51,7 @@ class SweepUnit:
     request: int = 0
 
 
-def swept(
+def run_sweep(
     executor: WorkExecutor,
     requests: Sequence[bytes],
     units: Sequence[SweepUnit],
@@ -62,15 +62,15 @@ def swept(
     Parameters
     ----------
     progress : callable
-        Told how many of how many are done.
+        Called with the number of units that are done, and of all.
     """
-    found: dict[int, Outcome[bytes]] = {}
+    by_index: dict[int, Outcome[bytes]] = {}
     outcomes: Iterator[Outcome[bytes]] = executor.run(simulated_unit, tuple(requests), units)
     for outcome in outcomes:
-        found[outcome.index] = outcome
+        by_index[outcome.index] = outcome
         if progress is not None:
-            progress(len(found), len(units))
-    return [found[index] for index in range(len(units))]
+            progress(len(by_index), len(units))
+    return [by_index[index] for index in range(len(units))]
 
 
 def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
@@ -92,9 +92,9 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
     if unit.job_sigma or unit.row_sigma:
         settings.prediction_error.job_sigma, settings.prediction_error.row_sigma = unit.job_sigma, unit.row_sigma
     policy = policy_named(_registry(), unit.policy)
-    read = _read(request, policy.record, _unanswered)
-    found = simulated_repeatedly(read.question, policy, Budget())
-    return write_result(found, 1, policy.record, ()).SerializeToString()
+    read = _read(request, policy.record, _refuse)
+    result = simulated_repeatedly(read.question, policy, Budget())
+    return write_result(result, 1, policy.record, ()).SerializeToString()
 
 
 def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
@@ -112,14 +112,14 @@ def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
     priors = learned_from(registry, ()).priors
     answers = Answers(registry, catalogue=catalogue, priors=priors, max_workers=LIMITS.max_workers)
     policy = next(iter(registry.policies.values())).record
-    asked = pb.SimulateRequest()
-    asked.CopyFrom(request)
-    asked.policy_parameters.clear()
-    read = _read(asked, policy, answers.answer)
-    for message, curve in zip(asked.curves, read.curves):
+    request_with_curves = pb.SimulateRequest()
+    request_with_curves.CopyFrom(request)
+    request_with_curves.policy_parameters.clear()
+    read = _read(request_with_curves, policy, answers.answer)
+    for message, curve in zip(request_with_curves.curves, read.curves):
         if message.HasField("profile"):
             message.rows.CopyFrom(to_message(curve, simulation_pb2.SimulationCurveRows))
-    return asked
+    return request_with_curves
 
 
 def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[Question], Answer]) -> ReadSimulation:
@@ -133,7 +133,7 @@ def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[
     return read_simulation(request, policy, read_model_options(request.options), profiles, predict, Budget(), LIMITS)
 
 
-def _unanswered(_: Question) -> Answer:
+def _refuse(_: Question) -> Answer:
     raise NodewiseError(Reason.EVIDENCE_MISSING, "curves of a sweep are predicted before it begins")
 
 

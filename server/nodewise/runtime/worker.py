@@ -27,7 +27,7 @@ from nodewise.runtime.generations.admin import Administration
 from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.changes import Changes, Outcome
 from nodewise.runtime.generations.folder import PluginsFolder, plugins_folder_of
-from nodewise.runtime.generations.loading import import_shipped, served_first
+from nodewise.runtime.generations.loading import import_shipped, load_first_generation
 from nodewise.runtime.generations.serving import Serving
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 from nodewise.runtime.learning.administration import LearnedPriors
@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 def main(descriptor: int, imports_shipped: bool) -> int:  # noqa: FBT001  # called by position, in a process of its own
-    """Serve as told, until told to end; returns the exit status.
+    """Serve by the orders of the supervisor until it ends the worker; returns the exit status.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def main(descriptor: int, imports_shipped: bool) -> int:  # noqa: FBT001  # call
     try:
         with start_faults(settings):
             # Plugins that are trusted inline may import a framework.
-            plugged = served_first(settings, wait_s=0.0)
+            loaded_plugins = load_first_generation(settings, wait_s=0.0)
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
-                runner.run(_Worker(settings, **order).serve(plugged, channel))
+                runner.run(_Worker(settings, **order).serve(loaded_plugins, channel))
     except StartError as error:
         _tell(channel, "refused", text=str(error), of_input=error.of_input)
         return 1
@@ -90,23 +90,23 @@ class _Worker:
 
     def __init__(self, settings: Settings, *, listen: str, http: str, patient: bool) -> None:
         self._settings, self._listen, self._http, self._patient = settings, listen, http, patient
-        self._ended, self._orphaned = asyncio.Event(), asyncio.Event()
+        self._end_event, self._is_orphaned = asyncio.Event(), asyncio.Event()
         self._changes: Changes | None = None
         self._reloading: asyncio.Task[None] | None = None
 
-    async def serve(self, plugged: LoadedPlugins, channel: Channel) -> None:
+    async def serve(self, loaded_plugins: LoadedPlugins, channel: Channel) -> None:
         """Until the end. Raises what keeps it from serving."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
-        loop.add_signal_handler(signal.SIGTERM, self._ended.set)
+        loop.add_signal_handler(signal.SIGTERM, self._end_event.set)
         following = loop.create_task(self._follow(channel))
-        ended = loop.create_task(self._ended.wait())
-        ready = loop.create_task(self._ready(plugged))
-        await asyncio.wait((ready, ended), return_when=asyncio.FIRST_COMPLETED)
-        if self._ended.is_set():
+        end = loop.create_task(self._end_event.wait())
+        ready = loop.create_task(self._ready(loaded_plugins))
+        await asyncio.wait((ready, end), return_when=asyncio.FIRST_COMPLETED)
+        if self._end_event.is_set():
             _leave()  # nothing is open, and what warms up may go on for as long as it likes
         application = application_of(
-            self._settings, plugged=ready.result(), processes=_pool_size(self._settings), audited=True
+            self._settings, loaded_plugins=ready.result(), processes=_pool_size(self._settings), has_audit_log=True
         )
         folder = plugins_folder_of(self._settings) or _temporary_folder()
         serving = Serving(application, self._settings, folder)
@@ -116,28 +116,31 @@ class _Worker:
         await _open(application, self._listen, self._http)
         refreshing = loop.create_task(serving.run())
         _tell(channel, "serving")
-        await ended
+        await end
         refreshing.cancel()
         serving.close()
         _log.info("draining")
-        threads_ended = await application.stop(at_once=self._orphaned)
+        threads_ended = await application.stop(at_once=self._is_orphaned)
         following.cancel()
         if not threads_ended:
             _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
 
-    async def _ready(self, plugged: LoadedPlugins) -> LoadedPlugins:
+    async def _ready(self, loaded_plugins: LoadedPlugins) -> LoadedPlugins:
         """Warm up, and wait for plugins that are still being loaded; the rest joins later."""
         patience_s = math.inf if self._patient else self._settings.hosts.start_patience_s
-        await asyncio.to_thread(warm_up, plugged.registry.estimators)
-        await asyncio.to_thread(plugged.registry.settled, patience_s)
-        if plugged.registry.arrived:
-            before, plugged = plugged, await asyncio.to_thread(with_arrivals, plugged, serving=self._patient)
+        await asyncio.to_thread(warm_up, loaded_plugins.registry.estimators)
+        await asyncio.to_thread(loaded_plugins.registry.wait_until_known, patience_s)
+        if loaded_plugins.registry.is_stale:
+            before, loaded_plugins = (
+                loaded_plugins,
+                await asyncio.to_thread(with_arrivals, loaded_plugins, serving=self._patient),
+            )
             before.registry.close()
-            warm_up_aside(plugged.registry.estimators)
-        return plugged
+            warm_up_aside(loaded_plugins.registry.estimators)
+        return loaded_plugins
 
     async def _follow(self, channel: Channel) -> None:
-        """Do what the supervisor says; without one drain, since nobody would replace this worker."""
+        """Follow the supervisor's messages; without a supervisor drain, since nothing would replace this worker."""
         orders = await AsyncChannel.of(channel.duplicate())
         try:
             while True:
@@ -145,8 +148,8 @@ class _Worker:
                 if self._changes is not None and (self._reloading is None or self._reloading.done()):
                     self._reloading = asyncio.create_task(_reload(self._changes, channel))
         except EOFError:
-            self._orphaned.set()
-            self._ended.set()
+            self._is_orphaned.set()
+            self._end_event.set()
         finally:
             orders.close()
 

@@ -40,7 +40,7 @@ class Worker:
     is_stale : bool
         Whether it is to go as soon as another serves in its place.
     is_draining : bool
-        Whether it was told to end.
+        Whether the supervisor has asked it to end.
     is_patient : bool
         Whether others serve, so that it may wait until all plugins are loaded.
     serving_since_s : float or None
@@ -68,7 +68,7 @@ class Worker:
 
     @property
     def is_serving(self) -> bool:
-        """Whether it answers calls, and was not told to end."""
+        """Whether it answers calls, and has not been asked to end."""
         return self.serving_since_s is not None and not self.is_draining
 
     @property

@@ -32,7 +32,7 @@ def registry_of(
     settings: Settings,
     listings: Mapping[str, Listing] | None = None,
     folders: Sequence[Path] = (),
-    known: Sequence[Registry] = (),
+    registries: Sequence[Registry] = (),
     *,
     wait_s: float = math.inf,
 ) -> Registry:
@@ -44,7 +44,7 @@ def registry_of(
         What is known already of all plugins that run in processes of their own; None = they are asked.
     folders : sequence of Path
         Of distributions that stand in the place of those installed.
-    known : sequence of Registry
+    registries : sequence of Registry
         Of this process, with which is shared what is the same.
     wait_s : float
         Seconds after which the registry goes without what is still being loaded.
@@ -62,7 +62,7 @@ def registry_of(
         safe_mode=settings.safe_mode,
         entry_points=lambda: entry_points_of(folders),
         hosting=hosting,
-        known=known,
+        registries=registries,
     )
 
 
@@ -103,7 +103,7 @@ def workshop_of(
     """A workshop over plugins, a catalogue and a store of traces; ``more`` are further arguments of its Answers."""
     limits = settings.limits
     loader = TraceLoader(traces, registry.trace_readers, limits.trace_unpacked_bytes)
-    made = Answers(
+    answers = Answers(
         registry,
         catalogue=catalogue,
         max_workers=limits.max_workers,
@@ -112,7 +112,7 @@ def workshop_of(
         fallbacks=settings.fallback_estimators,
         **more,
     )
-    return Workshop(answers=made, traces=loader, limits=limits)
+    return Workshop(answers=answers, traces=loader, limits=limits)
 
 
 @dataclass(frozen=True, slots=True)

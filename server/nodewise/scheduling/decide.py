@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import ClusterState, Grant
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.checks import checked
 from nodewise.scheduling.curves import JobCurves, Predict, gathered, without
@@ -29,7 +29,7 @@ __all__ = ["decide"]
 
 def decide(
     question: ScheduleQuestion,
-    policy: Loaded[PolicyRecord],
+    policy: LoadedPlugin[PolicyRecord],
     predict: Predict,
     budget: Budget,
     limits: ScheduleLimits | None = None,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from nodewise.domain.columns import as_floats
 from nodewise.domain.schedule import NodePool
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.simulation.core import Progress, simulated
 from nodewise.scheduling.simulation.jobs import SimulatedJob
@@ -44,7 +44,7 @@ class Repetition:
 
 def simulated_repeatedly(
     question: SimulateQuestion,
-    policy: Loaded[PolicyRecord],
+    policy: LoadedPlugin[PolicyRecord],
     budget: Budget,
     progress: Callable[[int, Progress], None] | None = None,
 ) -> tuple[Repetition, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, Shares
 from nodewise.hosting.calls import ImpossibleAnswerError, call, impossible
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.hosting.soundness import as_text
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.memory import Memory
@@ -33,7 +33,7 @@ class Verdict:
     memory: bytes
 
 
-def verdict_of(policy: Loaded[PolicyRecord], state: ClusterState, curves: Curves, budget: Budget) -> Verdict:
+def verdict_of(policy: LoadedPlugin[PolicyRecord], state: ClusterState, curves: Curves, budget: Budget) -> Verdict:
     """Ask a policy, unless its shares of time still hold, and check its answer.
 
     Raises

@@ -9,7 +9,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.domain.sharing import DeviceShares, PairRun, SharingQuestion, SoloJob
 from nodewise.hosting.calls import call, unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Catalogue, SharingModelRecord
 from nodewise.plugin.catalogue import catalogue_key
 from nodewise.sharing.checks import wrong_shares
@@ -21,7 +21,7 @@ __all__ = ["predicted_sharing"]
 
 
 def predicted_sharing(
-    models: Mapping[str, Loaded[SharingModelRecord]],
+    models: Mapping[str, LoadedPlugin[SharingModelRecord]],
     asked: AskedShares,
     catalogue: Catalogue,
     budget: Budget,
@@ -69,7 +69,7 @@ def predicted_sharing(
     )
 
 
-def _model_of(models: Mapping[str, Loaded[SharingModelRecord]], name: str) -> Loaded[SharingModelRecord]:
+def _model_of(models: Mapping[str, LoadedPlugin[SharingModelRecord]], name: str) -> LoadedPlugin[SharingModelRecord]:
     """The sharing model of a name; without one the only one, else the only shipped one."""
     available = ", ".join(sorted(models)) or "none"
     if name in models:

@@ -18,9 +18,9 @@ from nodewise.domain.replay import Change, ChangeKind, ReplayQuestion
 from nodewise.profiles.reading import LoadedTrace
 from nodewise.rpc.diagnoses import write_collectives
 from nodewise.rpc.wire_diagnoses import (
-    read_asked,
     read_diagnosis,
     read_replay,
+    read_trace_question,
     write_diagnosis,
     write_replay,
 )
@@ -64,7 +64,7 @@ def diagnosed(world_size: int = 2, **wrong: Any) -> pb.DiagnosisResult:
 
 
 def test_what_is_absent_is_as_the_contract_says() -> None:
-    asked, budget_s = read_asked(pb.DiagnoseRequest())
+    asked, budget_s = read_trace_question(pb.DiagnoseRequest())
     assert (asked.traces, asked.diagnoser, asked.mapping, budget_s) == ((), "", (), math.inf)
     assert read_diagnosis(pb.DiagnoseRequest()) == DiagnosisQuestion()
     assert read_replay(pb.ReplayRequest()) == ReplayQuestion()
@@ -73,7 +73,7 @@ def test_what_is_absent_is_as_the_contract_says() -> None:
 def test_a_stated_0_is_none() -> None:
     found = read_diagnosis(pb.DiagnoseRequest(max_bottlenecks=0, max_strategies=0, largest_batch_ratio=4.0))
     assert (found.bottlenecks, found.strategies, found.largest_batch_factor) == (0, 0, 4.0)
-    assert read_asked(pb.ReplayRequest(budget_seconds=2.5))[1] == 2.5
+    assert read_trace_question(pb.ReplayRequest(budget_seconds=2.5))[1] == 2.5
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_stated_0_is_none() -> None:
 def test_what_is_wrong_is_named(stated: dict[str, Any], field: str) -> None:
     message = pb.DiagnoseRequest(**stated)
     with pytest.raises(NodewiseError) as caught:
-        _ = read_diagnosis(message), read_asked(message)
+        _ = read_diagnosis(message), read_trace_question(message)
     assert caught.value.reason == Reason.INVALID_FIELD
     assert [violation.field for violation in caught.value.violations] == [field]
 

@@ -33,7 +33,7 @@ from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.plugin import Assessment, Catalogue, Prior
 from nodewise.ports.cache import CacheSpace
 
@@ -539,8 +539,8 @@ def test_an_estimator_that_builds_on_itself_fails_alone() -> None:
 def test_only_what_is_prepared_and_shipped_is_ready() -> None:
     registry = Registry(
         estimators={
-            "own": Loaded(record_of("own", Fake()), "nodewise 1", "inline"),
-            "theirs": Loaded(record_of("theirs", Fake()), "x 1", "thread"),
+            "own": LoadedPlugin(record_of("own", Fake()), "nodewise 1", "inline"),
+            "theirs": LoadedPlugin(record_of("theirs", Fake()), "x 1", "thread"),
         },
         policies={},
         trace_readers={},
@@ -574,7 +574,7 @@ def test_only_what_is_prepared_and_shipped_is_ready() -> None:
 
 
 def test_an_answer_of_another_process_is_ready_once_it_is_kept() -> None:
-    theirs = Loaded(record_of("theirs", Fake()), "x 1", "process")
+    theirs = LoadedPlugin(record_of("theirs", Fake()), "x 1", "process")
     registry = Registry(estimators={"theirs": theirs}, policies={}, trace_readers={}, diagnosers={})
     engine = Answers(registry)
     asked = question_of(profile=profile_of(), configurations=ROWS, estimator="theirs")

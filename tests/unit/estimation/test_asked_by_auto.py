@@ -9,13 +9,13 @@ from estimators import Fake, asked, profile_of, question_of, record_of, registry
 
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.estimators.estimators import MOST_OF_ONE, MOST_OUTSIDE
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 
 
 def test_one_distribution_with_many_estimators_leaves_the_others_their_time() -> None:
     fakes = {f"many{number:05d}": Fake() for number in range(10_000)} | {"other": Fake()}
     loaded = {
-        name: Loaded(record_of(name, fake), "other 1.0" if name == "other" else "many 1.0", "process")
+        name: LoadedPlugin(record_of(name, fake), "other 1.0" if name == "other" else "many 1.0", "process")
         for name, fake in fakes.items()
     }
     shipped = Fake()
@@ -32,7 +32,7 @@ def test_one_distribution_with_many_estimators_leaves_the_others_their_time() ->
 def test_many_distributions_are_asked_in_turn_and_no_more_than_there_is_time_for() -> None:
     fakes = {f"e{number:03d}": Fake() for number in range(100)}
     loaded = {
-        name: Loaded(record_of(name, fake), f"d{number % 50} 1.0", "process")
+        name: LoadedPlugin(record_of(name, fake), f"d{number % 50} 1.0", "process")
         for number, (name, fake) in enumerate(fakes.items())
     }
     registry = replace(registry_of({}), estimators=MappingProxyType(loaded))

@@ -13,7 +13,7 @@ from nodewise.domain.predictions import Notice, RowStatus
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Question, Terms
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.plugin import BASIC_COLUMNS
 
 DEVICES = ("", "K80")
@@ -41,7 +41,7 @@ STATED: list[dict[str, Any]] = [
 
 def engine_of(*columns: str, **estimators: Any) -> Answers:
     loaded = {
-        name: Loaded(replace(record_of(name, fake), columns=BASIC_COLUMNS | set(columns)), "tests 1.0", "inline")
+        name: LoadedPlugin(replace(record_of(name, fake), columns=BASIC_COLUMNS | set(columns)), "tests 1.0", "inline")
         for name, fake in estimators.items()
     }
     return Answers(Registry(estimators=loaded, policies={}, trace_readers={}, diagnosers={}))
@@ -81,7 +81,9 @@ def test_a_question_of_which_no_row_is_left_is_refused_or_goes_to_another() -> N
         engine_of(one=Fake(), no=refusing()).answer(replace(question, terms=Terms(estimator="one")))
     assert caught.value.reason == Reason.UNSUPPORTED_CONFIGURATION
     engine = engine_of(one=Fake())
-    knowing = Loaded(replace(record_of("two", Fake()), columns=BASIC_COLUMNS | {"zero_stage"}), "tests 1.0", "inline")
+    knowing = LoadedPlugin(
+        replace(record_of("two", Fake()), columns=BASIC_COLUMNS | {"zero_stage"}), "tests 1.0", "inline"
+    )
     both = Registry(
         estimators={**engine.registry.estimators, "two": knowing}, policies={}, trace_readers={}, diagnosers={}
     )

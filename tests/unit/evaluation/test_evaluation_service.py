@@ -22,7 +22,7 @@ from nodewise.profiles.traces import TraceStore
 from nodewise.rpc.calls import Call
 from nodewise.rpc.evaluations import Evaluations, backtest
 from nodewise.rpc.long_call import Workshop
-from nodewise.runtime.compute.pool import ComputePool, Equipped, Tools
+from nodewise.runtime.compute.pool import ComputePool, GenerationCompute, Tools
 from nodewise.runtime.compute.threads import ThreadRunner
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 
@@ -38,7 +38,7 @@ class Service:
             traces=TraceLoader(TraceStore(), {}),
             limits=Limits(**limits),
         )
-        self.pool = Equipped(ComputePool(ThreadRunner, 2), Tools(self.workshop))
+        self.pool = GenerationCompute(ComputePool(ThreadRunner, 2), Tools(self.workshop))
 
     async def backtest(self, request: pb.BacktestRequest) -> AsyncIterator[pb.BacktestResponse]:
         behaviour = Evaluations(self.pool).backtest(request, CALL)

@@ -21,7 +21,7 @@ def opened() -> tuple[Breaker, Clock]:
     clock = Clock()
     breaker = Breaker(clock)
     for _ in range(FAILURES):
-        breaker.failed("fit")
+        breaker.record_failure("fit")
     return breaker, clock
 
 
@@ -29,16 +29,16 @@ def test_failures_within_the_window_open_it_and_older_ones_do_not() -> None:
     clock = Clock()
     breaker = Breaker(clock)
     for _ in range(FAILURES - 1):
-        assert not breaker.failed("fit")
+        assert not breaker.record_failure("fit")
     clock.now_s = WINDOW_S + 1.0
-    assert not breaker.failed("fit")
-    assert breaker.closed
+    assert not breaker.record_failure("fit")
+    assert breaker.is_closed
     assert breaker.wait_s() == 0.0
 
 
 def test_while_open_nobody_passes_and_then_one_thread_alone() -> None:
     breaker, clock = opened()
-    assert not breaker.closed
+    assert not breaker.is_closed
     assert breaker.wait_s() == OPEN_S
     clock.now_s = OPEN_S
     assert breaker.wait_s() == 0.0
@@ -56,10 +56,10 @@ def test_a_trial_that_succeeds_closes_it_by_the_method_that_failed() -> None:
     breaker.listen(told.append)
     clock.now_s = OPEN_S
     assert breaker.wait_s() == 0.0
-    assert not breaker.succeeded("assess")
-    assert not breaker.closed
-    assert breaker.succeeded("fit")
-    assert breaker.closed
+    assert not breaker.record_success("assess")
+    assert not breaker.is_closed
+    assert breaker.record_success("fit")
+    assert breaker.is_closed
     assert told == [True]
 
 
@@ -69,7 +69,7 @@ def test_each_trial_that_fails_opens_it_for_twice_as_long_up_to_a_bound() -> Non
     for _ in range(10):
         clock.now_s += breaker.wait_s()
         assert breaker.wait_s() == 0.0
-        breaker.failed("fit")
+        breaker.record_failure("fit")
         waits.append(breaker.wait_s())
     assert waits[:3] == [2.0 * OPEN_S, 4.0 * OPEN_S, 8.0 * OPEN_S]
     assert waits[-1] == MOST_OPEN_S
@@ -103,12 +103,12 @@ def test_what_can_be_asked_again_is_tried_in_the_background_and_no_caller_is_the
     def again() -> None:
         passed.append(breaker.wait_s())
         if len(passed) > 1:
-            breaker.succeeded("fit")
+            breaker.record_success("fit")
         else:
-            breaker.failed("fit", again)
+            breaker.record_failure("fit", again)
 
     for _ in range(FAILURES):
-        breaker.failed("fit", again)
+        breaker.record_failure("fit", again)
     assert [seconds for seconds, _ in trials.planned] == [OPEN_S]
     clock.now_s = OPEN_S + 1.0
     assert breaker.wait_s() > 0.0
@@ -124,7 +124,7 @@ def test_a_trial_that_could_not_be_made_is_planned_again_until_the_end() -> None
     trials = Trials()
     breaker = Breaker(Clock(), trials)
     for _ in range(FAILURES):
-        breaker.failed("fit", lambda: None)  # its host was busy: nothing is said of it
+        breaker.record_failure("fit", lambda: None)  # its host was busy: nothing is said of it
     trials.make()
     assert [seconds for seconds, _ in trials.planned] == [OPEN_S]
     breaker.end()
@@ -138,6 +138,6 @@ def test_its_changes_are_told_and_counted() -> None:
     breaker = Breaker(Clock())
     breaker.listen(told.append)
     before = breaker.epoch
-    assert [breaker.failed("fit") for _ in range(FAILURES)] == [False] * (FAILURES - 1) + [True]
+    assert [breaker.record_failure("fit") for _ in range(FAILURES)] == [False] * (FAILURES - 1) + [True]
     assert told == [False]
     assert breaker.epoch != before

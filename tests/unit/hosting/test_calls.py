@@ -20,7 +20,7 @@ from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, has, read
 from nodewise.hosting.counts import Tally
 from nodewise.hosting.interrupts import Interrupt, marked_interrupts
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import EstimatorRecord, LearningEstimator, PolicyRecord, Prior
 
 
@@ -31,8 +31,8 @@ class Telling:
         self.tell = tell
 
 
-def loaded() -> Loaded[EstimatorRecord]:
-    return Loaded(record_of("told", Constant()), "tests 1.0", "inline")
+def loaded() -> LoadedPlugin[EstimatorRecord]:
+    return LoadedPlugin(record_of("told", Constant()), "tests 1.0", "inline")
 
 
 def same(answer: Any) -> Any:
@@ -66,7 +66,7 @@ def test_whatever_is_raised_is_one_error_without_its_text(name: str, logs: list[
     assert [event["event"] for event in logs] == ["estimator_failed"]
 
 
-def failed(plugin: Loaded[Any], tell: Callable[..., Any], check: Callable[[Any], Any] = same) -> PluginError:
+def failed(plugin: LoadedPlugin[Any], tell: Callable[..., Any], check: Callable[[Any], Any] = same) -> PluginError:
     with pytest.raises(PluginError) as caught:
         call(plugin, Telling(tell), "tell", check=check)
     return caught.value
@@ -97,7 +97,7 @@ def test_a_refusal_passes_and_one_of_a_class_of_its_own_is_told_as_ours() -> Non
 
 def test_a_policy_refuses_nothing_but_an_end_of_time_passes() -> None:
     policy = PolicyRecord(name="p", version="1", description="", policy=Telling())  # type: ignore[arg-type]
-    plugin = Loaded(policy, "tests 1.0", "inline")
+    plugin = LoadedPlugin(policy, "tests 1.0", "inline")
     refused = failed(plugin, raising(lambda: NodewiseError(Reason.EVIDENCE_MISSING, "more")))
     assert (refused.reason, refused.metadata["policy"]) == (Reason.POLICY_FAILED, "p")
     with pytest.raises(NodewiseError) as late:
@@ -178,7 +178,10 @@ def test_an_estimator_that_cannot_warm_up_keeps_no_other_from_it(name: str, logs
     bad = misbehaving(Learns(), "warm_up", raising(RAISED[name]))
     in_a_thread(
         warm_up,
-        {name: Loaded(record_of(name, each), "tests 1.0", "inline") for name, each in (("bad", bad), ("good", good))},
+        {
+            name: LoadedPlugin(record_of(name, each), "tests 1.0", "inline")
+            for name, each in (("bad", bad), ("good", good))
+        },
     )
     assert warmed.is_set()
     assert [event["estimator"] for event in logs if event["event"] == "warm_up_failed"] == ["bad"]

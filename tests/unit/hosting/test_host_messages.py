@@ -18,7 +18,7 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Options, Predictions, RowRefusal
 from nodewise.domain.profile import Observations, Profile, TraceReference
 from nodewise.domain.workload import Layer, Transformer, Workload
-from nodewise.hosting.processes.connection import MOST_PARTS, bounded
+from nodewise.hosting.processes.connection import MOST_PARTS, bounded_reader
 from nodewise.hosting.processes.values import UndecodableError, read_value, write_value
 from nodewise.hosting.processes.wire import (
     read_assessment,
@@ -311,7 +311,7 @@ def test_what_is_left_out_of_predictions_has_its_default() -> None:
 
 
 def test_a_message_is_bounded_before_it_is_read() -> None:
-    read = bounded(value_pb2.Items)
+    read = bounded_reader(value_pb2.Items)
     with pytest.raises(UndecodableError, match="too many parts"):
         read(b"\x0a\x00" * (MOST_PARTS + 1))
     assert len(read(b"\x0a\x00" * 100).items) == 100

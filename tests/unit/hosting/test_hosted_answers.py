@@ -80,7 +80,7 @@ def test_a_host_that_forgot_is_told_again(registries: list[Registry]) -> None:
         if first in (5, 9):
             assert host.pid is not None
             os.kill(host.pid, signal.SIGKILL)
-            while host._life is not None and not host._life.has_ended:
+            while host._process is not None and not host._process.has_ended:
                 os.sched_yield()
         same(hosted.answer(question(asked, first)), inline.answer(question(asked, first)))
 

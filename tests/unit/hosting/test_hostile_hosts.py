@@ -19,9 +19,9 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question, Terms
 from nodewise.hosting.calls import PluginError
-from nodewise.hosting.processes.callbacks import MOST_READ_BYTES, MOST_ROWS, GivenObjects, answer_of_given
-from nodewise.hosting.processes.given import PROFILES_AT_ONCE
+from nodewise.hosting.processes.callbacks import MOST_READ_BYTES, MOST_ROWS, ContextObjects, answer_of_object
 from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.proxies import PROFILES_AT_ONCE
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 from nodewise_protos.plugin.v1 import plugin_service_pb2, plugin_service_pb2_grpc
@@ -36,7 +36,7 @@ from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import plugin_service_pb2, value_pb2
 
 def predicts(response):
-    servicer._predicted = lambda *given: response
+    servicer._predict = lambda *given: response
 
 class Model:
     def predict(self, configurations, options):
@@ -57,7 +57,7 @@ class Good:
 class Numbers(Good):
     def assess(self, profile, query):
         kept = plugin_service_pb2.KeptObject(number=-7, abilities=["predict"])
-        servicer.Estimators.kept = lambda *given: kept
+        servicer.Estimators.keep_answer = lambda *given: kept
         return super().assess(profile, query)
 
 class Empty(Good):
@@ -144,7 +144,7 @@ def test_what_makes_no_sense_ends_the_host_that_sent_it(registry: Registry, name
 
 
 def test_what_belongs_to_no_call_is_not_answered(tmp_path: Path) -> None:
-    server = GivenObjects(lambda _: 0).serve(tmp_path)
+    server = ContextObjects(lambda _: 0).serve(tmp_path)
     with grpc.insecure_channel(f"unix:{tmp_path}/context") as channel:
         ask = plugin_service_pb2_grpc.ContextServiceStub(channel).Ask
         with pytest.raises(grpc.RpcError) as refused:
@@ -165,10 +165,10 @@ def test_what_belongs_to_no_call_is_not_answered(tmp_path: Path) -> None:
 )
 def test_what_a_host_asks_for_is_bounded(kind: str, method: str, arguments: list[Any]) -> None:
     with pytest.raises(NodewiseError) as refused:
-        answer_of_given(kind, None, method, arguments, MOST_ROWS)
+        answer_of_object(kind, None, method, arguments, MOST_ROWS)
     assert refused.value.reason is Reason.LIMIT_EXCEEDED
 
 
 def test_a_host_is_given_no_more_of_a_file_at_a_time_than_its_buffer_holds() -> None:
     content = io.BytesIO(bytes(MOST_READ_BYTES + 1))
-    assert len(answer_of_given("stream", content, "read", [1 << 40], MOST_ROWS)) == MOST_READ_BYTES
+    assert len(answer_of_object("stream", content, "read", [1 << 40], MOST_ROWS)) == MOST_READ_BYTES

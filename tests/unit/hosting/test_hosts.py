@@ -27,7 +27,7 @@ from nodewise.hosting.breaker import Breaker
 from nodewise.hosting.calls import PluginError, UnavailableError, call
 from nodewise.hosting.processes.host import Host
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.registry import Hosting, Registry, arrived, load_registry
+from nodewise.hosting.registry import Hosting, Registry, load_registry, refresh
 from nodewise.plugin import ENTRY_POINT_GROUP, Catalogue
 
 SOURCE = """
@@ -146,8 +146,8 @@ def test_a_fitted_model_is_assessed_and_asked_in_one_exchange(
     answers, calls = Answers(registry), registry.estimators["plain"].calls
     first = asked(answers, "plain")
     sent: list[str] = []
-    exchanged = Host._exchanged
-    monkeypatch.setattr(Host, "_exchanged", lambda *given: (sent.append(given[2]), exchanged(*given))[1])
+    exchanged = Host._exchange
+    monkeypatch.setattr(Host, "_exchange", lambda *given: (sent.append(given[2]), exchanged(*given))[1])
     second = asked(answers, "plain", rows_of(3, 4, 5))
     assert sent == ["assess"]
     assert (first.predictions.step_s[0], second.predictions.step_s.tolist()) == (1.0, [1.0] * 3)
@@ -176,10 +176,10 @@ def test_a_plugin_that_is_left_alone_is_tried_with_what_failed_and_is_back(regis
     with pytest.raises(UnavailableError):
         asked(answers, "plain", rows_of(8))
     planned.pop()()
-    assert not breaker.closed
+    assert not breaker.is_closed
     (tmp_path / "mended").touch()
     planned.pop()()
-    assert breaker.closed
+    assert breaker.is_closed
     assert asked(answers, "plain", rows_of(666)).predictions.step_s[0] == 1.0
 
 
@@ -199,7 +199,7 @@ def test_another_registry_shares_the_hosts_of_what_did_not_change(registry: Regi
     changed = Distribution("hosted_two")
     changed.version = "2.0"
     vars(points[1]).update(dist=changed)
-    other = load_registry(entry_points=lambda: points, hosting=HOSTING, known=(registry,))
+    other = load_registry(entry_points=lambda: points, hosting=HOSTING, registries=(registry,))
     kept, gone = registry.hosts
     try:
         assert kept in other.hosts
@@ -219,7 +219,7 @@ def test_another_registry_shares_the_hosts_of_what_did_not_change(registry: Regi
         other.close()
     with pytest.raises(UnavailableError):
         asked(Answers(other), "built")
-    assert load_registry(entry_points=list, hosting=HOSTING, known=(other,)).hosts == ()
+    assert load_registry(entry_points=list, hosting=HOSTING, registries=(other,)).hosts == ()
 
 
 def kill(pid: int) -> None:
@@ -307,12 +307,12 @@ def test_what_is_still_loading_joins_later_and_takes_no_name(points: list[EntryP
         points.append(point)
     first = load_registry(entry_points=lambda: points, hosting=replace(HOSTING, wait_s=0.0))
     try:
-        assert first.arriving
+        assert first.loading_distributions
         gate.touch()
-        assert first.settled(PATIENCE_S)
-        whole = arrived(first)
-        assert not whole.arriving
-        assert not whole.arrived
+        assert first.wait_until_known(PATIENCE_S)
+        whole = refresh(first)
+        assert not whole.loading_distributions
+        assert not whole.is_stale
         first.close()  # what both have lives on
         assert asked(Answers(whole), "plain").predictions.step_s[0] > 0.0
         assert {problem.reason for problem in whole.problems} == {"PLUGIN_INVALID"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import (
     AppendProfileRequest,
     Client,

@@ -18,7 +18,7 @@ from partitioned_transformers import KnownContext, profile, rows
 from typer.testing import CliRunner
 
 from nodewise.plugin import Configurations, Observations, Options, RowStatus, Transformer, as_floats
-from nodewise.runtime.embedded import EmbeddedServer
+from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_cli.app import app
 from nodewise_cli.inputs.table_content import configurations_of, profile_content
 from nodewise_cli.inputs.tables import read_table

@@ -82,12 +82,12 @@ async def test_messages_of_any_size_go_both_ways_until_one_end_closes() -> None:
             assert await other.receive() == message
             await sending
         other.close()
-        assert await process.ended() == 3
+        assert await process.wait_for_end() == 3
 
 
 async def test_a_process_is_asked_to_end_before_it_is_killed() -> None:
     with started("echo") as (process, _):
-        waiting = asyncio.create_task(process.ended())
+        waiting = asyncio.create_task(process.wait_for_end())
         assert await process.stop(PATIENCE_S) == -signal.SIGTERM
         assert await waiting == -signal.SIGTERM
     with started("ignore_sigterm") as (process, channel):
@@ -114,7 +114,7 @@ SERVED_S = st.floats(0.0, 100.0)
 def test_what_serves_in_between_is_started_at_once_for_ever(served_s: list[float]) -> None:
     backoff = Backoff(2)
     for each in served_s:
-        assert backoff.died(each) == 0.0
+        assert backoff.record_death(each) == 0.0
         assert not backoff.is_spent
 
 
@@ -123,7 +123,7 @@ def test_a_budget_is_spent_by_as_many_deaths_without_service_and_delays_double(b
     backoff, delays_s = Backoff(budget), []
     for number in range(1, budget + 1):
         assert not backoff.is_spent
-        delays_s.append(backoff.died(0.0))
+        delays_s.append(backoff.record_death(0.0))
         assert backoff.is_spent is (number == budget)
     assert delays_s == ([0.0] + [min(LONGEST_DELAY_S, 0.5 * 2.0**power) for power in range(budget)])[:budget]
 
@@ -132,5 +132,5 @@ def test_a_budget_is_spent_by_as_many_deaths_without_service_and_delays_double(b
 def test_longer_service_never_makes_a_delay_longer(served_s: list[float], more_s: float) -> None:
     short, longer = Backoff(8), Backoff(8)
     for each in served_s:
-        assert 0.0 <= longer.died(each + more_s) <= short.died(each) <= LONGEST_DELAY_S
+        assert 0.0 <= longer.record_death(each + more_s) <= short.record_death(each) <= LONGEST_DELAY_S
         assert short.is_spent or not longer.is_spent

@@ -100,19 +100,19 @@ def test_threads_share_a_reader(store: CountingStore) -> None:
 def test_tells_what_it_has_without_reading(store: CountingStore) -> None:
     reader = ProfileReader(store, two_of(store))
 
-    def cached(name: str) -> Profile | None:
-        return reader.cached(name, store.generation())
+    def from_cache(name: str) -> Profile | None:
+        return reader.from_cache(name, store.generation())
 
-    assert cached("a") is None
+    assert from_cache("a") is None
     a = reader.get("a")
     reader.get("b")
-    assert cached("a") is a
+    assert from_cache("a") is a
     reader.get("c")
-    assert cached("a") is a
-    assert cached("b") is None
+    assert from_cache("a") is a
+    assert from_cache("b") is None
     store.append("c", "s", [batch(2, 3.0, commit=True)])
-    assert cached("a") is a
-    assert cached("c") is None
+    assert from_cache("a") is a
+    assert from_cache("c") is None
     assert store.loaded == ["a", "b", "c"]
 
 
@@ -121,7 +121,7 @@ def test_a_commit_of_one_profile_leaves_others_known(store: CountingStore) -> No
     reader.get("a")
     b, generation = reader.get("b"), store.generation()
     store.append("a", "s", [batch(2, 3.0, commit=True)])
-    assert reader.cached("b", store.generation()) is b
+    assert reader.from_cache("b", store.generation()) is b
     assert reader.confirm("b", generation) == store.generation()
     assert reader.confirm("a", generation) is None
     reader.get("b")
@@ -129,8 +129,8 @@ def test_a_commit_of_one_profile_leaves_others_known(store: CountingStore) -> No
     assert reader.get("a").revision == 2
     store.append("a", "s", [batch(3, 4.0, commit=True)])
     store.append("b", "s", [batch(2, 4.0, commit=True)])
-    assert reader.cached("b", store.generation()) is None
-    assert reader.cached("a", store.generation()) is None
+    assert reader.from_cache("b", store.generation()) is None
+    assert reader.from_cache("a", store.generation()) is None
 
 
 def test_a_store_that_does_not_tell_what_changed_has_everything_read_anew(
@@ -141,5 +141,5 @@ def test_a_store_that_does_not_tell_what_changed_has_everything_read_anew(
     reader.get("b")
     generation = store.generation()
     store.append("a", "s", [batch(2, 3.0, commit=True)])
-    assert reader.cached("b", store.generation()) is None
+    assert reader.from_cache("b", store.generation()) is None
     assert reader.confirm("b", generation) is None

@@ -22,7 +22,7 @@ from tiny_traces import TinyReader, reader, tiny, trace_of
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile, TraceReference
 from nodewise.domain.trace import Lane, Trace, TraceReport
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.profiles.artefacts import columns_of
 from nodewise.profiles.reading import TraceLoader
 from nodewise.profiles.traces import TraceStore, stage_name
@@ -51,7 +51,7 @@ def stored(store: TraceStore, data: bytes, **more: Any) -> TraceReference:
 
 def loader(store: TraceStore, *answering: Any, **more: Any) -> TraceLoader:
     records = [each if hasattr(each, "reader") else reader(each) for each in answering]
-    return TraceLoader(store, {record.name: Loaded(record, "tests 1.0", "inline") for record in records}, **more)
+    return TraceLoader(store, {record.name: LoadedPlugin(record, "tests 1.0", "inline") for record in records}, **more)
 
 
 def same(found: Trace, expected: Trace) -> bool:

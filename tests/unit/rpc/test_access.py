@@ -22,7 +22,7 @@ PREFIX = "name_prefix"
 class Anyone:
     epoch = 0
 
-    def known(self, metadata: object) -> Principal:
+    def known_principal(self, metadata: object) -> Principal:
         return ANYONE
 
     async def principal(self, context: object) -> Principal:  # as the protocol has it
@@ -64,8 +64,8 @@ def test_every_field_that_names_a_profile_is_looked_at(method: MethodDescriptor)
     # Names are found in lists and messages; maps of messages would have to be learned.
     maps = [each for each in fields if each.message_type is not None and each.message_type.GetOptions().map_entry]
     assert not [each.full_name for each in maps if names_in(each.message_type) is not None]
-    prefixed = [each.name for each in fields if each.name == PREFIX]
-    assert bool(prefixed) == (method.name in {"ListProfiles", "WatchProfiles"})
+    with_prefix = [each.name for each in fields if each.name == PREFIX]
+    assert bool(with_prefix) == (method.name in {"ListProfiles", "WatchProfiles"})
 
 
 def test_names_are_found_at_any_depth() -> None:

@@ -37,12 +37,12 @@ async def test_who_is_turned_away_again_and_again_fills_no_disk(monkeypatch: pyt
     found, caller = Audit(write), Caller()
     error = NodewiseError(Reason.UNAUTHENTICATED, "the call brings no token")
     for number in range(REFUSALS_A_SECOND + 7):
-        found.refused("/nodewise.v1.ProfileService/GetProfile", caller, str(number), error)  # type: ignore[arg-type]
-    found.refused("/a", caller, "", NodewiseError(Reason.PROFILE_NOT_FOUND, "no news"))  # type: ignore[arg-type]
+        found.record_refusal("/nodewise.v1.ProfileService/GetProfile", caller, str(number), error)  # type: ignore[arg-type]
+    found.record_refusal("/a", caller, "", NodewiseError(Reason.PROFILE_NOT_FOUND, "no news"))  # type: ignore[arg-type]
     assert len(entries) == REFUSALS_A_SECOND
     await asyncio.wait_for(counted.wait(), PATIENCE_S)
     assert (entries[-1]["what"], entries[-1]["outcome"]) == ({"other_calls": 7}, "UNAUTHENTICATED")
-    found.refused("/a", caller, "later", error)  # type: ignore[arg-type]
+    found.record_refusal("/a", caller, "later", error)  # type: ignore[arg-type]
     assert (entries[-1]["request_id"], entries[-1]["peer"]) == ("later", "ipv4:192.0.2.1:4242")
 
 

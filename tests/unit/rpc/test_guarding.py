@@ -23,7 +23,7 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 class Nobody:
     epoch = 0
 
-    def known(self, metadata: object) -> None:
+    def known_principal(self, metadata: object) -> None:
         return None
 
     async def principal(self, context: object) -> Principal:

@@ -97,28 +97,28 @@ def on_stream(data: bytes, question_id: str = "1") -> bytes:
 def test_a_question_of_a_stream_is_known_by_its_own_bytes(asked: Asked, store: ProfileStore) -> None:
     commit(store, 1, 1.0)
     data = request(stored("job"))
-    assert asked.streams.known(on_stream(data)) is None
+    assert asked.streams.known_reply(on_stream(data)) is None
     reply = answered(asked, data)
     for question_id in ("", "1", "x" * 127):
-        known = asked.streams.known(on_stream(data, question_id))
+        known = asked.streams.known_reply(on_stream(data, question_id))
         assert known is not None
         found = pb.StreamPredictResponse.FromString(known)
         assert found == pb.StreamPredictResponse(question_id=question_id, predict=pb.PredictResponse.FromString(reply))
         (usual,) = asked.stream(pb.StreamPredictRequest.FromString(on_stream(data, question_id)))
         assert found == usual
     commit(store, 2, 2.0)
-    assert asked.streams.known(on_stream(data)) is None
+    assert asked.streams.known_reply(on_stream(data)) is None
 
 
 def test_what_is_not_just_one_question_of_a_stream_is_decoded_first(asked: Asked) -> None:
     data = request(inline())
     answered(asked, data)
     whole = on_stream(data)
-    assert asked.streams.known(whole) is not None
-    assert [asked.streams.known(whole[:end]) for end in range(len(whole))] == [None] * len(whole)
+    assert asked.streams.known_reply(whole) is not None
+    assert [asked.streams.known_reply(whole[:end]) for end in range(len(whole))] == [None] * len(whole)
     batch_too = pb.StreamPredictRequest(batch=pb.BatchPredictRequest()).SerializeToString()
     odd = (whole + whole, whole + batch_too, on_stream(data, "x" * 128), on_stream(data, "\u00e9"), data)
-    assert [asked.streams.known(each) for each in odd] == [None] * len(odd)
+    assert [asked.streams.known_reply(each) for each in odd] == [None] * len(odd)
 
 
 def test_a_reply_that_is_too_long_for_a_stream_is_refused_by_its_question(fake: Fake) -> None:
@@ -127,7 +127,7 @@ def test_a_reply_that_is_too_long_for_a_stream_is_refused_by_its_question(fake: 
     asked = Asked(registry_of({"fake": fake}), limits=Limits(reply_bytes=alone))
     answered(asked, data)
     assert asked.predictions.known.get(data) is not None
-    assert asked.streams.known(on_stream(data)) is None
+    assert asked.streams.known_reply(on_stream(data)) is None
 
 
 def test_a_profile_in_the_question_is_known_whatever_is_stored(asked: Asked, store: ProfileStore) -> None:
@@ -149,8 +149,8 @@ def test_nothing_is_known_once_something_is_learned_or_somebody_is_left_alone(fa
     assert asked.predictions.known.get(data) is None
     assert pb.PredictResponse.FromString(answered(asked, data)).basis.prior_ids == [prior.prior_id]
     assert asked.predictions.known.get(data) is not None
-    while breaker.closed:
-        breaker.failed("predict")
+    while breaker.is_closed:
+        breaker.record_failure("predict")
     assert asked.predictions.known.get(data) is None
 
 

@@ -50,7 +50,7 @@ def test_lists_up_to_their_caps_pass() -> None:
 def test_a_list_above_its_cap_is_named(request_: pb.PredictRequest, field: str, limit: str, found: int) -> None:
     excess = scan(request_.SerializeToString(), PREDICT, LIMITS.parts_per_call)
     assert excess is not None
-    assert (excess.field, excess.limit, excess.found) == (field, limit, found)
+    assert (excess.field, excess.limit, excess.count) == (field, limit, found)
 
 
 def test_a_list_within_a_list_is_named_by_its_place() -> None:
@@ -93,7 +93,7 @@ def test_a_message_in_several_pieces_is_counted_as_one() -> None:
     assert len(pb.PredictRequest.FromString(data).profile.content.workload.layers) == 22
     excess = scan(data, PREDICT, LIMITS.parts_per_call)
     assert excess is not None
-    assert (excess.field, excess.found) == ("profile.content.workload.layers", 21)
+    assert (excess.field, excess.count) == ("profile.content.workload.layers", 21)
 
 
 def test_each_entry_of_a_list_is_counted_for_itself() -> None:
@@ -128,7 +128,7 @@ def test_bytes_of_all_calls_together_are_bounded() -> None:
         assert refused.value.reason == "OVERLOADED"
     with second.holding(Large(b"x" * 300)):  # alone, whatever the bound
         pass
-    assert in_flight.held == 0
+    assert in_flight.total_bytes == 0
 
 
 def test_replies_count_until_they_are_let_go() -> None:

@@ -9,13 +9,15 @@ from types import SimpleNamespace
 import pytest
 from tiny_wheels import wheel
 
-from nodewise.runtime.generations.apart import failures_apart
 from nodewise.runtime.generations.folder import PluginsFolder
-from nodewise.runtime.generations.manifest import Installed
+from nodewise.runtime.generations.load_check import load_failures
+from nodewise.runtime.generations.manifest import InstalledDistribution
 from nodewise.runtime.settings import Settings
 
 
-def unpacked(folder: PluginsFolder, wheels: Path, distribution: str, module: str | None = None) -> Installed:
+def unpacked(
+    folder: PluginsFolder, wheels: Path, distribution: str, module: str | None = None
+) -> InstalledDistribution:
     with (
         folder.new_folder() as made,
         zipfile.ZipFile(wheel(wheels, "1.0", distribution=distribution, module=module)) as it,
@@ -32,9 +34,9 @@ def test_what_keeps_new_processes_from_loading_is_told(tmp_path: Path) -> None:
     one, same = (unpacked(folder, tmp_path, name) for name in names[:2])
     dies = unpacked(folder, tmp_path, "dies-plugin", "import os; os._exit(3)")
 
-    def failures(*distributions: Installed) -> tuple[str, ...]:
+    def failures(*distributions: InstalledDistribution) -> tuple[str, ...]:
         number = folder.add("by hand", distributions).number
-        return failures_apart(settings, folder, number, SimpleNamespace(problems=()))
+        return load_failures(settings, folder, number, SimpleNamespace(problems=()))
 
     assert failures(one) == ()
     (taken,) = failures(one, same)

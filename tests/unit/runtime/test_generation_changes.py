@@ -36,7 +36,7 @@ def trying(monkeypatch: pytest.MonkeyPatch, during: Callable[[], Coroutine[Any, 
             await during()
         return trial_of()
 
-    monkeypatch.setattr(changing, "tried", tried)
+    monkeypatch.setattr(changing, "run_trial", tried)
 
 
 def full(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
     def replaced(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(foldering, "replaced", replaced)
+    monkeypatch.setattr(foldering, "replace_file", replaced)
 
 
 def test_a_change_is_carried_to_its_end_where_its_caller_goes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,13 +152,13 @@ def test_files_are_read_and_written_away_from_the_event_loop(site: Site, monkeyp
         await site.changes.set_canary(second, 0.5)
         await site.changes.promote()
         await site.changes.rollback()
-        await site.changes.agreed(0.0)
+        await site.changes.wait_for_agreement(0.0)
 
     site.waiting()
     second = site.folder.add("by hand", ()).number
-    for module, name in ((foldering, "replaced"), (foldering, "_synced_folder"), (standings, "prints_of")):
+    for module, name in ((foldering, "replace_file"), (foldering, "_synced_folder"), (standings, "prints_of")):
         watched(module, name)
-    for name in ("generation", "change", "told"):
+    for name in ("generation", "change", "reports"):
         watched(PluginsFolder, name)
     asyncio.run(life())
     assert in_loop == []
@@ -168,7 +168,7 @@ def test_what_no_new_process_could_load_is_not_taken(site: Site, monkeypatch: py
     found: list[tuple[str, ...]] = [("its name is taken",), ()]
     restarts: list[int] = []
     changes = Changes(site, lambda: restarts.append(site.folder.state().stable))
-    monkeypatch.setattr(changing, "failures_apart", lambda *_: found.pop(0))
+    monkeypatch.setattr(changing, "load_failures", lambda *_: found.pop(0))
     monkeypatch.setattr(standings.Standing, "needs_new_processes", lambda *_: True)
     failed = site.waiting()
     reloaded = asyncio.run(changes.reload())

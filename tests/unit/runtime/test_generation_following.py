@@ -22,13 +22,13 @@ class Flaky(Site):
 
     broken: frozenset[int] = frozenset()
 
-    async def made(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
+    async def make_state(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
         if number in self.broken:
             raise PluginsFolderError("no room")
-        return await super().made(number, track, beside=beside)
+        return await super().make_state(number, track, beside=beside)
 
     def told(self) -> dict[str, Any]:
-        return self.folder.told()[os.getpid()]
+        return self.folder.reports()[os.getpid()]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def looks(site: Flaky, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 def test_what_could_not_be_loaded_is_tried_again(site: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
     number = site.folder.add("by hand", ()).number
     site.broken = frozenset({number})
-    state = site.folder.change(lambda now: now.promoted(number))
+    state = site.folder.change(lambda now: now.with_stable(number))
     looks(site, monkeypatch, 3)
     assert (site.told()["stable"], site.told()["problem"]) == (0, "no room")
     assert site.told()["sequence"] == state.sequence  # it has said why not: nobody waits for it
@@ -82,7 +82,7 @@ def test_a_canary_that_cannot_be_loaded_keeps_nobody_from_the_stable_one(
 ) -> None:
     stable, canary = (site.folder.add("by hand", ()).number for _ in range(2))
     site.broken = frozenset({canary})
-    site.folder.change(lambda now: replace(now.promoted(stable), canary=Canary(number=canary, share=0.5)))
+    site.folder.change(lambda now: replace(now.with_stable(stable), canary=Canary(number=canary, share=0.5)))
     looks(site, monkeypatch, 1)
     assert (site.told()["stable"], site.told()["canary"], site.told()["problem"]) == (stable, 0, "no room")
     assert [each.closed for each in site.serving_states] == [False]
@@ -90,8 +90,8 @@ def test_a_canary_that_cannot_be_loaded_keeps_nobody_from_the_stable_one(
 
 def test_a_change_meanwhile_is_not_told_as_served(site: Flaky) -> None:
     number = site.folder.add("by hand", ()).number
-    mine = site.folder.change(lambda now: now.promoted(number))
-    site.folder.change(lambda now: now.promoted(0))  # by another process
+    mine = site.folder.change(lambda now: now.with_stable(number))
+    site.folder.change(lambda now: now.with_stable(0))  # by another process
     asyncio.run(site.take(mine))
     assert (site.told()["stable"], site.told()["sequence"]) == (number, mine.sequence)
 
@@ -100,8 +100,8 @@ def test_a_number_that_another_process_has_by_now_tells_nothing(site: Flaky) -> 
     if not start_ticks(os.getpid()):
         pytest.skip("this kernel does not tell when a process began")
     site.folder.tell(os.getpid(), {"sequence": 1})
-    assert list(site.folder.told()) == [os.getpid()]
+    assert list(site.folder.reports()) == [os.getpid()]
     path = site.folder.path / "serving" / f"{os.getpid()}.json"
     path.write_bytes(path.read_bytes().replace(b'"born_ticks":', b'"born_ticks":1'))
-    assert PluginsFolder(site.folder.path).told() == {}
+    assert PluginsFolder(site.folder.path).reports() == {}
     assert not path.exists()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from serving import inline, one_worker_phases, stored
 
 from nodewise.runtime.compute.recent import Recent
-from nodewise.runtime.generations.manifest import Canary, Generation, Installed, State
+from nodewise.runtime.generations.manifest import Canary, Generation, InstalledDistribution, State
 from nodewise.runtime.generations.traffic_router import share_of_job
 
 
@@ -26,7 +26,7 @@ def test_jobs_are_spread_evenly_and_stay() -> None:
 
 
 names = st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)
-installed = st.builds(Installed, name=names, version=names, folder=names, digest=names)
+installed = st.builds(InstalledDistribution, name=names, version=names, folder=names, digest=names)
 numbers = st.integers(0, 10**6)
 canaries = st.builds(Canary, number=numbers, share=st.floats(0.01, 0.99))
 
@@ -42,7 +42,7 @@ canaries = st.builds(Canary, number=numbers, share=st.floats(0.01, 0.99))
     )
 )
 def test_generations_are_read_as_written(generation: Generation) -> None:
-    assert Generation.read(generation.written()) == generation
+    assert Generation.read(generation.to_json()) == generation
 
 
 @given(
@@ -57,8 +57,8 @@ def test_generations_are_read_as_written(generation: Generation) -> None:
     numbers,
 )
 def test_states_are_read_as_written_and_promoted(state: State, number: int) -> None:
-    assert State.read(state.written()) == state
-    promoted = state.promoted(number)
+    assert State.read(state.to_json()) == state
+    promoted = state.with_stable(number)
     assert promoted.stable == number
     assert promoted.candidate == 0
     assert number == state.stable or state.stable in promoted.previous

@@ -17,14 +17,14 @@ SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.Health
 
 def serving_state(breakers: dict[str, Breaker | None]) -> Any:
     estimators = {name: SimpleNamespace(breaker=breaker) for name, breaker in breakers.items()}
-    return SimpleNamespace(plugged=SimpleNamespace(registry=SimpleNamespace(estimators=estimators)))
+    return SimpleNamespace(loaded_plugins=SimpleNamespace(registry=SimpleNamespace(estimators=estimators)))
 
 
 def opened() -> Breaker:
     breaker = Breaker(later=lambda _, __: lambda: None)
     for _ in range(FAILURES):
-        breaker.failed("predict")
-    assert not breaker.closed
+        breaker.record_failure("predict")
+    assert not breaker.is_closed
     return breaker
 
 

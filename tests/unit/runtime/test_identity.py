@@ -25,8 +25,8 @@ from nodewise.runtime.identity.callers import Callers
 from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.identity.jwt import KEYS_KEPT_S, JwtReader, KeysError
 from nodewise.runtime.identity.settings import JwtSettings
-from nodewise.runtime.identity.tokens import BELIEVED_S, TokenBook, UnknownTokenError, holds, new_token, parted
-from nodewise.runtime.settings import Settings, SettingsError, load_settings, redacted
+from nodewise.runtime.identity.tokens import BELIEVED_S, TokenBook, UnknownTokenError, holds, new_token, split_token
+from nodewise.runtime.settings import Settings, SettingsError, load_settings, redact
 
 ISSUER, AUDIENCE = "https://issuer.test", "nodewise"
 Result = TypeVar("Result")
@@ -75,7 +75,7 @@ def test_a_token_is_random_and_only_its_hash_is_kept() -> None:
     texts = {new_token("", ["read"], [], None)[0] for _ in range(100)}
     assert len(texts) == 100
     text, kept = new_token("of ci", ["admin", "read"], ["b", "a/", "a"], 60.0)
-    token_id, secret = parted(text) or ("", "")
+    token_id, secret = split_token(text) or ("", "")
     assert token_id == kept.token_id
     assert len(secret) * 6 >= 256  # bits
     assert holds(kept, secret)
@@ -83,8 +83,8 @@ def test_a_token_is_random_and_only_its_hash_is_kept() -> None:
     assert secret not in repr(kept)
     assert kept.prefixes == ("a/", "b/")
     assert kept.roles == (Role.READ, Role.ADMIN)
-    assert parted(text + "x") is None
-    assert parted(text[:-1]) is None
+    assert split_token(text + "x") is None
+    assert split_token(text[:-1]) is None
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_what_is_kept_is_bounded_and_ends_with_the_token(monkeypatch: pytest.Mon
         await callers.look()
         for text, _ in made:
             await callers.bearer(f"Bearer {text}")
-        assert len(callers._kept) == 2
+        assert len(callers._principals) == 2
         await callers.bearer(f"Bearer {short}")
         now_s = time.time()
         monkeypatch.setattr(time, "time", lambda: now_s + 3601.0)
@@ -463,6 +463,6 @@ def test_settings_come_from_the_environment_and_hold_no_secret(monkeypatch: pyte
     assert found.jwt.algorithms == ("ES256", "EdDSA")
     assert found.tls.certificate == "tls.pem"
     assert found.certificates["ci"].roles == (Role.INGEST,)
-    assert "nodewise_of_a_client" not in str(redacted(found))
+    assert "nodewise_of_a_client" not in str(redact(found))
     with pytest.raises(SettingsError, match=r"jwt\.algorithms"):
         load_settings(jwt={"algorithms": ["HS256"]})

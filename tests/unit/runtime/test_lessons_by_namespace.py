@@ -21,9 +21,9 @@ from nodewise.estimation.answer.shared import MOST_POINT, MOST_WIDTH
 from nodewise.plugin import Context, Corpus, Prior
 from nodewise.profiles.store import ProfileSummary
 from nodewise.runtime.learning import learning as looks
-from nodewise.runtime.learning.kept import KeptLessons, Learnt
 from nodewise.runtime.learning.learning import EVERYONE, Learning
-from nodewise.runtime.learning.sources import LEARNED_PROFILES, Corpora, Groups, Source, Sources, shared_out
+from nodewise.runtime.learning.saved_lessons import Learnt, SavedLessons
+from nodewise.runtime.learning.sources import LEARNED_PROFILES, Corpora, Groups, Source, Sources, share_out
 
 
 class Mean(Fake):
@@ -162,7 +162,7 @@ def test_owners_get_as_many_turns_as_each_other() -> None:
         owner: tuple(Source(f"{owner}/{number}", f"{owner}{number}", 1) for number in range(count))
         for owner, count in (("many", 90), ("few", 3), ("some", 20))
     }
-    found = shared_out(by_owner, 30)
+    found = share_out(by_owner, 30)
     counts = [sum(each.profile_id.startswith(owner) for each in found) for owner in ("many", "few", "some")]
     assert counts == [14, 3, 13]
 
@@ -193,10 +193,10 @@ def test_work_is_bounded_and_goes_on_with_the_next_look(monkeypatch: pytest.Monk
     monkeypatch.setattr(looks, "WORK_S", -1.0)
     learning = Learning(answers_of(Mean()), Jobs(OTHERS), None, 1.0)  # type: ignore[arg-type]
     learning.learn()
-    assert learning.taught == ()
+    assert learning.namespace_lessons == ()
     monkeypatch.setattr(looks, "WORK_S", 60.0)
     assert learning.learn()
-    assert [each.namespace for each in learning.taught] == ["a", "b", "c", "d"]
+    assert [each.namespace for each in learning.namespace_lessons] == ["a", "b", "c", "d"]
 
 
 def test_memory_is_bounded_and_who_asks_keeps_its_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,25 +204,25 @@ def test_memory_is_bounded_and_who_asks_keeps_its_lessons(monkeypatch: pytest.Mo
     store = Jobs([job(f"n{number}/1", 2.0) for number in range(30)])
     learning = Learning(answers, store, None, 1.0)  # type: ignore[arg-type]
     learning.learn()
-    held = sum(each.bytes_held for each in learning.taught)
+    held = sum(each.bytes_held for each in learning.namespace_lessons)
     told(answers, "n5/1")
     monkeypatch.setattr(looks, "LESSONS_BYTES", held // 3)
     store.add(job("n9/2", 2.0))
     learning.learn()
-    left = {each.namespace for each in learning.taught}
+    left = {each.namespace for each in learning.namespace_lessons}
     assert 5 <= len(left) <= 11
     assert "n5" in left
     gone = min({f"n{number}" for number in range(30)} - left)
     assert told(answers, f"{gone}/1")[0] == 1.0
     assert learning.learn()  # because it was asked about
-    assert gone in {each.namespace for each in learning.taught}
+    assert gone in {each.namespace for each in learning.namespace_lessons}
     assert told(answers, f"{gone}/1")[0] == pytest.approx(0.5)
 
 
 def test_what_is_kept_is_read_again_and_damage_is_no_more_than_a_loss(tmp_path: Path) -> None:
     corpora = Corpora((Source("a/1", "u1", 3),), ((Source("b/1", "u2", 1),),))
     lessons = Learnt(namespace="a", corpora=corpora, learned_unix_s=5.0)
-    kept, other = KeptLessons(tmp_path), KeptLessons(tmp_path)
+    kept, other = SavedLessons(tmp_path), SavedLessons(tmp_path)
     kept.pin(lessons)
     kept.remember(lessons)
     assert other.pins()["a"].corpora == corpora
@@ -232,7 +232,7 @@ def test_what_is_kept_is_read_again_and_damage_is_no_more_than_a_loss(tmp_path: 
     assert kept.pins() == {}
     for path in tmp_path.glob("*/*.json"):
         path.write_bytes(b"{}")
-    assert KeptLessons(tmp_path).before("a") == []
+    assert SavedLessons(tmp_path).before("a") == []
     (tmp_path / "pinned").rmdir()
     (tmp_path / "pinned").write_bytes(b"in the way")
     with pytest.raises(NodewiseError) as caught:

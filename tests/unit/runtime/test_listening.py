@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from nodewise.runtime.listening import reserved
+from nodewise.runtime.listening import reserve_port
 from nodewise.runtime.starting import StartError
 
 
@@ -33,7 +33,7 @@ def test_connections_of_the_past_do_not_matter(*, shared: bool) -> None:
     port = left_behind(shared=shared)
     with socket.socket() as bare, pytest.raises(OSError, match="in use"):
         bare.bind(("127.0.0.1", port))  # they are there, and refuse who asks for nothing
-    holder, listen = reserved(f"127.0.0.1:{port}", 0.0)
+    holder, listen = reserve_port(f"127.0.0.1:{port}", 0.0)
     with holder, socket.socket() as worker:
         assert listen == f"127.0.0.1:{port}"
         worker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,14 +51,14 @@ def test_a_listening_socket_of_somebody_else_is_respected(*, shared: bool) -> No
         other.listen()
         listen = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(StartError, match=f"cannot listen on {listen}: the port is in use"):
-            reserved(listen, 0.0)
+            reserve_port(listen, 0.0)
 
 
 def test_a_port_that_another_server_holds_is_taken_while_none_of_its_workers_listens() -> None:
-    holder, listen = reserved("127.0.0.1:0", 0.0)
+    holder, listen = reserve_port("127.0.0.1:0", 0.0)
     with holder, pytest.raises(StartError):
-        reserved(listen, 0.0)
-    again, _ = reserved(listen, 0.0)
+        reserve_port(listen, 0.0)
+    again, _ = reserve_port(listen, 0.0)
     again.close()
 
 
@@ -67,12 +67,12 @@ def test_workers_that_are_about_to_end_are_waited_for() -> None:
     other.bind(("127.0.0.1", 0))
     other.listen()
     threading.Timer(0.2, other.close).start()
-    holder, _ = reserved(f"127.0.0.1:{other.getsockname()[1]}", 60.0)
+    holder, _ = reserve_port(f"127.0.0.1:{other.getsockname()[1]}", 60.0)
     holder.close()
 
 
 def test_an_address_of_another_machine_is_refused_at_once() -> None:
     started_s = time.monotonic()
     with pytest.raises(StartError, match="not this machine's"):
-        reserved("192.0.2.1:0", 600.0)
+        reserve_port("192.0.2.1:0", 600.0)
     assert time.monotonic() - started_s < 600.0

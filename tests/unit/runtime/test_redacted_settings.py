@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodewise.runtime.settings import Settings, redacted
+from nodewise.runtime.settings import Settings, redact
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from nodewise.runtime.settings import Settings, redacted
     ],
 )
 def test_a_store_is_logged_without_its_password(store: str) -> None:
-    shown = redacted(Settings(store=store))
+    shown = redact(Settings(store=store))
     assert "hunter2" not in str(shown)
     assert "nodewise" in shown["store"]
 

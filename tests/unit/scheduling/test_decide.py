@@ -12,7 +12,7 @@ from schedules import POLICIES, TABLE, Clock, Tables, pool, profile
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, NodePool
 from nodewise.estimation.question import Answer, Question
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Action, Decision, JobDecision
@@ -36,7 +36,7 @@ def run(
     name: str = FILL,
     pools: tuple[NodePool, ...] = (pool("p", 4, 4),),
     budget: Budget | None = None,
-    policy: Loaded[PolicyRecord] | None = None,
+    policy: LoadedPlugin[PolicyRecord] | None = None,
     **changes: Any,
 ) -> Decision:
     question = ScheduleQuestion(now_s=0.0, pools=pools, jobs=tuple(jobs), **changes)
@@ -246,7 +246,7 @@ class Remembering:
 
 def test_memory_is_passed_on_and_settled_jobs_are_shown_without_rows() -> None:
     remembering = PolicyRecord(name="r", version="1", description="", policy=Remembering())
-    policy = Loaded(remembering, "tests 1.0", "inline")
+    policy = LoadedPlugin(remembering, "tests 1.0", "inline")
     pinned = asked("a", minimum_run_s=600.0, current=on((0, 2)), queue="x")
     quotas = (QueueQuota(queue="x", max_devices=1),)
     found = run([pinned, asked("b", submitted=1.0)], policy=policy, memory=b"x", quotas=quotas)

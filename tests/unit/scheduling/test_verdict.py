@@ -12,7 +12,7 @@ from schedules import TABLE, Clock, curves_of, job, state_of
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Grant, Shares
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.memory import Memory
 from nodewise.scheduling.verdict import Verdict, verdict_of
@@ -34,7 +34,7 @@ CURVES = curves_of([(10.0, 20.0, 0.0, 40.0, 50.0), {0: TABLE[:4], 1: TABLE[:2]}]
 
 def ask(answer: Callable[[], Any], state: ClusterState = STATE) -> Verdict:
     record = PolicyRecord(name="p", version="1", description="", policy=Answering(answer))
-    return verdict_of(Loaded(record, "tests 1.0", "inline"), state, CURVES, Clock())
+    return verdict_of(LoadedPlugin(record, "tests 1.0", "inline"), state, CURVES, Clock())
 
 
 def grants(*wanted: tuple[Any, Any]) -> Allocation:

@@ -83,10 +83,10 @@ def restore(
 
     Tokens that come back are named: whoever can write to a backup can add some, unless --digest is given.
     """
-    from nodewise.runtime.backups import restored
+    from nodewise.runtime.backups import restore_backup
 
     with starting():
-        done = restored(store.place(), source, digest)
+        done = restore_backup(store.place(), source, digest)
     tokens = "".join(f"\n- token {token}" for token in done.tokens)
     store.tell(done, f"{done.profiles} profiles, {done.traces} traces, {done.rows} rows are back{tokens}")
 
@@ -97,10 +97,10 @@ def copy(
     store: _Store = _STORE,
 ) -> None:
     """Copy a store into an empty one, as it is at one moment: from SQLite to PostgreSQL, or back."""
-    from nodewise.runtime.backups import Place, copied
+    from nodewise.runtime.backups import Place, bring_over
 
     with starting():
-        done = copied(store.place(), Place(store.config, to, to_traces or ""))
+        done = bring_over(store.place(), Place(store.config, to, to_traces or ""))
     store.tell(done, f"{done.profiles} profiles, {done.traces} traces, {done.rows} rows copied")
 
 
@@ -113,13 +113,13 @@ def verify(
 
     Exit 0 if it is, 1 if something is damaged or missing, 3 if it does not answer.
     """
-    from nodewise.runtime.backups import UncheckedError, verified
+    from nodewise.runtime.backups import UncheckedError, verify_place
 
     if source is not None and (store.store, store.traces) != (None, None):
         raise InputError("a backup needs no --store and no --traces")
     try:
         with starting():
-            found = verified(store.place(), source, content=not quick)
+            found = verify_place(store.place(), source, content=not quick)
     except UncheckedError as error:
         raise RefusedAnswer(f"nothing can be said of it: {error}") from None
     wrong = "".join(f"\n- {problem}" for problem in found.problems)

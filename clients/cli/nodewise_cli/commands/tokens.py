@@ -74,10 +74,10 @@ def create(
     life_s = lifetime_days * DAY_S or None
     if place.is_named:
         # Only here: who asks a server should not wait for this one's imports.
-        from nodewise.runtime.identity.operating import created
+        from nodewise.runtime.identity.operating import make_token
 
         with starting():
-            text, made = created(place.config, place.store, description, role, prefix or (), life_s)
+            text, made = make_token(place.config, place.store, description, role, prefix or (), life_s)
         token = token_document(from_message(made, Token))
     elif life_s is None:
         raise InputError("--lifetime-days: must be above 0 where a server makes the token; 0 = never is for --store")
@@ -107,10 +107,10 @@ def list_tokens(
 ) -> None:
     """List tokens by their ids; their texts are known to nobody but who has them."""
     if place.is_named:
-        from nodewise.runtime.identity.operating import listed
+        from nodewise.runtime.identity.operating import all_tokens
 
         with starting():
-            kept = listed(place.config, place.store, ended=ended)
+            kept = all_tokens(place.config, place.store, show_ended=ended)
         found = [token_document(from_message(each, Token)) for each in kept]
     else:
         with call.connected() as client:
@@ -126,10 +126,10 @@ def revoke(
 ) -> None:
     """End a token for good; every server of the store refuses it within about a second."""
     if place.is_named:
-        from nodewise.runtime.identity.operating import revoked
+        from nodewise.runtime.identity.operating import end_token
 
         with starting():
-            token = token_document(from_message(revoked(place.config, place.store, token_id), Token))
+            token = token_document(from_message(end_token(place.config, place.store, token_id), Token))
     else:
         with call.connected() as client:
             token = token_document(client.revoke_token(token_id).token)
@@ -147,10 +147,10 @@ def purge(
         raise InputError("--store or --config: must name the store whose ended tokens are forgotten")
     if not 0 <= ended_days < 1e6:
         raise InputError(f"--ended-days: must be 0 or more and below a million, found {ended_days:g}")
-    from nodewise.runtime.identity.operating import purged
+    from nodewise.runtime.identity.operating import purge_tokens
 
     with starting():
-        kept = purged(place.config, place.store, time.time() - ended_days * DAY_S)
+        kept = purge_tokens(place.config, place.store, time.time() - ended_days * DAY_S)
     found = [token_document(from_message(each, Token)) for each in kept]
     if as_json:
         print_json({"tokens": found})

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from nodewise.runtime.embedded import Estimate, SweepUnit, estimated
+from nodewise.runtime.embedded_server import Estimate, SweepUnit, estimated
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.simulation import MEASURES, left_out_document, show_left_out

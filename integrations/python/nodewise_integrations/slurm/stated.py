@@ -9,7 +9,7 @@ from typing import Final
 
 from nodewise_integrations.slurm.submission import Submission
 
-__all__ = ["Shape", "Stated", "UnreadableError", "gpus_in", "node_counts", "shape_of", "stated_options"]
+__all__ = ["Shape", "StatedFacts", "UnreadableError", "gpus_in", "node_counts", "shape_of", "stated_options"]
 
 _VARIABLES: Final = {
     "SBATCH_ARRAY_INX": "array",
@@ -33,7 +33,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedFacts:
     """An option as it holds."""
 
     value: str
@@ -43,14 +43,18 @@ class Stated:
     """Whether it stands above a prediction: on the command line or in a variable."""
 
 
-def stated_options(submission: Submission, script: Submission, environment: Mapping[str, str]) -> dict[str, Stated]:
+def stated_options(
+    submission: Submission, script: Submission, environment: Mapping[str, str]
+) -> dict[str, StatedFacts]:
     """The options that hold, by their long names: those of the command line, else of variables, else of the script."""
-    found = {name: Stated(value, f"#SBATCH --{name}={value}", typed=False) for name, value in script.options.items()}
+    found = {
+        name: StatedFacts(value, f"#SBATCH --{name}={value}", typed=False) for name, value in script.options.items()
+    }
     for variable, name in _VARIABLES.items():
         if value := environment.get(variable):
-            found[name] = Stated(value, f"{variable}={value}", typed=True)
+            found[name] = StatedFacts(value, f"{variable}={value}", typed=True)
     for name, value in submission.options.items():
-        found[name] = Stated(value, f"--{name}={value}", typed=True)
+        found[name] = StatedFacts(value, f"--{name}={value}", typed=True)
     return found
 
 
@@ -84,7 +88,7 @@ _PRODUCTS: Final = (
 """The first is the product of the others."""
 
 
-def shape_of(options: Mapping[str, Stated], *, gpus_per_node: int | None = None) -> Shape:
+def shape_of(options: Mapping[str, StatedFacts], *, gpus_per_node: int | None = None) -> Shape:
     """What the stated numbers say together, as sbatch reads them; `gpus_per_node` = a wish, which may not contradict.
 
     Raises UnreadableError where they cannot be read, do not agree, or leave the number of nodes to Slurm.
@@ -146,7 +150,7 @@ def _derive(known: dict[str, int], products: Sequence[tuple[str, str, str]], sai
                         raise UnreadableError(f"{said}: the {whole} cannot be divided evenly among the {part}")
 
 
-def _statements(options: Mapping[str, Stated]) -> list[tuple[str, int, str]]:
+def _statements(options: Mapping[str, StatedFacts]) -> list[tuple[str, int, str]]:
     """What each option says: the number's name, the number, and where it stands."""
     found: list[tuple[str, int, str]] = []
     counts = _counts(options)
@@ -172,7 +176,7 @@ def _statements(options: Mapping[str, Stated]) -> list[tuple[str, int, str]]:
     return found
 
 
-def _counts(options: Mapping[str, Stated]) -> Sequence[int]:
+def _counts(options: Mapping[str, StatedFacts]) -> Sequence[int]:
     return node_counts(options["nodes"]) if "nodes" in options else ()
 
 
@@ -181,7 +185,7 @@ _MOST_NODES: Final = 1024**2
 _TIMES: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5}
 
 
-def node_counts(stated: Stated) -> Sequence[int]:
+def node_counts(stated: StatedFacts) -> Sequence[int]:
     """Numbers of nodes that `--nodes` allows: `4`, `2-4`, `1k`, and the sizes `2,4,8` and `2-8:2` of newer Slurm."""
     parts: list[range] = []
     for part in stated.value.split(","):
@@ -200,7 +204,7 @@ _COUNT: Final = re.compile(r"(\d{1,9})([kmgtp]?)", re.ASCII | re.IGNORECASE)
 _KIND: Final = re.compile(r"[\w.+-]+", re.ASCII)
 
 
-def gpus_in(option: str, stated: Stated) -> int | None:
+def gpus_in(option: str, stated: StatedFacts) -> int | None:
     """The number of GPUs in `8`, `a100:8`, `gpu:a100:8,nvme:1`; None = none are named. Raises UnreadableError."""
     found: list[int] = []
     for part in stated.value.split(","):
@@ -228,14 +232,14 @@ def gpus_in(option: str, stated: Stated) -> int | None:
     return found[0] if found else None
 
 
-def _sockets(options: Mapping[str, Stated]) -> int:
+def _sockets(options: Mapping[str, StatedFacts]) -> int:
     stated = options.get("sockets-per-node") or options.get("extra-node-info")
     if stated is None:
         raise UnreadableError(f"{options['gpus-per-socket'].source}: --sockets-per-node must be stated too")
     return _whole(stated.value.partition(":")[0], stated)
 
 
-def _whole(text: str, stated: Stated) -> int:
+def _whole(text: str, stated: StatedFacts) -> int:
     if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
         raise UnreadableError(f"{stated.source}: is not a whole number from 1")
     return int(text)

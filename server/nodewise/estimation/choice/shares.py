@@ -158,10 +158,10 @@ class Candidate:
     @property
     def claim(self) -> float | Floats:
         """The error that it claims, or that its strength of evidence is worth."""
-        claimed = self.assessment.expected_log_error
-        if claimed is None:
+        claim_task = self.assessment.expected_log_error
+        if claim_task is None:
             return STRONG_LOG_ERROR + (WEAK_LOG_ERROR - STRONG_LOG_ERROR) * (1.0 - self.assessment.strength)
-        return claimed
+        return claim_task
 
     def reasons(self, modes: Sequence[SyncMode]) -> str:
         """What the expected error rests on besides the claim, for people."""

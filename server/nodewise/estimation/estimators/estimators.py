@@ -23,7 +23,7 @@ from nodewise.estimation.estimators.shown import Shown, shown_to, states_no_more
 from nodewise.estimation.question import AUTO, Question
 from nodewise.estimation.weights import ENTRY_BYTES
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, soon
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.hosting.soundness import is_a, is_sound_refusal, is_text
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, Model, Query
 from nodewise.ports.cache import CacheSpace, LruCache
@@ -78,14 +78,14 @@ class Estimators:
     def is_left_alone(self, name: str) -> bool:
         """Whether an estimator failed so often that it is not asked for a while."""
         breaker = self.named(name).breaker
-        return breaker is not None and not breaker.closed
+        return breaker is not None and not breaker.is_closed
 
     @property
     def epoch(self) -> int:
         """Another number after each change of who is left alone."""
         return sum(map(_EPOCH, self._breakers))
 
-    def named(self, name: str) -> Loaded[EstimatorRecord]:
+    def named(self, name: str) -> LoadedPlugin[EstimatorRecord]:
         """A loaded estimator.
 
         Raises
@@ -112,7 +112,9 @@ class Estimators:
         """The resolved rows of which an estimator takes every stated column into account."""
         return self._shown_to(self.named(name), profile, configurations)
 
-    def _shown_to(self, loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations) -> Shown:
+    def _shown_to(
+        self, loaded: LoadedPlugin[EstimatorRecord], profile: Profile, configurations: Configurations
+    ) -> Shown:
         columns = loaded.record.columns
         if states_no_more(columns, configurations):
             return Shown(configurations, None, ())

@@ -10,7 +10,7 @@ import structlog
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.calls import call, has
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import EstimatorRecord, WarmingEstimator
 
 __all__ = ["warm_up", "warm_up_aside"]
@@ -18,7 +18,7 @@ __all__ = ["warm_up", "warm_up_aside"]
 _log = structlog.get_logger(__name__)
 
 
-def warm_up(estimators: Mapping[str, Loaded[EstimatorRecord]]) -> None:
+def warm_up(estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]) -> None:
     """Let every estimator that wants to warm up; one that fails has a slow first answer, and the others theirs."""
     for name, loaded in estimators.items():
         estimator = loaded.record.estimator
@@ -33,9 +33,9 @@ def warm_up(estimators: Mapping[str, Loaded[EstimatorRecord]]) -> None:
             _log.info("warmed_up", estimator=name, seconds=round(time.perf_counter() - started, 3))
 
 
-def warm_up_aside(estimators: Mapping[str, Loaded[EstimatorRecord]]) -> None:
+def warm_up_aside(estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]) -> None:
     """As :func:`warm_up` for those in hosts, without waiting: one that hangs delays nobody but those of its host."""
-    homes: dict[str, dict[str, Loaded[EstimatorRecord]]] = {}
+    homes: dict[str, dict[str, LoadedPlugin[EstimatorRecord]]] = {}
     for name, loaded in estimators.items():
         if loaded.mode == "process":
             homes.setdefault(loaded.distribution, {})[name] = loaded

@@ -22,7 +22,7 @@ from nodewise.estimation.plausibility import doubts
 from nodewise.estimation.question import Basis, Freshness, Question
 from nodewise.estimation.resolution import Resolution
 from nodewise.estimation.weights import BASIS_BYTES, ENTRY_BYTES, HOSTED_MODEL_BYTES, part_of_profile
-from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, UnavailableError, call, kept_alive, soon
+from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, UnavailableError, call, make_renewable, soon
 from nodewise.plugin import Catalogue, Model, Prior
 from nodewise.ports.cache import CacheSpace, LruCache
 from nodewise.ports.clock import Clock
@@ -276,7 +276,7 @@ class Models:
             finally:
                 fitting.reset(token)
 
-        model = kept_alive(fit)
+        model = make_renewable(fit)
         basis = Basis(
             estimator=key.estimator,
             estimator_version=loaded.record.version,

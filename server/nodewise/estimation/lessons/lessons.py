@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from nodewise.domain.namespaces import namespace_of
 from nodewise.estimation.lessons.calibration import UNTRIED, Calibration
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import EstimatorRecord, Prior
 
 __all__ = ["Lessons", "Teachings"]
@@ -33,7 +33,7 @@ class Lessons:
         """How far off an estimator was where it was tried."""
         return self.calibrations.get(estimator, UNTRIED)
 
-    def version(self, loaded: Loaded[EstimatorRecord]) -> tuple[str, str]:
+    def version(self, loaded: LoadedPlugin[EstimatorRecord]) -> tuple[str, str]:
         """What an estimator's predictions depend on besides profile, question and calibration: itself and its prior."""
         prior = self.priors.get(loaded.record.name)
         return loaded.record.version, prior.prior_id if prior else ""

@@ -16,7 +16,7 @@ from nodewise.estimation.estimators.shown import Shown
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer
 from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unless_wrong
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord
 
 __all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "doubted", "measured", "wrong_with"]
@@ -52,7 +52,7 @@ class LogCovariance:
 
 
 def covariance_of(
-    loaded: Loaded[EstimatorRecord], fitted: Fitted, shown: Shown, answer: Answer, options: Options
+    loaded: LoadedPlugin[EstimatorRecord], fitted: Fitted, shown: Shown, answer: Answer, options: Options
 ) -> LogCovariance:
     """How the errors of a model's answered rows hang together: as it says, else as is assumed.
 

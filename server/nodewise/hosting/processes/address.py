@@ -41,7 +41,7 @@ class Address:
     target : str
         ``unix:///path`` or ``host:port``.
     ca, certificate, key : str
-        Files in PEM: who signs the server's certificate (empty = the system's roots), and the worker's own
+        Files in PEM: the authority of the server's certificate (empty = the system's roots), and the worker's own
         certificate with its key, where the server asks for one.
     plain : bool
         Whether a ``host:port`` is spoken to without TLS.
@@ -73,81 +73,83 @@ class AddressedEstimator(Peer):
     name : str
     address : Address
     limits : HostLimits
-    known : Listing or None
+    listing : Listing or None
         What another process has seen already; then it looks no more.
     """
 
-    def __init__(self, name: str, address: Address, limits: HostLimits, known: Listing | None = None) -> None:
-        super().__init__(f"{name} at {address.target}", (name,), limits, known)
+    def __init__(self, name: str, address: Address, limits: HostLimits, listing: Listing | None = None) -> None:
+        super().__init__(f"{name} at {address.target}", (name,), limits, listing)
         self._name = name
         self._channel = address.channel()
         self._connection = Connection(self._channel)
         self._connection.remembers = False
         self._instance: str | None = None
-        self._closed = threading.Event()
+        self._is_closed = threading.Event()
         self.generation = 1
 
-    def settled(self, wait_s: float) -> bool:
+    def wait_until_known(self, wait_s: float) -> bool:
         """Whether the server was reached; False also once it is known that it cannot be reached now."""
-        self._looked.wait(min(wait_s, LOOK_BUDGET_S))
-        return self.known is not None
+        self._is_known.wait(min(wait_s, LOOK_BUDGET_S))
+        return self.known_listing is not None
 
     def listing(self) -> Listing:
         """What it was seen to have last."""
         self.begin()
-        if self.known is None:
+        if self.known_listing is None:
             raise HostBusyError("its server cannot be reached", RETRY_S)
-        return self.known
+        return self.known_listing
 
     def close(self) -> None:
         """Ask it no more."""
-        self._closed.set()
+        self._is_closed.set()
         self._channel.close()
 
     def _look(self) -> None:
         look = self._connection.methods["ListEstimators"]
-        while not self._closed.is_set():
+        while not self._is_closed.is_set():
             try:
-                self._saw(look(pb.ListEstimatorsRequest(), timeout=LOOK_BUDGET_S))
+                self._note_listing(look(pb.ListEstimatorsRequest(), timeout=LOOK_BUDGET_S))
             except (grpc.RpcError, ValueError) as error:  # ValueError: closed meanwhile
-                if not self._looked.is_set():
+                if not self._is_known.is_set():
                     code = error.code().name if isinstance(error, grpc.RpcError) else type(error).__name__
                     _log.warning("estimator_not_reached", estimator=self.distribution, error=code)
-            self._looked.set()
-            self._closed.wait(LOOK_S)
+            self._is_known.set()
+            self._is_closed.wait(LOOK_S)
 
-    def _saw(self, response: pb.ListEstimatorsResponse) -> None:
+    def _note_listing(self, response: pb.ListEstimatorsResponse) -> None:
         if self._instance not in (None, response.instance):
             self.generation += 1
         self._instance = response.instance
         self._connection.remembers = response.remembers
-        found = next((each for each in response.estimators if each.name == self._name), None)
+        estimator = next((each for each in response.estimators if each.name == self._name), None)
         listing: Listing
-        if found is None:
+        if estimator is None:
             names = ", ".join(each.name for each in response.estimators) or "none"
             problem = f"its server has no estimator of that name; it has: {names[:500]}"
             listing = [], [[self._name, "estimator", "PLUGIN_INVALID", problem]]
         else:
             plain = {
-                **{name: getattr(found, name) for name in ("name", "version", "description")},
-                "plugin_api": found.plugin_api or PLUGIN_API_RANGE,
-                "capabilities": frozenset(found.capabilities),
-                "columns": frozenset(found.columns) or BASIC_COLUMNS,
+                **{name: getattr(estimator, name) for name in ("name", "version", "description")},
+                "plugin_api": estimator.plugin_api or PLUGIN_API_RANGE,
+                "capabilities": frozenset(estimator.capabilities),
+                "columns": frozenset(estimator.columns) or BASIC_COLUMNS,
             }
             listing = [["estimator", plain, ["assess", "fit"]]], []
-        if listing != self.known:
-            self.known = listing
-            _log.info("estimator_reached", estimator=self.distribution, version="" if found is None else found.version)
+        if listing != self.known_listing:
+            self.known_listing = listing
+            _log.info(
+                "estimator_reached", estimator=self.distribution, version="" if estimator is None else estimator.version
+            )
 
     # --- calls
 
     @contextmanager
-    def _reached(self) -> Iterator[Connection]:
-        if self._closed.is_set():
+    def _connect(self) -> Iterator[Connection]:
+        if self._is_closed.is_set():
             raise HostBusyError("the server stops", RETRY_S)
         yield self._connection
 
-    def _lost(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:  # noqa: ARG002
+    def _lost_error(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:  # noqa: ARG002
         if code == grpc.StatusCode.UNAVAILABLE:
             return HostBusyError("its server cannot be reached", RETRY_S)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:

@@ -1,4 +1,4 @@
-"""What a call was given to ask: it stays in the worker under a number, and its host asks by that number."""
+"""Objects that a call may use: they stay in the worker under a number, by which the host calls them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ import structlog
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.processes.connection import OPTIONS
-from nodewise.hosting.processes.given import PROFILES_AT_ONCE
+from nodewise.hosting.processes.members import ATTRIBUTES, KNOWN, OBJECT_METHODS
+from nodewise.hosting.processes.proxies import PROFILES_AT_ONCE
 from nodewise.hosting.processes.remote import Remote
 from nodewise.hosting.processes.statuses import status_of
 from nodewise.hosting.processes.values import read_value, refuse, write_value
-from nodewise.hosting.processes.words import ATTRIBUTES, GIVEN_METHODS, KNOWN
 from nodewise_protos.plugin.v1 import plugin_service_pb2 as pb
 from nodewise_protos.plugin.v1 import plugin_service_pb2_grpc, value_pb2
 
-__all__ = ["MOST_READ_BYTES", "MOST_ROWS", "Call", "GivenObjects", "answer_of_given"]
+__all__ = ["MOST_READ_BYTES", "MOST_ROWS", "Call", "ContextObjects", "answer_of_object"]
 
 _log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Call:
         Whether it was given another's model.
     """
 
-    objects: GivenObjects
+    objects: ContextObjects
     number: int
     most_rows: int
     context: Context
@@ -65,18 +65,18 @@ class Call:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
-        """Within, the time is that of others."""
+    def count_as_asking(self) -> Iterator[None]:
+        """Within the block, the time counts as that of others."""
         self._count(1)
         try:
             yield
         finally:
             self._count(-1)
 
-    def _count(self, begun: int) -> None:
+    def _count(self, change: int) -> None:
         with self.lock:
-            self.asking += begun
-            self.spent_s -= begun * time.monotonic()
+            self.asking += change
+            self.spent_s -= change * time.monotonic()
 
     def others_s(self) -> float:
         """Seconds that others took so far."""
@@ -84,18 +84,18 @@ class Call:
             return self.spent_s + self.asking * time.monotonic()
 
 
-class GivenObjects(plugin_service_pb2_grpc.ContextServiceServicer):
+class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
     """What one host may ask, by number, and the service where it asks.
 
     Parameters
     ----------
-    kept : callable
+    number_in_host : callable
         The number by which the host has an object itself; 0 = it does not have it.
     """
 
-    def __init__(self, kept: Callable[[Remote], int]) -> None:
-        self._kept = kept
-        self._given: OrderedDict[int, tuple[str, Any]] = OrderedDict()
+    def __init__(self, number_in_host: Callable[[Remote], int]) -> None:
+        self._number_in_host = number_in_host
+        self._objects: OrderedDict[int, tuple[str, Any]] = OrderedDict()
         self._calls: dict[int, Call] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -118,19 +118,19 @@ class GivenObjects(plugin_service_pb2_grpc.ContextServiceServicer):
         finally:
             del self._calls[number]
             with self._lock:
-                for each in [each for each, (kind, _) in self._given.items() if each > number and kind != "model"]:
-                    del self._given[each]
-                while len(self._given) > MOST_GIVEN:
-                    self._given.popitem(last=False)
+                for each in [each for each, (kind, _) in self._objects.items() if each > number and kind != "model"]:
+                    del self._objects[each]
+                while len(self._objects) > MOST_GIVEN:
+                    self._objects.popitem(last=False)
 
     def give(self, kind: str, value: Any) -> int:
         """The number of something that may be asked from now on."""
         with self._lock:
             number = next(self._numbers)
-            self._given[number] = kind, value
+            self._objects[number] = kind, value
         return number
 
-    def written(self, kind: str, value: Any) -> value_pb2.Value:
+    def write(self, kind: str, value: Any) -> value_pb2.Value:
         """The same as an argument, with what is known of it without asking."""
         facts: list[Any] = []
         if kind == "run":
@@ -142,17 +142,17 @@ class GivenObjects(plugin_service_pb2_grpc.ContextServiceServicer):
         elif kind == "model":
             has = value.names.__contains__ if isinstance(value, Remote) else lambda name: hasattr(value, name)
             facts = [sorted(filter(has, KNOWN))]
-        given = value_pb2.Given(number=self.give(kind, value), kind=kind, facts=map(self.value, facts))
-        return value_pb2.Value(given=given)
+        message = value_pb2.Given(number=self.give(kind, value), kind=kind, facts=map(self.value, facts))
+        return value_pb2.Value(given=message)
 
     def value(self, value: Any) -> value_pb2.Value:
         """Any value as a message."""
         return write_value(value, lambda other: self.model(other) if isinstance(other, Remote) else refuse(other))
 
     def model(self, value: Any) -> value_pb2.Value:
-        """A model, wherever it lives."""
-        kept = self._kept(value) if isinstance(value, Remote) else 0
-        return value_pb2.Value(kept=kept) if kept else self.written("model", value)
+        """A model of this process or of a host."""
+        number = self._number_in_host(value) if isinstance(value, Remote) else 0
+        return value_pb2.Value(kept=number) if number else self.write("model", value)
 
     def _call(self, number: int) -> Call:
         call = self._calls.get(number)
@@ -164,31 +164,32 @@ class GivenObjects(plugin_service_pb2_grpc.ContextServiceServicer):
         """As the contract says."""
         try:
             call = self._call(request.call)
-            with call.asked():
-                return call.context.copy().run(self._answered, call, request)
+            with call.count_as_asking():
+                return call.context.copy().run(self._answer, call, request)
         except NodewiseError as error:
             context.abort_with_status(status_of(error))
-        except Exception as error:  # noqa: BLE001  # whatever it is, the plugin is told that it has no answer
+        except Exception as error:  # noqa: BLE001  # the plugin gets an error instead of an answer
             _log.warning("given_failed", method=request.method[:100], exc_info=error)
             context.abort_with_status(status_of(NodewiseError(Reason.ESTIMATOR_FAILED, "what was asked for failed")))
         raise AssertionError
 
-    def _answered(self, call: Call, request: pb.AskRequest) -> pb.AskResponse:
-        """What something that a call was given answers; only what it is given for can be asked of it."""
-        kind, value = self._given[request.number]
+    def _answer(self, call: Call, request: pb.AskRequest) -> pb.AskResponse:
+        """The answer of an object that a call was given; only the methods of its kind can be called."""
+        kind, value = self._objects[request.number]
         arguments = [
-            read_value(each, {"given": lambda given: self._given[given.number][1]}) for each in request.arguments
+            read_value(each, {"given": lambda reference: self._objects[reference.number][1]})
+            for each in request.arguments
         ]
-        found = answer_of_given(kind, value, request.method, arguments, call.most_rows)
+        answer = answer_of_object(kind, value, request.method, arguments, call.most_rows)
         if kind != "context" or request.method != "model":
-            return pb.AskResponse(answer=self.value(found))
+            return pb.AskResponse(answer=self.value(answer))
         call.gave_a_model = True
-        return pb.AskResponse(answer=self.model(found))
+        return pb.AskResponse(answer=self.model(answer))
 
 
-def _too_much(what: str, found: int, most: int) -> NodewiseError:
-    """Why a host is not given what it asks for; the plugin may tell its caller so."""
-    return NodewiseError(Reason.LIMIT_EXCEEDED, f"a plugin asked for {found} {what}, where 0 to {most} can be")
+def _too_much(what: str, count: int, most: int) -> NodewiseError:
+    """The refusal of a request that is too large; the plugin may pass it on to its caller."""
+    return NodewiseError(Reason.LIMIT_EXCEEDED, f"a plugin asked for {count} {what}, where 0 to {most} can be")
 
 
 def rows_of(arguments: Iterable[Any]) -> int:
@@ -196,9 +197,9 @@ def rows_of(arguments: Iterable[Any]) -> int:
     return sum(len(each) for each in arguments if isinstance(each, Configurations))
 
 
-def answer_of_given(kind: str, value: Any, method: str, arguments: list[Any], most_rows: int) -> Any:
-    """Ask what a call was given; of a model, about so many rows at most."""
-    if method not in GIVEN_METHODS[kind]:
+def answer_of_object(kind: str, value: Any, method: str, arguments: list[Any], most_rows: int) -> Any:
+    """Call a method of an object that a call was given; a model answers about so many rows at most."""
+    if method not in OBJECT_METHODS[kind]:
         raise NodewiseError(Reason.NOT_IMPLEMENTED, f"a {kind} has no such method")
     if kind == "corpus":
         begin, end = map(int, arguments)

@@ -20,7 +20,7 @@ from nodewise.plugin import Catalogue
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import plugin_service_pb2
 
-__all__ = ["MOST_BYTES", "MOST_PARTS", "OPTIONS", "Connection", "ForgottenError", "bounded"]
+__all__ = ["MOST_BYTES", "MOST_PARTS", "OPTIONS", "Connection", "ForgottenError", "bounded_reader"]
 
 MOST_BYTES: Final = 1 << 28
 """Of a message: more than the traces of one file are, unpacked."""
@@ -48,7 +48,7 @@ class ForgottenError(Exception):
     """The server does not know a profile or catalogue by its number."""
 
 
-def bounded(kind: Any) -> Callable[[bytes], Any]:
+def bounded_reader(kind: Any) -> Callable[[bytes], Any]:
     """Reads messages of a type; raises UndecodableError for one of too many parts."""
     plan = plan_of(kind.DESCRIPTOR, lambda field: None if field.message_type is None else ("parts", MOST_PARTS))
 
@@ -81,21 +81,21 @@ class Connection:
             method.name: channel.unary_unary(
                 f"/{service.full_name}/{method.name}",
                 GetMessageClass(method.input_type).SerializeToString,
-                bounded(GetMessageClass(method.output_type)),
+                bounded_reader(GetMessageClass(method.output_type)),
             )
             for service in _SERVICES
             for method in service.methods
         }
         self.remembers = True
-        # Every process is a client of its own, and the server tells what it was sent by the number alone.
+        # Every process is a client of its own, and the server identifies what it was sent by the number alone.
         self._numbers = itertools.count(secrets.randbits(62) + 1)
-        self._sent: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        self._numbers_by_id: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def with_evidence(self, ask: Callable[[Any], Any], request: Any, profile: Profile, catalogue: Catalogue) -> Any:
         """The response to a request with its evidence, sent in full where the server does not know it.
 
-        Nobody but the server can tell: another thread's message that brings the evidence may be later than ours.
+        Only the server knows: another thread's message that brings the evidence may arrive after ours.
 
         Raises
         ------
@@ -121,10 +121,10 @@ class Connection:
     def _number(self, value: Any) -> tuple[int, bool]:
         """The number of a profile or catalogue, and whether it has not been sent yet."""
         with self._lock:
-            is_new = id(value) not in self._sent
+            is_new = id(value) not in self._numbers_by_id
             if is_new:
-                self._sent[id(value)] = value, next(self._numbers)
-            self._sent.move_to_end(id(value))
-            if len(self._sent) > MOST_REMEMBERED:
-                self._sent.popitem(last=False)
-            return self._sent[id(value)][1], is_new
+                self._numbers_by_id[id(value)] = value, next(self._numbers)
+            self._numbers_by_id.move_to_end(id(value))
+            if len(self._numbers_by_id) > MOST_REMEMBERED:
+                self._numbers_by_id.popitem(last=False)
+            return self._numbers_by_id[id(value)][1], is_new

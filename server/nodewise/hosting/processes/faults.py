@@ -1,4 +1,4 @@
-"""What can be wrong with a host, as the door tells it."""
+"""Faults of a host, as callers of plugins see them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class HostFaultError(Exception):
         Which method it was; "" = the one that was called.
     """
 
-    def __init__(self, what: str, raised: str = "", detail: str = "", method: str = "") -> None:
+    def __init__(self, what: str, exception_name: str = "", detail: str = "", method: str = "") -> None:
         super().__init__(what)
         self.method = method
         self.what = what
-        self.raised = raised
+        self.exception_name = exception_name
         self.detail = detail
 
 

@@ -13,14 +13,14 @@ from typing import Any, Final
 import grpc
 import structlog
 
-from nodewise.hosting.processes.callbacks import Call, GivenObjects
+from nodewise.hosting.processes.callbacks import Call, ContextObjects
 from nodewise.hosting.processes.connection import MOST_BYTES, Connection
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
-from nodewise.hosting.processes.life import Life, start
+from nodewise.hosting.processes.host_process import HostProcess, start
 from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.members import ATTRIBUTES, OBJECT_ARGUMENTS
 from nodewise.hosting.processes.peer import Ask, Listing, Peer, read_answer
 from nodewise.hosting.processes.remote import Remote
-from nodewise.hosting.processes.words import ATTRIBUTES, GIVEN
 from nodewise_protos.plugin.v1 import plugin_service_pb2 as pb
 
 __all__ = ["Host", "Listing", "impatient"]
@@ -31,9 +31,9 @@ WAIT_S: Final = 0.1
 """Seconds between looks at what holds the host."""
 impatient: ContextVar[bool] = ContextVar("impatient", default=False)
 """Whether the caller can do without this plugin, and rather does than wait for one that is stuck."""
-_held: ContextVar[tuple[int, ...]] = ContextVar("held", default=())
+_hosts_in_use: ContextVar[tuple[int, ...]] = ContextVar("hosts_in_use", default=())
 """Hosts that the caller has for itself already: what it asks within a call does not wait for the call."""
-_LOST: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
+_LOST_CODES: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
 
 
 class Host(Peer):
@@ -46,7 +46,7 @@ class Host(Peer):
     entry_points : tuple of pairs
         Name and value of each.
     limits : HostLimits
-    known : pair of lists or None
+    listing : pair of lists or None
         The listing, where another process has it already: this host starts when it is first asked something.
     folder : str
         Where its modules lie, if not among those of this process: two versions live side by side in two folders.
@@ -57,84 +57,86 @@ class Host(Peer):
         distribution: str,
         entry_points: tuple[tuple[str, str], ...],
         limits: HostLimits,
-        known: Listing | None = None,
+        listing: Listing | None = None,
         folder: str = "",
     ) -> None:
-        super().__init__(distribution, tuple(name for name, _ in entry_points), limits, known)
+        super().__init__(distribution, tuple(name for name, _ in entry_points), limits, listing)
         self._entry_points = entry_points
         self._folder = folder
         self._turn = threading.Lock()
         self._since_s = 0.0
-        self._life: Life | None = None
+        self._process: HostProcess | None = None
         self._failure: BaseException | None = None
-        self._given = GivenObjects(self._kept_there)
+        self._objects = ContextObjects(self._kept_there)
         self._is_closed = False
 
     # --- life
 
     def _look(self) -> None:
         try:
-            with self._reached():
+            with self._connect():
                 pass
-        except BaseException as error:  # noqa: BLE001  # the caller that wants the listing is told
+        except BaseException as error:  # noqa: BLE001  # the caller that wants the listing gets it
             self._failure = error
         finally:
-            self._looked.set()
+            self._is_known.set()
 
-    def settled(self, wait_s: float) -> bool:
+    def wait_until_known(self, wait_s: float) -> bool:
         """As the base says."""
-        return self._looked.wait(wait_s if wait_s < math.inf else None)
+        return self._is_known.wait(wait_s if wait_s < math.inf else None)
 
     def listing(self) -> Listing:
         """As the base says; starts the host unless it runs."""
         self.begin()
-        self._looked.wait()
-        if self.known is None:
+        self._is_known.wait()
+        if self.known_listing is None:
             assert self._failure is not None
             raise self._failure
-        return self.known
+        return self.known_listing
 
     def close(self) -> None:
         """End the process; none is started any more."""
         self._is_closed = True
-        life = self._life
-        if life is not None:
-            life.kill()
+        process = self._process
+        if process is not None:
+            process.kill()
 
     @property
     def pid(self) -> int | None:
         """Of its process; None = there is none now."""
-        life = self._life
-        return None if life is None else life.pid
+        process = self._process
+        return None if process is None else process.pid
 
-    def _living(self) -> Life:
+    def _running_process(self) -> HostProcess:
         """The process, started and loaded anew where there is none."""
-        life = self._life
-        if life is not None and not life.has_ended:
-            return life
-        if life is not None:
-            life.kill()  # what it forked may live
+        process = self._process
+        if process is not None and not process.has_ended:
+            return process
+        if process is not None:
+            process.kill()  # what it forked may live
         self._refuse_if_closed()
-        life = self._life = start(self.distribution, self._entry_points, self.limits, self._given.serve, self._folder)
+        process = self._process = start(
+            self.distribution, self._entry_points, self.limits, self._objects.serve, self._folder
+        )
         self.generation += 1
         budget_s = self.limits.load_budget_s
         end_s = time.monotonic() + budget_s
         try:
             self._refuse_if_closed()  # meanwhile
-            life.wait(budget_s)
-            response = self._exchanged(
-                life, "loading", end_s - time.monotonic(), "ListPlugins", pb.ListPluginsRequest()
+            process.wait(budget_s)
+            response = self._exchange(
+                process, "loading", end_s - time.monotonic(), "ListPlugins", pb.ListPluginsRequest()
             )
-            self.known = self.known or _listing(response)
+            self.known_listing = self.known_listing or _listing(response)
         except TimeoutError:
-            raise self._overrun(life, budget_s) from None
+            raise self._overrun(process, budget_s) from None
         except ConnectionError:
-            raise self._lost(life, "loading", grpc.StatusCode.UNAVAILABLE) from None
+            raise self._lost_error(process, "loading", grpc.StatusCode.UNAVAILABLE) from None
         except BaseException:
-            life.kill()
+            process.kill()
             raise
-        _log.info("host_started", distribution=self.distribution, pid=life.pid, generation=self.generation)
-        return life
+        _log.info("host_started", distribution=self.distribution, pid=process.pid, generation=self.generation)
+        return process
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
@@ -143,11 +145,11 @@ class Host(Peer):
     # --- calls
 
     @contextmanager
-    def _reached(self) -> Iterator[Connection]:
+    def _connect(self) -> Iterator[Connection]:
         """The host for oneself; what is asked within a call does not wait for it."""
-        held = _held.get()
-        if id(self) in held:
-            yield self._living()
+        hosts = _hosts_in_use.get()
+        if id(self) in hosts:
+            yield self._running_process()
             return
         turn = self._turn
         if not turn.acquire(blocking=False):
@@ -159,23 +161,23 @@ class Host(Peer):
                 if now_s > wanted_s or now_s - self._since_s > held_s:
                     raise HostBusyError("its host does something else", WAIT_S)
         self._since_s = time.monotonic()
-        token = _held.set((*held, id(self)))
+        token = _hosts_in_use.set((*hosts, id(self)))
         try:
-            yield self._living()
+            yield self._running_process()
         finally:
-            _held.reset(token)
+            _hosts_in_use.reset(token)
             turn.release()
 
     def _may_ask(self, arguments: tuple[Any, ...]) -> AbstractContextManager[Call | None]:
-        return self._given.call(arguments)
+        return self._objects.call(arguments)
 
-    def _called(self, remote: Remote, name: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:
-        given = GIVEN.get(name, {})
+    def _call_method(self, remote: Remote, name: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:
+        kinds = OBJECT_ARGUMENTS.get(name, {})
         request = pb.CallRequest(
             method=name,
             reads_attribute=name in ATTRIBUTES,
             arguments=[
-                self._given.written(given[place], each) if place in given else self._given.value(each)
+                self._objects.write(kinds[place], each) if place in kinds else self._objects.value(each)
                 for place, each in enumerate(arguments)
             ],
             call=0 if call is None else call.number,
@@ -187,10 +189,10 @@ class Host(Peer):
         response = ask("Call", request)
         if not response.HasField("kept"):
             return read_answer(response.answer)
-        found = self._object(response.kept)
-        if isinstance(found, Remote):
-            found.asks = remote.asks
-        return found
+        answer = self._object(response.kept)
+        if isinstance(answer, Remote):
+            answer.asks = remote.asks
+        return answer
 
     def _kept_there(self, remote: Remote) -> int:
         is_here = remote.peer is self and remote.generation == self.generation and isinstance(remote.target, int)
@@ -199,22 +201,22 @@ class Host(Peer):
     # --- faults
 
     def _abandon(self, connection: Connection) -> None:
-        assert isinstance(connection, Life)
+        assert isinstance(connection, HostProcess)
         connection.kill()
 
     def _overrun(self, connection: Connection, budget_s: float) -> Exception:
-        assert isinstance(connection, Life)
+        assert isinstance(connection, HostProcess)
         if connection.is_over:
             return HostBusyError("its host was ended by another call", WAIT_S)
         connection.kill()
         _log.warning("host_killed", distribution=self.distribution, pid=connection.pid, budget_s=budget_s)
         return HostFaultError(f"it exceeded its budget of {budget_s:.3g} s and was ended")
 
-    def _lost(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:
-        assert isinstance(connection, Life)
+    def _lost_error(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:
+        assert isinstance(connection, HostProcess)
         if connection.is_over:
             return HostBusyError("its host was ended by another call", WAIT_S)
-        if code in _LOST:
+        if code in _LOST_CODES:
             fault = connection.fault()
             _log.warning("host_died", distribution=self.distribution, pid=connection.pid, method=name, how=fault.what)
             return fault

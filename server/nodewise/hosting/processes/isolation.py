@@ -29,11 +29,11 @@ MOST_PROCESSES: Final = 512
 """Threads and processes that a host may have beside those that run at its start."""
 
 
-def environment(named: Collection[str] = ()) -> dict[str, str]:
+def environment(extra: Collection[str] = ()) -> dict[str, str]:
     """The variables of a host, from those of this process; ``named`` are allowed as well."""
-    own = {name: value for name, value in _OWN.items() if name not in named}
+    own = {name: value for name, value in _OWN.items() if name not in extra}
     locale = [name for name in os.environ if name.startswith("LC_")]
-    return allowed_environment((*ALLOWED, *named, *locale), **own)
+    return allowed_environment((*ALLOWED, *extra, *locale), **own)
 
 
 def limit_processes() -> None:
@@ -58,7 +58,7 @@ READABLE: Final = (
     *("/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/resolv.conf"),
     "/etc/ssl",
 )
-"""What programs need: of ``/proc`` no other process, whose variables it would tell, and of ``/etc`` no settings."""
+"""What programs need. ``/proc`` of other processes would reveal their variables, and ``/etc`` has settings."""
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> bool:
@@ -69,8 +69,8 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> bool:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION) < 1:
         return False
-    handled = ctypes.create_string_buffer(struct.pack("<Q", _ALL_OF_1), 8)
-    rules = libc.syscall(_CREATE, handled, ctypes.c_size_t(8), 0)
+    attributes = ctypes.create_string_buffer(struct.pack("<Q", _ALL_OF_1), 8)
+    rules = libc.syscall(_CREATE, attributes, ctypes.c_size_t(8), 0)
     if rules < 0:
         return False
     try:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodewise.domain.predictions import Fidelity, Options
+from nodewise.hosting.processes.members import LONG
 from nodewise.hosting.processes.remote import Remote
-from nodewise.hosting.processes.words import LONG
 
 __all__ = ["HostLimits"]
 
 GRACE_S: Final = 1.0
-"""Seconds beyond the time that a call was told it has: it ends itself if it looks."""
+"""Seconds beyond the time that a call was given: a call that watches its time ends itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class HostLimits:
     call_budget_s : float
         Seconds of a call.
     long_call_budget_s : float
-        Seconds of long work, if it was not told that it has less: learning, replays, diagnoses, searches, simulations.
+        Seconds of long work, if its budget is not shorter: learning, replays, diagnoses, searches, simulations.
     load_budget_s : float
         Seconds to import the plugins.
     auto_patience_s : float
-        Seconds that who can do without a plugin waits for one that is not known to answer sooner.
+        Seconds that a caller which can do without a plugin waits for it, unless it usually answers sooner.
     memory_bytes : int
         What a host's process may allocate beyond what it has as it starts.
     paths : tuple of str
@@ -46,15 +46,15 @@ class HostLimits:
     environment: tuple[str, ...] = ()
 
     def budget_s(self, method: str, arguments: tuple[Any, ...]) -> float:
-        """Seconds that a call may take: as set, and of long work what it was told that it has.
+        """Seconds that a call may take: as set, and of long work the budget among its arguments.
 
         A caller's own deadline ends no host: what is short for one caller is not the plugin's fault.
         """
         options = [each for each in arguments if isinstance(each, Options)]
         if method not in LONG and all(each.fidelity != Fidelity.SIMULATE for each in options):
             return self.call_budget_s
-        told_s = [left_s for each in arguments if (left_s := _left_s(each)) is not None]
-        return max(self.call_budget_s, min([self.long_call_budget_s, *(each + GRACE_S for each in told_s)]))
+        stated_s = [left_s for each in arguments if (left_s := _left_s(each)) is not None]
+        return max(self.call_budget_s, min([self.long_call_budget_s, *(each + GRACE_S for each in stated_s)]))
 
 
 def _left_s(argument: Any) -> float | None:

@@ -23,13 +23,13 @@ import grpc
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.processes.connection import OPTIONS
-from nodewise.hosting.processes.given import GivenContext, GivenCorpus, GivenModel, GivenRun, GivenStream
 from nodewise.hosting.processes.isolation import limit_processes, restrict_files
+from nodewise.hosting.processes.members import ANSWERS_WITH_OBJECTS
 from nodewise.hosting.processes.models import SHARE, Models
-from nodewise.hosting.processes.servicer import Estimators, abilities, written
+from nodewise.hosting.processes.proxies import GivenContext, GivenCorpus, GivenModel, GivenRun, GivenStream
+from nodewise.hosting.processes.servicer import Estimators, abilities, write_answer
 from nodewise.hosting.processes.statuses import read_error
 from nodewise.hosting.processes.values import read_value, write_value
-from nodewise.hosting.processes.words import ANSWERS_WITH_OBJECTS
 from nodewise.hosting.records import PluginProblem, records_of
 from nodewise.plugin import ENTRY_POINT_GROUP
 from nodewise.processes.child import limit_memory
@@ -64,20 +64,20 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
     def load(self, name: str, value: str, distribution: str) -> None:
         """Import what an entry point names."""
         point = importlib.metadata.EntryPoint(name, value, ENTRY_POINT_GROUP)
-        for described in records_of(name, value, point.load, distribution, _tell):
-            if isinstance(described, PluginProblem):
-                texts = {each: text.encode(errors="replace").decode() for each, text in asdict(described).items()}
+        for outcome in records_of(name, value, point.load, distribution, _tell):
+            if isinstance(outcome, PluginProblem):
+                texts = {each: text.encode(errors="replace").decode() for each, text in asdict(outcome).items()}
                 del texts["distribution"]  # the worker knows it
                 self._listing.problems.append(pb.PluginProblem(**texts))
                 continue
-            hook, record = described
+            hook, record = outcome
             root = f"{hook.kind}/{record.name}"
             self._roots.setdefault(root, getattr(record, hook.attribute))
             if hook.kind == "estimator":
                 self._by_name.setdefault(record.name, self._roots[root])
             plain = {each.name: getattr(record, each.name) for each in fields(record)}
             able = abilities(plain.pop(hook.attribute))
-            self._listing.records.add(kind=hook.kind, fields=written(plain), abilities=able)
+            self._listing.records.add(kind=hook.kind, fields=write_answer(plain), abilities=able)
 
     def ListPlugins(self, request: Any, context: grpc.ServicerContext) -> pb.ListPluginsResponse:  # noqa: N802, ARG002  # gRPC's
         """As the contract says."""
@@ -88,17 +88,17 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
         if request.WhichOneof("object") == "record":
             target = self._roots[request.record]
         else:
-            target = self.estimators.used(request.kept, context)
+            target = self.estimators.use(request.kept, context)
         name = request.method
 
         def work() -> pb.CallResponse:
             arguments = [read_value(each, self._others) for each in request.arguments]
             answer = getattr(target, name) if request.reads_attribute else getattr(target, name)(*arguments)
             if name in ANSWERS_WITH_OBJECTS:
-                return pb.CallResponse(kept=self.estimators.kept(answer))
-            return pb.CallResponse(answer=written(answer, name))
+                return pb.CallResponse(kept=self.estimators.keep_answer(answer))
+            return pb.CallResponse(answer=write_answer(answer, name))
 
-        return self.estimators.answered(request.call, work, context)
+        return self.estimators.answer(request.call, work, context)
 
     # --- what a call is given
 
@@ -106,16 +106,16 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
     def _others(self) -> dict[str, Callable[[Any], Any]]:
         return {"given": self._read_given, "kept": self._models.built_on}
 
-    def _given_context(self, number: int, *known: Any) -> GivenContext:
-        return GivenContext(self._asking(number), *known)
+    def _given_context(self, number: int, *facts: Any) -> GivenContext:
+        return GivenContext(self._asking(number), *facts)
 
     def _read_given(self, message: value_pb2.Given) -> Any:
         ask = self._asking(message.number)
         facts = [read_value(each, self._others) for each in message.facts]
         if message.kind == "stream":
             return io.BufferedReader(GivenStream(ask), 1 << 20)
-        made: Any = {"corpus": GivenCorpus, "run": GivenRun, "model": GivenModel}[message.kind]
-        return made(ask, *facts)
+        kind: Any = {"corpus": GivenCorpus, "run": GivenRun, "model": GivenModel}[message.kind]
+        return kind(ask, *facts)
 
     def _asking(self, number: int) -> Callable[..., Any]:
         def ask(method: str, *arguments: Any) -> Any:
@@ -126,8 +126,8 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
             try:
                 response = self._ask(pb.AskRequest(call=call, number=number, method=method, arguments=values))
             except grpc.RpcError as error:
-                told = read_error(error)
-                raise (told if isinstance(told, NodewiseError) else RuntimeError("nobody answers")) from None
+                reply = read_error(error)
+                raise (reply if isinstance(reply, NodewiseError) else RuntimeError("nobody answers")) from None
             return read_value(response.answer, self._others)
 
         return ask

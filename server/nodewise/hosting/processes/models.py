@@ -21,7 +21,7 @@ UNKNOWN_BYTES: Final = 1 << 20
 """Of an object that cannot be looked at."""
 
 
-class _Dropped:
+class _MissingModel:
     """In place of an object that is gone."""
 
     def __getattr__(self, name: str) -> Any:
@@ -34,7 +34,7 @@ class _Dropped:
 class Models:
     """Objects by number, the least recently used dropped first, the newest never.
 
-    A caller that asks for one that was dropped is told, and fits it again: the same comes of it.
+    A caller that asks for a dropped one gets an error, and fits it again with the same result.
     """
 
     def __init__(self) -> None:
@@ -45,28 +45,28 @@ class Models:
         self.most_bytes = 1 << 62
         """What all of them may take together."""
 
-    def keep(self, found: Any, but: Collection[Any] = ()) -> int:
+    def keep(self, value: Any, but: Collection[Any] = ()) -> int:
         """Keep one more, and give its number; ``but`` is there anyway and not counted."""
         number = next(self._numbers)
         try:
-            size = footprint(found, but)
+            size = footprint(value, but)
         except BaseException:  # noqa: BLE001  # a plugin's object may do anything where it is touched
             size = UNKNOWN_BYTES
-        self._objects[number] = found, size
+        self._objects[number] = value, size
         self._bytes += size
         while len(self._objects) > 1 and (self._bytes > self.most_bytes or len(self._objects) > MOST):
             self._bytes -= self._objects.popitem(last=False)[1][1]
         return number
 
-    def used(self, number: int) -> Any:
+    def use(self, number: int) -> Any:
         """One of them, which is used now. Raises KeyError."""
         self._objects.move_to_end(number)
         return self._objects[number][0]
 
     def built_on(self, number: int) -> Any:
         """One that another is built on; in place of one that is gone, what says so when it is asked."""
-        return self.used(number) if number in self._objects else _Dropped()
+        return self.use(number) if number in self._objects else _MissingModel()
 
     def drop(self, number: int) -> None:
-        """Nobody holds it any more."""
+        """Drop one that no caller uses any more."""
         self._bytes -= self._objects.pop(number, (None, 0))[1]

@@ -35,7 +35,7 @@ class _Stream:
     rest: bytes = b""
     second: int = 0
     lines: int = 0
-    dropped: int = 0
+    dropped_count: int = 0
 
     def log(self, data: bytes) -> None:
         """Log the lines that are whole, up to the rate."""
@@ -49,20 +49,20 @@ class _Stream:
             if self.lines < LINES_PER_S:
                 self._log("plugin_printed", line=line[:MOST_LINE].decode(errors="replace"))
             else:
-                self.dropped += 1
+                self.dropped_count += 1
             self.lines += 1
 
     def end(self) -> None:
         """Nothing more comes."""
         if self.rest:
             self.log(b"\n")
-        if self.dropped:
+        if self.dropped_count:
             self._log("plugin_printed_more")
 
     def _log(self, event: str, **fields: str) -> None:
-        if self.dropped:
-            fields["dropped_lines"] = str(self.dropped)
-            self.dropped = 0
+        if self.dropped_count:
+            fields["dropped_lines"] = str(self.dropped_count)
+            self.dropped_count = 0
         _log.info(event, distribution=self.distribution, stream=self.name, **fields)
 
 

@@ -20,6 +20,7 @@ from nodewise.hosting.processes.callbacks import Call
 from nodewise.hosting.processes.connection import Connection, ForgottenError
 from nodewise.hosting.processes.faults import HostFaultError
 from nodewise.hosting.processes.limits import HostLimits
+from nodewise.hosting.processes.members import KNOWN
 from nodewise.hosting.processes.remote import Following, GoneError, Remote, foreign
 from nodewise.hosting.processes.statuses import FAILED, FORGOTTEN, GONE, read_error
 from nodewise.hosting.processes.values import Opaque, UndecodableError, read_value
@@ -30,7 +31,6 @@ from nodewise.hosting.processes.wire import (
     write_options,
     write_prior,
 )
-from nodewise.hosting.processes.words import KNOWN
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import plugin_service_pb2, value_pb2
 
@@ -54,7 +54,7 @@ class Peer(ABC):
         Whose plugins, with the version.
     plugin_names : tuple of str
         What it is to bring.
-    known : Listing or None
+    known_listing : Listing or None
         What it said last that it brings; None = it is not known.
     generation : int
         Number of the process that has the objects now.
@@ -63,34 +63,34 @@ class Peer(ABC):
     """
 
     def __init__(
-        self, distribution: str, plugin_names: tuple[str, ...], limits: HostLimits, known: Listing | None
+        self, distribution: str, plugin_names: tuple[str, ...], limits: HostLimits, listing: Listing | None
     ) -> None:
         self.distribution = distribution
         self.plugin_names = plugin_names
         self.limits = limits
-        self.known = known
+        self.known_listing = listing
         self.generation = 0
         self.number = next(_numbers)
-        self._looks = known is None
-        self._looked = threading.Event()
-        if known is not None:
-            self._looked.set()
+        self._looks = listing is None
+        self._is_known = threading.Event()
+        if listing is not None:
+            self._is_known.set()
         self._leases: set[object] | None = set()
         self._lock = threading.Lock()
-        self._released: deque[tuple[int, int]] = deque()
+        self._numbers_to_release: deque[tuple[int, int]] = deque()
 
     def begin(self) -> None:
-        """Find out what it brings, without waiting for it, so that several do so at the same time."""
+        """Start to find out what it brings, without waiting, so that several do so at the same time."""
         if self._looks:
             self._looks = False
             threading.Thread(target=self._look, name="nodewise-host-loading", daemon=True).start()
 
     @abstractmethod
     def _look(self) -> None:
-        """Find out what it brings, and set ``_looked``."""
+        """Find out what it brings, and set ``_is_known``."""
 
     @abstractmethod
-    def settled(self, wait_s: float) -> bool:
+    def wait_until_known(self, wait_s: float) -> bool:
         """Whether it is known within so many seconds what it brings, or that it cannot be loaded."""
 
     @abstractmethod
@@ -123,30 +123,30 @@ class Peer(ABC):
         return True
 
     @abstractmethod
-    def _reached(self) -> AbstractContextManager[Connection]:
+    def _connect(self) -> AbstractContextManager[Connection]:
         """The connection, for one call. Raises HostFaultError, HostBusyError."""
 
     @abstractmethod
-    def _lost(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:
-        """What a status means that no plugin has set."""
+    def _lost_error(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:
+        """The error for a status that no plugin has set."""
 
     @abstractmethod
     def _overrun(self, connection: Connection, budget_s: float) -> Exception:
-        """What it means that a call took longer than it may."""
+        """The error of a call that took longer than it may."""
 
     def _abandon(self, connection: Connection) -> None:  # noqa: B027  # nothing to do at an address
-        """Ask over that connection no more: what comes from it makes no sense, or nobody waits for it."""
+        """Stop using that connection: its messages make no sense, or no caller waits for them."""
 
     def _may_ask(self, arguments: tuple[Any, ...]) -> AbstractContextManager[Call | None]:  # noqa: ARG002
         """A call that may ask for what it is given; None = it cannot."""
         return nullcontext()
 
-    def _called(self, remote: Remote, name: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:  # noqa: ARG002
-        """What a method answers that has no messages of its own."""
+    def _call_method(self, remote: Remote, name: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:  # noqa: ARG002
+        """The answer of a method that has no messages of its own."""
         raise AttributeError(name)
 
-    def asked(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
-        """What a method of an object answers, or the value of an attribute.
+    def ask(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
+        """The answer of a method of an object, or the value of an attribute.
 
         ``following`` is asked with it, in one call; its answer is kept until it is asked for.
 
@@ -161,17 +161,17 @@ class Peer(ABC):
         GoneError
             If the object is not there any more.
         """
-        early = remote.predicted_early(arguments) if name == "predict" else None
+        early = remote.early_prediction(arguments) if name == "predict" else None
         if early is not None:
             return _predictions(early, len(arguments[0]))
-        with self._reached() as connection:
+        with self._connect() as connection:
             if remote.generation not in (0, self.generation):
                 raise GoneError
             if following is not None and following[0].generation != self.generation:
                 following = None
             budget_s = self.limits.budget_s(name, arguments)
             try:
-                return self._answered(connection, remote, name, arguments, following, budget_s)
+                return self._answer(connection, remote, name, arguments, following, budget_s)
             except UndecodableError as error:
                 self._abandon(connection)
                 raise HostFaultError(f"its host sent {error}") from None
@@ -180,10 +180,10 @@ class Peer(ABC):
                 raise HostFaultError("its host forgets what it was just sent") from None
             except HostFaultError as fault:
                 if following is not None and fault.what:
-                    fault.method = following[1]  # both were on: the one that does the work is told of
+                    fault.method = following[1]  # both were running: the fault names the one that does the work
                 raise
 
-    def _answered(
+    def _answer(
         self,
         connection: Connection,
         remote: Remote,
@@ -192,29 +192,29 @@ class Peer(ABC):
         following: Following | None,
         budget_s: float,
     ) -> Any:
-        ask = partial(self._exchanged, connection, name, budget_s)
+        ask = partial(self._exchange, connection, name, budget_s)
         target = remote.target
         estimator = target.removeprefix(ESTIMATOR) if isinstance(target, str) and target.startswith(ESTIMATOR) else ""
         if estimator and name == "assess":
-            return self._assessed(connection, estimator, arguments, following, ask)
+            return self._assess(connection, estimator, arguments, following, ask)
         if name == "predict" and isinstance(target, int) and not remote.asks:
-            return self._predicted(target, arguments, None, ask)
+            return self._predict(target, arguments, None, ask)
         with self._may_ask(arguments) as call:
             if name == "predict" and isinstance(target, int):
-                return self._predicted(target, arguments, call, partial(ask, call=call))
+                return self._predict(target, arguments, call, partial(ask, call=call))
             self._release(connection)
             if estimator and name == "fit":
-                return self._fitted(connection, estimator, arguments, call, partial(ask, call=call))
-            return self._called(remote, name, arguments, call, partial(ask, call=call))
+                return self._fit(connection, estimator, arguments, call, partial(ask, call=call))
+            return self._call_method(remote, name, arguments, call, partial(ask, call=call))
 
-    def _exchanged(
+    def _exchange(
         self, connection: Connection, name: str, budget_s: float, method: str, request: Any, call: Call | None = None
     ) -> Any:
         """The response to a request; raises as :meth:`asked`, and ForgottenError."""
         try:
             if call is None:
                 return connection.methods[method](request, timeout=max(0.0, budget_s))
-            return _watched(connection.methods[method].future(request), budget_s, call)
+            return _wait(connection.methods[method].future(request), budget_s, call)
         except TimeoutError:
             raise self._overrun(connection, budget_s) from None
         except grpc.RpcError as error:
@@ -226,48 +226,50 @@ class Peer(ABC):
             raise
 
     def _fault(self, connection: Connection, name: str, budget_s: float, error: grpc.RpcError) -> Exception:
-        """What the end of a call means."""
-        told, code = read_error(error), error.code()
-        if isinstance(told, NodewiseError):
-            return told
-        if told["reason"] == FAILED:
-            return HostFaultError("", told.get("raised", ""), told.get("detail", ""))
-        if told["reason"] == GONE or code == grpc.StatusCode.NOT_FOUND:
+        """The error of a call that ended with a status."""
+        status, code = read_error(error), error.code()
+        if isinstance(status, NodewiseError):
+            return status
+        if status["reason"] == FAILED:
+            return HostFaultError("", status.get("raised", ""), status.get("detail", ""))
+        if status["reason"] == GONE or code == grpc.StatusCode.NOT_FOUND:
             return GoneError()
-        if told["reason"] == FORGOTTEN or code == grpc.StatusCode.FAILED_PRECONDITION:
+        if status["reason"] == FORGOTTEN or code == grpc.StatusCode.FAILED_PRECONDITION:
             return ForgottenError()
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             return self._overrun(connection, budget_s)
-        return self._lost(connection, name, code)
+        return self._lost_error(connection, name, code)
 
     # --- objects that stay there
 
-    def released(self, generation: int, number: int) -> None:
-        """Nobody holds that object any more; told with a later call."""
-        self._released.append((generation, number))
+    def release_later(self, generation: int, number: int) -> None:
+        """Release an object that no caller uses any more, with a later call."""
+        self._numbers_to_release.append((generation, number))
 
     def _release(self, connection: Connection) -> None:
-        """Tell of objects that nobody holds any more."""
+        """Release the objects that no caller uses any more."""
         numbers = []
-        while self._released:
-            generation, number = self._released.popleft()
+        while self._numbers_to_release:
+            generation, number = self._numbers_to_release.popleft()
             if generation == self.generation:
                 numbers.append(number)
         if numbers:
-            with suppress(grpc.RpcError):  # the call that comes next tells what is wrong
+            with suppress(grpc.RpcError):  # the next call reports what is wrong
                 request = pb.ReleaseRequest(models=numbers)
                 connection.methods["Release"](request, timeout=self.limits.call_budget_s)
 
-    def _object(self, kept: plugin_service_pb2.KeptObject) -> Any:
+    def _object(self, object_message: plugin_service_pb2.KeptObject) -> Any:
         """A handle of what was answered and stays there."""
-        names = KNOWN.intersection(kept.abilities)
-        if kept.number <= 0:
+        names = KNOWN.intersection(object_message.abilities)
+        if object_message.number <= 0:
             raise UndecodableError("no object")
-        return Remote(self, kept.number, self.generation, names) if names else foreign(kept.type[:100])
+        return (
+            Remote(self, object_message.number, self.generation, names) if names else foreign(object_message.type[:100])
+        )
 
     # --- estimators
 
-    def _assessed(
+    def _assess(
         self,
         connection: Connection,
         estimator: str,
@@ -289,7 +291,7 @@ class Peer(ABC):
             return read_answer(response.other)
         return _read(lambda: read_assessment(response.assessment))
 
-    def _fitted(
+    def _fit(
         self, connection: Connection, estimator: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask
     ) -> Any:
         profile, context = arguments
@@ -304,7 +306,7 @@ class Peer(ABC):
             model.asks = call is not None and call.gave_a_model
         return model
 
-    def _predicted(self, model: int, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:
+    def _predict(self, model: int, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:
         rows, options = arguments
         request = pb.PredictRequest(
             model=model,
@@ -315,7 +317,7 @@ class Peer(ABC):
         return _predictions(ask("Predict", request), len(rows))
 
 
-def _watched(future: Any, budget_s: float, call: Call) -> Any:
+def _wait(future: Any, budget_s: float, call: Call) -> Any:
     """The result of a call that may ask: what others take is not the plugin's time, unless it asks without an end."""
     end_s = time.monotonic() + budget_s
     while True:

@@ -10,7 +10,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from nodewise.hosting.processes.faults import HostKilledError
-from nodewise.hosting.processes.words import ATTRIBUTES, members_of
+from nodewise.hosting.processes.members import ATTRIBUTES, members_of
 
 if TYPE_CHECKING:
     from nodewise.hosting.processes.peer import Peer
@@ -49,14 +49,14 @@ class Remote:
     """
 
     __slots__ = (
-        *("__weakref__", "_released", "asks", "early", "generation", "has_predicted", "names", "peer", "renew"),
+        *("__weakref__", "_finalizer", "asks", "early", "generation", "has_predicted", "names", "peer", "renew"),
         "target",
     )
 
     def __init__(self, peer: Peer, target: str | int, generation: int, names: frozenset[str]) -> None:
         self.peer = peer
         self.renew: Callable[[], Any] | None = None
-        self._released: weakref.finalize[Any, Any] | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
         self._stand_for(target, generation, names)
 
     def _stand_for(self, target: str | int, generation: int, names: frozenset[str]) -> None:
@@ -64,27 +64,26 @@ class Remote:
         self.has_predicted = self.asks = False
         self.early: tuple[tuple[Any, ...], Any] | None = None
         if isinstance(target, int):
-            self._released = weakref.finalize(self, self.peer.released, generation, target)
-            self._released.atexit = False
+            self._finalizer = weakref.finalize(self, self.peer.release_later, generation, target)
+            self._finalizer.atexit = False
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self.names:
             raise AttributeError(name)
-        return self._asked(name, ()) if name in ATTRIBUTES else partial(self._called, name)
+        return self._ask(name, ()) if name in ATTRIBUTES else partial(self._call_method, name)
 
-    def followed(self, name: str, arguments: tuple[Any, ...], following: Following) -> Any:
-        """What a method answers, asked together with what is asked next: that one's answer waits for its question.
+    def call_with_next(self, name: str, arguments: tuple[Any, ...], following: Following) -> Any:
+        """The answer of a method, called together with the next one, whose answer is kept until it is asked for.
 
-        Together only where the next one has answered before: what then goes wrong is that one's fault, as far as can
-        be told.
+        Together only where the next one has answered before: then a failure is probably the fault of that one.
         """
         model, method, _ = following
         if isinstance(model, Remote) and model.peer is self.peer and model.has_predicted and method in model.names:
             with suppress(HostKilledError):
-                return self.peer.asked(self, name, arguments, following)
-        return self._called(name, *arguments)
+                return self.peer.ask(self, name, arguments, following)
+        return self._call_method(name, *arguments)
 
-    def predicted_early(self, arguments: tuple[Any, ...]) -> Any:
+    def early_prediction(self, arguments: tuple[Any, ...]) -> Any:
         """The response to a prediction that was answered with the call before; None = there is none."""
         early = self.early
         if early is None or not all(map(is_, early[0], arguments)):
@@ -92,31 +91,31 @@ class Remote:
         self.early = None
         return early[1]
 
-    def _called(self, name: str, *arguments: Any) -> Any:
-        found = self._asked(name, arguments)
+    def _call_method(self, name: str, *arguments: Any) -> Any:
+        answer = self._ask(name, arguments)
         self.has_predicted |= name == "predict"
-        return found
+        return answer
 
-    def _asked(self, name: str, arguments: tuple[Any, ...]) -> Any:
+    def _ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
         try:
-            return self.peer.asked(self, name, arguments)
+            return self.peer.ask(self, name, arguments)
         except GoneError:
             if self.renew is None:
                 raise
         except HostKilledError:  # a call leaves nothing behind: another process is asked once more
             if self.generation == 0:
-                return self.peer.asked(self, name, arguments)
+                return self.peer.ask(self, name, arguments)
             if self.renew is None:
                 raise
-        found = self.renew()
-        if not isinstance(found, Remote):
+        replacement = self.renew()
+        if not isinstance(replacement, Remote):
             raise GoneError
-        for each in (self, found):  # its object is ours from now on
-            if each._released is not None:  # noqa: SLF001  # of its own class
-                each._released.detach()  # noqa: SLF001
-        self._stand_for(found.target, found.generation, found.names)
-        self.asks = found.asks
-        return self.peer.asked(self, name, arguments)
+        for each in (self, replacement):  # its object is ours from now on
+            if each._finalizer is not None:  # noqa: SLF001  # of its own class
+                each._finalizer.detach()  # noqa: SLF001
+        self._stand_for(replacement.target, replacement.generation, replacement.names)
+        self.asks = replacement.asks
+        return self.peer.ask(self, name, arguments)
 
 
 def has_all(remote: Remote, protocol: type) -> bool:

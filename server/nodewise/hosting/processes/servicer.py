@@ -13,8 +13,9 @@ import grpc
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.hosting.processes.connection import MOST_REMEMBERED
-from nodewise.hosting.processes.given import GivenContext
+from nodewise.hosting.processes.members import KNOWN
 from nodewise.hosting.processes.models import Models
+from nodewise.hosting.processes.proxies import GivenContext
 from nodewise.hosting.processes.statuses import FAILED, FORGOTTEN, GONE, status_of, status_with
 from nodewise.hosting.processes.values import Opaque, write_value
 from nodewise.hosting.processes.wire import (
@@ -26,12 +27,11 @@ from nodewise.hosting.processes.wire import (
     write_assessment,
     write_predictions,
 )
-from nodewise.hosting.processes.words import KNOWN
 from nodewise.plugin import Catalogue, Prior, Profile, Query
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import estimator_service_pb2_grpc, plugin_service_pb2, value_pb2
 
-__all__ = ["Estimators", "abilities", "failure", "written"]
+__all__ = ["Estimators", "abilities", "failure", "write_answer"]
 
 MOST_TRACEBACK: Final = 3_000
 """Bytes of a traceback that are sent for the log: its end. Trailing metadata of a call hold 8 KiB."""
@@ -49,8 +49,8 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
     estimators : mapping of name to object
     models : Models
         Shared with what else keeps objects here.
-    listed : list of Estimator
-        What is told of them.
+    listings : list of Estimator
+        Their descriptions, for clients.
     instance : str
     context : callable or None
         What a fit may use, from the number of its context, the prior, the catalogue and the seed; None = only these.
@@ -61,15 +61,15 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         estimators: Mapping[str, Any],
         models: Models,
         *,
-        listed: list[pb.Estimator] | None = None,
+        listings: list[pb.Estimator] | None = None,
         instance: str = "",
         context: Callable[[int, Prior | None, Catalogue, int], Any] | None = None,
     ) -> None:
         self._estimators = estimators
         self._models = models
-        self._listed = listed or []
+        self._listings = listings or []
         self._instance = instance
-        self._context = context or (lambda _, *known: GivenContext(_ask_nothing, *known))
+        self._context = context or (lambda _, *facts: GivenContext(_ask_nothing, *facts))
         # A server that others reach than the worker that started it unpickles nothing.
         self._content: Callable[[bytes], Any] = bytes if context is None else pickle.loads
         self._evidence: OrderedDict[int, Any] = OrderedDict()
@@ -78,46 +78,46 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
 
     def ListEstimators(self, request: Any, context: grpc.ServicerContext) -> pb.ListEstimatorsResponse:  # noqa: N802, ARG002  # gRPC's
         """As the contract says."""
-        return pb.ListEstimatorsResponse(estimators=self._listed, instance=self._instance, remembers=True)
+        return pb.ListEstimatorsResponse(estimators=self._listings, instance=self._instance, remembers=True)
 
     def Assess(self, request: pb.AssessRequest, context: grpc.ServicerContext) -> pb.AssessResponse:  # noqa: N802  # gRPC's
         """As the contract says."""
         estimator = self._estimators[request.estimator]
-        profile, catalogue = self._known(request.evidence, context)
+        profile, catalogue = self._read_evidence(request.evidence, context)
         rows, options = read_configurations(request.configurations), read_options(request.options)
 
         def assess() -> pb.AssessResponse:
-            found = estimator.assess(profile, Query(configurations=rows, options=options, catalogue=catalogue))
-            assessment = write_assessment(found)
+            answer = estimator.assess(profile, Query(configurations=rows, options=options, catalogue=catalogue))
+            assessment = write_assessment(answer)
             if assessment is None:
-                return pb.AssessResponse(other=written(found))
-            predicted = None
-            if request.model and found.refusal is None:
+                return pb.AssessResponse(other=write_answer(answer))
+            prediction = None
+            if request.model and answer.refusal is None:
                 try:
-                    predicted = _predicted(self._models.used(request.model), rows, options)
+                    prediction = _predict(self._models.use(request.model), rows, options)
                 except BaseException:  # noqa: BLE001  # it is asked again, alone
-                    predicted = None
-            return pb.AssessResponse(assessment=assessment, predicted=predicted)
+                    prediction = None
+            return pb.AssessResponse(assessment=assessment, predicted=prediction)
 
-        return self.answered(0, assess, context)
+        return self.answer(0, assess, context)
 
     def Fit(self, request: pb.FitRequest, context: grpc.ServicerContext) -> pb.FitResponse:  # noqa: N802  # gRPC's
         """As the contract says."""
         estimator = self._estimators[request.estimator]
-        profile, catalogue = self._known(request.evidence, context)
+        profile, catalogue = self._read_evidence(request.evidence, context)
 
         def fit() -> pb.FitResponse:
             prior = read_prior(request.prior, self._content) if request.HasField("prior") else None
             model = estimator.fit(profile, self._context(request.context, prior, catalogue, request.seed))
-            return pb.FitResponse(model=self.kept(model))
+            return pb.FitResponse(model=self.keep_answer(model))
 
-        return self.answered(request.call, fit, context)
+        return self.answer(request.call, fit, context)
 
     def Predict(self, request: pb.PredictRequest, context: grpc.ServicerContext) -> pb.PredictResponse:  # noqa: N802  # gRPC's
         """As the contract says."""
-        model = self.used(request.model, context)
+        model = self.use(request.model, context)
         rows, options = read_configurations(request.configurations), read_options(request.options)
-        return self.answered(request.call, lambda: _predicted(model, rows, options), context)
+        return self.answer(request.call, lambda: _predict(model, rows, options), context)
 
     def Release(self, request: pb.ReleaseRequest, context: grpc.ServicerContext) -> pb.ReleaseResponse:  # noqa: N802, ARG002  # gRPC's
         """As the contract says."""
@@ -125,7 +125,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
             self._models.drop(model)
         return pb.ReleaseResponse()
 
-    def answered(self, call: int, work: Callable[[], ResponseT], context: grpc.ServicerContext) -> ResponseT:
+    def answer(self, call: int, work: Callable[[], ResponseT], context: grpc.ServicerContext) -> ResponseT:
         """What a plugin answers; what it raises ends the call with a status."""
         self.calls.append(call)
         try:
@@ -137,28 +137,28 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         context.abort_with_status(status)
         raise AssertionError
 
-    def used(self, number: int, context: grpc.ServicerContext) -> Any:
+    def use(self, number: int, context: grpc.ServicerContext) -> Any:
         """A model, or a status that says that it is gone."""
         try:
-            return self._models.used(number)
+            return self._models.use(number)
         except KeyError:
             context.abort_with_status(status_with("NOT_FOUND", "the model is not kept any more", GONE, {}))
 
-    def kept(self, answer: Any) -> plugin_service_pb2.KeptObject:
+    def keep_answer(self, answer: Any) -> plugin_service_pb2.KeptObject:
         """An object that stays here, and what it can do."""
         number = self._models.keep(answer, (*self._estimators.values(), *self._evidence.values()))
         return plugin_service_pb2.KeptObject(number=number, type=_name_of(answer), abilities=abilities(answer))
 
-    def _known(self, evidence: pb.Evidence, context: grpc.ServicerContext) -> tuple[Profile, Catalogue]:
+    def _read_evidence(self, evidence: pb.Evidence, context: grpc.ServicerContext) -> tuple[Profile, Catalogue]:
         try:
-            profile = self._remembered(evidence.profile_number, evidence, "profile", read_profile)
-            return profile, self._remembered(evidence.catalog_number, evidence, "catalog", read_catalogue)
+            profile = self._remember(evidence.profile_number, evidence, "profile", read_profile)
+            return profile, self._remember(evidence.catalog_number, evidence, "catalog", read_catalogue)
         except KeyError:
             text = "that was not sent, or is forgotten"
             context.abort_with_status(status_with("FAILED_PRECONDITION", text, FORGOTTEN, {}))
         raise AssertionError
 
-    def _remembered(self, number: int, evidence: pb.Evidence, field: str, read: Callable[[Any], Any]) -> Any:
+    def _remember(self, number: int, evidence: pb.Evidence, field: str, read: Callable[[Any], Any]) -> Any:
         if evidence.HasField(field):
             self._evidence[number] = read(getattr(evidence, field))
         self._evidence.move_to_end(number)
@@ -176,41 +176,43 @@ def _ask_nothing(method: str, *arguments: Any) -> Any:
     )
 
 
-def _predicted(model: Any, rows: Any, options: Any) -> pb.PredictResponse:
-    found = model.predict(rows, options)
-    predictions = write_predictions(found, len(rows))
+def _predict(model: Any, rows: Any, options: Any) -> pb.PredictResponse:
+    answer = model.predict(rows, options)
+    predictions = write_predictions(answer, len(rows))
     return (
-        pb.PredictResponse(other=written(found)) if predictions is None else pb.PredictResponse(predictions=predictions)
+        pb.PredictResponse(other=write_answer(answer))
+        if predictions is None
+        else pb.PredictResponse(predictions=predictions)
     )
 
 
 def failure(error: BaseException) -> grpc.Status:
     """The status of what a plugin raised; its exceptions may do anything where they are looked at."""
-    told = {"raised": type(error).__name__[:100]}
+    details = {"raised": type(error).__name__[:100]}
     try:
         if isinstance(error, NodewiseError):
             return status_of(error)
         text = "".join(traceback.format_exception(error)).encode(errors="replace")[-MOST_TRACEBACK:]
-        told["detail"] = text.decode(errors="replace")
+        details["detail"] = text.decode(errors="replace")
     except BaseException:  # noqa: BLE001  # as above
-        told.pop("detail", None)
-    return status_with("UNKNOWN", "", FAILED, told)
+        details.pop("detail", None)
+    return status_with("UNKNOWN", "", FAILED, details)
 
 
 def abilities(answer: Any) -> list[str]:
     """What of the protocols an object has."""
-    found = []
+    names = []
     for name in KNOWN:
         try:
             has = hasattr(type(answer), name) or hasattr(answer, name)
         except BaseException:  # noqa: BLE001  # it has it; its user learns what it raises
             has = True
         if has:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
-def written(answer: Any, name: str = "") -> value_pb2.Value:
+def write_answer(answer: Any, name: str = "") -> value_pb2.Value:
     """An answer as a message; what cannot cross, by the name of its type."""
     try:
         if isinstance(answer, Prior):

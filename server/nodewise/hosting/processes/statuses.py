@@ -19,11 +19,11 @@ __all__ = ["FAILED", "FORGOTTEN", "GONE", "read_error", "status_of", "status_wit
 
 DOMAIN: Final = "nodewise"
 FAILED: Final = "FAILED"
-"""Reason of a status that tells what a plugin raised."""
+"""Reason of a status with the exception of a plugin."""
 GONE: Final = "OBJECT_GONE"
-"""Reason of a status that tells that a model is not kept any more."""
+"""Reason of a status of a model that the server no longer has."""
 FORGOTTEN: Final = "EVIDENCE_FORGOTTEN"
-"""Reason of a status that tells that a profile or catalogue was never sent, or was dropped."""
+"""Reason of a status of a profile or catalogue that was never sent, or was dropped."""
 
 
 def status_with(code: str, message: str, reason: str, metadata: Mapping[str, str], *more: Any) -> grpc.Status:
@@ -31,8 +31,8 @@ def status_with(code: str, message: str, reason: str, metadata: Mapping[str, str
     status = status_pb2.Status(code=code_pb2.Code.Value(code), message=message)
     for each in (error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN, metadata=metadata), *more):
         status.details.add().Pack(each)
-    found: grpc.Status = rpc_status.to_status(status)
-    return found
+    result: grpc.Status = rpc_status.to_status(status)
+    return result
 
 
 def status_of(error: NodewiseError) -> grpc.Status:
@@ -41,8 +41,8 @@ def status_of(error: NodewiseError) -> grpc.Status:
     more: list[Any] = []
     if error.violations:
         violation = error_details_pb2.BadRequest.FieldViolation
-        found = [violation(field=each.field, description=each.description) for each in error.violations]
-        more.append(error_details_pb2.BadRequest(field_violations=found))
+        violations = [violation(field=each.field, description=each.description) for each in error.violations]
+        more.append(error_details_pb2.BadRequest(field_violations=violations))
     if error.retry_after_s is not None:
         more.append(error_details_pb2.RetryInfo())
         more[-1].retry_delay.FromNanoseconds(int(error.retry_after_s * 1e9))
@@ -50,11 +50,11 @@ def status_of(error: NodewiseError) -> grpc.Status:
 
 
 def read_error(error: grpc.RpcError) -> NodewiseError | Mapping[str, str]:
-    """A refusal, else what is told of a failure, its reason as "reason": empty where nothing is."""
+    """A refusal, else the metadata of a failure, with its reason as "reason": empty where there is none."""
     try:
         status: Any = rpc_status.from_call(error)
         return {"reason": ""} if status is None else _read_status(status)
-    except Exception:  # noqa: BLE001  # whoever made it
+    except Exception:  # noqa: BLE001  # any sender may have made it
         return {"reason": ""}
 
 

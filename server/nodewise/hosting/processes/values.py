@@ -24,15 +24,15 @@ __all__ = ["Opaque", "UndecodableError", "read_value", "write_value"]
 _OURS: Final = ("nodewise.domain.", "nodewise.plugin.")
 
 
-def _known(wanted: type) -> dict[str, type]:
+def _classes(base: type) -> dict[str, type]:
     """Classes of the domain and the plugin door that have a base, or are dataclasses where ``object`` is wanted."""
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     for name, module in sorted(sys.modules.items()):
         if name.startswith(_OURS):
             for each in vars(module).values():
-                if isinstance(each, type) and each.__module__ == name and issubclass(each, wanted):
-                    found[each.__name__] = each
-    return found
+                if isinstance(each, type) and each.__module__ == name and issubclass(each, base):
+                    classes[each.__name__] = each
+    return classes
 
 
 def _is_value(each: type) -> bool:
@@ -42,7 +42,7 @@ def _is_value(each: type) -> bool:
 
 
 VALUES: Final[Mapping[str, type]] = MappingProxyType(
-    {name: each for name, each in _known(object).items() if _is_value(each)}
+    {name: each for name, each in _classes(object).items() if _is_value(each)}
 )
 """Frozen dataclasses by name."""
 
@@ -51,7 +51,7 @@ FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
 )
 """Of each the fields that it is made of."""
 
-ENUMS: Final[Mapping[str, type[Any]]] = MappingProxyType(_known(Enum))
+ENUMS: Final[Mapping[str, type[Any]]] = MappingProxyType(_classes(Enum))
 """Enumerations by name."""
 
 DTYPES: Final = frozenset("?bBhHiIlLqQefd")
@@ -191,10 +191,10 @@ def _read_array(message: pb.Array, _: Any) -> Any:
     count = math.prod(message.shape)
     if count * np.dtype(message.type).itemsize != len(message.data):
         raise UndecodableError("an array whose entries are not there")
-    found = np.frombuffer(message.data, message.type) if count else np.zeros(0, message.type)
-    found = found.reshape(tuple(message.shape))
-    found.flags.writeable = False
-    return found
+    array = np.frombuffer(message.data, message.type) if count else np.zeros(0, message.type)
+    array = array.reshape(tuple(message.shape))
+    array.flags.writeable = False
+    return array
 
 
 def _read_record(message: pb.Record, others: Any) -> Any:

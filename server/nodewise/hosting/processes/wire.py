@@ -101,17 +101,17 @@ def write_profile(profile: Profile) -> pb.Profile:
     """A profile with its content, and what nodewise.v1 has no field for."""
     content = profiles.write_profile(profile)
     others: dict[str, Any] = {"observations_count": len(profile.observations), "delete_time": None, "purge_time": None}
-    found = to_message(profile, profile_pb2.Profile, content=content, warnings=None, **others)
+    message = to_message(profile, profile_pb2.Profile, content=content, warnings=None, **others)
     memory = profiles.write_profile(Profile(observations=profile.memory_runs))
-    return pb.Profile(profile=found, memory_runs=memory.observations if len(profile.memory_runs) else None)
+    return pb.Profile(profile=message, memory_runs=memory.observations if len(profile.memory_runs) else None)
 
 
 def read_profile(message: pb.Profile) -> Profile:
     """As written."""
     content = profiles.read_profile(message.profile.content)
     memory = profiles.read_profile(profile_pb2.ProfileContent(observations=message.memory_runs))
-    held = {each.name: getattr(content, each.name) for each in profile_pb2.ProfileContent.DESCRIPTOR.fields}
-    return from_message(message.profile, Profile, "", TrustingReader(), memory_runs=memory.observations, **held)
+    values = {each.name: getattr(content, each.name) for each in profile_pb2.ProfileContent.DESCRIPTOR.fields}
+    return from_message(message.profile, Profile, "", TrustingReader(), memory_runs=memory.observations, **values)
 
 
 def write_options(value: Options) -> pb.Options:
@@ -139,8 +139,8 @@ def write_catalogue(value: Catalogue) -> pb.Catalog:
 
 def read_catalogue(message: pb.Catalog) -> Catalogue:
     """As written."""
-    found: Catalogue = read_value(message.all)
-    return found
+    catalogue: Catalogue = read_value(message.all)
+    return catalogue
 
 
 def write_prior(value: Prior | None, content: Callable[[Any], bytes]) -> pb.Prior | None:
@@ -196,7 +196,7 @@ def write_predictions(value: Any, rows: int) -> pb.Predictions | None:
     if type(value) is not Predictions or type(value.bottlenecks) is not tuple or type(value.simulated) is not bool:
         return None
 
-    def named(columns: Mapping[str, Any]) -> list[prediction_pb2.NamedColumn]:
+    def named_columns(columns: Mapping[str, Any]) -> list[prediction_pb2.NamedColumn]:
         return [prediction_pb2.NamedColumn(name=name, values=_numbers(each, rows)) for name, each in columns.items()]
 
     try:
@@ -207,7 +207,7 @@ def write_predictions(value: Any, rows: int) -> pb.Predictions | None:
         for field, name in _OPTIONAL.items():
             column = getattr(value, name)
             columns[field] = None if column is None else _numbers(column, rows)
-        columns.update({field: named(getattr(value, name)) for field, name in _NAMED.items()})
+        columns.update({field: named_columns(getattr(value, name)) for field, name in _NAMED.items()})
         refusals = [
             prediction_pb2.RowRefusal(rows=each.rows, problem=_problem(each.refusal)) for each in value.refusals
         ]

@@ -85,22 +85,22 @@ def copy_store(
         with target.whole() as connection:
             _refuse_full(connection)
         traces = referred_traces(rows)
-        copied = 0
+        row_count = 0
         for name, size in traces:
             if target.traces.holds(name) != size:
                 with source.traces.open(name) as file:
                     target.traces.keep(name, file)
-                copied += size
-        for unfinished in unfinished_traces(rows):
-            with source.traces.open_stage(unfinished) as file:
-                target.traces.keep_stage(unfinished, file)
-            copied += unfinished.size_bytes
+                row_count += size
+        for trace in unfinished_traces(rows):
+            with source.traces.open_stage(trace) as file:
+                target.traces.keep_stage(trace, file)
+            row_count += trace.size_bytes
         meta = dict(rows.execute("SELECT name, value FROM meta").fetchall())
-        with target.filled() as connection:
+        with target.fill() as connection:
             for statement in connection.patient:
                 connection.execute(statement)
             _refuse_full(connection)
-            count = sum(_copied(rows, connection, table) for table in TABLES)
+            count = sum(_copy_table(rows, connection, table) for table in TABLES)
             if (connection.dialect == "postgresql" if same_store is None else same_store) and "store_id" in meta:
                 connection.execute("UPDATE meta SET value = ? WHERE name = 'store_id'", (meta["store_id"],))
             generation = _moved_on(connection, meta["generation"], now())
@@ -110,7 +110,7 @@ def copy_store(
         rows=count,
         traces=len(traces),
         trace_bytes=sum(size for _, size in traces),
-        copied_bytes=copied,
+        copied_bytes=row_count,
         generation=generation,
         tokens=tuple(_tokens(target, now())),
     )
@@ -130,18 +130,18 @@ def _refuse_full(connection: Connection) -> None:
             raise CopyError(f"the store is not empty (it has {table}): name one that does not exist yet")
 
 
-def _copied(source: Connection, target: Connection, table: str) -> int:
+def _copy_table(source: Connection, target: Connection, table: str) -> int:
     """Copy the rows of a table; returns how many."""
     names = [column[0] for column in source.execute(f"SELECT * FROM {table} LIMIT 0").description]  # noqa: S608
     columns = [name for name in names if name != _DROPPED.get(table)]
-    keyed = target.overriding if "key" in columns else ""
+    overriding = target.overriding if "key" in columns else ""
     marks = ", ".join("?" * len(columns))
-    statement = f"INSERT INTO {table} ({', '.join(columns)}){keyed} VALUES ({marks})"  # noqa: S608  # the schema's
+    statement = f"INSERT INTO {table} ({', '.join(columns)}){overriding} VALUES ({marks})"  # noqa: S608  # the schema's
     count = 0
     for page in _pages(source, table, columns):
         target.executemany(statement, page)
         count += len(page)
-    if keyed:  # keys that were used since the source's moment are not used again
+    if overriding:  # keys that were used since the source's moment are not used again
         target.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'key'), max(key) + 1000) FROM {table}")  # noqa: S608
     return count
 
@@ -169,6 +169,6 @@ def _moved_on(connection: Connection, generation: int, now_s: float) -> int:
 
 def _tokens(store: SqlProfileStore, now_s: float) -> Iterator[str]:
     for token in store.tokens.all()[1]:
-        if not token.ended(now_s):
+        if not token.has_ended(now_s):
             roles, prefixes = ", ".join(token.roles), ", ".join(token.prefixes)
             yield f"{token.token_id} ({roles}; profiles {prefixes or 'of all names'})"

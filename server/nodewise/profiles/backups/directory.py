@@ -80,7 +80,7 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
         _link_traces(since / "traces", partial / "traces")
     figures = None
     for _ in range(_ATTEMPTS):  # a profile may be purged meanwhile: as the store is then, its trace is not missed
-        figures = figures or _written(store, partial, version)
+        figures = figures or _write_all(store, partial, version)
     if figures is None:
         text = "a trace that rows refer to is gone: nodewise verify tells what is missing"
         raise CopyError(text, of_input=False)
@@ -89,7 +89,7 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
     return figures
 
 
-def _written(store: SqlProfileStore, partial: Path, version: str) -> BackupFigures | None:
+def _write_all(store: SqlProfileStore, partial: Path, version: str) -> BackupFigures | None:
     """Write it all; None = a trace that rows of the moment refer to is gone."""
     for path in partial.glob(f"{_STORE}*"):
         path.unlink()
@@ -98,8 +98,8 @@ def _written(store: SqlProfileStore, partial: Path, version: str) -> BackupFigur
     try:
         figures = copy_store(store, copy, same_store=True)
         with copy.whole() as connection:
-            referred = {name for name, _ in referred_traces(connection)}
-        copy.traces.remove_all(name for name, _ in list(copy.traces.finished()) if name not in referred)
+            trace_names = {name for name, _ in referred_traces(connection)}
+        copy.traces.remove_all(name for name, _ in list(copy.traces.finished_traces()) if name not in trace_names)
     except (NodewiseError, FileNotFoundError) as error:
         if isinstance(error, NodewiseError) and error.reason is not Reason.INVALID_FIELD:
             raise

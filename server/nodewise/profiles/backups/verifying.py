@@ -73,12 +73,12 @@ def _first_column(connection: Connection, statement: str) -> list[Any]:
 
 
 def _wrong_profile(
-    connection: Connection, raised: tuple[type[Exception], ...], key: int, check: Callable[[Profile], str]
+    connection: Connection, errors: tuple[type[Exception], ...], key: int, check: Callable[[Profile], str]
 ) -> Iterator[str]:
     row = reads.row_of(connection, key)
-    faults: tuple[type[Exception], ...] = (*raised, PayloadError, ValueError, KeyError, TypeError)
+    faults: tuple[type[Exception], ...] = (*errors, PayloadError, ValueError, KeyError, TypeError)
     try:
-        profile = reads.replayed(connection, row, row.profile_id, None)
+        profile = reads.replay_profile(connection, row, row.profile_id, None)
     except faults as error:
         yield f"profile {row.profile_id} cannot be read ({type(error).__name__})"
         return
@@ -87,8 +87,8 @@ def _wrong_profile(
 
 
 def _wrong_trace(traces: TraceStore, name: str, size: int, *, content: bool) -> Iterator[str]:
-    held, sha256 = traces.holds(name), name
-    if content and held is not None:
+    holds_it, sha256 = traces.holds(name), name
+    if content and holds_it is not None:
         try:
             with traces.open(name) as file:
                 sha256 = sha256_of(file)
@@ -98,20 +98,20 @@ def _wrong_trace(traces: TraceStore, name: str, size: int, *, content: bool) -> 
         except NodewiseError as error:
             if error.reason is not Reason.INVALID_FIELD:
                 raise
-            held = None
-    if held != size:
-        yield f"trace {name} has {held or 0} of {size} bytes"
+            holds_it = None
+    if holds_it != size:
+        yield f"trace {name} has {holds_it or 0} of {size} bytes"
     elif sha256 != name:
         yield f"trace {name} holds other bytes"
 
 
 def _wrong_stages(connection: Connection, traces: TraceStore) -> Iterator[str]:
     try:
-        for unfinished in unfinished_traces(connection):
+        for trace in unfinished_traces(connection):
             size = 0
-            with suppress(FileNotFoundError), traces.open_stage(unfinished) as file:
+            with suppress(FileNotFoundError), traces.open_stage(trace) as file:
                 size = file.seek(0, SEEK_END)
-            if size < unfinished.size_bytes:
-                yield f"the beginning of a trace ({unfinished.stage}) is gone"
+            if size < trace.size_bytes:
+                yield f"the beginning of a trace ({trace.stage}) is gone"
     except (ValueError, KeyError, TypeError) as error:
         yield f"batches cannot be read ({type(error).__name__})"

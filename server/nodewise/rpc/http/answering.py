@@ -18,7 +18,7 @@ from nodewise.rpc.calls import REQUEST_ID, Context, named_in
 from nodewise.rpc.durations import observe_call
 from nodewise.rpc.errors import internal_error
 from nodewise.rpc.handlers import abort
-from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed
+from nodewise.rpc.http.bodies import GZIP, accepts_gzip, encode_body
 from nodewise.rpc.http.failures import headers_of, http_code
 from nodewise.rpc.routes import MethodRoute
 
@@ -58,9 +58,9 @@ class HttpContext:
         self._end_s: float | None = None
         self._code: grpc.StatusCode | None = None
         headers = request.headers
-        stated = headers.get(REQUEST_ID)
-        usable = stated is not None and stated.isascii() and stated.isprintable()
-        self.request_id = named_in(((REQUEST_ID, stated),) if usable and stated is not None else ())
+        request_id = headers.get(REQUEST_ID)
+        usable = request_id is not None and request_id.isascii() and request_id.isprintable()
+        self.request_id = named_in(((REQUEST_ID, request_id),) if usable and request_id is not None else ())
         self._metadata: tuple[tuple[str, str], ...] = ((REQUEST_ID, self.request_id),)
         if _AUTHORIZATION in headers:
             self._metadata += ((_AUTHORIZATION, headers[_AUTHORIZATION]),)
@@ -88,8 +88,8 @@ class HttpContext:
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
         """What a certificate of the connection says, as gRPC tells it."""
         transport = self.request.transport
-        held = transport.get_extra_info("peercert") if transport is not None else None
-        return {} if not held else _told(held)
+        certificate = transport.get_extra_info("peercert") if transport is not None else None
+        return {} if not certificate else _auth_context_of(certificate)
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """At once: what is not read of a reply over HTTP is the connection's."""
@@ -122,7 +122,7 @@ def _status(code: grpc.StatusCode, message: str, trailers: Iterable[tuple[str, s
     return status_pb2.Status(code=code.value[0], message=message)
 
 
-def _told(certificate: Mapping[str, Any]) -> dict[str, list[bytes]]:
+def _auth_context_of(certificate: Mapping[str, Any]) -> dict[str, list[bytes]]:
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
     others = [value for _, value in certificate.get("subjectAltName", ())]
     return {
@@ -142,38 +142,41 @@ _RECEIVED_WITHIN_S: Final = 60.0
 """For a body whose caller stated no time, nor the method has any."""
 
 Receive = Callable[[], Awaitable[bytes]]
-Written = Callable[[bytes], Awaitable[bytes]]
+Write = Callable[[bytes], Awaitable[bytes]]
 """Makes of a reply what is sent."""
 Failure = Callable[[status_pb2.Status], bytes]
 """Makes of a status the body that tells it."""
 
 
 async def respond(
-    route: MethodRoute, context: HttpContext, receive: Receive, written: Written, kind: str, failure: Failure
+    route: MethodRoute, context: HttpContext, receive: Receive, write: Write, kind: str, failure: Failure
 ) -> Response:
-    """The response of a method with one reply, of a type of content, packed where that is asked and worth it."""
+    """The response of a method with one reply, of a type of content, compressed where that is asked and worth it."""
 
-    async def answered() -> bytes:
-        asked, permit, principal = await _admit(route, context, receive)
-        return cast("bytes", await route.answer(asked, context, permit, principal))
+    async def answer_once() -> bytes:
+        request, permit, principal = await _admit(route, context, receive)
+        return cast("bytes", await route.answer(request, context, permit, principal))
 
-    told = {REQUEST_ID: context.request_id}
+    headers = {REQUEST_ID: context.request_id}
     try:
         with _observe(route, context):
-            body = await written(await _within_its_time(route, context, answered))
+            body = await write(await _within_its_time(route, context, answer_once))
     except EndedError as error:
-        return _failed(error, context, failure)
-    if accepts_gzip(context.request.headers.get("Accept-Encoding", "")) and (smaller := await packed(body)) is not None:
+        return _failure_response(error, context, failure)
+    if (
+        accepts_gzip(context.request.headers.get("Accept-Encoding", ""))
+        and (smaller := await encode_body(body)) is not None
+    ):
         body = smaller
-        told |= {"Content-Encoding": GZIP, "Vary": "Accept-Encoding"}
-    return Response(body=body, content_type=kind, headers=told)
+        headers |= {"Content-Encoding": GZIP, "Vary": "Accept-Encoding"}
+    return Response(body=body, content_type=kind, headers=headers)
 
 
 async def respond_many(
     route: MethodRoute,
     context: HttpContext,
     receive: Receive,
-    written: Written,
+    write: Write,
     headers: dict[str, str],
     last: Callable[[status_pb2.Status | None], bytes],
     failure: Failure | None = None,
@@ -190,23 +193,23 @@ async def respond_many(
     """
     response = StreamResponse(headers=headers | {REQUEST_ID: context.request_id})
 
-    async def answered() -> None:
-        asked, permit, principal = await _admit(route, context, receive)
+    async def answer_all() -> None:
+        request, permit, principal = await _admit(route, context, receive)
         if failure is None:
             await response.prepare(context.request)
-        async with aclosing(route.answer(asked, context, permit, principal)) as messages:
+        async with aclosing(route.answer(request, context, permit, principal)) as messages:
             async for message in messages:
                 if not response.prepared:
                     await response.prepare(context.request)
-                await response.write(await written(message))
+                await response.write(await write(message))
 
     status = None
     try:
         with _observe(route, context):
-            await _within_its_time(route, context, answered)
+            await _within_its_time(route, context, answer_all)
     except EndedError as error:
         if failure is not None and not response.prepared:
-            return _failed(error, context, failure)
+            return _failure_response(error, context, failure)
         status = error.status
     if not response.prepared:
         await response.prepare(context.request)
@@ -219,7 +222,7 @@ def _observe(route: MethodRoute, context: HttpContext) -> AbstractContextManager
     return observe_call(route.method.admission.observe, route.path, "http", context)
 
 
-def _failed(error: EndedError, context: HttpContext, failure: Failure) -> Response:
+def _failure_response(error: EndedError, context: HttpContext, failure: Failure) -> Response:
     headers = {REQUEST_ID: context.request_id} | headers_of(error.status)
     return Response(status=http_code(error.status), body=failure(error.status), content_type=JSON, headers=headers)
 
@@ -249,10 +252,10 @@ async def _within_its_time(
     try:
         context.ends_within(_stated_timeout_s(context.request.headers.get(TIMEOUT)))
         async with asyncio.timeout(context.time_remaining()):
-            found = await work()
+            result = await work()
         if context.time_remaining() == 0.0:  # work that never gave way to the loop outlived its time unseen
             raise TimeoutError
-        return found
+        return result
     except NodewiseError as error:
         failure = error
     except TimeoutError:

@@ -14,7 +14,7 @@ from aiohttp.web import BaseRequest
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.caps import above_cap
 
-__all__ = ["GZIP", "accepts_gzip", "packed", "received", "unpacked"]
+__all__ = ["GZIP", "accepts_gzip", "decode_body", "encode_body", "read_body"]
 
 GZIP: Final = "gzip"
 IDENTITY: Final = "identity"
@@ -29,11 +29,11 @@ _ACCEPTED: Final = re.compile(r"(?:^|,)\s*gzip\s*(?:$|,|;(?!\s*q\s*=\s*0(?:\.0*)
 """A list of encodings with gzip, unless its weight is 0."""
 
 
-def _too_large(most_bytes: int, found: int) -> NodewiseError:
-    return above_cap("bytes of request", "request_bytes", most_bytes, found)
+def _too_large(most_bytes: int, size_bytes: int) -> NodewiseError:
+    return above_cap("bytes of request", "request_bytes", most_bytes, size_bytes)
 
 
-async def received(request: BaseRequest, most_bytes: int) -> bytes:
+async def read_body(request: BaseRequest, most_bytes: int) -> bytes:
     """The body as it came.
 
     Raises
@@ -41,9 +41,9 @@ async def received(request: BaseRequest, most_bytes: int) -> bytes:
     NodewiseError
         LIMIT_EXCEEDED as soon as it is known to be larger; MALFORMED_MESSAGE where it does not arrive whole.
     """
-    stated = request.content_length
-    if stated is not None and stated > most_bytes:
-        raise _too_large(most_bytes, stated)
+    length = request.content_length
+    if length is not None and length > most_bytes:
+        raise _too_large(most_bytes, length)
     if not request.body_exists:
         return b""
     if request.headers.get("Expect", "").lower() == "100-continue":
@@ -61,7 +61,7 @@ async def received(request: BaseRequest, most_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-async def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
+async def decode_body(body: bytes, encoding: str, most_bytes: int) -> bytes:
     """A body that is packed as a header states: by gzip, or (identity, or empty) not at all.
 
     Raises
@@ -73,27 +73,27 @@ async def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
     if kind not in (GZIP, IDENTITY):
         text = f"bodies may be packed by {GZIP} or not at all ({IDENTITY}), found {kind[:20]!r}"
         raise NodewiseError(Reason.NOT_IMPLEMENTED, text, {"encoding": kind[:20]})
-    return await asyncio.to_thread(_gunzipped, body, most_bytes) if body and kind == GZIP else body
+    return await asyncio.to_thread(_gunzip, body, most_bytes) if body and kind == GZIP else body
 
 
-def _gunzipped(body: bytes, most_bytes: int) -> bytes:
+def _gunzip(body: bytes, most_bytes: int) -> bytes:
     unpacking = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        found = unpacking.decompress(body, most_bytes + 1)
+        content = unpacking.decompress(body, most_bytes + 1)
     except zlib.error:
         raise NodewiseError(Reason.MALFORMED_MESSAGE, "the body is said to be packed by gzip, and is not") from None
-    if len(found) > most_bytes:
-        raise _too_large(most_bytes, len(found))
+    if len(content) > most_bytes:
+        raise _too_large(most_bytes, len(content))
     if not unpacking.eof or unpacking.unused_data:
         raise NodewiseError(Reason.MALFORMED_MESSAGE, "the body is said to be packed by gzip, and is no whole of it")
-    return found
+    return content
 
 
-def accepts_gzip(told: str) -> bool:
+def accepts_gzip(header: str) -> bool:
     """Whether a header of encodings that are understood has gzip."""
-    return _ACCEPTED.search(told) is not None
+    return _ACCEPTED.search(header) is not None
 
 
-async def packed(body: bytes) -> bytes | None:
+async def encode_body(body: bytes) -> bytes | None:
     """By gzip; None = it is not worth it."""
     return await asyncio.to_thread(zlib.compress, body, _LEVEL, _GZIP_WINDOW) if len(body) >= _WORTH_BYTES else None

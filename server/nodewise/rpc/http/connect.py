@@ -16,7 +16,7 @@ from google.rpc import status_pb2
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.calls import REQUEST_ID
 from nodewise.rpc.http.answering import JSON, HttpContext, respond, respond_many
-from nodewise.rpc.http.bodies import GZIP, accepts_gzip, packed, received, unpacked
+from nodewise.rpc.http.bodies import GZIP, accepts_gzip, decode_body, encode_body, read_body
 from nodewise.rpc.http.failures import connect_error
 from nodewise.rpc.http.translating import Translator
 
@@ -69,33 +69,33 @@ class Connect:
             _check_version(headers)
             if method.client_streaming:
                 raise _streams_in(method.name)
-            body = await received(request, most + (_PREFIX_BYTES if streams else 0))
+            body = await read_body(request, most + (_PREFIX_BYTES if streams else 0))
             encoding = headers.get("Content-Encoding", "")
             if streams:
                 flags, body = _only_message(body)
                 encoding = headers.get("Connect-Content-Encoding", "") if flags & _PACKED else ""
-            body = await unpacked(body, encoding, most)
+            body = await decode_body(body, encoding, most)
             return await translator.request_of(body, strict=False) if as_json else body
 
-        async def written(message: bytes) -> bytes:
+        async def write(message: bytes) -> bytes:
             return await translator.json_of(message) if as_json else message
 
-        async def enveloped(message: bytes) -> bytes:
-            data = await written(message)
-            smaller = await packed(data) if packs else None
-            return _enveloped(0, data) if smaller is None else _enveloped(_PACKED, smaller)
+        async def write_envelope(message: bytes) -> bytes:
+            data = await write(message)
+            smaller = await encode_body(data) if packs else None
+            return _envelope(0, data) if smaller is None else _envelope(_PACKED, smaller)
 
         def last(status: status_pb2.Status | None) -> bytes:
             end: dict[str, Any] = {"metadata": {REQUEST_ID: [context.request_id]}}
             if status is not None:
                 end["error"] = connect_error(status)
-            return _enveloped(_END, orjson.dumps(end))
+            return _envelope(_END, orjson.dumps(end))
 
         context = HttpContext(request)
         if not streams:
-            return await respond(translator.route, context, receive, written, kind, _failure)
-        told = {**always, "Content-Type": kind} | ({"Connect-Content-Encoding": GZIP} if packs else {})
-        return await respond_many(translator.route, context, receive, enveloped, told, last)
+            return await respond(translator.route, context, receive, write, kind, _failure)
+        headers_of_reply = {**always, "Content-Type": kind} | ({"Connect-Content-Encoding": GZIP} if packs else {})
+        return await respond_many(translator.route, context, receive, write_envelope, headers_of_reply, last)
 
 
 def _failure(status: status_pb2.Status) -> bytes:
@@ -109,9 +109,9 @@ def _content_type(request: BaseRequest) -> tuple[str, str]:
 
 
 def _check_version(headers: Mapping[str, str]) -> None:
-    found = headers.get(_VERSION, "1")
-    if found != "1":
-        text = f"the header {_VERSION} must be 1, found {found[:20]!r}"
+    version = headers.get(_VERSION, "1")
+    if version != "1":
+        text = f"the header {_VERSION} must be 1, found {version[:20]!r}"
         raise NodewiseError(Reason.MALFORMED_MESSAGE, text, {"header": _VERSION})
 
 
@@ -132,5 +132,5 @@ def _only_message(body: bytes) -> tuple[int, bytes]:
     return body[0], body[_PREFIX_BYTES:]
 
 
-def _enveloped(flags: int, message: bytes) -> bytes:
+def _envelope(flags: int, message: bytes) -> bytes:
     return bytes((flags,)) + len(message).to_bytes(4, "big") + message

@@ -51,10 +51,10 @@ def connect_error(status: status_pb2.Status) -> dict[str, Any]:
         "message": status.message,
     }
     details = []
-    for packed, shown in zip(status.details, json_format.MessageToDict(status).get("details", ())):
-        kind = shown.pop("@type").rpartition("/")[2]
-        value = base64.b64encode(packed.value).decode("ascii").rstrip("=")
-        details.append({"type": kind, "value": value, "debug": shown})
+    for detail, as_json in zip(status.details, json_format.MessageToDict(status).get("details", ())):
+        kind = as_json.pop("@type").rpartition("/")[2]
+        value = base64.b64encode(detail.value).decode("ascii").rstrip("=")
+        details.append({"type": kind, "value": value, "debug": as_json})
     return error | ({"details": details} if details else {})
 
 
@@ -69,8 +69,8 @@ def headers_of(status: status_pb2.Status) -> dict[str, str]:
     headers = {}
     if status.code == code_pb2.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
-    told = error_details_pb2.RetryInfo()
-    if any(packed.Unpack(told) for packed in status.details):
-        delay = told.retry_delay
+    retry = error_details_pb2.RetryInfo()
+    if any(detail.Unpack(retry) for detail in status.details):
+        delay = retry.retry_delay
         headers["Retry-After"] = str(max(1, math.ceil(delay.seconds + delay.nanos / 1e9)))
     return headers

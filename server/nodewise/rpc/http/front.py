@@ -18,7 +18,7 @@ from nodewise.rpc.http.origins import Origins
 from nodewise.rpc.http.rest import Rest
 from nodewise.rpc.http.translating import Translator
 
-__all__ = ["DOCUMENT", "Front", "Page", "failed"]
+__all__ = ["DOCUMENT", "Front", "Page", "failure_response"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -65,24 +65,24 @@ class Front:
             response.force_close()
         return response
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Let go of every connection after its next response; returns when no request is in flight."""
         self._drains = True
         await self._none_in_flight.wait()
 
     async def _told_where_allowed(self, request: BaseRequest) -> StreamResponse:
         refusal = self._origins.refusal(request.headers)
-        told = self._origins.told(request.headers)
+        told = self._origins.response_headers(request.headers)
         headers = _ALWAYS | told | {"Vary": "Accept-Encoding, Origin"} if told else _ALWAYS
         if refusal:
-            response: StreamResponse = failed(code_pb2.PERMISSION_DENIED, refusal)
+            response: StreamResponse = failure_response(code_pb2.PERMISSION_DENIED, refusal)
         else:
-            response = await self._answered(request, headers)
+            response = await self._answer(request, headers)
         if not response.prepared:
             response.headers.update(headers)
         return response
 
-    async def _answered(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
+    async def _answer(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         target = request.raw_path
         if not target.startswith("/"):
             target = request.rel_url.raw_path_qs
@@ -98,11 +98,13 @@ class Front:
             status, body, kind = await self._pages[path](query)
             return Response(status=status, body=body, headers={"Content-Type": kind})
         if path == DOCUMENT and request.method in ("GET", "HEAD"):
-            return await self._told(request, headers)
+            return await self._respond(request, headers)
         verbs = self._verbs(path)
         if verbs:
-            return failed(code_pb2.UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)})
-        return failed(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+            return failure_response(
+                code_pb2.UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)}
+            )
+        return failure_response(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
 
     def _verbs(self, path: str) -> list[str]:
         if path in self._connect:
@@ -113,11 +115,13 @@ class Front:
         """A browser asks whether a page may call, or somebody what there is."""
         verbs = self._verbs(path)
         if not verbs:
-            return failed(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+            return failure_response(
+                code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is"
+            )
         told = self._origins.preflight(request.headers, verbs)
         return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
 
-    async def _told(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
+    async def _respond(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         data = _document()
         response = StreamResponse(headers={**headers, "Content-Type": "application/json"})
         response.content_length = len(data)
@@ -135,7 +139,9 @@ def _document() -> bytes:
     return resources.files(__package__).joinpath("openapi.json").read_bytes()
 
 
-def failed(code: int, message: str, http: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
+def failure_response(
+    code: int, message: str, http: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
     """A request that reaches no method."""
     status = status_pb2.Status(code=code, message=message)
     body = rest_error(status, http)

@@ -55,7 +55,7 @@ class Origins:
         """Whether pages of an origin may call."""
         return origin in self._allowed or _ANY in self._allowed
 
-    def told(self, headers: Mapping[str, str]) -> dict[str, str]:
+    def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """What lets the page that asked read the response."""
         origin = headers.get("Origin")
         if origin is None or not self.permits(origin):
@@ -64,17 +64,17 @@ class Origins:
 
     def preflight(self, headers: Mapping[str, str], verbs: Iterable[str]) -> dict[str, str]:
         """What answers a browser that asks whether a page may call; empty = it may not."""
-        told = self.told(headers)
-        if not told or "Access-Control-Request-Method" not in headers:
+        headers_of_response = self.response_headers(headers)
+        if not headers_of_response or "Access-Control-Request-Method" not in headers:
             return {}
-        told |= {
+        headers_of_response |= {
             "Access-Control-Allow-Methods": ", ".join(verbs),
             "Access-Control-Allow-Headers": ", ".join(_ASKED),
             "Access-Control-Max-Age": str(_LASTS_S),
         }
         if headers.get("Access-Control-Request-Private-Network") == "true":
-            told["Access-Control-Allow-Private-Network"] = "true"
-        return told
+            headers_of_response["Access-Control-Allow-Private-Network"] = "true"
+        return headers_of_response
 
 
 def _name(host: str) -> str:

@@ -16,11 +16,11 @@ from google.rpc import status_pb2
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import REQUEST_ID
 from nodewise.rpc.http.answering import JSON, HttpContext, respond, respond_many
-from nodewise.rpc.http.bodies import received, unpacked
+from nodewise.rpc.http.bodies import decode_body, read_body
 from nodewise.rpc.http.failures import rest_error
 from nodewise.rpc.http.translating import Translator, message_of, parse_json
 
-__all__ = ["NDJSON", "Found", "Rest", "Route", "Template", "routes_of"]
+__all__ = ["NDJSON", "Match", "Rest", "Route", "Template", "routes_of"]
 
 NDJSON: Final = "application/x-ndjson"
 """Streams: an object a line."""
@@ -54,23 +54,23 @@ class Template:
     def of(cls, text: str) -> Template:
         """Of an annotation. Raises ValueError for a pattern that none of the contract's has."""
         variables, parts, at = [], [], 0
-        for found in _VARIABLE.finditer(text):
-            parts.append(re.escape(text[at : found.start()]))
-            kind = found[2] or "*"
+        for variable in _VARIABLE.finditer(text):
+            parts.append(re.escape(text[at : variable.start()]))
+            kind = variable[2] or "*"
             if kind not in _PATTERNS:
                 raise ValueError(f"{text}: {kind} is no pattern that is known")
             parts.append(f"({_PATTERNS[kind]})")
-            variables.append(found[1])
-            at = found.end()
+            variables.append(variable[1])
+            at = variable.end()
         parts.append(re.escape(text[at:]))
         return cls(text, tuple(variables), re.compile("".join(parts)))
 
     def match(self, path: str) -> dict[str, str] | None:
         """Values of the variables in a path as it was asked for; None = it is another path."""
-        found = self._pattern.fullmatch(path)
-        if found is None:
+        path_match = self._pattern.fullmatch(path)
+        if path_match is None:
             return None
-        return {name: unquote(value) for name, value in zip(self.variables, found.groups(), strict=True)}
+        return {name: unquote(value) for name, value in zip(self.variables, path_match.groups(), strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Match:
     """What a path and a verb lead to."""
 
     route: Route
@@ -133,19 +133,19 @@ class Rest:
     def __init__(self, translators: Mapping[str, Translator]) -> None:
         self._translators = translators
         self.routes = tuple(routes_of({path: each.method for path, each in translators.items()}))
-        self._fixed = {
-            (each.template.text, each.verb): Found(each, {}) for each in self.routes if not each.template.variables
+        self._fixed_paths = {
+            (each.template.text, each.verb): Match(each, {}) for each in self.routes if not each.template.variables
         }
         self._open = [each for each in self.routes if each.template.variables]
 
-    def find(self, verb: str, path: str) -> Found | None:
+    def find(self, verb: str, path: str) -> Match | None:
         """Where a call leads."""
-        fixed = self._fixed.get((path, verb))
-        if fixed is not None:
-            return fixed
+        fixed_match = self._fixed_paths.get((path, verb))
+        if fixed_match is not None:
+            return fixed_match
         for route in self._open:
             if route.verb == verb and (variables := route.template.match(path)) is not None:
-                return Found(route, variables)
+                return Match(route, variables)
         return None
 
     def verbs(self, path: str) -> list[str]:
@@ -153,23 +153,23 @@ class Rest:
         return sorted({verb for verb in map(str.upper, _VERBS) if self.find(verb, path) is not None})
 
     async def __call__(
-        self, found: Found, query: str, request: BaseRequest, always: Mapping[str, str]
+        self, match: Match, query: str, request: BaseRequest, always: Mapping[str, str]
     ) -> StreamResponse:
         """Answer a call; what begins here has the headers ``always``."""
         context = HttpContext(request)
-        translator = self._translators[found.route.path]
+        translator = self._translators[match.route.path]
 
         async def receive() -> bytes:
-            body = await received(request, translator.most_bytes)
-            if found.route.whole_body:
+            body = await read_body(request, translator.most_bytes)
+            if match.route.whole_body:
                 encoding = request.headers.get("Content-Encoding", "")
-                body = await unpacked(body, encoding, translator.most_bytes)
-                if not query and not found.variables:
+                body = await decode_body(body, encoding, translator.most_bytes)
+                if not query and not match.variables:
                     return await translator.request_of(body, strict=True)
             elif body:
                 text = f"{request.method} takes no body here; the query says everything"
                 raise NodewiseError(Reason.MALFORMED_MESSAGE, text)
-            return await translator.made(body, lambda data: _bytes_of(data, found, query, translator))
+            return await translator.make_bytes(body, lambda data: _bytes_of(data, match, query, translator))
 
         async def line(message: bytes) -> bytes:
             return b'{"result":' + await translator.json_of(message) + b"}\n"
@@ -177,11 +177,11 @@ class Rest:
         def last(status: status_pb2.Status | None) -> bytes:
             return b"" if status is None else rest_error(status) + b"\n"
 
-        if found.route.whole_body and _type_of(request) not in _BODIES:
+        if match.route.whole_body and _type_of(request) not in _BODIES:
             return Response(status=415, headers={REQUEST_ID: context.request_id, "Accept-Post": JSON})
         if translator.method.server_streaming:
-            told = {**always, "Content-Type": NDJSON}
-            return await respond_many(translator.route, context, receive, line, told, last, rest_error)
+            reply_headers = {**always, "Content-Type": NDJSON}
+            return await respond_many(translator.route, context, receive, line, reply_headers, last, rest_error)
         return await respond(translator.route, context, receive, translator.json_of, JSON, rest_error)
 
 
@@ -189,13 +189,13 @@ def _type_of(request: BaseRequest) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
-def _bytes_of(body: bytes, found: Found, query: str, translator: Translator) -> bytes:
+def _bytes_of(body: bytes, match: Match, query: str, translator: Translator) -> bytes:
     """The request on the wire, of body, path and query together. Raises NodewiseError."""
     value = parse_json(body, translator.request)
     if query:
-        value = _of_query(query, found, translator.method.input_type, value)
+        value = _of_query(query, match, translator.method.input_type, value)
     read = message_of(value, translator.request, strict=True)
-    for name, text in found.variables.items():
+    for name, text in match.variables.items():
         _put(read, name, text)
     return read.SerializeToString()
 
@@ -207,17 +207,17 @@ def _put(message: Any, path: str, text: str) -> None:
         message = getattr(message, name)
     field = message.DESCRIPTOR.fields_by_name[last]
     oneof = field.containing_oneof
-    chosen = message.WhichOneof(oneof.name) if oneof is not None else None
-    held = getattr(message, last)
-    if (chosen not in (None, last)) or (held and held != text):
-        said = f"the body says {held!r}" if chosen in (None, last) else f"the body has {chosen}"
-        raise invalid_field(path, f"is {text!r} in the path, and {said}: say it in the path alone")
+    other_name = message.WhichOneof(oneof.name) if oneof is not None else None
+    present = getattr(message, last)
+    if (other_name not in (None, last)) or (present and present != text):
+        problem = f"the body says {present!r}" if other_name in (None, last) else f"the body has {other_name}"
+        raise invalid_field(path, f"is {text!r} in the path, and {problem}: say it in the path alone")
     setattr(message, last, text)
 
 
-def _of_query(query: str, found: Found, message: Descriptor, value: Any) -> Any:
+def _of_query(query: str, match: Match, message: Descriptor, value: Any) -> Any:
     """The same value, with what a query says of its fields."""
-    if found.route.whole_body:
+    if match.route.whole_body:
         raise NodewiseError(Reason.MALFORMED_MESSAGE, "this call takes no query parameters; the body says everything")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False, max_num_fields=_PARAMETERS)
@@ -229,13 +229,13 @@ def _of_query(query: str, found: Found, message: Descriptor, value: Any) -> Any:
         if field is None:  # which message_of says
             value[name] = text
             continue
-        told: Any = text
+        parsed_value: Any = text
         if field.type == FieldDescriptor.TYPE_BOOL:
-            told = {"true": True, "false": False}.get(text, text)
+            parsed_value = {"true": True, "false": False}.get(text, text)
         if field.is_repeated:
-            value.setdefault(field.name, []).append(told)
+            value.setdefault(field.name, []).append(parsed_value)
         elif field.name in value:
             raise invalid_field(field.name, "stands twice in the query")
         else:
-            value[field.name] = told
+            value[field.name] = parsed_value
     return value

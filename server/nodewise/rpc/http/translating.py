@@ -96,11 +96,11 @@ def message_of(value: dict[str, Any], kind: type[Message], *, strict: bool) -> M
 def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iterable[NodewiseError]:
     """What json_format does not take of an object."""
     if not isinstance(value, dict):
-        yield invalid_field(path.removesuffix("."), f"must be an object, a {message.name}, found {_shown(value)}")
+        yield invalid_field(path.removesuffix("."), f"must be an object, a {message.name}, found {_shorten(value)}")
         return
     fields = {name: each for each in message.fields for name in (each.json_name, each.name)}
-    chosen: dict[str, str] = {}
-    for key, held in value.items():
+    chosen_names: dict[str, str] = {}
+    for key, inner in value.items():
         field = fields.get(key)
         if field is None:
             if strict:
@@ -111,11 +111,11 @@ def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iter
                 yield invalid_field(f"{path}{key[:80]}", text)
             continue
         oneof = field.containing_oneof
-        group = field.name if oneof is None or held is None else oneof.name
-        if group in chosen:
-            yield invalid_field(path + field.name, f"must not stand beside {chosen[group]}: one of them")
-        chosen[group] = key
-        yield from _faults_of_field(held, field, path + field.name, strict=strict)
+        group = field.name if oneof is None or inner is None else oneof.name
+        if group in chosen_names:
+            yield invalid_field(path + field.name, f"must not stand beside {chosen_names[group]}: one of them")
+        chosen_names[group] = key
+        yield from _faults_of_field(inner, field, path + field.name, strict=strict)
 
 
 def _faults_of_field(value: Any, field: FieldDescriptor, path: str, *, strict: bool) -> Iterable[NodewiseError]:
@@ -131,9 +131,9 @@ def _faults_of_field(value: Any, field: FieldDescriptor, path: str, *, strict: b
             yield from _faults(each, inner, f"{place}.", strict=strict)
     elif field.is_repeated:
         wrong = next(number for number, each in enumerate(value) if each is None or not _is_taken([each], field))
-        yield invalid_field(f"{path}[{wrong}]", f"must be {_kind(field)}, found {_shown(value[wrong])}")
+        yield invalid_field(f"{path}[{wrong}]", f"must be {_kind(field)}, found {_shorten(value[wrong])}")
     else:
-        yield invalid_field(path, f"must be {_kind(field)}, found {_shown(value)}")
+        yield invalid_field(path, f"must be {_kind(field)}, found {_shorten(value)}")
 
 
 def _is_taken(value: Any, field: FieldDescriptor) -> bool:
@@ -153,7 +153,7 @@ def _kind(field: FieldDescriptor) -> str:
     return _KINDS[field.type]
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return repr(value[:_SHOWN]) if isinstance(value, str) else str(value)[:_SHOWN]
 
 
@@ -199,18 +199,18 @@ class Translator:
         strict : bool
             Refuse names that the request does not have, or leave them out.
         """
-        kept = None if strict else self.kept
-        if kept is not None and (known := kept.get((True, body))) is not None:
-            return known
-        made = await self.made(
+        cache = None if strict else self.kept
+        if cache is not None and (stored := cache.get((True, body))) is not None:
+            return stored
+        request = await self.make_bytes(
             body,
             lambda data: message_of(parse_json(data, self.request), self.request, strict=strict).SerializeToString(),
         )
-        if kept is not None and len(body) <= _KEPT_BYTES:
-            kept.put((True, body), made, len(body) + len(made) + _ENTRY_BYTES)
-        return made
+        if cache is not None and len(body) <= _KEPT_BYTES:
+            cache.put((True, body), request, len(body) + len(request) + _ENTRY_BYTES)
+        return request
 
-    async def made(self, body: bytes, make: Callable[[bytes], bytes]) -> bytes:
+    async def make_bytes(self, body: bytes, make: Callable[[bytes], bytes]) -> bytes:
         """A request's bytes, made of a body that counts among the bytes in flight meanwhile. Raises NodewiseError."""
         if len(body) <= LARGE_BYTES:
             return make(body)
@@ -219,13 +219,13 @@ class Translator:
 
     async def json_of(self, reply: bytes) -> bytes:
         """A reply as JSON."""
-        kept = self.kept
-        if kept is not None and (known := kept.get((False, reply))) is not None:
-            return known
-        written = await asyncio.to_thread(self._json_of, reply) if len(reply) > ASIDE_BYTES else self._json_of(reply)
-        if kept is not None and len(reply) <= _KEPT_BYTES:
-            kept.put((False, reply), written, len(reply) + len(written) + _ENTRY_BYTES)
-        return written
+        cache = self.kept
+        if cache is not None and (stored := cache.get((False, reply))) is not None:
+            return stored
+        text = await asyncio.to_thread(self._json_of, reply) if len(reply) > ASIDE_BYTES else self._json_of(reply)
+        if cache is not None and len(reply) <= _KEPT_BYTES:
+            cache.put((False, reply), text, len(reply) + len(text) + _ENTRY_BYTES)
+        return text
 
     def _json_of(self, reply: bytes) -> bytes:
         return json_of(self.reply.FromString(reply))
@@ -243,10 +243,10 @@ def translators(
     space : CacheSpace
         Has room for what is kept.
     """
-    found = {}
+    by_service = {}
     for path, route in routes.items():
         method = methods[path]
-        found[path] = Translator(
+        by_service[path] = Translator(
             route=route,
             method=method,
             request=_class_of(method.input_type),
@@ -254,7 +254,7 @@ def translators(
             # What is asked again and again is known by its bytes, so that asking in JSON finds it as well.
             kept=LruCache(space) if route.method.known is not None and not method.client_streaming else None,
         )
-    return found
+    return by_service
 
 
 def _class_of(descriptor: Descriptor) -> type[Message]:

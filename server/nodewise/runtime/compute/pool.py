@@ -1,4 +1,4 @@
-"""A bounded pool that does long work: whose turn it is, until when, and what becomes of work that nobody waits for."""
+"""A bounded pool for long work: the order of callers, deadlines, and the end of work that no caller waits for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.ports.compute import Work
 from nodewise.rpc.long_call import Workshop
 
-__all__ = ["ComputePool", "Equipped", "Runner", "RunnerLostError", "Tools"]
+__all__ = ["ComputePool", "GenerationCompute", "Runner", "RunnerLostError", "Tools"]
 
 _log = structlog.get_logger(__name__)
 ResultT = TypeVar("ResultT")
@@ -71,7 +71,7 @@ class Runner(Protocol):
         ...
 
     async def cancel(self) -> None:
-        """See to it that the work ends: nobody waits any more. Other work can be started then."""
+        """End the work, which no caller waits for any more. Other work can be started then."""
         ...
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ class ComputePool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Equipped:
+class GenerationCompute:
     """Implements Compute: the pool's runners, with the tools of one generation of plugins."""
 
     pool: ComputePool
@@ -145,8 +145,8 @@ class Equipped:
         return self.pool.run(work, argument, end_s, late_s, self.tools)
 
 
-async def _before(late_s: float, awaited: Awaitable[ResultT]) -> ResultT:
-    """What is awaited, unless nobody waits for it any more.
+async def _before(late_s: float, result: Awaitable[ResultT]) -> ResultT:
+    """The result, unless no caller waits for it any more.
 
     Raises
     ------
@@ -155,6 +155,6 @@ async def _before(late_s: float, awaited: Awaitable[ResultT]) -> ResultT:
     """
     try:
         async with asyncio.timeout(None if late_s == float("inf") else max(0.0, late_s - time.monotonic())):
-            return await awaited
+            return await result
     except TimeoutError:
         raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready") from None

@@ -23,7 +23,7 @@ from nodewise.runtime.compute.recent import Recent
 __all__ = ["CANCEL", "WORKSHOPS", "Frame", "serve"]
 
 CANCEL: Final = b"c"
-"""Before the number of a piece of work that nobody waits for any more; what else is received is work."""
+"""Before the number of a piece of work that no caller waits for any more; every other message is work."""
 
 
 class Frame:
@@ -47,8 +47,8 @@ class _Orders:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._work: SimpleQueue[bytes] = SimpleQueue()
-        self.cancelled = 0
-        """Number of the last piece of work that nobody waits for any more."""
+        self.last_cancelled = 0
+        """Number of the last piece of work that no caller waits for any more."""
         threading.Thread(target=self._read, name="nodewise-orders", daemon=True).start()
 
     def _read(self) -> None:
@@ -56,7 +56,7 @@ class _Orders:
             while True:
                 message = self._channel.receive()
                 if message.startswith(CANCEL):
-                    self.cancelled = int(message[len(CANCEL) :])
+                    self.last_cancelled = int(message[len(CANCEL) :])
                 else:
                     self._work.put(message)
         except (EOFError, OSError):
@@ -69,20 +69,20 @@ class _Orders:
 
 def serve(descriptor: int) -> None:
     """Work until the channel ends, with workshops that stay from one piece of work to the next."""
-    # Told together with its parent, which drains first and then ends the channel.
+    # It gets the signal together with its parent, which drains first and then ends the channel.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     channel = Channel(descriptor)
     orders = _Orders(channel)
     workshops: Recent[Callable[[], Workshop], Workshop] = Recent(WORKSHOPS)
     while True:
-        channel.send(_done(channel, workshops, orders, orders.next()))
+        channel.send(_do_work(channel, workshops, orders, orders.next()))
 
 
-def _done(
+def _do_work(
     channel: Channel, workshops: Recent[Callable[[], Workshop], Workshop], orders: _Orders, order: bytes
 ) -> bytes:
     """Do a piece of work; the frame that ends it. What keeps a workshop from opening ends the process."""
-    opening_bytes, given = pickle.loads(order)  # noqa: S301  # from the parent, as all that comes
+    opening_bytes, arguments = pickle.loads(order)  # noqa: S301  # from the parent, as all that comes
     opening = pickle.loads(opening_bytes)  # noqa: S301
     workshop = workshops.get(opening)
     if workshop is None:
@@ -90,14 +90,14 @@ def _done(
         gc.collect()
         gc.freeze()
         channel.send(Frame.READY)
-    forgotten = workshops.put(opening, workshop)
-    if forgotten is not None:
-        forgotten.answers.registry.close()  # its hosts would stay
+    evicted = workshops.put(opening, workshop)
+    if evicted is not None:
+        evicted.answers.registry.close()  # its hosts would stay
     try:
-        number, work, argument, end_s, news = pickle.loads(given)  # noqa: S301
+        number, work, argument, end_s, news = pickle.loads(arguments)  # noqa: S301
         if news is not None:
             workshop.answers.adopt(news)
-        budget = Budget(end_s - time.monotonic(), ended=lambda: orders.cancelled >= number)
+        budget = Budget(end_s - time.monotonic(), ended=lambda: orders.last_cancelled >= number)
         if not budget.ended:
             LongRun(budget, lambda message: channel.send(Frame.MESSAGE + message)).do(work, workshop, argument)
     except NodewiseError as error:

@@ -32,7 +32,7 @@ LONGEST_PATIENCE_S: Final = 0.5
 STARTING_S: Final = 60.0
 """How long a process may take to start on a machine under load: two seconds on an idle one."""
 NICENESS: Final = 10
-"""Of the process: where cores are few, who serves short calls goes first."""
+"""Of the process: where cores are few, the processes that serve short calls go first."""
 
 
 class WorkFailedError(Exception):
@@ -48,7 +48,7 @@ class ProcessRunner:
     """
 
     def __init__(self) -> None:
-        self._sent: Recent[Any, Teachings] = Recent(WORKSHOPS)
+        self._last_teachings: Recent[Any, Teachings] = Recent(WORKSHOPS)
         """The workshops that the process has, with what was sent for each; it forgets them in the same order."""
         self._process: Process | None = None
         self._channel: AsyncChannel | None = None
@@ -61,11 +61,11 @@ class ProcessRunner:
         if self._process is None or self._channel is None or self._process.status is not None:
             await self._begin()
         teachings, opening = tools.workshop.answers.teachings, tools.opening
-        sent = self._sent.get(opening)
-        self._is_ready = sent is not None
+        last_teachings = self._last_teachings.get(opening)
+        self._is_ready = last_teachings is not None
         self._number += 1
-        given = (self._number, work, argument, end_s, None if teachings is sent else teachings)
-        order = await asyncio.to_thread(_pickled, opening, given)
+        arguments = (self._number, work, argument, end_s, None if teachings is last_teachings else teachings)
+        order = await asyncio.to_thread(_pickle_order, opening, arguments)
         self.is_idle = False
         assert self._channel is not None
         try:
@@ -73,7 +73,7 @@ class ProcessRunner:
         except OSError as error:
             raise RunnerLostError(f"it could not be given work: {error}") from None
         finally:
-            self._sent.put(opening, teachings)
+            self._last_teachings.put(opening, teachings)
 
     async def _begin(self) -> None:
         await self.close()
@@ -103,7 +103,7 @@ class ProcessRunner:
         try:
             frame = await self._channel.receive()
         except EOFError:
-            status = await self._process.ended()
+            status = await self._process.wait_for_end()
             raise RunnerLostError(f"its process ended: {status_text(status)}") from None
         self._is_ready |= frame[:1] == Frame.READY
         self.is_idle = frame[:1] in {Frame.DONE, Frame.REFUSED, Frame.FAILED}
@@ -143,11 +143,11 @@ class ProcessRunner:
             self._channel.close()
         if process is not None:
             process.kill()
-            await process.ended()
-        self._sent.clear()
+            await process.wait_for_end()
+        self._last_teachings.clear()
         self.is_idle = True
 
 
-def _pickled(opening: object, given: tuple[Any, ...]) -> bytes:
+def _pickle_order(opening: object, arguments: tuple[Any, ...]) -> bytes:
     """An order of :func:`~nodewise.runtime.compute.process.serve`, whose opening can be read without the rest."""
-    return pickle.dumps((pickle.dumps(opening), pickle.dumps(given, protocol=5)))
+    return pickle.dumps((pickle.dumps(opening), pickle.dumps(arguments, protocol=5)))

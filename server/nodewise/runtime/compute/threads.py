@@ -35,7 +35,7 @@ class ThreadRunner:
         def pass_on(message: bytes | BaseException | None) -> None:
             try:
                 loop.call_soon_threadsafe(messages.put_nowait, message)
-            except RuntimeError:  # the loop has ended, and with it whoever waited
+            except RuntimeError:  # the loop has ended, and with it the caller
                 budget.end()
 
         def send(message: bytes) -> None:
@@ -47,7 +47,7 @@ class ThreadRunner:
             end: BaseException | None = None
             try:
                 LongRun(budget, send).do(work, tools.workshop, argument)
-            except BaseException as error:  # noqa: BLE001  # told to whoever waits, who knows what to make of it
+            except BaseException as error:  # noqa: BLE001  # the caller that waits gets it
                 end = error
             pass_on(end)
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from typing import Any
 
-from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failed, worked
+from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failure, run_unit
 from nodewise.processes.child import end_with_parent
 from nodewise.runtime.blas import one_thread_each
 
@@ -38,40 +38,40 @@ class LocalExecutor:
         """One outcome per unit, as they come."""
         waiting = deque(enumerate(units))
         while waiting:
-            suspects = yield from _pooled(work, shared, waiting, self._count)
+            suspects = yield from _run_pool(work, shared, waiting, self._count)
             is_alone = len(suspects) == 1
             for unit in suspects:
-                if is_alone or (yield from _pooled(work, shared, deque([unit]), 1)):
-                    yield failed(unit[0], "its process died")
+                if is_alone or (yield from _run_pool(work, shared, deque([unit]), 1)):
+                    yield failure(unit[0], "its process died")
 
 
-def _pooled(
+def _run_pool(
     work: Any, shared: Any, waiting: deque[tuple[int, Any]], at_once: int
 ) -> Generator[Outcome[Any], None, deque[tuple[int, Any]]]:
     """Do what waits in one pool; returns the units that ran when it broke."""
-    others, running, lost = multiprocessing.active_children(), dict[Future[Any], tuple[int, Any]](), deque[Any]()
+    others, running, lost_units = multiprocessing.active_children(), dict[Future[Any], tuple[int, Any]](), deque[Any]()
     one_thread_each()
     pool = ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), _begin, (os.getpid(), work, shared))
     try:
-        while (waiting and not lost) or running:
-            while waiting and not lost and len(running) < at_once:
+        while (waiting and not lost_units) or running:
+            while waiting and not lost_units and len(running) < at_once:
                 unit = waiting.popleft()
                 try:
                     running[pool.submit(_do, *unit)] = unit
                 except BrokenExecutor:
-                    lost.append(unit)
+                    lost_units.append(unit)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 unit = running.pop(future)
                 try:
                     yield future.result()
                 except BrokenExecutor:
-                    lost.append(unit)
+                    lost_units.append(unit)
     finally:
         if running:  # nobody waits for them any more
             for process in set(multiprocessing.active_children()) - set(others):
                 process.terminate()
         pool.shutdown(cancel_futures=True)
-    return lost
+    return lost_units
 
 
 _shared: tuple[Any, Any] = (None, None)
@@ -88,4 +88,4 @@ def _begin(parent: int, work: Any, shared: Any) -> None:
 
 def _do(index: int, unit: Any) -> Outcome[Any]:
     work, shared = _shared
-    return worked(work, shared, index, unit)
+    return run_unit(work, shared, index, unit)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failed, worked
+from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failure, run_unit
 
 __all__ = ["RayExecutor", "RayMissingError"]
 
@@ -40,7 +40,7 @@ class RayExecutor:
         RayMissingError
             Before the first outcome.
         """
-        ray = _imported()
+        ray = _import_ray()
         self._join(ray)
         try:
             yield from _outcomes(ray, work, shared, units, self._count)
@@ -59,7 +59,7 @@ class RayExecutor:
             raise RayMissingError(f"no Ray cluster answers at {self._address!r}: {error}") from None
 
 
-def _imported() -> Any:
+def _import_ray() -> Any:
     try:
         import ray  # noqa: PLC0415  # an extra
     except ImportError:
@@ -69,22 +69,22 @@ def _imported() -> Any:
 
 def _outcomes(ray: Any, work: Any, shared: Any, units: Sequence[Any], at_once: int) -> Iterator[Outcome[Any]]:
     # No retries: a unit whose process dies is reported, as with local processes.
-    task = ray.remote(num_cpus=1, max_retries=0)(worked)
-    kept = ray.put(shared)
+    task = ray.remote(num_cpus=1, max_retries=0)(run_unit)
+    shared_reference = ray.put(shared)
     running: dict[Any, int] = {}
     waiting = list(enumerate(units))[::-1]
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
                 index, unit = waiting.pop()
-                running[task.remote(work, kept, index, unit)] = index
-            done, _ = ray.wait(list(running), num_returns=1)
-            for reference in done:
+                running[task.remote(work, shared_reference, index, unit)] = index
+            ready, _ = ray.wait(list(running), num_returns=1)
+            for reference in ready:
                 index = running.pop(reference)
                 try:
                     yield ray.get(reference)
                 except ray.exceptions.RayError as error:
-                    yield failed(index, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+                    yield failure(index, f"{type(error).__name__}: {str(error).splitlines()[0]}")
     finally:
         for reference in running:
             ray.cancel(reference, force=True)

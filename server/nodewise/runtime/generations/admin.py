@@ -33,18 +33,18 @@ class Administration:
 
     async def list_generations(self, request: pb.ListGenerationsRequest, call: Call) -> pb.ListGenerationsResponse:
         """Generations, the newest first."""
-        found: pb.ListGenerationsResponse = await run_in(None, self._listed, request)
-        return found
+        response: pb.ListGenerationsResponse = await run_in(None, self._list, request)
+        return response
 
     async def reload(self, request: pb.ReloadRequest, call: Call) -> pb.ReloadResponse:
         """Let another one take over."""
-        found = await self.changes.reload(request.generation if request.HasField("generation") else None)
-        await self._agreed(call)
+        result = await self.changes.reload(request.generation if request.HasField("generation") else None)
+        await self._wait_for_agreement(call)
         return pb.ReloadResponse(
-            outcome=f"RELOAD_OUTCOME_{found.outcome.name}",
-            generation=found.number,
-            generation_before=found.before,
-            trial=found.trial if found.trial.HasField("trial_time") else None,
+            outcome=f"RELOAD_OUTCOME_{result.outcome.name}",
+            generation=result.number,
+            generation_before=result.before,
+            trial=result.trial if result.trial.HasField("trial_time") else None,
             tracks=await run_in(None, self._tracks),
         )
 
@@ -53,29 +53,29 @@ class Administration:
         if not 0.0 < request.share < 1.0:
             raise invalid_field("share", f"must be above 0 and below 1, found {request.share:g}")
         number = request.generation if request.HasField("generation") else None
-        found = await self.changes.set_canary(number, request.share)
-        await self._agreed(call)
+        result = await self.changes.set_canary(number, request.share)
+        await self._wait_for_agreement(call)
         return pb.SetCanaryResponse(
-            outcome=f"RELOAD_OUTCOME_{found.outcome.name}",
-            generation=found.number,
-            trial=found.trial if found.trial.HasField("trial_time") else None,
+            outcome=f"RELOAD_OUTCOME_{result.outcome.name}",
+            generation=result.number,
+            trial=result.trial if result.trial.HasField("trial_time") else None,
             tracks=await run_in(None, self._tracks),
         )
 
     async def promote(self, request: pb.PromoteRequest, call: Call) -> pb.PromoteResponse:
         """Let the canary answer all jobs."""
         number = await self.changes.promote()
-        await self._agreed(call)
+        await self._wait_for_agreement(call)
         return pb.PromoteResponse(generation=number, tracks=await run_in(None, self._tracks))
 
     async def rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
         """End the canary, or return to the generation before."""
-        found = await self.changes.rollback()
-        await self._agreed(call)
+        result = await self.changes.rollback()
+        await self._wait_for_agreement(call)
         return pb.RollbackResponse(
-            outcome=f"RELOAD_OUTCOME_{found.outcome.name}",
-            generation=found.number,
-            failures=found.trial.failures,
+            outcome=f"RELOAD_OUTCOME_{result.outcome.name}",
+            generation=result.number,
+            failures=result.trial.failures,
             tracks=await run_in(None, self._tracks),
         )
 
@@ -83,23 +83,23 @@ class Administration:
         """Plugins of all tracks."""
         tracks = self.changes.serving.application.tracks
         states = [state for each in tracks.serving_states for state in _states(each, canary=each is tracks.canary)]
-        problems = [write_plugin_problem(each) for each in tracks.stable.plugged.registry.problems]
+        problems = [write_plugin_problem(each) for each in tracks.stable.loaded_plugins.registry.problems]
         return pb.ListPluginStatesResponse(plugins=states, problems=problems)
 
-    def _listed(self, request: pb.ListGenerationsRequest) -> pb.ListGenerationsResponse:
+    def _list(self, request: pb.ListGenerationsRequest) -> pb.ListGenerationsResponse:
         folder = self.changes.folder
-        found = {each.number: each for each in folder.generations()}
+        generations = {each.number: each for each in folder.generations()}
         highest = 10**_WIDTH
-        keys = {f"{highest - number:0{_WIDTH}d}": number for number in found}
+        keys = {f"{highest - number:0{_WIDTH}d}": number for number in generations}
         names, next_token = page(sorted(keys), request)
         return pb.ListGenerationsResponse(
-            generations=[_generation(found[keys[name]], folder.report(keys[name])) for name in names],
+            generations=[_generation(generations[keys[name]], folder.report(keys[name])) for name in names],
             next_page_token=next_token,
             tracks=self._tracks(),
         )
 
-    async def _agreed(self, call: Call) -> None:
-        await self.changes.agreed(min(AGREED_S, call.remaining_s() / 2))
+    async def _wait_for_agreement(self, call: Call) -> None:
+        await self.changes.wait_for_agreement(min(AGREED_S, call.remaining_s() / 2))
 
     def _tracks(self) -> pb.Tracks:
         folder = self.changes.folder
@@ -108,21 +108,21 @@ class Administration:
         workers = [
             pb.WorkerState(
                 process_id=pid,
-                stable_generation=told["stable"],
-                canary_generation=told["canary"],
-                problem=told["problem"],
+                stable_generation=report["stable"],
+                canary_generation=report["canary"],
+                problem=report["problem"],
             )
-            for pid, told in sorted(folder.told().items())
+            for pid, report in sorted(folder.reports().items())
         ]
-        found = pb.Tracks(
+        tracks = pb.Tracks(
             stable_generation=state.stable,
             candidate_generation=state.candidate,
             previous_generations=state.previous,
             workers=workers,
         )
         if state.canary is not None:
-            found.canary.generation, found.canary.share = state.canary.number, state.canary.share
-        return found
+            tracks.canary.generation, tracks.canary.share = state.canary.number, state.canary.share
+        return tracks
 
 
 def _generation(generation: Generation, trial: pb.Trial | None) -> pb.Generation:
@@ -141,17 +141,17 @@ def _generation(generation: Generation, trial: pb.Trial | None) -> pb.Generation
 
 def _states(serving_state: ServingState, *, canary: bool) -> list[pb.PluginState]:
     states = []
-    for kind, records in serving_state.plugged.registry.by_kind.items():
-        for loaded in records.values():
-            counted = loaded.calls.by_method().values()
+    for kind, records in serving_state.loaded_plugins.registry.by_kind.items():
+        for plugin in records.values():
+            tallies = plugin.calls.by_method().values()
             states.append(
                 pb.PluginState(
-                    plugin=write_plugin(loaded, kind),
-                    generation=serving_state.plugged.number,
+                    plugin=write_plugin(plugin, kind),
+                    generation=serving_state.loaded_plugins.number,
                     track=CANARY if canary else "",
-                    serving=loaded.breaker is None or loaded.breaker.closed,
-                    calls_count=sum(each.calls for each in counted),
-                    failures_count=sum(each.failures for each in counted),
+                    serving=plugin.breaker is None or plugin.breaker.is_closed,
+                    calls_count=sum(each.calls for each in tallies),
+                    failures_count=sum(each.failures for each in tallies),
                 )
             )
     return states

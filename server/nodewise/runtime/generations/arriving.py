@@ -1,4 +1,4 @@
-"""Plugins that are still being loaded while the server serves: their callers are told to come back, and they join."""
+"""Plugins that are still loading while the server serves: their callers are asked to retry, and they join later."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.hosting.registry import Registry, arrived
+from nodewise.hosting.registry import Registry, refresh
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 
-__all__ = ["awaited", "with_arrivals"]
+__all__ = ["error_while_loading", "with_arrivals"]
 
 COME_BACK_S: Final = 1.0
 """A delay for callers: most plugins are imported within about a second."""
@@ -19,21 +19,21 @@ _NAMES_NOBODY: Final = {
     Reason.DIAGNOSER_NOT_FOUND: Reason.COMPUTE_LOST,
     Reason.SHARING_MODEL_NOT_FOUND: Reason.COMPUTE_LOST,
 }
-"""Reasons of a name that nobody has, and of one that somebody may have later."""
+"""Reasons of a name that no plugin has, and of one that a plugin may have later."""
 
 
-def with_arrivals(plugged: LoadedPlugins, *, serving: bool = True) -> LoadedPlugins:
+def with_arrivals(loaded_plugins: LoadedPlugins, *, serving: bool = True) -> LoadedPlugins:
     """The same with what has arrived by now; ``serving`` and errors as of ``arrived``. Blocks for a moment."""
-    registry = arrived(plugged.registry, serving=serving)
-    name = f"{plugged.number}.{registry.generation}" if plugged.number else ""
-    return replace(plugged, registry=registry, name=name)
+    registry = refresh(loaded_plugins.registry, serving=serving)
+    name = f"{loaded_plugins.number}.{registry.generation}" if loaded_plugins.number else ""
+    return replace(loaded_plugins, registry=registry, name=name)
 
 
-def awaited(error: NodewiseError, registry: Registry) -> NodewiseError:
-    """What a caller is told of an error: while plugins are arriving, a name that nobody has may come with them."""
+def error_while_loading(error: NodewiseError, registry: Registry) -> NodewiseError:
+    """The error for a caller: while plugins are loading, a name that no plugin has may come with them."""
     reason = _NAMES_NOBODY.get(error.reason)
-    if reason is None or not registry.arriving:
+    if reason is None or not registry.loading_distributions:
         return error
-    coming = ", ".join(registry.arriving)
+    coming = ", ".join(registry.loading_distributions)
     message = f"{error.message}; still being loaded, and perhaps to bring it: {coming}"
     return NodewiseError(reason, message, {**error.metadata, "arriving": coming}, (), COME_BACK_S)

@@ -14,16 +14,16 @@ from google.protobuf.json_format import MessageToDict
 
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.rpc.calls import run_in
-from nodewise.runtime.generations.apart import failures_apart
 from nodewise.runtime.generations.folder import PluginsFolderError
+from nodewise.runtime.generations.load_check import load_failures
 from nodewise.runtime.generations.manifest import Canary, Generation, State
 from nodewise.runtime.generations.serving import CANARY, LOOK_S, NEEDS_NEW, UNLOADABLE, Serving
-from nodewise.runtime.generations.standing import folder_faults, found_in
-from nodewise.runtime.generations.trial import trial_of, tried
+from nodewise.runtime.generations.standing import folder_faults, generation_in
+from nodewise.runtime.generations.trial import run_trial, trial_of
 from nodewise.runtime.settings import SettingsError
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
-__all__ = ["Changes", "Outcome", "Reloaded"]
+__all__ = ["Changes", "Outcome", "ReloadResult"]
 
 _log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reloaded:
+class ReloadResult:
     """What came of it.
 
     Attributes
@@ -57,7 +57,7 @@ class Reloaded:
     trial: pb.Trial = field(default_factory=pb.Trial)
 
     @classmethod
-    def failed(cls, number: int, before: int, why: str) -> Reloaded:
+    def failure(cls, number: int, before: int, why: str) -> ReloadResult:
         """Nothing changed."""
         return cls(outcome=Outcome.FAILED, number=number, before=before, trial=trial_of(why))
 
@@ -72,7 +72,7 @@ class Changes:
     serving : Serving
         Of the process that is asked; the others follow what it decides.
     restart : callable or None
-        Has new processes take the place of all that serve; None = nobody can.
+        Replaces all processes that serve by new ones; None = it cannot be done.
     """
 
     def __init__(self, serving: Serving, restart: Callable[[], object] | None = None) -> None:
@@ -81,7 +81,7 @@ class Changes:
         self._restart = restart
         self._changing: asyncio.Task[Any] | None = None
 
-    async def reload(self, number: int | None = None) -> Reloaded:
+    async def reload(self, number: int | None = None) -> ReloadResult:
         """Let a generation take over: one by its number, else the one that waits, else what there is by now.
 
         Raises
@@ -91,32 +91,32 @@ class Changes:
         """
         return await self._alone(self._reload(number))
 
-    async def _reload(self, number: int | None) -> Reloaded:
+    async def _reload(self, number: int | None) -> ReloadResult:
         before = self._stable
         try:
-            wanted = await run_in(None, self.serving.standing.wanted, number)
+            generation = await run_in(None, self.serving.standing.next_generation, number)
         except SettingsError as error:
-            return Reloaded.failed(before, before, str(error))
-        if wanted is None:
-            return Reloaded(outcome=Outcome.UNCHANGED, number=before, before=before)
-        return await self._take(wanted, lambda now: now.promoted(wanted.number))
+            return ReloadResult.failure(before, before, str(error))
+        if generation is None:
+            return ReloadResult(outcome=Outcome.UNCHANGED, number=before, before=before)
+        return await self._take(generation, lambda now: now.with_stable(generation.number))
 
-    async def set_canary(self, number: int | None, share: float) -> Reloaded:
+    async def set_canary(self, number: int | None, share: float) -> ReloadResult:
         """Let a generation answer a share of the jobs; raises as :meth:`reload`, and INVALID_FIELD."""
         return await self._alone(self._set_canary(number, share))
 
-    async def _set_canary(self, number: int | None, share: float) -> Reloaded:
+    async def _set_canary(self, number: int | None, share: float) -> ReloadResult:
         state = await run_in(None, self.folder.state)
-        generation = await run_in(None, found_in, self.folder, _beside(state, number))
+        generation = await run_in(None, generation_in, self.folder, _beside(state, number))
         canary, beside = Canary(number=generation.number, share=share), self.serving.application.tracks.canary
 
         def update(now: State) -> State:
             return replace(now, canary=canary)
 
-        if beside is None or beside.plugged.number != canary.number:
+        if beside is None or beside.loaded_plugins.number != canary.number:
             return await self._take(generation, update, CANARY)
         await self.serving.take(await self._decide(update))
-        return Reloaded(outcome=Outcome.TAKEN, number=canary.number, before=state.stable)
+        return ReloadResult(outcome=Outcome.TAKEN, number=canary.number, before=state.stable)
 
     async def promote(self) -> int:
         """Let the canary answer all jobs; raises as :meth:`reload`."""
@@ -126,36 +126,36 @@ class Changes:
         canary = (await run_in(None, self.folder.state)).canary
         if canary is None:
             raise NodewiseError(Reason.GENERATION_NOT_FOUND, "there is no canary")
-        await self.serving.take(await self._decide(lambda now: now.promoted(canary.number)))
+        await self.serving.take(await self._decide(lambda now: now.with_stable(canary.number)))
         return int(canary.number)
 
-    async def rollback(self) -> Reloaded:
+    async def rollback(self) -> ReloadResult:
         """End the canary; without one, return to the stable generation before this one. Raises as :meth:`reload`."""
         return await self._alone(self._rollback())
 
-    async def _rollback(self) -> Reloaded:
+    async def _rollback(self) -> ReloadResult:
         state: State = await run_in(None, self.folder.state)
         before = state.stable
         if state.canary is not None:
             await self.serving.take(await self._decide(lambda now: replace(now, canary=None)))
-            return Reloaded(outcome=Outcome.TAKEN, number=before, before=before)
+            return ReloadResult(outcome=Outcome.TAKEN, number=before, before=before)
         if not state.previous:
             raise NodewiseError(Reason.GENERATION_NOT_FOUND, "no generation was stable before this one")
         number = state.previous[0]
-        generation = await run_in(None, found_in, self.folder, number)
+        generation = await run_in(None, generation_in, self.folder, number)
         back = replace(state, stable=number, candidate=0, previous=state.previous[1:])
         return await self._take(generation, lambda _: back, tries=False)
 
-    async def agreed(self, seconds: float) -> None:
+    async def wait_for_agreement(self, seconds: float) -> None:
         """Wait until all processes serve what the state says, or have said why they do not; or no longer."""
         with folder_faults():
             sequence = (await run_in(None, self.folder.state)).sequence
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
-                    told = await run_in(None, self.folder.told)
-                    if len(told) >= self.serving.settings.workers and all(
-                        each.get("sequence", -1) >= sequence for each in told.values()
+                    reports = await run_in(None, self.folder.reports)
+                    if len(reports) >= self.serving.settings.workers and all(
+                        each.get("sequence", -1) >= sequence for each in reports.values()
                     ):
                         return
                     await asyncio.sleep(LOOK_S / 10)
@@ -167,7 +167,7 @@ class Changes:
 
     @property
     def _stable(self) -> int:
-        return self.serving.application.tracks.stable.plugged.number
+        return self.serving.application.tracks.stable.loaded_plugins.number
 
     async def _alone(self, change: Coroutine[Any, Any, _T]) -> _T:
         """One change at a time, to its end; it waits for as long as this process follows another's.
@@ -180,38 +180,38 @@ class Changes:
         if self._changing is not None and not self._changing.done():
             change.close()
             raise NodewiseError(Reason.GENERATION_BUSY, "another generation is being tried or taken; retry")
-        changing = asyncio.get_running_loop().create_task(self._changed(change))
+        changing = asyncio.get_running_loop().create_task(self._apply(change))
         self._changing = changing
-        changing.add_done_callback(_logged)
+        changing.add_done_callback(_log_failure)
         return await asyncio.shield(changing)
 
-    async def _changed(self, change: Coroutine[Any, Any, _T]) -> _T:
+    async def _apply(self, change: Coroutine[Any, Any, _T]) -> _T:
         async with self.serving.changing:
             with folder_faults():
                 return await change
 
     async def _take(
         self, generation: Generation, update: Callable[[State], State], track: str = "", *, tries: bool = True
-    ) -> Reloaded:
+    ) -> ReloadResult:
         """Let a generation serve on a track as the state will say then, unless its trial fails."""
         serving, before, serving_state, trial = self.serving, self._stable, None, pb.Trial()
         if await run_in(None, serving.standing.needs_new_processes, generation):
             if track:
-                return Reloaded.failed(generation.number, before, NEEDS_NEW)
-            return await self._restarted(generation, before, update)
+                return ReloadResult.failure(generation.number, before, NEEDS_NEW)
+            return await self._take_by_restart(generation, before, update)
         try:
             try:
-                serving_state = await serving.made(generation.number, track)
+                serving_state = await serving.make_state(generation.number, track)
             except UNLOADABLE as error:
                 trial = trial_of(str(error))
             else:
                 if tries:
-                    trial = await tried(serving.settings, serving.application.tracks.stable, serving_state)
+                    trial = await run_trial(serving.settings, serving.application.tracks.stable, serving_state)
             if trial.HasField("trial_time"):
                 trial = await self._keep(generation, trial)
             if not trial.failures:
                 await serving.take(await self._decide(update), serving_state)
-                return Reloaded(outcome=Outcome.TAKEN, number=generation.number, before=before, trial=trial)
+                return ReloadResult(outcome=Outcome.TAKEN, number=generation.number, before=before, trial=trial)
         except Exception:
             await self._wait_no_more(generation)
             raise
@@ -220,31 +220,33 @@ class Changes:
             if serving_state is not None and serving_state not in serving.application.tracks.serving_states:
                 await run_in(None, serving_state.close)
         await self._wait_no_more(generation)
-        return Reloaded(outcome=Outcome.FAILED, number=generation.number, before=before, trial=trial)
+        return ReloadResult(outcome=Outcome.FAILED, number=generation.number, before=before, trial=trial)
 
-    async def _restarted(self, wanted: Generation, before: int, update: Callable[[State], State]) -> Reloaded:
+    async def _take_by_restart(
+        self, generation: Generation, before: int, update: Callable[[State], State]
+    ) -> ReloadResult:
         """What runs inline changed: a process cannot import it again, so others must start, once one could."""
         if self._restart is None:
-            told = "it changes plugins that run in this process itself: start another one"
-            return Reloaded.failed(wanted.number, before, told)
+            why = "it changes plugins that run in this process itself: start another one"
+            return ReloadResult.failure(generation.number, before, why)
         serving = self.serving
-        registry = serving.application.tracks.stable.plugged.registry
-        failures = await run_in(None, failures_apart, serving.settings, self.folder, wanted.number, registry)
+        registry = serving.application.tracks.stable.loaded_plugins.registry
+        failures = await run_in(None, load_failures, serving.settings, self.folder, generation.number, registry)
         if failures:
-            trial = await self._keep(wanted, trial_of(*failures))
-            await self._wait_no_more(wanted)
-            return Reloaded(outcome=Outcome.FAILED, number=wanted.number, before=before, trial=trial)
+            trial = await self._keep(generation, trial_of(*failures))
+            await self._wait_no_more(generation)
+            return ReloadResult(outcome=Outcome.FAILED, number=generation.number, before=before, trial=trial)
         await self._decide(update)
         self._restart()
-        return Reloaded(outcome=Outcome.RESTARTING, number=wanted.number, before=before)
+        return ReloadResult(outcome=Outcome.RESTARTING, number=generation.number, before=before)
 
-    async def _wait_no_more(self, failed: Generation) -> None:
+    async def _wait_no_more(self, generation: Generation) -> None:
         """Else the next start, which tries nothing, would take it."""
         with suppress(PluginsFolderError):  # a folder that cannot be written fails the next change, in words
-            await self._decide(lambda now: now.without(failed.number))
+            await self._decide(lambda now: now.without(generation.number))
 
     async def _keep(self, generation: Generation, trial: pb.Trial) -> pb.Trial:
-        """What came of a trial, for whoever lists generations, and logged."""
+        """Keep and log the result of a trial; ListGenerations shows it."""
         try:
             if generation.number:
                 await run_in(None, self.folder.keep_report, generation.number, trial)
@@ -272,7 +274,7 @@ def _beside(state: State, number: int | None) -> int:
     return number
 
 
-def _logged(changing: asyncio.Task[Any]) -> None:
+def _log_failure(changing: asyncio.Task[Any]) -> None:
     """Its caller, whom it would tell, may have gone."""
     if not changing.cancelled() and (error := changing.exception()) is not None:
         _log.warning("generation_not_changed", problem=str(error))

@@ -16,9 +16,9 @@ __all__ = ["entry_points_of", "fingerprint", "registering"]
 
 def entry_points_of(folders: Sequence[Path]) -> list[metadata.EntryPoint]:
     """Entry points of plugins; a distribution in a folder stands in the place of the installed one of its name."""
-    found = [point for folder in folders for each in registering(folder) for point in _points(each)]
-    own = {canonicalize_name(name_of(point)) for point in found if point.dist is not None}
-    return found + [
+    points = [point for folder in folders for each in registering(folder) for point in _points(each)]
+    own = {canonicalize_name(name_of(point)) for point in points if point.dist is not None}
+    return points + [
         point
         for point in metadata.entry_points(group=ENTRY_POINT_GROUP)
         if point.dist is None or canonicalize_name(name_of(point)) not in own

@@ -1,4 +1,4 @@
-"""The folder of plugins: distributions, generations of them, and who serves, for all processes of a server.
+"""The folder of plugins: distributions, their generations, and which one serves, for all processes of a server.
 
 Whatever is complete is never changed: folders and files are written under another name first, and renamed. Changes of
 the state are made one at a time, whichever process makes them, and are on the disk before anyone hears of them.
@@ -24,11 +24,11 @@ from google.protobuf.json_format import MessageToJson, Parse, ParseError
 from packaging.utils import canonicalize_name
 
 from nodewise.processes.process import start_ticks
-from nodewise.runtime.generations.manifest import Generation, Installed, State
+from nodewise.runtime.generations.manifest import Generation, InstalledDistribution, State
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
-__all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of", "replaced"]
+__all__ = ["PluginsFolder", "PluginsFolderError", "plugins_folder_of", "replace_file"]
 
 _log = structlog.get_logger(__name__)
 _STATE: Final = "state.json"
@@ -50,10 +50,10 @@ class PluginsFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    # --- who serves
+    # --- the state
 
     def state(self) -> State:
-        """Who serves now; before anything was written, the server's own environment.
+        """Which generation serves now; before anything was written, the server's own environment.
 
         Raises
         ------
@@ -70,20 +70,20 @@ class PluginsFolder:
     def stamp(self) -> tuple[int, int]:
         """Another one once the state was replaced: cheap to ask."""
         try:
-            found = (self.path / _STATE).stat()
+            status = (self.path / _STATE).stat()
         except OSError:
             return 0, 0
-        return found.st_mtime_ns, found.st_ino
+        return status.st_mtime_ns, status.st_ino
 
     def change(self, update: Callable[[State], State]) -> State:
         """Replace the state by what is made of it; returns what it is now."""
-        with self._locked():
+        with self._lock():
             before = self.state()
             after = update(before)
             if after == before:
                 return before
             after = replace(after, sequence=before.sequence + 1)
-            replaced(self.path / _STATE, after.written())
+            replace_file(self.path / _STATE, after.to_json())
             return after
 
     def begin(self) -> Generation:
@@ -97,20 +97,20 @@ class PluginsFolder:
         state = self.state()
         if state.candidate:
             self.generation(state.candidate)
-            state = self.change(lambda now: now.promoted(now.candidate) if now.candidate else now)
+            state = self.change(lambda now: now.with_stable(now.candidate) if now.candidate else now)
         return self.generation(state.stable)
 
     # --- generations
 
-    def add(self, why: str, distributions: tuple[Installed, ...], catalogue: bytes = b"") -> Generation:
-        """A new generation; nobody serves it yet.
+    def add(self, why: str, distributions: tuple[InstalledDistribution, ...], catalogue: bytes = b"") -> Generation:
+        """A new generation; no process serves it yet.
 
         Parameters
         ----------
         catalogue : bytes
             The file of devices and links that belongs to it; empty = none.
         """
-        with self._locked():
+        with self._lock():
             number = max(self._numbers(), default=0) + 1
             generation = Generation(
                 number=number,
@@ -120,8 +120,8 @@ class PluginsFolder:
                 catalogue_digest=hashlib.sha256(catalogue).hexdigest()[:16] if catalogue else "",
             )
             if catalogue:
-                replaced(self._generations / f"{number}.catalogue.toml", catalogue)
-            replaced(self._generations / f"{number}.json", generation.written())
+                replace_file(self._generations / f"{number}.catalogue.toml", catalogue)
+            replace_file(self._generations / f"{number}.json", generation.to_json())
             return generation
 
     def generation(self, number: int) -> Generation:
@@ -135,26 +135,26 @@ class PluginsFolder:
         if number == 0:
             return Generation(number=0, created_unix_s=0.0, why="what is installed")
         try:
-            found = Generation.read((self._generations / f"{number}.json").read_bytes())
+            result = Generation.read((self._generations / f"{number}.json").read_bytes())
         except FileNotFoundError:
-            known = ", ".join(str(each) for each in sorted(self._numbers())) or "none"
-            raise PluginsFolderError(f"there is no generation {number}; there are: {known}") from None
+            numbers = ", ".join(str(each) for each in sorted(self._numbers())) or "none"
+            raise PluginsFolderError(f"there is no generation {number}; there are: {numbers}") from None
         except (OSError, ValueError) as error:
             raise PluginsFolderError(f"generation {number} cannot be read: {error}") from None
-        for each in found.distributions:
+        for each in result.distributions:
             if not self.folder_of(each).is_dir():
                 raise PluginsFolderError(f"generation {number} needs {self.folder_of(each)}, which is gone")
-        return found
+        return result
 
     def generations(self) -> list[Generation]:
         """All that can be read, by number; what cannot is logged."""
-        found = []
+        result = []
         for number in sorted(self._numbers()):
             try:
-                found.append(Generation.read((self._generations / f"{number}.json").read_bytes()))
+                result.append(Generation.read((self._generations / f"{number}.json").read_bytes()))
             except (OSError, ValueError) as error:
                 _log.warning("generation_unreadable", number=number, reason=str(error))
-        return found
+        return result
 
     def catalogue_of(self, generation: Generation) -> Path | None:
         """The file of devices and links that is kept with a generation; None = it has none."""
@@ -163,7 +163,7 @@ class PluginsFolder:
     def keep_report(self, number: int, trial: pb.Trial) -> None:
         """Keep what came of trying a generation, in place of what came of it before; raises PluginsFolderError."""
         with self._writing():
-            replaced(self._generations / f"{number}.report.json", MessageToJson(trial).encode())
+            replace_file(self._generations / f"{number}.report.json", MessageToJson(trial).encode())
 
     def report(self, number: int) -> pb.Trial | None:
         """What came of trying a generation; None = it was not tried."""
@@ -175,7 +175,7 @@ class PluginsFolder:
 
     # --- distributions
 
-    def folder_of(self, distribution: Installed) -> Path:
+    def folder_of(self, distribution: InstalledDistribution) -> Path:
         """Where a distribution is."""
         return self._distributions / distribution.folder
 
@@ -190,48 +190,50 @@ class PluginsFolder:
         """
         with self._writing(self._distributions):
             self._distributions.mkdir(parents=True, exist_ok=True)
-            made = Path(mkdtemp(prefix=".new-", dir=self._distributions))
+            folder = Path(mkdtemp(prefix=".new-", dir=self._distributions))
         try:
-            yield made
+            yield folder
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
-    def complete(self, made: Path, name: str, version: str, digest: str) -> Installed:
+    def complete(self, folder: Path, name: str, version: str, digest: str) -> InstalledDistribution:
         """Name a folder for good; the same content that is there already stays. Raises PluginsFolderError."""
         name = str(canonicalize_name(name))
-        installed = Installed(name=name, version=version, folder=f"{name}-{version}-{digest[:12]}", digest=digest)
-        target = self.folder_of(installed)
+        distribution = InstalledDistribution(
+            name=name, version=version, folder=f"{name}-{version}-{digest[:12]}", digest=digest
+        )
+        target = self.folder_of(distribution)
         if not target.is_dir():
             with self._writing(self._distributions):
                 os.sync()  # an operator's command may wait for other files of the disk too
-                made.rename(target)
+                folder.rename(target)
                 _synced_folder(self._distributions)
-        return installed
+        return distribution
 
     # --- processes that serve
 
-    def tell(self, pid: int, told: Mapping[str, Any]) -> None:
+    def tell(self, pid: int, report: Mapping[str, Any]) -> None:
         """Say what a process serves by now."""
-        data = orjson.dumps({**told, "born_ticks": start_ticks(pid)})
-        replaced(self.path / "serving" / f"{pid}.json", data, durable=False)
+        data = orjson.dumps({**report, "born_ticks": start_ticks(pid)})
+        replace_file(self.path / "serving" / f"{pid}.json", data, durable=False)
 
-    def told(self) -> dict[int, dict[str, Any]]:
+    def reports(self) -> dict[int, dict[str, Any]]:
         """What the processes that are alive said last."""
-        found = {}
+        by_pid = {}
         for path in (self.path / "serving").glob("[0-9]*.json"):
             pid = int(path.stem)
             try:
                 os.kill(pid, 0)
-                told = orjson.loads(path.read_bytes())
-                if told.get("born_ticks") == start_ticks(pid):
-                    found[pid] = told
+                report = orjson.loads(path.read_bytes())
+                if report.get("born_ticks") == start_ticks(pid):
+                    by_pid[pid] = report
                 else:  # another process has its number by now
                     path.unlink(missing_ok=True)
             except ProcessLookupError:
                 path.unlink(missing_ok=True)
             except (OSError, ValueError):
                 continue
-        return found
+        return by_pid
 
     def untell(self, pid: int) -> None:
         """A process ends."""
@@ -251,7 +253,7 @@ class PluginsFolder:
         return [int(path.stem) for path in self._generations.glob("*.json") if path.stem.isdigit()]
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
             with (self.path / "lock").open("a") as lock:
@@ -266,16 +268,16 @@ class PluginsFolder:
             raise PluginsFolderError(f"{path or self.path}: cannot be written: {error.strerror or error}") from None
 
 
-def replaced(path: Path, data: bytes, *, durable: bool = True) -> None:
+def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Write a file as a whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.with_name(f".{path.name}.{os.getpid()}")
-    with written.open("wb") as file:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
         file.write(data)
         file.flush()
         if durable:
             os.fsync(file.fileno())
-    written.replace(path)
+    temporary.replace(path)
     if durable:
         _synced_folder(path.parent)
 

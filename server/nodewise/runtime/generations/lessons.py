@@ -11,73 +11,73 @@ from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.estimators.provenance import Provenance
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.priors import learned_from
-from nodewise.hosting.registry import Loaded, Registry
+from nodewise.hosting.registry import LoadedPlugin, Registry
 from nodewise.plugin import EstimatorRecord, Prior
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 
-__all__ = ["begun_with", "carried_over", "changed_estimators"]
+__all__ = ["carry_over_lessons", "changed_estimators", "inline_lessons"]
 
 
-def begun_with(registry: Registry) -> Teachings:
-    """What estimators bring with them that run in the caller's thread: nobody else is waited for at a start.
+def inline_lessons(registry: Registry) -> Teachings:
+    """The lessons that estimators bring which run in the caller's thread: a start waits for no other plugin.
 
     What the store teaches is learned later, beside the way of requests.
     """
-    inline = _of(registry, lambda name: registry.estimators[name].mode == "inline")
+    inline = _with_estimators(registry, lambda name: registry.estimators[name].mode == "inline")
     return Teachings(Lessons(_ShippedPriors(inline)))
 
 
 class _ShippedPriors(Mapping[str, Prior]):
-    """What estimators learn from no profile at all, once somebody asks: a diagnosis does not, and imports none."""
+    """What estimators learn without any profile, once it is asked for: a diagnosis asks for none, and imports none."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     @cached_property
-    def _learned(self) -> Mapping[str, Prior]:
+    def _priors(self) -> Mapping[str, Prior]:
         return learned_from(self._registry, ()).priors
 
     def __getitem__(self, name: str) -> Prior:
-        return self._learned[name]
+        return self._priors[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._learned)
+        return iter(self._priors)
 
     def __len__(self) -> int:
-        return len(self._learned)
+        return len(self._priors)
 
 
-def carried_over(plugged: LoadedPlugins, known: Answers) -> Teachings:
+def carry_over_lessons(loaded_plugins: LoadedPlugins, current: Answers) -> Teachings:
     """What was learned of estimators that did not change, and what the others bring with them."""
-    changed = changed_estimators(plugged, known)
-    fresh = begun_with(_of(plugged.registry, lambda name: name in changed)).common
-    kept = {name for name in plugged.registry.estimators if name not in changed}
+    changed = changed_estimators(loaded_plugins, current)
+    fresh = inline_lessons(_with_estimators(loaded_plugins.registry, lambda name: name in changed)).common
+    same = {name for name in loaded_plugins.registry.estimators if name not in changed}
 
     def of(lessons: Lessons) -> Lessons:
         return Lessons(
-            {**{name: prior for name, prior in lessons.priors.items() if name in kept}, **fresh.priors},
-            {name: calibration for name, calibration in lessons.calibrations.items() if name in kept},
+            {**{name: prior for name, prior in lessons.priors.items() if name in same}, **fresh.priors},
+            {name: calibration for name, calibration in lessons.calibrations.items() if name in same},
             tuple(of(each) for each in lessons.others),
         )
 
-    teachings = known.teachings
+    teachings = current.teachings
     return Teachings(of(teachings.common), {name: of(lessons) for name, lessons in teachings.own.items()})
 
 
-def changed_estimators(plugged: LoadedPlugins, known: Answers) -> Mapping[str, Loaded[EstimatorRecord]]:
+def changed_estimators(loaded_plugins: LoadedPlugins, current: Answers) -> Mapping[str, LoadedPlugin[EstimatorRecord]]:
     """The estimators that are not those of other answers, by name."""
-    registry = plugged.registry
+    registry = loaded_plugins.registry
     # Without what was seen to be built on others: an estimator's own code is asked about here.
-    here, there = Provenance(registry, plugged.catalogue, {}), known.estimators
+    here, there = Provenance(registry, loaded_plugins.catalogue, {}), current.estimators
     before = Provenance(there.registry, there.catalogue, {})
     return {
-        name: loaded
-        for name, loaded in registry.estimators.items()
+        name: plugin
+        for name, plugin in registry.estimators.items()
         if name not in there.registry.estimators or here.of(name) != before.of(name)
     }
 
 
-def _of(registry: Registry, wanted: Callable[[str], bool]) -> Registry:
+def _with_estimators(registry: Registry, accept: Callable[[str], bool]) -> Registry:
     """A registry with some of its estimators alone."""
-    kept = {name: loaded for name, loaded in registry.estimators.items() if wanted(name)}
-    return replace(registry, estimators=MappingProxyType(kept))
+    estimators = {name: plugin for name, plugin in registry.estimators.items() if accept(name)}
+    return replace(registry, estimators=MappingProxyType(estimators))

@@ -27,10 +27,10 @@ __all__ = [
     "catalogue_bytes",
     "catalogue_digest",
     "import_shipped",
-    "loaded",
+    "load_first_generation",
+    "load_generation",
     "make_importable",
     "prints_of",
-    "served_first",
 ]
 
 
@@ -42,7 +42,7 @@ def import_shipped() -> None:
                 point.load()
 
 
-def served_first(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugins:
+def load_first_generation(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugins:
     """What a process begins with: the stable generation, if there is one, else what is installed.
 
     Parameters
@@ -61,16 +61,16 @@ def served_first(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugi
     try:
         generation = folder.generation(folder.state().stable)
         make_importable(settings, folder, generation)
-        return loaded(settings, folder, generation, wait_s=wait_s)
+        return load_generation(settings, folder, generation, wait_s=wait_s)
     except PluginsFolderError as error:
         raise SettingsError(f"setting plugins_folder: {error}") from None
 
 
-def loaded(
+def load_generation(
     settings: Settings,
     folder: PluginsFolder,
     generation: Generation,
-    known: Sequence[Registry] = (),
+    registries: Sequence[Registry] = (),
     *,
     wait_s: float = math.inf,
 ) -> LoadedPlugins:
@@ -78,7 +78,7 @@ def loaded(
 
     Parameters
     ----------
-    known : sequence of Registry
+    registries : sequence of Registry
         Of generations that are loaded: distributions that are the same in one of them stay in its hosts.
     wait_s : float
         As of :func:`served_first`.
@@ -93,7 +93,7 @@ def loaded(
     if generation.number:
         settings = settings.model_copy(update={"catalogue": "" if own is None else str(own)})
     catalogue = catalogue_of(settings)
-    registry = registry_of(settings, folders=folders, known=known, wait_s=wait_s)
+    registry = registry_of(settings, folders=folders, registries=registries, wait_s=wait_s)
     return LoadedPlugins(
         registry=registry,
         catalogue=catalogue,
@@ -119,9 +119,9 @@ def make_importable(settings: Settings, folder: PluginsFolder, generation: Gener
 
 def prints_of(settings: Settings, folder: PluginsFolder, generation: Generation) -> tuple[dict[str, str], ...]:
     """What tells other builds of the distributions that run inline, and of those that do not."""
-    found, inline = fingerprint(entry_points_of(_folders(folder, generation))), _inline(settings)
-    here = {name: text for name, text in found.items() if name in inline}
-    return here, {name: text for name, text in found.items() if name not in inline}
+    points, inline = fingerprint(entry_points_of(_folders(folder, generation))), _inline(settings)
+    here = {name: text for name, text in points.items() if name in inline}
+    return here, {name: text for name, text in points.items() if name not in inline}
 
 
 def catalogue_bytes(settings: Settings) -> bytes:

@@ -1,4 +1,4 @@
-"""Generations as they are kept: which distributions and which catalogue are served together, and who serves whom."""
+"""Generations as they are kept: which distributions and which catalogue are served together, and to which jobs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-__all__ = ["Canary", "Generation", "Installed", "State"]
+__all__ = ["Canary", "Generation", "InstalledDistribution", "State"]
 
 MOST_PREVIOUS: Final = 16
 """Stable generations that are remembered in order; older ones can still be named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class InstalledDistribution:
     """A distribution as a generation has it.
 
     Attributes
@@ -54,10 +54,10 @@ class Generation:
     number: int
     created_unix_s: float
     why: str
-    distributions: tuple[Installed, ...] = ()
+    distributions: tuple[InstalledDistribution, ...] = ()
     catalogue_digest: str = ""
 
-    def written(self) -> bytes:
+    def to_json(self) -> bytes:
         """As JSON."""
         return _GENERATION.dump_json(self, indent=2)
 
@@ -77,7 +77,7 @@ class Canary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Who serves.
+    """Which generations serve.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class State:
     canary: Canary | None = None
     previous: tuple[int, ...] = ()
 
-    def promoted(self, number: int) -> State:
+    def with_stable(self, number: int) -> State:
         """With another stable generation."""
         if number == self.stable:
             return replace(self, candidate=0)
@@ -111,7 +111,7 @@ class State:
         """With no reload that waits for a generation."""
         return replace(self, candidate=0) if self.candidate == number else self
 
-    def written(self) -> bytes:
+    def to_json(self) -> bytes:
         """As JSON."""
         return _STATE.dump_json(self, indent=2)
 

@@ -1,4 +1,4 @@
-"""The door for operators who change a server's plugins from outside its processes: settings in, plain values out."""
+"""Changes of a server's plugins by operators, from outside its processes: settings in, plain values out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from nodewise.plugin import ENTRY_POINT_GROUP
 from nodewise.runtime.generations.discovery import registering
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of
-from nodewise.runtime.generations.manifest import Generation, Installed
+from nodewise.runtime.generations.manifest import Generation, InstalledDistribution
 from nodewise.runtime.settings import SettingsError, load_settings
 from nodewise.runtime.starting import StartError
 
@@ -38,11 +38,13 @@ class Operating:
         except SettingsError as error:
             raise StartError(str(error), of_input=True) from None
         if folder is None:
-            told = "a server whose store is memory: has no folder of plugins that lasts; name one with --plugins-folder"
-            raise StartError(told, of_input=True)
+            message = (
+                "a server whose store is memory: has no folder of plugins that lasts; name one with --plugins-folder"
+            )
+            raise StartError(message, of_input=True)
         return cls(folder)
 
-    def install(self, wanted: Sequence[str], fill: Callable[[str, Path], None]) -> dict[str, Any]:
+    def install(self, requirements: Sequence[str], fill: Callable[[str, Path], None]) -> dict[str, Any]:
         """A new generation with other or more distributions; the next reload tries it and lets it take over.
 
         Parameters
@@ -58,27 +60,27 @@ class Operating:
             One brings no plugin, or more than one distribution of plugins.
         """
         with _failures():
-            added = [self._installed(each, fill) for each in wanted]
-            names = {each.name for each in added}
+            distributions = [self._install(each, fill) for each in requirements]
+            names = {each.name for each in distributions}
             others = tuple(each for each in self._newest().distributions if each.name not in names)
-            listed = ", ".join(f"{each.name} {each.version}" for each in added)
-            return self._add(f"installed {listed}", (*others, *added))
+            text = ", ".join(f"{each.name} {each.version}" for each in distributions)
+            return self._add(f"installed {text}", (*others, *distributions))
 
     def remove(self, names: Sequence[str]) -> dict[str, Any]:
         """A new generation without these; raises StartError for one that the newest has not."""
         with _failures():
             before = self._newest().distributions
-            unwanted = {str(canonicalize_name(name)) for name in names}
-            unknown = unwanted - {each.name for each in before}
-            if unknown or not unwanted:
-                known = ", ".join(each.name for each in before) or "none"
+            removals = {str(canonicalize_name(name)) for name in names}
+            unknown = removals - {each.name for each in before}
+            if unknown or not removals:
+                installed_names = ", ".join(each.name for each in before) or "none"
                 missing = ", ".join(sorted(unknown))
-                raise PluginsFolderError(f"not in the newest generation: {missing}; there are: {known}")
-            kept = tuple(each for each in before if each.name not in unwanted)
-            return self._add(f"removed {', '.join(sorted(unwanted))}", kept)
+                raise PluginsFolderError(f"not in the newest generation: {missing}; there are: {installed_names}")
+            rest = tuple(each for each in before if each.name not in removals)
+            return self._add(f"removed {', '.join(sorted(removals))}", rest)
 
     def generations(self) -> list[dict[str, Any]]:
-        """All of them, the newest first, with who serves; raises StartError."""
+        """All generations, the newest first, with those that serve; raises StartError."""
         with _failures():
             state = self.folder.state()
             canary = 0 if state.canary is None else state.canary.number
@@ -92,21 +94,21 @@ class Operating:
         state = self.folder.state()
         return self.folder.generation(state.candidate or state.stable)
 
-    def _add(self, why: str, distributions: tuple[Installed, ...]) -> dict[str, Any]:
+    def _add(self, why: str, distributions: tuple[InstalledDistribution, ...]) -> dict[str, Any]:
         catalogue = self.folder.catalogue_of(self._newest())
-        made = self.folder.add(why, distributions, b"" if catalogue is None else catalogue.read_bytes())
-        self.folder.change(lambda now: replace(now, candidate=made.number))
-        return _plain(made)
+        generation = self.folder.add(why, distributions, b"" if catalogue is None else catalogue.read_bytes())
+        self.folder.change(lambda now: replace(now, candidate=generation.number))
+        return _plain(generation)
 
-    def _installed(self, wanted: str, fill: Callable[[str, Path], None]) -> Installed:
-        with self.folder.new_folder() as made:
-            fill(wanted, made)
-            plugins = registering(made)
+    def _install(self, requirement: str, fill: Callable[[str, Path], None]) -> InstalledDistribution:
+        with self.folder.new_folder() as folder:
+            fill(requirement, folder)
+            plugins = registering(folder)
             if len(plugins) != 1:
                 names = ", ".join(sorted(each.name for each in plugins)) or "none"
                 must = f"must bring one distribution with entry points of the group {ENTRY_POINT_GROUP!r}"
-                raise PluginsFolderError(f"{wanted}: {must}, found {names}")
-            return self.folder.complete(made, plugins[0].name, plugins[0].version, _digest(made))
+                raise PluginsFolderError(f"{requirement}: {must}, found {names}")
+            return self.folder.complete(folder, plugins[0].name, plugins[0].version, _digest(folder))
 
 
 def _digest(folder: Path) -> str:

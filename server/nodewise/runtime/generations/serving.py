@@ -20,7 +20,7 @@ from nodewise.rpc.calls import run_in
 from nodewise.runtime.application import Application
 from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
-from nodewise.runtime.generations.loading import loaded
+from nodewise.runtime.generations.loading import load_generation
 from nodewise.runtime.generations.manifest import State
 from nodewise.runtime.generations.serving_state import LoadedPlugins, ServingState
 from nodewise.runtime.generations.standing import Standing
@@ -55,7 +55,7 @@ class Serving:
     Attributes
     ----------
     changing : Lock
-        Held by who changes what this process serves.
+        Held while this process changes what it serves.
     standing : Standing
         What serves now.
     """
@@ -65,8 +65,8 @@ class Serving:
         self.folder = folder
         self.settings = settings
         self.changing = asyncio.Lock()
-        self.standing = Standing.at_start(settings, folder, application.tracks.stable.plugged.number)
-        self._looked: tuple[int, int] | None = None
+        self.standing = Standing.at_start(settings, folder, application.tracks.stable.loaded_plugins.number)
+        self._last_stamp: tuple[int, int] | None = None
         self._again_s = math.inf
         self._sequence = 0
         self._problem = ""
@@ -76,9 +76,9 @@ class Serving:
         while True:
             if not self.changing.locked():
                 try:
-                    if self.folder.stamp() != self._looked or time.monotonic() >= self._again_s:
+                    if self.folder.stamp() != self._last_stamp or time.monotonic() >= self._again_s:
                         await self._follow()
-                    if any(registry.arrived for registry in self.application.tracks.registries):
+                    if any(registry.is_stale for registry in self.application.tracks.registries):
                         await self._welcome()
                 except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
                     _log.error("generation_not_followed", exc_info=error)
@@ -89,7 +89,7 @@ class Serving:
         if self.folder.path.is_dir():
             self.folder.untell(os.getpid())
 
-    async def take(self, state: State, tried: ServingState | None = None) -> None:
+    async def take(self, state: State, trial_state: ServingState | None = None) -> None:
         """Serve what this process has decided, with the lock held.
 
         Parameters
@@ -102,19 +102,19 @@ class Serving:
         PluginConflictError, SettingsError, PluginsFolderError
             It cannot be loaded.
         """
-        await self._serve(state, tried)
+        await self._serve(state, trial_state)
         await self._tell(state)
 
-    async def made(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
+    async def make_state(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
         """A generation, ready to serve; by the plugins of the one beside, if that is given. Raises as :meth:`take`."""
-        plugged = None if beside is None else beside.plugged
-        if plugged is None:
-            plugged = await run_in(None, self._loaded, number)
-        return await self.application.serving_state_of(plugged, track)
+        loaded_plugins = None if beside is None else beside.loaded_plugins
+        if loaded_plugins is None:
+            loaded_plugins = await run_in(None, self._load, number)
+        return await self.application.serving_state_of(loaded_plugins, track)
 
     async def _follow(self) -> None:
         async with self.changing:
-            self._looked, self._again_s = self.folder.stamp(), time.monotonic() + AGAIN_S
+            self._last_stamp, self._again_s = self.folder.stamp(), time.monotonic() + AGAIN_S
             problem, state = "", None
             try:
                 state = await run_in(None, self.folder.state)
@@ -127,24 +127,24 @@ class Serving:
             if self.folder.path.is_dir():
                 await self._tell(state, problem)
 
-    async def _serve(self, state: State, tried: ServingState | None = None) -> None:
+    async def _serve(self, state: State, trial_state: ServingState | None = None) -> None:
         """Switch to what a state says, as far as it is not served yet."""
         tracks, canary = self.application.tracks, state.canary
         stable, beside = tracks.stable, tracks.canary
-        if tried is not None and canary is not None and tried.plugged.number == canary.number:
-            beside = tried
-        elif tried is not None:
-            stable = tried
-        if stable.plugged.number != state.stable:
+        if trial_state is not None and canary is not None and trial_state.loaded_plugins.number == canary.number:
+            beside = trial_state
+        elif trial_state is not None:
+            stable = trial_state
+        if stable.loaded_plugins.number != state.stable:
             await self._check_loadable(state.stable, "")
-            same = beside is not None and beside.plugged.number == state.stable
-            stable = await self.made(state.stable, beside=beside if same else None)
+            same = beside is not None and beside.loaded_plugins.number == state.stable
+            stable = await self.make_state(state.stable, beside=beside if same else None)
         if canary is None:
             beside = None
-        elif beside is None or beside.plugged.number != canary.number:
+        elif beside is None or beside.loaded_plugins.number != canary.number:
             try:
                 await self._check_loadable(canary.number, f"the canary, generation {canary.number}: ")
-                beside = await self.made(canary.number, CANARY)
+                beside = await self.make_state(canary.number, CANARY)
             except Exception:
                 await self._switch(Tracks(stable))
                 raise
@@ -153,11 +153,11 @@ class Serving:
     async def _switch(self, tracks: Tracks) -> None:
         """Let these serve. What reads files does so before, and away from the event loop."""
         standing, now = self.standing, self.application.tracks
-        number = tracks.stable.plugged.number
+        number = tracks.stable.loaded_plugins.number
         if number != standing.generation.number:
             standing = await run_in(None, self._standing, number)
         if tracks.serving_states != now.serving_states or tracks.share != now.share:
-            beside = None if tracks.canary is None else tracks.canary.plugged.number
+            beside = None if tracks.canary is None else tracks.canary.loaded_plugins.number
             _log.info("generation_serves", stable=number, canary=beside)
         await self.application.switch(tracks)
         self.standing = standing
@@ -177,30 +177,30 @@ class Serving:
             stable = await self._with_arrivals(tracks.stable)
             beside = None if tracks.canary is None else await self._with_arrivals(tracks.canary, CANARY)
             await self._switch(Tracks(stable, beside, tracks.share))
-            left = [name for registry in self.application.tracks.registries for name in registry.arriving]
+            left = [name for registry in self.application.tracks.registries for name in registry.loading_distributions]
             _log.info("plugins_arrived", still_loading=left)
 
     async def _with_arrivals(self, serving_state: ServingState, track: str = "") -> ServingState:
-        if not serving_state.plugged.registry.arrived:
+        if not serving_state.loaded_plugins.registry.is_stale:
             return serving_state
         return await self.application.serving_state_of(
-            await run_in(None, with_arrivals, serving_state.plugged), track, warm=False
+            await run_in(None, with_arrivals, serving_state.loaded_plugins), track, warm=False
         )
 
-    def _loaded(self, number: int) -> LoadedPlugins:
+    def _load(self, number: int) -> LoadedPlugins:
         generation = self.folder.generation(number)
-        return loaded(self.settings, self.folder, generation, self.application.tracks.registries)
+        return load_generation(self.settings, self.folder, generation, self.application.tracks.registries)
 
     async def _tell(self, state: State | None, problem: str = "") -> None:
         """Let other processes know what this one serves, by which state (None = none could be read), or why not."""
         self._problem, tracks = problem, self.application.tracks
         if state is not None:
             self._sequence = state.sequence
-        told = {
+        report = {
             "sequence": self._sequence,
-            "stable": tracks.stable.plugged.number,
-            "canary": 0 if tracks.canary is None else tracks.canary.plugged.number,
+            "stable": tracks.stable.loaded_plugins.number,
+            "canary": 0 if tracks.canary is None else tracks.canary.loaded_plugins.number,
             "problem": problem,
         }
         with suppress(OSError):
-            await run_in(None, self.folder.tell, os.getpid(), told)
+            await run_in(None, self.folder.tell, os.getpid(), report)

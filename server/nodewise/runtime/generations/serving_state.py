@@ -36,7 +36,7 @@ from nodewise.rpc.services import behaviours_by_name
 from nodewise.rpc.sharing import Sharing
 from nodewise.rpc.simulations import Simulations
 from nodewise.rpc.sources import ProfileSources
-from nodewise.runtime.compute.pool import ComputePool, Equipped, Tools
+from nodewise.runtime.compute.pool import ComputePool, GenerationCompute, Tools
 from nodewise.runtime.settings import Settings
 from nodewise.runtime.workshops import workshop_of
 
@@ -122,20 +122,20 @@ class ServingState:
         Whether no call begins here any more.
     """
 
-    plugged: LoadedPlugins
+    loaded_plugins: LoadedPlugins
     answers: Answers
     predictions: Predictions
     batches: Batches
     methods: Mapping[str, Callable[..., Any]]
     homes: Mapping[str, ThreadPoolExecutor]
     calls: int = 0
-    retired: bool = field(default=False)
+    is_retired: bool = field(default=False)
 
     def close(self) -> None:
         """End what its plugins run in. Blocks for a moment; no call may be left."""
         self.predictions.forget()
         self.answers.forget()
-        self.plugged.let_go()
+        self.loaded_plugins.let_go()
         for home in self.homes.values():
             home.shutdown(wait=True, cancel_futures=True)
 
@@ -146,7 +146,7 @@ class ServingState:
 
 
 def serving_state_of(
-    resources: SharedResources, plugged: LoadedPlugins, teachings: Teachings, track: str = ""
+    resources: SharedResources, loaded_plugins: LoadedPlugins, teachings: Teachings, track: str = ""
 ) -> ServingState:
     """What serves a generation.
 
@@ -157,27 +157,29 @@ def serving_state_of(
     track : str
         As bases name it; "" = the default one.
     """
-    plugged.hold()
-    settings, catalogue = resources.settings, plugged.catalogue
+    loaded_plugins.hold()
+    settings, catalogue = resources.settings, loaded_plugins.catalogue
     workshop = workshop_of(
         settings,
-        plugged.registry,
+        loaded_plugins.registry,
         catalogue,
         resources.store.traces,
         ahead=resources.ahead,
         kept=resources.kept,
-        generation=plugged.name,
+        generation=loaded_plugins.name,
         track=track,
     )
     answers, limits, policy = workshop.answers, workshop.limits, settings.default_policy
     answers.adopt(teachings)
-    opening = plugged.opening
-    how_opened = None if opening is None else lambda: opening(resources.store.traces.root, plugged.registry.listings)
-    compute = Equipped(resources.pool, Tools(workshop, how_opened))
+    opening = loaded_plugins.opening
+    how_opened = (
+        None if opening is None else lambda: opening(resources.store.traces.root, loaded_plugins.registry.listings)
+    )
+    compute = GenerationCompute(resources.pool, Tools(workshop, how_opened))
     sources = resources.sources
     homes = {
         host.distribution: ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-hosted")
-        for host in plugged.registry.hosts
+        for host in loaded_plugins.registry.hosts
     }
     answering = Answering(answers, resources.work, resources.simulations, homes)
     architectures = ArchitectureBatches(answers, sources, limits, resources.work, compute)
@@ -197,4 +199,4 @@ def serving_state_of(
             Sharing(answers, sources, limits, compute),
         )
     )
-    return ServingState(plugged, answers, predictions, batches, MappingProxyType(methods), homes)
+    return ServingState(loaded_plugins, answers, predictions, batches, MappingProxyType(methods), homes)

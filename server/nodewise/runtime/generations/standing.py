@@ -12,7 +12,7 @@ from nodewise.runtime.generations.loading import catalogue_bytes, catalogue_dige
 from nodewise.runtime.generations.manifest import Generation
 from nodewise.runtime.settings import Settings
 
-__all__ = ["Standing", "folder_faults", "found_in"]
+__all__ = ["Standing", "folder_faults", "generation_in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +47,14 @@ class Standing:
     @classmethod
     def at_start(cls, settings: Settings, folder: PluginsFolder, number: int) -> Standing:
         """Of what a process has begun with: a generation without a catalogue of its own has the operator's."""
-        found = cls.of(settings, folder, folder.generation(number))
-        return found if found.catalogue else replace(found, catalogue=catalogue_digest(catalogue_bytes(settings)))
+        result = cls.of(settings, folder, folder.generation(number))
+        return result if result.catalogue else replace(result, catalogue=catalogue_digest(catalogue_bytes(settings)))
 
     def needs_new_processes(self, generation: Generation) -> bool:
         """Whether it has another build of what runs inline, which a process imports once."""
         return prints_of(self.settings, self.folder, generation)[0] != self.prints[0]
 
-    def wanted(self, number: int | None) -> Generation | None:
+    def next_generation(self, number: int | None) -> Generation | None:
         """The generation that is to take over: one by its number, the one that waits, or a new one of what there is.
 
         None = nothing differs.
@@ -68,9 +68,9 @@ class Standing:
         """
         number = number if number is not None else self.folder.state().candidate or None
         if number is not None:
-            found = found_in(self.folder, number)
-            same = number == self.generation.number and prints_of(self.settings, self.folder, found) == self.prints
-            return None if same else found
+            candidate = generation_in(self.folder, number)
+            same = number == self.generation.number and prints_of(self.settings, self.folder, candidate) == self.prints
+            return None if same else candidate
         content = catalogue_bytes(self.settings)
         what = [
             *(["the catalogue"] if catalogue_digest(content) != self.catalogue else []),
@@ -81,14 +81,14 @@ class Standing:
         return self.folder.add(f"changed: {', '.join(what)}", self.generation.distributions, content)
 
 
-def found_in(folder: PluginsFolder, number: int) -> Generation:
+def generation_in(folder: PluginsFolder, number: int) -> Generation:
     """A generation that a caller names, or that was stable before; raises GENERATION_NOT_FOUND."""
     try:
         return folder.generation(number)
     except PluginsFolderError as error:
-        named = {"generation": str(number), "field": "generation"}
+        metadata = {"generation": str(number), "field": "generation"}
         violations = (Violation("generation", str(error)),)
-        raise NodewiseError(Reason.GENERATION_NOT_FOUND, str(error), named, violations) from None
+        raise NodewiseError(Reason.GENERATION_NOT_FOUND, str(error), metadata, violations) from None
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.registry import Registry
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.calls import Call
-from nodewise.runtime.generations.arriving import awaited
+from nodewise.runtime.generations.arriving import error_while_loading
 from nodewise.runtime.generations.serving_state import ServingState
 from nodewise_protos.v1 import profile_pb2
 
@@ -26,7 +26,7 @@ __all__ = ["Tracks", "TrafficRouter", "names_of", "share_of_job"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """Who answers which jobs.
+    """Which generation answers which jobs.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class Tracks:
     @property
     def registries(self) -> tuple[Registry, ...]:
         """Plugins of all tracks."""
-        return tuple(each.plugged.registry for each in self.serving_states)
+        return tuple(each.loaded_plugins.registry for each in self.serving_states)
 
     def of(self, profile: profile_pb2.ProfileSource) -> ServingState:
         """The generation of a job: the same for as long as the canary and its share stay."""
         if self.canary is None:
             return self.stable
-        return self.canary if share_of_job(profile, self.canary.plugged.number) < self.share else self.stable
+        return self.canary if share_of_job(profile, self.canary.loaded_plugins.number) < self.share else self.stable
 
 
 def share_of_job(profile: profile_pb2.ProfileSource, salt: int) -> float:
@@ -67,8 +67,8 @@ def share_of_job(profile: profile_pb2.ProfileSource, salt: int) -> float:
     salt : int
         Another one, another order, so that not the same jobs are always tried first.
     """
-    named = profile.WhichOneof("source") == "profile_id"
-    content = profile.profile_id.encode() if named else profile.content.SerializeToString(deterministic=True)
+    has_id = profile.WhichOneof("source") == "profile_id"
+    content = profile.profile_id.encode() if has_id else profile.content.SerializeToString(deterministic=True)
     digest = blake2b(content, digest_size=8, salt=salt.to_bytes(8, "big")).digest()
     return int.from_bytes(digest, "big") / 2.0**64
 
@@ -86,7 +86,7 @@ class TrafficRouter:
     tracks : Tracks
         The first ones.
     left : callable
-        Told of serving states that were retired, once their last call has ended.
+        Called with each serving state that was retired, once its last call has ended.
     """
 
     def __init__(self, tracks: Tracks, left: Callable[[ServingState], None]) -> None:
@@ -98,18 +98,18 @@ class TrafficRouter:
         before, self.tracks = self.tracks, tracks
         for serving_state in before.serving_states:
             if serving_state not in tracks.serving_states:
-                serving_state.retired = True
+                serving_state.is_retired = True
                 if not serving_state.calls:
                     self._left(serving_state)
 
     @property
     def methods(self) -> Mapping[str, Callable[..., Any]]:
         """Behaviours by name, of all methods that a serving state has."""
-        found = {
+        result = {
             name: self._streaming(name) if isasyncgenfunction(method) else self._unary(name)
             for name, method in self.tracks.stable.methods.items()
         }
-        return {**found, "batch_predict": self._batch_predict}
+        return {**result, "batch_predict": self._batch_predict}
 
     def known_prediction(self, request: bytes) -> bytes | None:
         """The reply to a Predict of these bytes, where it is known; none while two tracks are compared."""
@@ -124,7 +124,7 @@ class TrafficRouter:
             try:
                 return await serving_state.methods[name](request, call)
             except NodewiseError as error:
-                raise awaited(error, serving_state.plugged.registry) from None
+                raise error_while_loading(error, serving_state.loaded_plugins.registry) from None
             finally:
                 self._leave(serving_state)
 
@@ -133,7 +133,7 @@ class TrafficRouter:
     def _streaming(self, name: str) -> Callable[..., Any]:
         async def behaviour(request: Any, call: Call) -> AsyncIterator[Any]:
             serving_state = _serving_state_of(self.tracks, request)
-            with self._entered(serving_state):
+            with self._count_call(serving_state):
                 async with aclosing(serving_state.methods[name](request, call)) as messages:
                     async for message in messages:
                         yield message
@@ -147,7 +147,7 @@ class TrafficRouter:
         def answering(profile: profile_pb2.ProfileSource) -> Answering:
             return tracks.of(profile).answering
 
-        with self._entered(*tracks.serving_states):
+        with self._count_call(*tracks.serving_states):
             batches = tracks.stable.batches
             if request.HasField("architectures"):
                 batches = tracks.of(request.profile).batches
@@ -156,20 +156,20 @@ class TrafficRouter:
             return await batches.batch_predict(request, call)
 
     @contextmanager
-    def _entered(self, *serving_states: ServingState) -> Iterator[None]:
+    def _count_call(self, *serving_states: ServingState) -> Iterator[None]:
         for each in serving_states:
             each.calls += 1
         try:
             yield
         except NodewiseError as error:
-            raise awaited(error, serving_states[0].plugged.registry) from None
+            raise error_while_loading(error, serving_states[0].loaded_plugins.registry) from None
         finally:
             for each in serving_states:
                 self._leave(each)
 
     def _leave(self, serving_state: ServingState) -> None:
         serving_state.calls -= 1
-        if serving_state.retired and not serving_state.calls:
+        if serving_state.is_retired and not serving_state.calls:
             self._left(serving_state)
 
 

@@ -19,14 +19,14 @@ from nodewise.estimation.question import AUTO
 from nodewise.hosting.registry import Registry
 from nodewise.mapper.mapping import timestamp
 from nodewise.rpc.calls import Call, run_in
-from nodewise.runtime.generations.apart import newly_left_out
+from nodewise.runtime.generations.load_check import newly_left_out
 from nodewise.runtime.generations.serving_state import ServingState
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import options_pb2
 from nodewise_protos.v1.prediction_service_pb2 import PredictRequest, PredictResponse
 from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 
-__all__ = ["trial_of", "tried"]
+__all__ = ["run_trial", "trial_of"]
 
 _log = structlog.get_logger(__name__)
 
@@ -43,36 +43,36 @@ def trial_of(*failures: str, **more: Any) -> pb.Trial:
     return pb.Trial(trial_time=timestamp(time.time()), failures=failures, **more)
 
 
-async def tried(settings: Settings, before: ServingState, after: ServingState) -> pb.Trial:
+async def run_trial(settings: Settings, before: ServingState, after: ServingState) -> pb.Trial:
     """Check what changed, and shadow the requests that were answered last; as long as the settings give it."""
-    known, other = before.plugged.registry, after.plugged.registry
-    names = {name for _, name, *_ in _records(other) - _records(known)}
-    failures = newly_left_out(other, [(problem.name, problem.distribution) for problem in known.problems])
-    passed = left_out = 0
+    current, other = before.loaded_plugins.registry, after.loaded_plugins.registry
+    names = {name for _, name, *_ in _records(other) - _records(current)}
+    failures = newly_left_out(other, [(problem.name, problem.distribution) for problem in current.problems])
+    pass_count = left_out = 0
     differences: list[pb.EstimatorDifference] = []
     seconds = settings.swap_trial_s
     if not failures and names and seconds:
-        found = await run_in(None, _checked, other, names, seconds * CONFORMANCE_SHARE)
-        failures, passed, left_out = found
+        check = await run_in(None, _check, other, names, seconds * CONFORMANCE_SHARE)
+        failures, pass_count, left_out = check
     if not failures and settings.swap_shadowed_requests and seconds:
         most, share = settings.swap_shadowed_requests, 1.0 - CONFORMANCE_SHARE
-        differences = await _compared(before, after, most, seconds * share)
+        differences = await _compare(before, after, most, seconds * share)
         failures = [
             f"estimator {each.estimator}: {each.failures_count} of {each.requests_count} recent requests fail that "
             f"{each.version_before or 'the one that serves'} answers or refuses"
             for each in differences
             if each.failures_count
         ]
-    gone = [
+    missing = [
         f"{kind} {name!r} is there no more"
-        for kind, records in known.by_kind.items()
+        for kind, records in current.by_kind.items()
         for name in records
         if name not in other.by_kind[kind]
     ]
     return trial_of(
         *failures,
-        notices=gone,
-        checks_passed_count=passed,
+        notices=missing,
+        checks_passed_count=pass_count,
         checks_left_out_count=left_out,
         differences=differences,
     )
@@ -81,13 +81,13 @@ async def tried(settings: Settings, before: ServingState, after: ServingState) -
 def _records(registry: Registry) -> set[tuple[str, ...]]:
     """What tells records from those of another registry: kind, name, and where they come from."""
     return {
-        (kind, name, loaded.distribution, loaded.origin, loaded.record.version)
+        (kind, name, plugin.distribution, plugin.origin, plugin.record.version)
         for kind, records in registry.by_kind.items()
-        for name, loaded in records.items()
+        for name, plugin in records.items()
     }
 
 
-def _checked(registry: Registry, names: Set[str], seconds: float) -> tuple[list[str], int, int]:
+def _check(registry: Registry, names: Set[str], seconds: float) -> tuple[list[str], int, int]:
     """Conformance checks of records, one after the other until one fails.
 
     Returns
@@ -97,9 +97,9 @@ def _checked(registry: Registry, names: Set[str], seconds: float) -> tuple[list[
     """
     ends_s = time.monotonic() + seconds
     cases = [case for case in registry_cases(registry, names) if case.check not in _OF_ITS_OWN]
-    for passed, case in enumerate(cases):
+    for pass_count, case in enumerate(cases):
         if time.monotonic() > ends_s:
-            return [], passed, len(cases) - passed
+            return [], pass_count, len(cases) - pass_count
         try:
             case.run()
             continue
@@ -110,7 +110,7 @@ def _checked(registry: Registry, names: Set[str], seconds: float) -> tuple[list[
         except Exception as error:  # noqa: BLE001  # a plugin's fault in some other guise
             _log.warning("conformance_failed", case=str(case), exc_info=error)
             failure = f"it raised {type(error).__name__}"
-        return [f"{case}: {failure}"], passed, len(cases) - passed - 1
+        return [f"{case}: {failure}"], pass_count, len(cases) - pass_count - 1
     return [], len(cases), 0
 
 
@@ -121,35 +121,42 @@ def _checked(registry: Registry, names: Set[str], seconds: float) -> tuple[list[
 class _Comparison:
     """Of the requests to one estimator."""
 
-    found: pb.EstimatorDifference
+    difference_message: pb.EstimatorDifference
     log_ratios: list[float] = field(default_factory=list)
     seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
 
     def add(self, before: PredictResponse | NodewiseError, after: PredictResponse | NodewiseError) -> None:
         """Replies, or refusals, of both to one request."""
-        found = self.found
+        difference_message = self.difference_message
         if _is_fault(after) and not _is_fault(before):
-            found.failures_count += 1
+            difference_message.failures_count += 1
         elif isinstance(before, NodewiseError) or isinstance(after, NodewiseError):
-            found.changed_refusals_count += getattr(before, "reason", None) != getattr(after, "reason", None)
+            difference_message.changed_refusals_count += getattr(before, "reason", None) != getattr(
+                after, "reason", None
+            )
         else:
-            found.version_before, found.version_after = (each.basis.estimator_version for each in (before, after))
+            difference_message.version_before, difference_message.version_after = (
+                each.basis.estimator_version for each in (before, after)
+            )
             for one, other in zip(before.predictions.steps_per_second, after.predictions.steps_per_second):
                 if one > 0.0 and other > 0.0:
                     self.log_ratios.append(abs(math.log(other / one)))
                 else:
-                    found.changed_refusals_count += (one > 0.0) != (other > 0.0)
+                    difference_message.changed_refusals_count += (one > 0.0) != (other > 0.0)
 
     def difference(self) -> pb.EstimatorDifference:
         """In numbers."""
-        found, ratios = self.found, self.log_ratios
-        found.requests_count, found.rows_count = len(self.seconds[0]), len(ratios)
-        found.median_log_ratio, found.largest_log_ratio = median(ratios or [0.0]), max(ratios, default=0.0)
-        found.median_seconds_before, found.median_seconds_after = map(median, self.seconds)
-        return found
+        difference_message, ratios = self.difference_message, self.log_ratios
+        difference_message.requests_count, difference_message.rows_count = len(self.seconds[0]), len(ratios)
+        difference_message.median_log_ratio, difference_message.largest_log_ratio = (
+            median(ratios or [0.0]),
+            max(ratios, default=0.0),
+        )
+        difference_message.median_seconds_before, difference_message.median_seconds_after = map(median, self.seconds)
+        return difference_message
 
 
-async def _compared(
+async def _compare(
     before: ServingState, after: ServingState, most: int, seconds: float
 ) -> list[pb.EstimatorDifference]:
     """Ask both, the newest requests first, one at a time; simulations are left out for what they cost."""
@@ -163,13 +170,13 @@ async def _compared(
             continue
         name = request.options.model.estimator or AUTO
         comparison = comparisons.setdefault(name, _Comparison(pb.EstimatorDifference(estimator=name)))
-        replies = [await _asked(*each, request) for each in zip((before, after), comparison.seconds)]
+        replies = [await _ask(*each, request) for each in zip((before, after), comparison.seconds)]
         comparison.add(*replies)
         await asyncio.sleep(0)  # calls go first
     return [comparisons[name].difference() for name in sorted(comparisons)]
 
 
-async def _asked(
+async def _ask(
     serving_state: ServingState, seconds: list[float], request: PredictRequest
 ) -> PredictResponse | NodewiseError:
     started_s = time.perf_counter()

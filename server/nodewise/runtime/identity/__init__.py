@@ -1,1 +1,1 @@
-"""Who calls: certificates, bearer tokens and JSON Web Tokens, as the settings say."""
+"""Authentication of callers: by certificates, bearer tokens and JSON Web Tokens, as the settings say."""

@@ -35,7 +35,7 @@ class TokenAdministration:
     ledger : TokenLedger
         Where tokens are kept.
     callers : Callers
-        Told of each change at once.
+        Called at each change.
     """
 
     ledger: TokenLedger
@@ -66,9 +66,9 @@ class TokenAdministration:
         """Tokens without their texts."""
         _, tokens = await run_in(None, self.ledger.all)
         now_s = time.time()
-        found = {_key(token): token for token in tokens if request.show_ended or not token.ended(now_s)}
-        keys, next_token = page(sorted(found), request)
-        return pb.ListTokensResponse(tokens=[write_token(found[key]) for key in keys], next_page_token=next_token)
+        by_key = {_key(token): token for token in tokens if request.show_ended or not token.has_ended(now_s)}
+        keys, next_token = page(sorted(by_key), request)
+        return pb.ListTokensResponse(tokens=[write_token(by_key[key]) for key in keys], next_page_token=next_token)
 
     async def revoke_token(self, request: pb.RevokeTokenRequest, call: Call) -> pb.RevokeTokenResponse:
         """End a token."""
@@ -80,17 +80,17 @@ class TokenAdministration:
 
 
 def refused_tokens() -> dict[str, Any]:
-    """Behaviours where tokens are not asked for: one that was made by whoever connects would be worth a lot later."""
+    """Behaviours where no tokens are required: any client could make one, and use it once tokens are required."""
 
     async def refuse(_request: Any, _call: Call) -> Any:
-        told = "tokens are made over the wire only where the setting authentication has tokens; use --store"
-        raise NodewiseError(Reason.PERMISSION_DENIED, told)
+        message = "tokens are made over the wire only where the setting authentication has tokens; use --store"
+        raise NodewiseError(Reason.PERMISSION_DENIED, message)
 
     return {"create_token": refuse, "list_tokens": refuse, "revoke_token": refuse}
 
 
 def write_token(token: StoredToken) -> pb.Token:
-    """A token as callers are told of it."""
+    """A token as a message for callers."""
     return pb.Token(
         token_id=token.token_id,
         description=token.description,

@@ -17,7 +17,7 @@ from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.tokens import TokenLedger
 from nodewise.rpc.calls import Context, Metadata, metadata_of
 from nodewise.runtime.identity.jwt import JwtReader, KeysError
-from nodewise.runtime.identity.refusals import unauthenticated
+from nodewise.runtime.identity.refusals import unauthenticated_error
 from nodewise.runtime.identity.tokens import PREFIX, TokenBook, UnknownTokenError
 from nodewise.runtime.settings import Settings, SettingsError
 
@@ -47,7 +47,7 @@ class Callers:
     jwt : JwtReader or None
         None = JSON Web Tokens are not taken.
     holders : mapping of str to Principal, or None
-        By the certificate's common name, or an alternative name; None = certificates say nothing of who calls.
+        By the certificate's common name, or an alternative name; None = certificates do not authenticate.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Callers:
         self._holders = holders
         # By what calls brought, as it stood in their metadata. Python compares texts only where their keyed hashes are
         # alike, so how long a look takes tells nothing of what is kept.
-        self._kept: dict[str | bytes, Principal] = {}
+        self._principals: dict[str | bytes, Principal] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nodewise-identity")
         self._looking = asyncio.Lock()
         self._looked_s = float("-inf")
@@ -86,9 +86,9 @@ class Callers:
             self._following.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def known(self, metadata: Metadata) -> Principal | None:
+    def known_principal(self, metadata: Metadata) -> Principal | None:
         """As the protocol says."""
-        principal = self._kept.get(_authorization(metadata) or "")
+        principal = self._principals.get(_authorization(metadata) or "")
         return None if principal is None or principal.expired() else principal
 
     async def principal(self, context: Context) -> Principal:
@@ -97,42 +97,42 @@ class Callers:
         if value is not None:
             return await self.bearer(value)
         if self._holders is None:
-            raise unauthenticated("none")
-        brought = context.auth_context()
-        for name in (name for kind in _NAMES for name in brought.get(kind, ())):
+            raise unauthenticated_error("none")
+        auth_context = context.auth_context()
+        for name in (name for kind in _NAMES for name in auth_context.get(kind, ())):
             holder = self._holders.get(name.decode("utf-8", "replace"))
             if holder is not None:
                 return holder
-        raise unauthenticated("certificate" if brought.get("x509_pem_cert") else "none")
+        raise unauthenticated_error("certificate" if auth_context.get("x509_pem_cert") else "none")
 
     async def bearer(self, value: str | bytes) -> Principal:
-        """Who calls with this in the metadata. Raises NodewiseError."""
-        principal = self._kept.get(value)
+        """The principal of a call with this metadata. Raises NodewiseError."""
+        principal = self._principals.get(value)
         if principal is not None and not principal.expired():
             return principal
-        self._kept.pop(value, None)
+        self._principals.pop(value, None)
         if not isinstance(value, str) or value[: len(_BEARER)].lower() != _BEARER:
-            raise unauthenticated("malformed")
+            raise unauthenticated_error("malformed")
         epoch = self.epoch
-        principal = await self._checked(value[len(_BEARER) :].strip())
+        principal = await self._check(value[len(_BEARER) :].strip())
         if epoch == self.epoch:
-            if len(self._kept) >= MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[value] = principal
+            if len(self._principals) >= MOST_KEPT:
+                del self._principals[next(iter(self._principals))]
+            self._principals[value] = principal
         return principal
 
     async def look(self) -> None:
         """Look for changes now. Raises NodewiseError STORE_UNAVAILABLE."""
         self._looked_s = time.monotonic()
-        if await asyncio.get_running_loop().run_in_executor(self._thread, self._changed):
+        if await asyncio.get_running_loop().run_in_executor(self._thread, self._has_changed):
             self.epoch += 1
-            self._kept.clear()
+            self._principals.clear()
 
-    async def _checked(self, text: str) -> Principal:
+    async def _check(self, text: str) -> Principal:
         if self._jwt is not None and not text.startswith(PREFIX):
             return self._jwt.principal(text)
         if self._book is None:
-            raise unauthenticated("unknown")
+            raise unauthenticated_error("unknown")
         try:
             return self._book.principal(text)
         except UnknownTokenError:
@@ -149,7 +149,7 @@ class Callers:
         try:
             return book.principal(text)
         except UnknownTokenError:
-            raise unauthenticated("unknown") from None
+            raise unauthenticated_error("unknown") from None
 
     async def _follow(self) -> None:
         while True:
@@ -164,14 +164,14 @@ class Callers:
             except Exception:  # noqa: BLE001  # the next look may know more
                 _log.exception("tokens_not_followed")
 
-    def _changed(self) -> bool:
+    def _has_changed(self) -> bool:
         keys = self._jwt is not None and self._jwt.refresh()
         tokens = self._book is not None and self._book.refresh()
         return keys or tokens
 
 
 def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
-    """Who tells callers apart, as the settings say; None = nobody does.
+    """The authentication of callers, as the settings say; None = there is none.
 
     Raises
     ------
@@ -197,5 +197,5 @@ def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
 
 
 def _authorization(metadata: Metadata) -> str | bytes | None:
-    """What a call brings to say who calls; None = nothing."""
+    """The credentials of a call; None = it has none."""
     return next((value for name, value in metadata if name == _HEADER), None)

@@ -1,4 +1,4 @@
-"""What must fit together before a server listens: who may connect, and how."""
+"""Checks before a server listens: which clients may connect, and how."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["check_identity"]
 
 
 def check_identity(settings: Settings) -> None:
-    """That nobody is let in by an oversight. Raises SettingsError."""
+    """Check that no client is admitted by an oversight. Raises SettingsError."""
     _check_tls(settings)
     _check_ways(settings)
     for name, listen in (("listen", settings.listen), ("http", settings.http_listen)):

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["Watched"]
+__all__ = ["FileWatch"]
 
 _Look = tuple[tuple[int, int, int, int] | None, ...]
 
 
-class Watched:
+class FileWatch:
     """Tells whether any of some files was changed or replaced since it was asked last; empty paths are left out."""
 
     def __init__(self, *paths: str) -> None:
         self._paths = [Path(path) for path in paths if path]
-        self._seen = self._look()
+        self._last_stamps = self._look()
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether one was, since the last look."""
         now = self._look()
-        if now == self._seen:
+        if now == self._last_stamps:
             return False
-        self._seen = now
+        self._last_stamps = now
         return True
 
     def _look(self) -> _Look:
@@ -30,7 +30,7 @@ class Watched:
 
 def _stamp(path: Path) -> tuple[int, int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: signed by somebody else, believed for what the settings say."""
+"""JSON Web Tokens: an issuer signs them, and the settings say which claims are trusted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import orjson
 import structlog
 
 from nodewise.domain.principal import Principal, Role, normal_prefix
-from nodewise.runtime.identity.files import Watched
-from nodewise.runtime.identity.refusals import unauthenticated
+from nodewise.runtime.identity.files import FileWatch
+from nodewise.runtime.identity.refusals import unauthenticated_error
 from nodewise.runtime.identity.settings import JwtSettings
 
 __all__ = ["KEYS_KEPT_S", "JwtReader", "KeysError"]
@@ -61,14 +61,14 @@ class JwtReader:
         self._jwt = jwt
         self._settings = settings
         self._now = now
-        self._file = Watched(settings.keys)
+        self._file = FileWatch(settings.keys)
         self._keys = self._read()
         self._broken_since_s: float | None = None
 
     def refresh(self) -> bool:
         """Read the file again if it changed; blocks. Returns whether other keys are believed now."""
         path = self._settings.keys
-        if not self._file.changed():
+        if not self._file.has_changed():
             since_s = self._broken_since_s
             if since_s is None or not self._keys or self._now() - since_s < KEYS_KEPT_S:
                 return False
@@ -87,10 +87,10 @@ class JwtReader:
         return True
 
     def principal(self, text: str) -> Principal:
-        """Who calls with a token. Raises NodewiseError UNAUTHENTICATED."""
+        """The principal of a token. Raises NodewiseError UNAUTHENTICATED."""
         jwt, settings = self._jwt, self._settings
         if len(text) > LONGEST_TOKEN:
-            raise unauthenticated("unknown")
+            raise unauthenticated_error("unknown")
         try:
             key = self._key(jwt.get_unverified_header(text).get("kid"))
             claims = jwt.decode(
@@ -104,9 +104,9 @@ class JwtReader:
             )
             return self._principal(claims)
         except jwt.ExpiredSignatureError:
-            raise unauthenticated("expired") from None
+            raise unauthenticated_error("expired") from None
         except (jwt.PyJWTError, KeyError, TypeError, ValueError, OverflowError):
-            raise unauthenticated("unknown") from None
+            raise unauthenticated_error("unknown") from None
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
         """Raises ValueError for claims that RFC 7519 does not allow, which PyJWT takes."""
@@ -115,12 +115,12 @@ class JwtReader:
             raise ValueError("sub")
         if not all(_is_time(claims[name]) for name in _TIMES if name in claims):
             raise ValueError("exp, nbf or iat")
-        named = {role for claim in settings.roles_claims for role in _roles(claim, claims.get(claim))}
-        held = _words(claims[settings.prefixes_claim]) if settings.prefixes_claim in claims else settings.prefixes
+        role_names = {role for claim in settings.roles_claims for role in _roles(claim, claims.get(claim))}
+        prefixes = _words(claims[settings.prefixes_claim]) if settings.prefixes_claim in claims else settings.prefixes
         return Principal(
             f"jwt:{subject[:_LONGEST_SUBJECT]}",
-            frozenset(role for role in Role if role in named),
-            tuple(sorted({normal_prefix(each) for each in held if each.strip("/")})),
+            frozenset(role for role in Role if role in role_names),
+            tuple(sorted({normal_prefix(each) for each in prefixes if each.strip("/")})),
             float(claims["exp"]) + settings.leeway_s,
         )
 
@@ -138,10 +138,10 @@ class JwtReader:
             raise KeysError(f"cannot be read ({error.strerror})") from None
         except (orjson.JSONDecodeError, self._jwt.PyJWTError, AttributeError, TypeError, ValueError):
             raise KeysError("is no JWKS document with a key that can be used") from None
-        found: dict[object, Any] = {key.key_id: key for key in keys if key.key_type != "oct"}
-        if not found:
+        keys_by_id: dict[object, Any] = {key.key_id: key for key in keys if key.key_type != "oct"}
+        if not keys_by_id:
             raise KeysError("holds no public key")
-        return found
+        return keys_by_id
 
 
 def _is_time(value: object) -> bool:

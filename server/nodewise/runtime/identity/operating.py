@@ -1,4 +1,4 @@
-"""The door for who owns a store: tokens without a server, the first one of a server above all."""
+"""Tokens without a server, for owners of a store: above all the first token of a server."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from nodewise.runtime.settings import SettingsError, load_settings, redacted_url
 from nodewise.runtime.starting import StartError
 from nodewise_protos.v1beta1.admin_service_pb2 import Token
 
-__all__ = ["created", "listed", "purged", "revoked"]
+__all__ = ["all_tokens", "end_token", "make_token", "purge_tokens"]
 
 
-def created(
+def make_token(
     config: Path | None,
     store: str | None,
     description: str,
@@ -52,14 +52,14 @@ def created(
         return text, write_token(token)
 
 
-def listed(config: Path | None, store: str | None, *, ended: bool) -> list[Token]:
+def all_tokens(config: Path | None, store: str | None, *, show_ended: bool) -> list[Token]:
     """Tokens of a store, by the time that they were made. Raises StartError."""
     with _ledger(config, store) as (ledger, _):
         now_s = time.time()
-        return [write_token(token) for token in ledger.all()[1] if ended or not token.ended(now_s)]
+        return [write_token(token) for token in ledger.all()[1] if show_ended or not token.has_ended(now_s)]
 
 
-def purged(config: Path | None, store: str | None, ended_before_s: float) -> list[Token]:
+def purge_tokens(config: Path | None, store: str | None, ended_before_s: float) -> list[Token]:
     """Tokens of a store that are forgotten: they ended before a moment (seconds since 1970). Raises StartError."""
     with _ledger(config, store) as (ledger, audit):
         tokens = ledger.purge(ended_before_s)
@@ -68,7 +68,7 @@ def purged(config: Path | None, store: str | None, ended_before_s: float) -> lis
         return [write_token(token) for token in tokens]
 
 
-def revoked(config: Path | None, store: str | None, token_id: str) -> Token:
+def end_token(config: Path | None, store: str | None, token_id: str) -> Token:
     """A token of a store that was ended now, or before. Raises StartError."""
     with _ledger(config, store) as (ledger, audit):
         token = ledger.revoke(token_id)
@@ -90,23 +90,23 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedge
     try:
         # Tokens need no traces, and where the server has them is nothing to ask for.
         options = StoreOptions(durability=settings.durability, traces=TraceStore(), scored=settings.scoring)
-        opened = open_store(settings.store, options)
+        profile_store = open_store(settings.store, options)
     except StoreFormatError as error:
         raise StartError(f"store {where}: {error}", of_input=False) from None
     except NodewiseError as error:
         raise StartError(f"store {where}: {error.message}", of_input=error.kind is Kind.INVALID) from None
     try:
-        if opened.tokens is None:
+        if profile_store.tokens is None:
             raise StartError(f"store {where}: this kind of store keeps no tokens", of_input=True)
-        yield opened.tokens, audit
+        yield profile_store.tokens, audit
     except NodewiseError as error:
         raise StartError(error.message, of_input=error.kind in (Kind.INVALID, Kind.NOT_FOUND)) from None
     finally:
-        opened.close()
+        profile_store.close()
 
 
 def _put_down(audit: AuditLog | None, method: str, token: StoredToken) -> None:
-    """As a server does, by the user who may write the store."""
+    """As a server does, by the user that may write the store."""
     if audit is not None:
         prefixes = [] if "" in token.prefixes else list(token.prefixes)
         about = {"token_id": token.token_id, "roles": list(token.roles), "prefixes": prefixes}

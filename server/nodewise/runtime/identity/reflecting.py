@@ -1,4 +1,4 @@
-"""Server reflection, for callers who are known."""
+"""Server reflection, for authenticated callers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def offer_reflection(services: Sequence[str], server: grpc.aio.Server, identity:
     services : sequence of str
         Full names of services besides reflection itself.
     identity : Identity or None
-        Tells callers apart; None = whoever asks is answered.
+        Authenticates callers; None = every caller is answered.
     """
     names = (*services, reflection.SERVICE_NAME)
     if identity is None:
@@ -36,7 +36,7 @@ def offer_reflection(services: Sequence[str], server: grpc.aio.Server, identity:
 
 
 class _Reflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]  # grpcio-reflection has no types
-    """The usual one, behind a look at who asks."""
+    """The usual one, behind a check of its caller."""
 
     def __init__(self, names: Sequence[str], identity: Identity) -> None:
         super().__init__(names)

@@ -1,4 +1,4 @@
-"""Why somebody is not known, as callers are told."""
+"""Errors of callers that cannot be authenticated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from nodewise.domain.errors import NodewiseError, Reason
 
-__all__ = ["unauthenticated"]
+__all__ = ["unauthenticated_error"]
 
 _TEXTS: Final = {
     "none": "the call brings no token; send it as the metadata `authorization: Bearer TOKEN`",
@@ -19,6 +19,6 @@ _TEXTS: Final = {
 """By the cause in the metadata of UNAUTHENTICATED."""
 
 
-def unauthenticated(cause: str) -> NodewiseError:
+def unauthenticated_error(cause: str) -> NodewiseError:
     """An error that says what is wrong with what the call brings, and nothing of what it brings."""
     return NodewiseError(Reason.UNAUTHENTICATED, _TEXTS[cause], {"cause": cause})

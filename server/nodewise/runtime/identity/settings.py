@@ -1,4 +1,4 @@
-"""What operators say about who may connect."""
+"""Settings of operators about which clients may connect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 """Hosts that only this machine reaches."""
 
 Way = Literal["tokens", "jwt", "certificates"]
-"""How a caller may say who he is."""
+"""How a caller may authenticate."""
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 """Of signatures whose keys may be known to all: a server that checks cannot sign."""
 

@@ -12,7 +12,7 @@ from typing import NoReturn, cast
 import grpc
 import structlog
 
-from nodewise.runtime.identity.files import Watched
+from nodewise.runtime.identity.files import FileWatch
 from nodewise.runtime.identity.settings import TlsSettings
 from nodewise.runtime.settings import SettingsError
 
@@ -41,37 +41,37 @@ class ServerCertificates:
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
         self._reading = threading.Lock()
-        self._files = Watched(settings.certificate, settings.key, settings.client_authorities)
-        self._used = self._read()
+        self._files = FileWatch(settings.certificate, settings.key, settings.client_authorities)
+        self._current = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
         """For a port of gRPC."""
-        needed = bool(self._settings.client_authorities)
+        is_required = bool(self._settings.client_authorities)
 
         def fetch() -> grpc.ServerCertificateConfiguration | None:
-            return self._used[0] if self._changed() else None
+            return self._current[0] if self._has_changed() else None
 
-        used = cast("Callable[[], grpc.ServerCertificateConfiguration]", fetch)  # the stub forgets None
-        return grpc.dynamic_ssl_server_credentials(self._used[0], used, require_client_authentication=needed)
+        fetcher = cast("Callable[[], grpc.ServerCertificateConfiguration]", fetch)  # the stub forgets None
+        return grpc.dynamic_ssl_server_credentials(self._current[0], fetcher, require_client_authentication=is_required)
 
     def context(self) -> ssl.SSLContext:
-        """For a listener that is none of gRPC's: whoever connects is shown the certificates that are there then."""
+        """For a listener that is none of gRPC's: each client gets the certificates of that moment."""
 
         def look(handshake: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
-            self._changed()
-            handshake.context = self._used[1]
+            self._has_changed()
+            handshake.context = self._current[1]
 
-        _, first = self._used
+        _, first = self._current
         first.sni_callback = look
         return first
 
-    def _changed(self) -> bool:
+    def _has_changed(self) -> bool:
         """Whether a handshake, in a thread of its listener, has other certificates from now on."""
         with self._reading:
-            if not self._files.changed():
+            if not self._files.has_changed():
                 return False
             try:
-                self._used = self._read()
+                self._current = self._read()
             except SettingsError as error:
                 _log.error("certificate_kept", problem=str(error))
                 return False
@@ -88,10 +88,10 @@ class ServerCertificates:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         try:
-            context.load_cert_chain(settings.certificate, settings.key, password=_encrypted)
+            context.load_cert_chain(settings.certificate, settings.key, password=_refuse_password)
         except (ssl.SSLError, ValueError):
-            told = "must hold a certificate and its key, which is not encrypted, in PEM; they do not fit together"
-            raise SettingsError(f"setting tls.certificate, tls.key: {told}") from None
+            message = "must hold a certificate and its key, which is not encrypted, in PEM; they do not fit together"
+            raise SettingsError(f"setting tls.certificate, tls.key: {message}") from None
         if (certificate, key) != (_bytes("certificate", settings.certificate), _bytes("key", settings.key)):
             raise SettingsError("setting tls.certificate, tls.key: they are being replaced")
         authorities = _bytes("client_authorities", settings.client_authorities) if settings.client_authorities else None
@@ -112,6 +112,6 @@ def _bytes(name: str, path: str) -> bytes:
         raise SettingsError(f"setting tls.{name}: {path} cannot be read ({error.strerror})") from None
 
 
-def _encrypted() -> NoReturn:
-    """Nobody is there to be asked for a password."""
+def _refuse_password() -> NoReturn:
+    """Refuse a key with a password: a server cannot ask for one."""
     raise ValueError("encrypted")

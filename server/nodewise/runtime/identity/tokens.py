@@ -17,9 +17,9 @@ from typing import Final
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.principal import EVERYTHING, Principal, Role, normal_prefix
 from nodewise.profiles.tokens import StoredToken, TokenLedger
-from nodewise.runtime.identity.refusals import unauthenticated
+from nodewise.runtime.identity.refusals import unauthenticated_error
 
-__all__ = ["BELIEVED_S", "PREFIX", "TokenBook", "UnknownTokenError", "holds", "new_token", "parted"]
+__all__ = ["BELIEVED_S", "PREFIX", "TokenBook", "UnknownTokenError", "holds", "new_token", "split_token"]
 
 PREFIX: Final = "nodewise_"
 """Tokens begin so: scanners find them in what should hold none."""
@@ -53,16 +53,16 @@ def new_token(
     NodewiseError
         INVALID_FIELD.
     """
-    checked = _checked(description, roles, prefixes, life_s)
-    if checked:
-        raise NodewiseError.invalid(checked)
+    violations = _violations_of(description, roles, prefixes, life_s)
+    if violations:
+        raise NodewiseError.invalid(violations)
     token_id = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     own = EVERYTHING if not prefixes or "*" in prefixes else tuple(sorted({normal_prefix(each) for each in prefixes}))
     now_s = time.time()
-    kept = StoredToken(
+    stored = StoredToken(
         token_id=token_id,
-        secret_sha256=_hashed(secret),
+        secret_sha256=_hash(secret),
         description=description,
         roles=tuple(role for role in Role if role in roles),
         prefixes=own,
@@ -70,18 +70,18 @@ def new_token(
         expire_time_s=math.inf if life_s is None else now_s + life_s,
         revoke_time_s=math.inf,
     )
-    return f"{PREFIX}{token_id}_{secret}", kept
+    return f"{PREFIX}{token_id}_{secret}", stored
 
 
-def parted(text: str) -> tuple[str, str] | None:
+def split_token(text: str) -> tuple[str, str] | None:
     """Id and secret of a token; None = the text is none."""
-    found = _TEXT.fullmatch(text)
-    return None if found is None else (found[1], found[2])
+    match = _TEXT.fullmatch(text)
+    return None if match is None else (match[1], match[2])
 
 
-def holds(kept: StoredToken, secret: str) -> bool:
+def holds(stored: StoredToken, secret: str) -> bool:
     """Whether this is its secret; takes as long whatever is different."""
-    return hmac.compare_digest(kept.secret_sha256, _hashed(secret))
+    return hmac.compare_digest(stored.secret_sha256, _hash(secret))
 
 
 class UnknownTokenError(Exception):
@@ -109,13 +109,13 @@ class TokenBook:
     def refresh(self) -> bool:
         """Read what changed; blocks. Returns whether anything did. Raises NodewiseError STORE_UNAVAILABLE."""
         asked_s = self._now()
-        changed = self.ledger.version() != self._version
-        if changed:
+        has_changed = self.ledger.version() != self._version
+        if has_changed:
             version, tokens = self.ledger.all()
             self._tokens = {token.token_id: token for token in tokens}
             self._version = version
         self._confirmed_s = asked_s
-        return changed
+        return has_changed
 
     def principal(self, text: str) -> Principal:
         """Who calls with a token.
@@ -128,33 +128,37 @@ class TokenBook:
             A look at the store may know more.
         """
         if self._now() - self._confirmed_s > BELIEVED_S:
-            told = "the store of tokens does not answer, so nobody can be told apart; retry"
-            raise NodewiseError(Reason.STORE_UNAVAILABLE, told)
-        found = parted(text)
-        if found is None:
-            raise unauthenticated("unknown")
-        token = self._tokens.get(found[0])
+            message = "the store of tokens does not answer, so nobody can be told apart; retry"
+            raise NodewiseError(Reason.STORE_UNAVAILABLE, message)
+        parts = split_token(text)
+        if parts is None:
+            raise unauthenticated_error("unknown")
+        token = self._tokens.get(parts[0])
         if token is None:
             raise UnknownTokenError
-        if not holds(token, found[1]):
-            raise unauthenticated("unknown")
+        if not holds(token, parts[1]):
+            raise unauthenticated_error("unknown")
         now_s = time.time()
         if now_s >= token.revoke_time_s:
-            raise unauthenticated("revoked")
+            raise unauthenticated_error("revoked")
         if now_s >= token.expire_time_s:
-            raise unauthenticated("expired")
+            raise unauthenticated_error("expired")
         ends_s = min(token.expire_time_s, token.revoke_time_s)
         return Principal(f"token:{token.token_id}", frozenset(token.roles), token.prefixes, ends_s)
 
 
-def _hashed(secret: str) -> str:
+def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _checked(description: str, roles: Sequence[str], prefixes: Sequence[str], life_s: float | None) -> list[Violation]:
-    known = ", ".join(Role)
-    wrong = [] if roles else [Violation("roles", f"must name at least one of {known}")]
-    wrong += [Violation("roles", f"must be of {known}; found {each[:32]!r}") for each in roles if each not in [*Role]]
+def _violations_of(
+    description: str, roles: Sequence[str], prefixes: Sequence[str], life_s: float | None
+) -> list[Violation]:
+    role_names = ", ".join(Role)
+    wrong = [] if roles else [Violation("roles", f"must name at least one of {role_names}")]
+    wrong += [
+        Violation("roles", f"must be of {role_names}; found {each[:32]!r}") for each in roles if each not in [*Role]
+    ]
     if len(prefixes) > _MOST_PREFIXES:
         wrong.append(Violation("prefixes", f"must be at most {_MOST_PREFIXES}, found {len(prefixes)}"))
     for each in prefixes:

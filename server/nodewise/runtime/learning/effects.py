@@ -42,6 +42,6 @@ class Effects:
             return False
         if estimator == AUTO or own.others:
             return True
-        loaded = answers.registry.estimators[estimator]
+        plugin = answers.registry.estimators[estimator]
         calibrations = {each.calibration(estimator).calibration_id for each in (own, common)}
-        return own.version(loaded) != common.version(loaded) or len(calibrations) > 1
+        return own.version(plugin) != common.version(plugin) or len(calibrations) > 1

@@ -29,15 +29,15 @@ from nodewise.ports.cache import LruCache
 from nodewise.ports.footprint import footprint
 from nodewise.profiles.reader import profile_bytes
 from nodewise.profiles.store import ProfileStore
-from nodewise.runtime.learning.kept import KeptLessons, Learnt
+from nodewise.runtime.learning.saved_lessons import Learnt, SavedLessons
 from nodewise.runtime.learning.sources import Corpora, Groups, Source, Sources
 
-__all__ = ["EVERYONE", "Learning", "Taught"]
+__all__ = ["EVERYONE", "Learning", "NamespaceLessons"]
 
 _log = structlog.get_logger(__name__)
 
 EVERYONE: Final = "*"
-"""Of namespaces that are shared: all of them. Of lessons: those of whoever has none of its own."""
+"""Of namespaces that are shared: all of them. Of lessons: those for namespaces that have none of their own."""
 LOOK_S: Final = 1.0
 """Seconds between looks for what other processes pinned: one look asks for the time of one folder."""
 WORK_S: Final = 30.0
@@ -53,13 +53,13 @@ TRIAL_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Taught:
+class NamespaceLessons:
     """What a namespace learned.
 
     Attributes
     ----------
     namespace : str
-        EVERYONE = whoever has no lessons of its own.
+        EVERYONE = all namespaces that have no lessons of their own.
     learnt : Learnt
         What from, and when.
     lessons : mapping of Answers to Lessons
@@ -103,7 +103,7 @@ class Learning:
     shared : sequence of str
         Namespaces whose jobs move each other's answers, within bounds; EVERYONE = all, and answers to questions about
         profiles that are not stored too.
-    kept : KeptLessons or None
+    saved_lessons : SavedLessons or None
         Pins and lessons of before; None = of this process alone.
     alone : bool
         Whether no other process learns from this store.
@@ -117,104 +117,106 @@ class Learning:
         interval_s: float,
         *,
         shared: Sequence[str] = (),
-        kept: KeptLessons | None = None,
+        saved_lessons: SavedLessons | None = None,
         alone: bool = True,
     ) -> None:
         self.alone = alone
-        self.kept = kept or KeptLessons(None)
-        self._followed: tuple[Answers, ...] = (answers,)
+        self.saved_lessons = saved_lessons or SavedLessons(None)
+        self._answers: tuple[Answers, ...] = (answers,)
         self._store = store
         self._executor = executor
         self._interval_s = interval_s
         self.shared = sorted(set(shared))
         """Namespaces whose jobs move each other's answers."""
         self._sources = Sources(store)
-        self._taught: dict[str, Taught] = {}
+        self._lessons_by_namespace: dict[str, NamespaceLessons] = {}
         # Answers that are retired go at once, whatever was learned for them.
-        self._shipped: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
-        self.taught: Sequence[Taught] = ()
+        self._shipped_lessons: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
+        self.namespace_lessons: Sequence[NamespaceLessons] = ()
         """What was learned, by namespace."""
         self._let_go: set[str] = set()
         self._profiles: LruCache[str, Profile] = LruCache(PROFILE_BYTES)
         self._trials: LruCache[tuple[str, str, str], tuple[Trial, ...]] = LruCache(TRIAL_BYTES)
-        self._seen: Hashable = None
+        self._last_look: Hashable = None
         self._due: dict[str, None] = {}
         self._left = False
 
     def follow(self, *answers: Answers) -> None:
         """Let these adopt what is learned from now on; with the next look at the store they do."""
-        self._followed, self._seen = answers, None
+        self._answers, self._last_look = answers, None
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
         loop = asyncio.get_running_loop()
         while self._interval_s > 0.0:
-            started, pins = time.monotonic(), self.kept.stamp()
+            start_s, pins = time.monotonic(), self.saved_lessons.stamp()
             try:
                 await loop.run_in_executor(self._executor, self.learn)
             except Exception as error:  # noqa: BLE001 - what was learned before still holds
                 _log.error("learning_failed", exc_info=error)
-            ended = time.monotonic()
-            pause_s = min(self._interval_s, REST * (ended - started)) if self._left else self._interval_s
-            await self._pause(ended + pause_s, pins)
+            end_s = time.monotonic()
+            pause_s = min(self._interval_s, REST * (end_s - start_s)) if self._left else self._interval_s
+            await self._pause(end_s + pause_s, pins)
 
     async def _pause(self, ends_s: float, pins: Hashable) -> None:
         """Wait until then, or until something was pinned."""
         while (left_s := ends_s - time.monotonic()) > 0.0:
             await asyncio.sleep(min(LOOK_S, left_s))
-            if self.kept.stamp() != pins:
+            if self.saved_lessons.stamp() != pins:
                 return
 
     async def learn_now(self) -> None:
         """Learn what was pinned or let go of, before :meth:`run` looks again."""
-        self._seen = None
+        self._last_look = None
         await asyncio.get_running_loop().run_in_executor(self._executor, self.learn)
 
     def learn(self) -> bool:
         """Learn from the store as it is; False = nothing has changed since."""
-        generation, followed = self._store.generation(), self._followed
-        asked = {name for answers in followed for name in answers.teachings.asked}
-        seen = (generation, self.kept.stamp(), followed)
-        if seen == self._seen and not self._left and not (asked & self._let_go):
+        generation, every_answers = self._store.generation(), self._answers
+        estimators = {name for answers in every_answers for name in answers.teachings.asked}
+        look = (generation, self.saved_lessons.stamp(), every_answers)
+        if look == self._last_look and not self._left and not (estimators & self._let_go):
             return False
-        for answers in followed:
-            if answers not in self._shipped:
-                self._shipped[answers] = Lessons(learned_from(answers.registry, ()).priors)
-        self._left = not self._look(followed, asked)
-        if followed is self._followed:
-            self._seen = seen
-        self._keep_within(asked)
-        self.taught = tuple(self._taught[name] for name in sorted(self._taught))
-        for answers in followed:
-            self._adopted(answers)
+        for answers in every_answers:
+            if answers not in self._shipped_lessons:
+                self._shipped_lessons[answers] = Lessons(learned_from(answers.registry, ()).priors)
+        self._left = not self._look(every_answers, estimators)
+        if every_answers is self._answers:
+            self._last_look = look
+        self._keep_within(estimators)
+        self.namespace_lessons = tuple(self._lessons_by_namespace[name] for name in sorted(self._lessons_by_namespace))
+        for answers in every_answers:
+            self._adopt(answers)
         return True
 
-    def _look(self, followed: tuple[Answers, ...], asked: set[str]) -> bool:
+    def _look(self, every_answers: tuple[Answers, ...], estimators: set[str]) -> bool:
         """Learn what is due; False = there is more to do."""
-        changed = self._sources.look()
-        pins, wanted = self.kept.pins(), self._wanted()
-        for gone in [name for name in self._taught if name not in wanted]:
-            del self._taught[gone]
-        self._due |= dict.fromkeys(sorted(changed))
+        changes = self._sources.look()
+        pins, corpora_by_namespace = self.saved_lessons.pins(), self._corpora_by_namespace()
+        for removed_name in [name for name in self._lessons_by_namespace if name not in corpora_by_namespace]:
+            del self._lessons_by_namespace[removed_name]
+        self._due |= dict.fromkeys(sorted(changes))
         ends_s = time.monotonic() + WORK_S
-        known = [*self._due, *(name for name in wanted if name not in self._due)]
-        for namespace in sorted(known, key=lambda name: name not in asked):  # stable: who waits longest comes first
+        names = [*self._due, *(name for name in corpora_by_namespace if name not in self._due)]
+        for namespace in sorted(
+            names, key=lambda name: name not in estimators
+        ):  # stable: the one that waits longest comes first
             self._due.pop(namespace, None)
             pin = pins.get(namespace)
-            corpora = wanted.get(namespace) if pin is None else pin.corpora
+            corpora = corpora_by_namespace.get(namespace) if pin is None else pin.corpora
             if corpora is None:
                 continue
-            if not self._is_due(namespace, corpora, followed):
-                self._held(namespace, pin)
+            if not self._is_due(namespace, corpora, every_answers):
+                self._pin(namespace, pin)
                 continue
-            if namespace in self._let_go and namespace not in asked:
+            if namespace in self._let_go and namespace not in estimators:
                 continue
             if time.monotonic() > ends_s:
                 return False
-            self._learn(namespace, corpora, pin, followed)
+            self._learn(namespace, corpora, pin, every_answers)
         return True
 
-    def _wanted(self) -> dict[str, Corpora]:
+    def _corpora_by_namespace(self) -> dict[str, Corpora]:
         """What each namespace is to learn from, by the store as it is."""
         sources = self._sources
         samples = {namespace: sources.of(namespace) for namespace in sources.namespaces}
@@ -222,137 +224,143 @@ class Learning:
             return {namespace: Corpora(own) for namespace, own in samples.items()}
         everyone = EVERYONE in self.shared
         groups = Groups({name: own for name, own in samples.items() if everyone or name in self.shared})
-        found = {namespace: Corpora(own, groups.without(namespace)) for namespace, own in samples.items()}
+        result = {namespace: Corpora(own, groups.without(namespace)) for namespace, own in samples.items()}
         if everyone:
-            found[EVERYONE] = Corpora((), groups.all)
-        return found
+            result[EVERYONE] = Corpora((), groups.all)
+        return result
 
-    def _held(self, namespace: str, pin: Learnt | None) -> None:
+    def _pin(self, namespace: str, pin: Learnt | None) -> None:
         """Lessons stay as they are, and are pinned now, or no more."""
-        known = self._taught[namespace]
+        before = self._lessons_by_namespace[namespace]
         pinned_s = 0.0 if pin is None else pin.pinned_unix_s
-        if known.learnt.pinned_unix_s != pinned_s:
-            self._taught[namespace] = replace(known, learnt=replace(known.learnt, pinned_unix_s=pinned_s))
+        if before.learnt.pinned_unix_s != pinned_s:
+            self._lessons_by_namespace[namespace] = replace(
+                before, learnt=replace(before.learnt, pinned_unix_s=pinned_s)
+            )
 
-    def _is_due(self, namespace: str, corpora: Corpora, followed: tuple[Answers, ...]) -> bool:
-        known = self._taught.get(namespace)
-        return known is None or known.learnt.corpora != corpora or any(each not in known.lessons for each in followed)
+    def _is_due(self, namespace: str, corpora: Corpora, every_answers: tuple[Answers, ...]) -> bool:
+        before = self._lessons_by_namespace.get(namespace)
+        return (
+            before is None
+            or before.learnt.corpora != corpora
+            or any(each not in before.lessons for each in every_answers)
+        )
 
-    def _learn(self, namespace: str, corpora: Corpora, pin: Learnt | None, followed: tuple[Answers, ...]) -> None:
+    def _learn(self, namespace: str, corpora: Corpora, pin: Learnt | None, every_answers: tuple[Answers, ...]) -> None:
         """Learn what a namespace is taught by these."""
-        started = time.monotonic()
+        start_s = time.monotonic()
         learnt = pin or Learnt(namespace=namespace, corpora=corpora, learned_unix_s=time.time())
-        for before in self.kept.before(namespace):
+        for before in self.saved_lessons.before(namespace):
             if before == learnt and pin is None:
                 learnt = before  # another process was first, or this one before its start
         lessons: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
-        told = None
-        for answers in followed:
-            own, told = self._lessons(answers, corpora.own)
+        report = None
+        for answers in every_answers:
+            own, report = self._lessons(answers, corpora.own)
             others = [self._lessons(answers, (*corpora.own, *each))[0] for each in corpora.others]
             lessons[answers] = replace(own, others=tuple(others)) if others else own
-        assert told is not None
+        assert report is not None
         self._let_go.discard(namespace)
         teachers = (*corpora.own, *(each for group in corpora.others for each in group))
-        self._taught[namespace] = Taught(
+        self._lessons_by_namespace[namespace] = NamespaceLessons(
             namespace=namespace,
             learnt=learnt,
             lessons=lessons,
-            profiles=tuple(sorted(told.taught)),
-            jobs=len(told.taught) + sum(len(group) for group in corpora.others),
+            profiles=tuple(sorted(report.teachers)),
+            jobs=len(report.teachers) + sum(len(group) for group in corpora.others),
             owners=len({owner_of(each.profile_id) for each in teachers}),
-            trimmed=tuple(sorted(told.trimmed)),
-            lost=told.lost,
-            bytes_held=sum(footprint(each, tuple(self._shipped.values())) for each in lessons.values()),
+            trimmed=tuple(sorted(report.trimmed)),
+            lost=report.lost,
+            bytes_held=sum(footprint(each, tuple(self._shipped_lessons.values())) for each in lessons.values()),
         )
         if pin is None:
-            self.kept.remember(learnt)
+            self.saved_lessons.remember(learnt)
         _log.info(
             "learned",
             namespace=namespace,
-            profiles=len(told.taught),
-            trimmed=len(told.trimmed),
+            profiles=len(report.teachers),
+            trimmed=len(report.trimmed),
             groups=len(corpora.others),
             pinned=pin is not None,
-            seconds=round(time.monotonic() - started, 3),
+            seconds=round(time.monotonic() - start_s, 3),
         )
 
-    def _lessons(self, answers: Answers, sources: Sequence[Source]) -> tuple[Lessons, _Told]:
-        """What profiles teach together, and who of them."""
-        told = _Told(set(), [], 0)
-        corpus = list(self._corpus(answers, sources, told))
+    def _lessons(self, answers: Answers, sources: Sequence[Source]) -> tuple[Lessons, _CorpusReport]:
+        """The lessons of profiles together, and which of the profiles taught."""
+        report = _CorpusReport(set(), [], 0)
+        corpus = list(self._corpus(answers, sources, report))
         if not corpus:
-            return self._shipped[answers], told
-        learned = learned_from(answers.registry, corpus)
+            return self._shipped_lessons[answers], report
+        outcome = learned_from(answers.registry, corpus)
         calibrations = calibrations_of(
-            learned.registry,
+            outcome.registry,
             corpus,
             catalogue=answers.estimators.catalogue,
-            priors=learned.priors,
+            priors=outcome.priors,
             known=self._trials,
         )
-        return Lessons(learned.priors, calibrations), told
+        return Lessons(outcome.priors, calibrations), report
 
-    def _corpus(self, answers: Answers, sources: Sequence[Source], told: _Told) -> Iterable[Profile]:
+    def _corpus(self, answers: Answers, sources: Sequence[Source], report: _CorpusReport) -> Iterable[Profile]:
         """Profiles as they teach; what does not is told."""
         for source in sources:
             profile = self._profile(source)
             if profile is None:
-                told.lost += 1
+                report.lost += 1
                 continue
             if profile.is_empty:
                 continue
-            found = trimmed(profile, answers.estimators.catalogue)
-            told.trimmed += [(profile.profile_id, reason) for reason in found.reasons]
-            if found.profile is not None:
-                told.taught.add(profile.profile_id)
-                yield found.profile
+            trimming = trimmed(profile, answers.estimators.catalogue)
+            report.trimmed += [(profile.profile_id, reason) for reason in trimming.reasons]
+            if trimming.profile is not None:
+                report.teachers.add(profile.profile_id)
+                yield trimming.profile
 
     def _profile(self, source: Source) -> Profile | None:
         """A profile at a revision; None = it is no more."""
         try:
-            found = self._store.load(source.profile_id, self._profiles.get(source.uid), source.revision)
+            loading = self._store.load(source.profile_id, self._profiles.get(source.uid), source.revision)
         except NodewiseError as error:
             if error.reason in ("PROFILE_NOT_FOUND", "REVISION_NOT_FOUND"):
                 return None
             raise
-        if found.uid != source.uid:
+        if loading.uid != source.uid:
             return None
-        self._profiles.put(source.uid, found, profile_bytes(found))
-        return found
+        self._profiles.put(source.uid, loading, profile_bytes(loading))
+        return loading
 
-    def _keep_within(self, asked: set[str]) -> None:
-        """Let go of the lessons of namespaces that nobody asked about for longest, where all take too much."""
-        for namespace in [name for name in self._taught if name in asked]:
-            self._taught[namespace] = self._taught.pop(namespace)
-        held = sum(each.bytes_held for each in self._taught.values())
-        for namespace in list(self._taught):
-            if held <= LESSONS_BYTES:
+    def _keep_within(self, estimators: set[str]) -> None:
+        """Drop the lessons of the least recently used namespaces, where all take too much."""
+        for namespace in [name for name in self._lessons_by_namespace if name in estimators]:
+            self._lessons_by_namespace[namespace] = self._lessons_by_namespace.pop(namespace)
+        total_bytes = sum(each.bytes_held for each in self._lessons_by_namespace.values())
+        for namespace in list(self._lessons_by_namespace):
+            if total_bytes <= LESSONS_BYTES:
                 return
             if namespace != EVERYONE:
-                held -= self._taught.pop(namespace).bytes_held
+                total_bytes -= self._lessons_by_namespace.pop(namespace).bytes_held
                 self._let_go.add(namespace)
 
-    def _adopted(self, answers: Answers) -> None:
+    def _adopt(self, answers: Answers) -> None:
         """Let answers know what holds now, if it is anything new."""
-        shipped = self._shipped[answers]
-        found = {
+        shipped_lessons = self._shipped_lessons[answers]
+        own = {
             name: each.lessons[answers]
-            for name, each in self._taught.items()
-            if answers in each.lessons and each.lessons[answers] is not shipped
+            for name, each in self._lessons_by_namespace.items()
+            if answers in each.lessons and each.lessons[answers] is not shipped_lessons
         }
-        common = found.pop(EVERYONE, shipped)
+        common = own.pop(EVERYONE, shipped_lessons)
         before = answers.teachings
-        if before.common is not common or before.own != found:
-            answers.adopt(Teachings(common, found))
+        if before.common is not common or before.own != own:
+            answers.adopt(Teachings(common, own))
         else:
             before.asked.clear()
 
 
 @dataclass(slots=True)
-class _Told:
-    """Who taught, who was trimmed and why, and how many are no more."""
+class _CorpusReport:
+    """Which profiles taught, which were trimmed and why, and how many are missing."""
 
-    taught: set[str]
+    teachers: set[str]
     trimmed: list[tuple[str, str]]
     lost: int

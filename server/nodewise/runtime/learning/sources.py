@@ -15,7 +15,7 @@ from nodewise.domain.namespaces import namespace_of
 from nodewise.estimation.answer.shared import GROUPS
 from nodewise.profiles.store import ProfileStore, ProfileSummary
 
-__all__ = ["LEARNED_PROFILES", "Corpora", "Groups", "Source", "Sources", "shared_out"]
+__all__ = ["LEARNED_PROFILES", "Corpora", "Groups", "Source", "Sources", "share_out"]
 
 LEARNED_PROFILES: Final = 200
 """Profiles that a namespace learns from: more teach little that is new, and every one costs some fits."""
@@ -68,19 +68,19 @@ class Sources:
 
     def __init__(self, store: ProfileStore) -> None:
         self._store = store
-        self._seen: int | None = None
+        self._last_change: int | None = None
         self._samples: dict[str, tuple[Source, ...]] = {}
 
     def look(self) -> set[str]:
         """Namespaces whose profiles changed since the last look; each of them is listed anew."""
-        if self._seen is None:
-            self._seen, _ = self._store.changes(_LAST)
-            self._samples = _sampled(self._listed(""))
+        if self._last_change is None:
+            self._last_change, _ = self._store.changes(_LAST)
+            self._samples = _samples_of(self._list(""))
             return set(self._samples)
-        self._seen, changed = self._store.changes(self._seen)
-        names = {namespace_of(each.profile_id) for each in changed}
+        self._last_change, changes = self._store.changes(self._last_change)
+        names = {namespace_of(each.profile_id) for each in changes}
         for name in names:
-            sample = _sampled(self._listed(f"{name}/" if name else "")).get(name)
+            sample = _samples_of(self._list(f"{name}/" if name else "")).get(name)
             if sample is None:
                 self._samples.pop(name, None)
             else:
@@ -96,7 +96,7 @@ class Sources:
         """The sample of a namespace, in the order of its hashes."""
         return self._samples.get(namespace, ())
 
-    def _listed(self, prefix: str) -> Iterable[ProfileSummary]:
+    def _list(self, prefix: str) -> Iterable[ProfileSummary]:
         after = ""
         while True:
             page = self._store.list(prefix, after, _PAGE)
@@ -106,15 +106,15 @@ class Sources:
             after = page[-1].profile_id
 
 
-def _sampled(profiles: Iterable[ProfileSummary]) -> dict[str, tuple[Source, ...]]:
+def _samples_of(profiles: Iterable[ProfileSummary]) -> dict[str, tuple[Source, ...]]:
     """The samples of the namespaces that profiles are of; holds a few hundred of each at most."""
-    found: dict[str, list[Source]] = {}
+    samples: dict[str, list[Source]] = {}
     for each in profiles:
-        own = found.setdefault(namespace_of(each.profile_id), [])
+        own = samples.setdefault(namespace_of(each.profile_id), [])
         own.append(Source(each.profile_id, each.uid, each.revision))
         if len(own) >= 2 * LEARNED_PROFILES:
             own[:] = _lowest(own)
-    return {name: tuple(_lowest(own)) for name, own in found.items()}
+    return {name: tuple(_lowest(own)) for name, own in samples.items()}
 
 
 def _lowest(sources: Iterable[Source]) -> list[Source]:
@@ -122,7 +122,7 @@ def _lowest(sources: Iterable[Source]) -> list[Source]:
 
 
 class Groups:
-    """What groups of owners teach. An owner is in the same group whoever else there is.
+    """What groups of owners teach. The group of an owner does not depend on the other owners.
 
     Parameters
     ----------
@@ -138,32 +138,32 @@ class Groups:
                 place = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:8], "big")
                 self._group[owner] = place % groups
                 self._members[place % groups][owner] = sources
-        self._taught = [shared_out(members, LEARNED_PROFILES // 2) for members in self._members]
+        self._shares = [share_out(members, LEARNED_PROFILES // 2) for members in self._members]
 
     @property
     def all(self) -> tuple[tuple[Source, ...], ...]:
         """Of all groups that teach anything."""
-        return tuple(filter(None, self._taught))
+        return tuple(filter(None, self._shares))
 
     def without(self, owner: str) -> tuple[tuple[Source, ...], ...]:
         """The same of everybody but one owner; nothing for one that is in no group."""
         own = self._group.get(owner)
         if own is None:
             return ()
-        taught = list(self._taught)
+        shares = list(self._shares)
         mine = set(self._members[own][owner])
-        if not mine.isdisjoint(taught[own]):
+        if not mine.isdisjoint(shares[own]):
             rest = {name: each for name, each in self._members[own].items() if name != owner}
-            taught[own] = shared_out(rest, LEARNED_PROFILES // 2)
-        return tuple(filter(None, taught))
+            shares[own] = share_out(rest, LEARNED_PROFILES // 2)
+        return tuple(filter(None, shares))
 
 
-def shared_out(by_owner: Mapping[str, Sequence[Source]], most: int) -> tuple[Source, ...]:
-    """At most so many, owner by owner in turn: who has many gets no more turns than others."""
+def share_out(by_owner: Mapping[str, Sequence[Source]], most: int) -> tuple[Source, ...]:
+    """At most so many, owner by owner in turn: an owner of many jobs gets no more turns than others."""
     waiting = [list(by_owner[owner]) for owner in sorted(by_owner)]
-    found: list[Source] = []
+    result: list[Source] = []
     for turn in range(max(map(len, waiting), default=0)):
-        found += [sources[turn] for sources in waiting if turn < len(sources)][: most - len(found)]
-        if len(found) >= most:
+        result += [sources[turn] for sources in waiting if turn < len(sources)][: most - len(result)]
+        if len(result) >= most:
             break
-    return tuple(sorted(found, key=lambda each: each.place))
+    return tuple(sorted(result, key=lambda each: each.place))

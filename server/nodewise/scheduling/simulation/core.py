@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nodewise.domain.schedule import NodePool
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.simulation.arrivals import Arrivals
@@ -41,7 +41,7 @@ class Progress:
 def simulated(
     jobs: Iterable[SimulatedJob],
     pools: Sequence[NodePool],
-    policy: Loaded[PolicyRecord],
+    policy: LoadedPlugin[PolicyRecord],
     settings: SimulationSettings | None = None,
     *,
     budget: Budget | None = None,
@@ -81,7 +81,7 @@ class _Simulation:
 
     jobs: Iterable[SimulatedJob]
     pools: Sequence[NodePool]
-    policy: Loaded[PolicyRecord]
+    policy: LoadedPlugin[PolicyRecord]
     settings: SimulationSettings
     budget: Budget
     progress: Callable[[Progress], None] | None

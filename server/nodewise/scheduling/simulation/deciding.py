@@ -14,7 +14,7 @@ from typing import Final
 
 from nodewise.domain.schedule import Grant, Shares
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, impossible
-from nodewise.hosting.registry import Loaded
+from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.packing import both_ways, hosts_of
@@ -45,7 +45,7 @@ class Decider:
         When the last running job is through with its part of the round (drained rounds only).
     """
 
-    policy: Loaded[PolicyRecord]
+    policy: LoadedPlugin[PolicyRecord]
     view: View
     nodes: Sequence[PoolNodes]
     settings: SimulationSettings

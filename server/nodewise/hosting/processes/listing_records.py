@@ -9,20 +9,20 @@ from typing import Any, Final
 import structlog
 
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
+from nodewise.hosting.processes.members import KNOWN
 from nodewise.hosting.processes.peer import Peer
 from nodewise.hosting.processes.remote import Remote, has_all
-from nodewise.hosting.processes.words import KNOWN
-from nodewise.hosting.records import HOOKS, Described, PluginProblem, wrong_with
+from nodewise.hosting.records import HOOKS, PluginProblem, RecordOrProblem, wrong_with
 from nodewise.hosting.soundness import MOST_TEXT, as_text
 
-__all__ = ["listed"]
+__all__ = ["listing_records"]
 
 _log = structlog.get_logger(__name__)
 
 _BY_KIND: Final = {hook.kind: hook for hook in HOOKS.values()}
 
 
-def listed(host: Peer) -> Iterator[Described]:
+def listing_records(host: Peer) -> Iterator[RecordOrProblem]:
     """The valid records of a host's plugins, and what is wrong with the others; starts the host.
 
     All are looked at again here: the host may say anything.
@@ -38,19 +38,19 @@ def listed(host: Peer) -> Iterator[Described]:
             yield left_out(*problem)
         for kind, plain, names in records:
             hook = _BY_KIND[kind]
-            known = {field.name for field in fields(hook.record)} - {hook.attribute}
+            field_names = {field.name for field in fields(hook.record)} - {hook.attribute}
             remote = Remote(host, f"{kind}/{plain['name']}", 0, KNOWN.intersection(names))
-            values = {name: value for name, value in plain.items() if name in known}
+            values = {name: value for name, value in plain.items() if name in field_names}
             record = hook.record(**values, **{hook.attribute: remote})
             wrong = wrong_with(record, hook, answers=False)
             if wrong is None and not has_all(remote, hook.protocol):
                 wrong = "PLUGIN_INVALID", f"{hook.attribute} does not have the methods of {hook.protocol.__name__}"
             yield (hook, record) if wrong is None else left_out(plain["name"], kind, *wrong)
     except (HostFaultError, HostBusyError) as error:
-        raised = getattr(error, "raised", "")
-        _log.warning("plugin_broken", distribution=host.distribution, how=error.what, raised=raised)
+        exception_name = getattr(error, "exception_name", "")
+        _log.warning("plugin_broken", distribution=host.distribution, how=error.what, raised=exception_name)
         for name in host.plugin_names:
-            yield left_out(name, "plugin", "PLUGIN_BROKEN", error.what or f"loading raised {raised}")
+            yield left_out(name, "plugin", "PLUGIN_BROKEN", error.what or f"loading raised {exception_name}")
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         _log.warning("plugin_broken", distribution=host.distribution, exc_info=error)
         for name in host.plugin_names:

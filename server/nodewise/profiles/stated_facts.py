@@ -8,14 +8,14 @@ from typing import Any, Final
 from nodewise.domain.workload import Network, Workload, merged_facts
 from nodewise.profiles.naming import UNNAMED, Naming
 
-__all__ = ["NOTHING", "NO_NETWORK", "NO_WORKLOAD", "Stated"]
+__all__ = ["NOTHING", "NO_NETWORK", "NO_WORKLOAD", "StatedFacts"]
 
 NO_WORKLOAD: Final = Workload()
 NO_NETWORK: Final = Network()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class StatedFacts:
     """Facts and names; of a session, what it changes of those of its profile."""
 
     workload: Workload = NO_WORKLOAD
@@ -25,7 +25,7 @@ class Stated:
     def __bool__(self) -> bool:
         return self.workload != NO_WORKLOAD or self.network != NO_NETWORK or bool(self.naming)
 
-    def then(self, later: Stated) -> Stated:
+    def then(self, later: StatedFacts) -> StatedFacts:
         """Both as one.
 
         Raises
@@ -35,20 +35,20 @@ class Stated:
         """
         if not later:
             return self
-        return Stated(
+        return StatedFacts(
             workload=merged_facts(self.workload, later.workload, "workload"),
             network=merged_facts(self.network, later.network, "network"),
             naming=self.naming.then(later.naming),
         )
 
-    def without(self, path: str) -> Stated:
+    def without(self, path: str) -> StatedFacts:
         """The same without one fact, e.g. ``workload.parameter_bytes``."""
         part, _, name = path.partition(".")
         nothing: dict[str, Any] = {name: None}
         changed: dict[str, Any] = {part: replace(getattr(self, part), **nothing)}
         return replace(self, **changed)
 
-    def settled(self) -> Stated:
+    def without_removals(self) -> StatedFacts:
         """What holds once all changes are made.
 
         Raises
@@ -56,7 +56,7 @@ class Stated:
         NodewiseError
             INVALID_FIELD for too many labels.
         """
-        return replace(self, naming=self.naming.settled())
+        return replace(self, naming=self.naming.without_removals())
 
 
-NOTHING: Final = Stated()
+NOTHING: Final = StatedFacts()

@@ -29,7 +29,7 @@ from nodewise.runtime.learning.administration import LearnedPriors
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings
 from nodewise.runtime.starting import StartError
-from nodewise.runtime.sweeps import SweepUnit, swept, with_given_curves
+from nodewise.runtime.sweeps import SweepUnit, run_sweep, with_given_curves
 from nodewise.scheduling.simulation.repeating import Estimate, estimated
 from nodewise_protos.v1beta1 import simulation_service_pb2
 
@@ -93,12 +93,14 @@ class EmbeddedServer:
     def swap(self, registry: Registry) -> None:
         """Let other plugins answer all calls that begin from now on; those under way end as they began."""
 
-        async def swapped() -> None:
+        async def do_swap() -> None:
             application = self._application
-            plugged = LoadedPlugins(registry=registry, catalogue=application.tracks.stable.plugged.catalogue)
-            await application.switch(Tracks(await application.serving_state_of(plugged)))
+            loaded_plugins = LoadedPlugins(
+                registry=registry, catalogue=application.tracks.stable.loaded_plugins.catalogue
+            )
+            await application.switch(Tracks(await application.serving_state_of(loaded_plugins)))
 
-        asyncio.run_coroutine_threadsafe(swapped(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(do_swap(), self._loop).result()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -156,7 +158,7 @@ def sweep(
     requests : sequence of SimulateRequest
         What units share; their curves of inline profiles are predicted first.
     progress : callable
-        Told how many of how many units are done.
+        Called with the number of units that are done, and of all.
     engine : str
         `local`: processes of this machine; `ray`: of a Ray cluster, a local one unless ``ray_address`` names another.
 
@@ -169,8 +171,8 @@ def sweep(
     executor: WorkExecutor = RayExecutor(processes, ray_address) if engine == "ray" else LocalExecutor(processes)
     try:
         with marked_interrupts():
-            given = [with_given_curves(request).SerializeToString() for request in requests]
-        return swept(executor, given, units, progress)
+            messages = [with_given_curves(request).SerializeToString() for request in requests]
+        return run_sweep(executor, messages, units, progress)
     except NodewiseError as error:
         raise StartError(str(error), of_input=True) from None
     except RayMissingError as error:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nodewise.hosting.processes.peer import Listing, Peer
 from nodewise.hosting.records import Hook, PluginProblem
 
-__all__ = ["Key", "Part", "unchanged"]
+__all__ = ["Key", "SharedPlugin", "shared_from"]
 
 
 class Key(NamedTuple):
@@ -26,7 +26,7 @@ class Key(NamedTuple):
     mode : str
         Where it runs.
     origin : str
-        Of what runs in a host: tells two builds of one version from each other.
+        Of what runs in a host: differs between two builds of one version.
     points : tuple of pairs
         Name and value of its entry points.
     """
@@ -38,8 +38,8 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Part:
-    """What one distribution brought.
+class SharedPlugin:
+    """The records of one distribution, which registries may share.
 
     Attributes
     ----------
@@ -49,10 +49,10 @@ class Part:
     host : Peer or None
         What answers for it; None = it runs inline.
     lease : object
-        By which the host knows the registry that has this part.
-    arriving : bool
+        By which the host knows the registry that has this plugin.
+    is_loading : bool
         Whether its host was still loading, so that it is not known what it brings.
-    seen : Listing or None
+    listing : Listing or None
         What its host had said that it brings.
     """
 
@@ -61,39 +61,39 @@ class Part:
     problems: tuple[PluginProblem, ...] = ()
     host: Peer | None = None
     lease: object = None
-    arriving: bool = False
-    seen: Listing | None = None
+    is_loading: bool = False
+    listing: Listing | None = None
 
     @property
-    def arrived(self) -> bool:
-        """Whether it is known by now what an arriving one brings, or that it brings something else."""
+    def is_stale(self) -> bool:
+        """Whether the host has a newer listing than the one that these records are from."""
         if self.host is None:
             return False
-        return self.host.settled(0.0) if self.arriving else self.host.known is not self.seen
+        return self.host.wait_until_known(0.0) if self.is_loading else self.host.known_listing is not self.listing
 
-    def again(self) -> Part | None:
-        """The same for another registry; None = its host has ended."""
+    def with_new_lease(self) -> SharedPlugin | None:
+        """The same for another registry, with a lease of its own; None = its host has ended."""
         if self.host is None:
             return self
         lease = self.host.lease()
         return None if lease is None else replace(self, lease=lease)
 
     def end(self) -> None:
-        """Give the host up, which ends with the last part that has it. Again = nothing more."""
+        """Give the host up, which ends with the last plugin that has it. Again = nothing more."""
         if self.host is not None and self.host.end(self.lease):
-            for _, loaded in self.records:
-                loaded.breaker.end()
+            for _, plugin in self.records:
+                plugin.breaker.end()
 
 
-def unchanged(key: Key, known: Iterable[Part]) -> Part | None:
-    """A part for another registry, of what is loaded already; None = it must be loaded.
+def shared_from(key: Key, plugins: Iterable[SharedPlugin]) -> SharedPlugin | None:
+    """A plugin for another registry, of what is loaded already; None = it must be loaded.
 
     One whose host could not be loaded is tried again.
     """
-    for part in known:
-        host = part.host
-        if part.key == key and (host is None or host.known is not None or not host.settled(0.0)):
-            found = part.again()
-            if found is not None:
-                return found
+    for plugin in plugins:
+        host = plugin.host
+        if plugin.key == key and (host is None or host.known_listing is not None or not host.wait_until_known(0.0)):
+            copy = plugin.with_new_lease()
+            if copy is not None:
+                return copy
     return None

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from nodewise.hosting.processes.words import ATTRIBUTES
+from nodewise.hosting.processes.members import ATTRIBUTES
 from nodewise.plugin import Catalogue, Model, Prior, Profile, Trace
 
 __all__ = ["PROFILES_AT_ONCE", "GivenContext", "GivenCorpus", "GivenModel", "GivenRun", "GivenStream"]
 
-TOLD_EVERY_S: Final = 0.05
+REPORT_EVERY_S: Final = 0.05
 """Seconds between words of progress that are passed on: people read them."""
 PROFILES_AT_ONCE: Final = 16
 """Profiles that are fetched together: one costs less than the question for it."""
@@ -33,13 +33,13 @@ class GivenContext:
 
     def traces(self) -> Sequence[Trace]:
         """As the protocol says."""
-        found: Sequence[Trace] = self._ask("traces")
-        return found
+        result: Sequence[Trace] = self._ask("traces")
+        return result
 
     def model(self, estimator: str) -> Model:
         """As the protocol says."""
-        found: Model = self._ask("model", estimator)
-        return found
+        result: Model = self._ask("model", estimator)
+        return result
 
 
 class GivenModel:
@@ -78,7 +78,7 @@ class GivenRun:
     def __init__(self, ask: Ask, catalogue: Catalogue, remaining_s: float | None) -> None:
         self._ask = ask
         self._end_s = time.monotonic() + (math.inf if remaining_s is None else remaining_s)
-        self._told_s = -math.inf
+        self._last_report_s = -math.inf
         self.catalogue = catalogue
 
     def remaining_s(self) -> float:
@@ -86,10 +86,10 @@ class GivenRun:
         return self._end_s - time.monotonic()
 
     def advanced(self, stage: str, done: int, total: int) -> None:
-        """As the protocol says; what comes too soon after the last word is passed over, but for the end."""
+        """As the protocol says; a report that comes too soon after the last one is dropped, unless it is the end."""
         now_s = time.monotonic()
-        if now_s - self._told_s >= TOLD_EVERY_S or done >= total:
-            self._told_s = now_s
+        if now_s - self._last_report_s >= REPORT_EVERY_S or done >= total:
+            self._last_report_s = now_s
             self._ask("advanced", stage, done, total)
 
 
@@ -105,6 +105,6 @@ class GivenStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read some bytes."""
-        found: bytes = self._ask("read", len(buffer))
-        buffer[: len(found)] = found
-        return len(found)
+        data: bytes = self._ask("read", len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from nodewise import plugin
 
-__all__ = ["ANSWERS_WITH_OBJECTS", "ATTRIBUTES", "GIVEN", "GIVEN_METHODS", "KNOWN", "LONG", "members_of"]
+__all__ = ["ANSWERS_WITH_OBJECTS", "ATTRIBUTES", "KNOWN", "LONG", "OBJECT_ARGUMENTS", "OBJECT_METHODS", "members_of"]
 
 
 def members_of(protocol: type) -> dict[str, Any]:
@@ -34,11 +34,11 @@ LONG: Final = frozenset(
 """Methods that do long work."""
 ANSWERS_WITH_OBJECTS: Final = frozenset({"fit", "space"})
 """Methods whose answers stay in the host."""
-GIVEN: Final[Mapping[str, Mapping[int, str]]] = MappingProxyType(
+OBJECT_ARGUMENTS: Final[Mapping[str, Mapping[int, str]]] = MappingProxyType(
     {"fit": {1: "context"}, "learn": {0: "corpus"}, "read": {0: "stream"}, "replay": {2: "run"}, "diagnose": {3: "run"}}
 )
 """Methods that are given something to ask besides values: which argument is what."""
-GIVEN_METHODS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+OBJECT_METHODS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "context": frozenset({"traces", "model"}),
         "corpus": frozenset({"some"}),

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from patience import PATIENCE_S
 
+from nodewise.hosting.background import Background, LateError
 from nodewise.hosting.counts import CallCounts
-from nodewise.hosting.impatience import Background, LateError
 from nodewise.hosting.processes.host import impatient
 
 FITS = ("fit",)
@@ -66,10 +66,10 @@ def test_a_late_answer_is_there_for_the_next_and_is_asked_for_once(hasty: None) 
         background.soon(CallCounts(), FITS, "b", slow)
     slow.end()
     patient = Background(PATIENCE_S)
-    patient._asked = background._asked
+    patient._questions = background._questions
     assert patient.soon(CallCounts(), FITS, "a", slow) == 7
     assert slow.calls == 1
-    assert not patient._asked
+    assert not patient._questions
 
 
 def test_who_took_longer_last_time_is_not_waited_for(hasty: None) -> None:

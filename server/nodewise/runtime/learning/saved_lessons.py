@@ -19,10 +19,10 @@ from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.condition import store_unavailable
-from nodewise.runtime.generations.folder import replaced
+from nodewise.runtime.generations.folder import replace_file
 from nodewise.runtime.learning.sources import Corpora
 
-__all__ = ["KeptLessons", "Learnt"]
+__all__ = ["Learnt", "SavedLessons"]
 
 _log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ class Learnt:
 _LESSONS: Final = TypeAdapter(list[Learnt])
 
 
-class KeptLessons:
+class SavedLessons:
     """Pins, and lessons of before.
 
     Parameters
@@ -71,7 +71,7 @@ class KeptLessons:
     def __init__(self, folder: Path | None) -> None:
         self.lasting = folder is not None
         self._folder = folder
-        self._held: dict[tuple[str, str], Sequence[Learnt]] = {}
+        self._cache: dict[tuple[str, str], Sequence[Learnt]] = {}
         self._pins: dict[str, Learnt] = {}
         self._read: Hashable = None
 
@@ -88,10 +88,10 @@ class KeptLessons:
         """What is pinned, by namespace."""
         stamp = self.stamp()
         if stamp != self._read:
-            pinned = [lessons for (kind, _), lessons in self._held.items() if kind == "pinned"]
+            lessons_of_pins = [lessons for (kind, _), lessons in self._cache.items() if kind == "pinned"]
             if self._folder is not None:
-                pinned = [_read(path) for path in sorted((self._folder / "pinned").glob("*.json"))]
-            self._pins, self._read = {pin.namespace: pin for lessons in pinned for pin in lessons[:1]}, stamp
+                lessons_of_pins = [_read(path) for path in sorted((self._folder / "pinned").glob("*.json"))]
+            self._pins, self._read = {pin.namespace: pin for lessons in lessons_of_pins for pin in lessons[:1]}, stamp
         return self._pins
 
     def pin(self, lessons: Learnt) -> None:
@@ -107,25 +107,25 @@ class KeptLessons:
         before = self.before(lessons.namespace)
         if before and before[0] == lessons:
             return
-        kept = [lessons, *(each for each in before if each != lessons)][:REMEMBERED]
+        entries = [lessons, *(each for each in before if each != lessons)][:REMEMBERED]
         with suppress(NodewiseError):  # it was logged
-            self._write("learned", lessons.namespace, kept, durable=False)
+            self._write("learned", lessons.namespace, entries, durable=False)
 
     def before(self, namespace: str) -> Sequence[Learnt]:
         """What a namespace learned, the last first."""
         if self._folder is None:
-            return self._held.get(("learned", namespace), ())
-        found = _read(self._folder / "learned" / _name(namespace))
-        return found if found and found[0].namespace == namespace else []
+            return self._cache.get(("learned", namespace), ())
+        entries = _read(self._folder / "learned" / _name(namespace))
+        return entries if entries and entries[0].namespace == namespace else []
 
     def _write(self, kind: str, namespace: str, lessons: Sequence[Learnt], *, durable: bool = True) -> None:
         if self._folder is None:
-            self._held[kind, namespace] = lessons
+            self._cache[kind, namespace] = lessons
         else:
             path = self._folder / kind / _name(namespace)
             try:
                 if lessons:
-                    replaced(path, _LESSONS.dump_json(list(lessons)), durable=durable)
+                    replace_file(path, _LESSONS.dump_json(list(lessons)), durable=durable)
                 else:
                     path.unlink(missing_ok=True)
             except OSError as error:

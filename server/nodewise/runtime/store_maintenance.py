@@ -13,7 +13,7 @@ import structlog
 from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.store import ProfileStore, Retention
 
-__all__ = ["StoreKeeping"]
+__all__ = ["StoreMaintenance"]
 
 _log = structlog.get_logger(__name__)
 
@@ -24,13 +24,13 @@ REST: Final = 3.0
 NICE: Final = 10
 
 
-class StoreKeeping:
+class StoreMaintenance:
     """One thread of low priority.
 
     Parameters
     ----------
     store : ProfileStore
-        Of this process; who of those that share it does a task is settled by a lease in it.
+        Of this process; a lease in it decides which of the processes that share it does a task.
     rules : Retention
         What is kept how long.
     inspect_interval_s, keep_interval_s : float
@@ -43,7 +43,7 @@ class StoreKeeping:
         self._store = store
         self._rules = rules
         self._intervals_s = {"inspect": inspect_interval_s, "keep": keep_interval_s if rules else 0.0}
-        self._stopped = threading.Event()
+        self._stop_event = threading.Event()
         self._began_s = 0.0
         self._thread = threading.Thread(target=self._run, name="nodewise-keeping", daemon=True)
 
@@ -54,7 +54,7 @@ class StoreKeeping:
 
     def stop(self) -> None:
         """Begin to stop."""
-        self._stopped.set()
+        self._stop_event.set()
 
     def join(self) -> None:
         """Wait until the thread has ended. After ``stop``."""
@@ -64,11 +64,11 @@ class StoreKeeping:
     def _run(self) -> None:
         with suppress(OSError, AttributeError):  # where threads have priorities of their own
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        while not self._stopped.is_set():
+        while not self._stop_event.is_set():
             for task, interval_s in self._intervals_s.items():
-                if interval_s and not self._stopped.is_set():
+                if interval_s and not self._stop_event.is_set():
                     self._do(task, interval_s)
-            self._stopped.wait(LOOK_S)
+            self._stop_event.wait(LOOK_S)
 
     def _do(self, task: str, interval_s: float) -> None:
         try:
@@ -76,11 +76,11 @@ class StoreKeeping:
                 return
             self._began_s = began_s = time.monotonic()
             if task == "inspect":
-                found = self._store.inspect(self._rest)
-                event, about = ("store_damage_found", found) if found else ("store_inspected", 0)
-                _log.log(40 if found else 20, event, damaged=about, seconds=round(time.monotonic() - began_s, 3))
-            elif gone := self._store.keep(self._rules):
-                _log.info("kept_no_longer", seconds=round(time.monotonic() - began_s, 3), **gone)
+                inspection = self._store.inspect(self._rest)
+                event, about = ("store_damage_found", inspection) if inspection else ("store_inspected", 0)
+                _log.log(40 if inspection else 20, event, damaged=about, seconds=round(time.monotonic() - began_s, 3))
+            elif removals := self._store.keep(self._rules):
+                _log.info("kept_no_longer", seconds=round(time.monotonic() - began_s, 3), **removals)
         except NodewiseError as error:  # the store does not answer; it said why
             _log.warning("store_keeping_paused", task=task, reason=str(error.reason), **error.metadata)
         except Exception:  # noqa: BLE001 - the thread must outlive whatever is stored
@@ -88,6 +88,6 @@ class StoreKeeping:
 
     def _rest(self) -> bool:
         """Rest as long as the work since the last rest is worth; False = the process stops."""
-        self._stopped.wait(REST * (time.monotonic() - self._began_s))
+        self._stop_event.wait(REST * (time.monotonic() - self._began_s))
         self._began_s = time.monotonic()
-        return not self._stopped.is_set()
+        return not self._stop_event.is_set()

@@ -14,16 +14,16 @@ from nodewise.processes.channel import Channel
 from nodewise.processes.process import status_text
 from nodewise.processes.spawning import spawn_connected
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError
-from nodewise.runtime.generations.loading import loaded, make_importable
+from nodewise.runtime.generations.loading import load_generation, make_importable
 from nodewise.runtime.settings import Settings, SettingsError
 
-__all__ = ["failures_apart", "load", "newly_left_out"]
+__all__ = ["load", "load_failures", "newly_left_out"]
 
 LOADED_S: Final = 120.0
 """Patience with a process that loads plugins: it takes two seconds, and what hangs would hang every new worker."""
 
 
-def failures_apart(settings: Settings, folder: PluginsFolder, number: int, serving: Registry) -> tuple[str, ...]:
+def load_failures(settings: Settings, folder: PluginsFolder, number: int, serving: Registry) -> tuple[str, ...]:
     """Why new processes could not serve a generation; empty = one has loaded it. Blocks for seconds.
 
     Parameters
@@ -32,7 +32,7 @@ def failures_apart(settings: Settings, folder: PluginsFolder, number: int, servi
         What it leaves out already is no failure.
     """
     known = [(problem.name, problem.distribution) for problem in serving.problems]
-    process, connection = spawn_connected("nodewise.runtime.generations.apart:load", name="nodewise-trial")
+    process, connection = spawn_connected("nodewise.runtime.generations.load_check:load", name="nodewise-trial")
     channel = Channel(connection.detach(), LOADED_S)
     try:
         channel.send(pickle.dumps((settings, folder.path, number, known)))
@@ -50,12 +50,12 @@ def failures_apart(settings: Settings, folder: PluginsFolder, number: int, servi
         process.wait()
 
 
-def newly_left_out(registry: Registry, known: list[tuple[str, str]]) -> list[str]:
+def newly_left_out(registry: Registry, before: list[tuple[str, str]]) -> list[str]:
     """Plugins that a registry leaves out, but those that are known by name and distribution."""
     return [
         f"{problem.distribution}: {problem.name} is left out: {problem.message}"
         for problem in registry.problems
-        if (problem.name, problem.distribution) not in known
+        if (problem.name, problem.distribution) not in before
     ]
 
 
@@ -65,7 +65,7 @@ def load(descriptor: int) -> None:
     channel.send(pickle.dumps(_failures(*pickle.loads(channel.receive()))))  # noqa: S301  # from a process of ours
 
 
-def _failures(settings: Settings, path: Path, number: int, known: list[tuple[str, str]]) -> tuple[str, ...]:
+def _failures(settings: Settings, path: Path, number: int, problems: list[tuple[str, str]]) -> tuple[str, ...]:
     # The process that asks finds its own generation's folders first; new workers do not.
     ours = path.resolve()
     sys.path[:] = [each for each in sys.path if not Path(each).resolve().is_relative_to(ours)]
@@ -73,15 +73,15 @@ def _failures(settings: Settings, path: Path, number: int, known: list[tuple[str
     try:
         generation = folder.generation(number)
         make_importable(settings, folder, generation)
-        plugged = loaded(settings, folder, generation)
-        failures = newly_left_out(plugged.registry, known)
-        plugged.registry.close()
+        loaded_plugins = load_generation(settings, folder, generation)
+        failures = newly_left_out(loaded_plugins.registry, problems)
+        loaded_plugins.registry.close()
     except Exception as error:  # noqa: BLE001  # whatever it is, new workers would meet it
-        failures = [_told(error)]
+        failures = [_describe(error)]
     return tuple(failures)
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """Our own errors speak for themselves; of others, what they are and where they arose is told as well."""
     if isinstance(error, NodewiseError | SettingsError | PluginsFolderError | PluginConflictError):
         return str(error)

@@ -23,13 +23,13 @@ from nodewise.hosting.processes.output import watch_output
 from nodewise.processes.process import Process, status_text
 from nodewise.processes.spawning import spawn
 
-__all__ = ["Life", "start"]
+__all__ = ["HostProcess", "start"]
 
 ENDING_S: Final = 2.0
 """Patience with a process that was killed, or whose connection has ended, until it is gone."""
 
 
-class Life(Connection):
+class HostProcess(Connection):
     """A process, the leader of a session of its own, and our connection to it.
 
     Parameters
@@ -47,22 +47,22 @@ class Life(Connection):
         Whether it was ended from here.
     """
 
-    def __init__(self, process: Process, folder: Path, ready: int, served: grpc.Server) -> None:
+    def __init__(self, process: Process, folder: Path, ready: int, context_server: grpc.Server) -> None:
         super().__init__(grpc.insecure_channel(f"unix:{folder}/host", OPTIONS))
         self._process = process
         self._folder = folder
         self._ready = ready
-        self._served = served
+        self._context_server = context_server
         self.pid = process.pid
         self._ending = threading.Lock()
         self.is_over = False
 
     def wait(self, wait_s: float) -> None:
         """Wait until it serves. Raises TimeoutError if it does not by then, ConnectionError if it is gone."""
-        found, _, _ = select.select([self._ready, self._process.fileno()], [], [], wait_s)
-        if not found:
+        readable, _, _ = select.select([self._ready, self._process.fileno()], [], [], wait_s)
+        if not readable:
             raise TimeoutError
-        if self._ready not in found or not os.read(self._ready, 1):
+        if self._ready not in readable or not os.read(self._ready, 1):
             raise ConnectionError
 
     @property
@@ -90,7 +90,7 @@ class Life(Connection):
         self._process.kill()
         self._process.wait(ENDING_S)  # longer if it is in the kernel's hands; it is reaped with this process
         self._channel.close()
-        self._served.stop(None)
+        self._context_server.stop(None)
         os.close(self._ready)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -101,7 +101,7 @@ def start(
     limits: HostLimits,
     serve: Callable[[Path], grpc.Server],
     modules: str = "",
-) -> Life:
+) -> HostProcess:
     """A process that loads a distribution.
 
     Parameters
@@ -144,4 +144,4 @@ def start(
         for _, there in pipes:
             os.close(there)
     watch_output(distribution, {"stdout": output, "stderr": errors}, process)
-    return Life(process, folder, ready, serve(folder))
+    return HostProcess(process, folder, ready, serve(folder))

@@ -15,7 +15,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.profiles.sql_rows import Connected, Connection, transaction
 from nodewise.profiles.store import DeleteRequest, Evidence, ProfileStore, Retention, RetractRequest, WriteRequest
 
-__all__ = ["claimed", "damaged_batches", "damaged_tables", "identity_of", "let_go", "write_a_little"]
+__all__ = ["claim_task", "damaged_batches", "damaged_tables", "identity_of", "let_go", "write_a_little"]
 
 _log = structlog.get_logger(__name__)
 
@@ -62,11 +62,11 @@ def identity_of(connection: Connection, before: int | None = None) -> int:
 
 
 def write_a_little(connection: Connection) -> None:
-    """Change what nobody reads, to see whether anything can be written: what stays as it was is not."""
+    """Change a value that is never read, to see whether writes succeed: an unchanged row would not be written."""
     connection.execute("INSERT INTO meta VALUES ('written', 1) ON CONFLICT (name) DO UPDATE SET value = meta.value + 1")
 
 
-def claimed(connection: Connection, task: str, now_s: float, lease_s: float) -> bool:
+def claim_task(connection: Connection, task: str, now_s: float, lease_s: float) -> bool:
     """Whether a task was free, and is taken now. In a transaction that writes."""
     name = f"task {task}"
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
@@ -81,7 +81,7 @@ def claimed(connection: Connection, task: str, now_s: float, lease_s: float) -> 
 
 def damaged_tables(connection: Connection, rest: Callable[[], bool]) -> int:
     """How many tables SQLite finds damaged; what it says of them is logged."""
-    found = 0
+    damage_count = 0
     ((pages,), (size,)) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     for name in sorted(names):
@@ -89,60 +89,60 @@ def damaged_tables(connection: Connection, rest: Callable[[], bool]) -> int:
             continue
         if not rest():
             break
-        said = [text for (text,) in connection.execute(f"PRAGMA quick_check({name})")]
-        if said != ["ok"]:
-            found += 1
-            _log.error("store_damaged", table=name, found=said[:3])
-    return found
+        problems = [text for (text,) in connection.execute(f"PRAGMA quick_check({name})")]
+        if problems != ["ok"]:
+            damage_count += 1
+            _log.error("store_damaged", table=name, found=problems[:3])
+    return damage_count
 
 
 def damaged_batches(reading: Connected, rest: Callable[[], bool]) -> int:
     """How many batches are not as they were written; each is logged with its profile."""
-    found = 0
+    damage_count = 0
     after = (0, 0)
     while rest():
         with reading("inspect") as connection:
             rows: Sequence[Any] = connection.execute(_BATCHES, (*after, _STEP_ROWS)).fetchall()
         for session, number, content_hash, payload in rows:
             if hashlib.sha256(payload).digest() != bytes(content_hash):
-                found += 1
+                damage_count += 1
                 with reading("inspect") as connection:
                     names = [name for (name,) in connection.execute(_PROFILE_OF, (session,))]
                 _log.error("store_damaged", table="batches", profile_ids=names, sequence_number=number)
         if len(rows) < _STEP_ROWS:
             break
         after = rows[-1][:2]
-    return found
+    return damage_count
 
 
 def let_go(
     store: ProfileStore, rules: Retention, now_s: float, reading: Connected, adding: Connected
 ) -> Mapping[str, int]:
     """Let go of what is kept no longer, as :meth:`ProfileStore.keep` says."""
-    gone: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     if rules.profiles_s is not None:
-        gone["profiles"] = sum(_applied(store, some) for some in _untouched(reading, now_s - rules.profiles_s))
+        counts["profiles"] = sum(_apply(store, some) for some in _deletions_of(reading, now_s - rules.profiles_s))
     if rules.observations_s is not None:
-        gone["observations"] = _retracted(store, reading, now_s - rules.observations_s)
+        counts["observations"] = _retract(store, reading, now_s - rules.observations_s)
     if rules.traces_s is not None:
-        gone["traces"] = _traces(store, adding, now_s - rules.traces_s)
-    return {what: count for what, count in gone.items() if count}
+        counts["traces"] = _traces(store, adding, now_s - rules.traces_s)
+    return {what: count for what, count in counts.items() if count}
 
 
-def _untouched(reading: Connected, until_s: float) -> Iterator[list[WriteRequest]]:
-    """Deletions of profiles that nobody changed since; by their etags, so that one that changes meanwhile stays."""
-    seen: set[str] = set()
+def _deletions_of(reading: Connected, until_s: float) -> Iterator[list[WriteRequest]]:
+    """Deletions of profiles that were not changed since; by their etags, so that one that changes meanwhile stays."""
+    keys: set[str] = set()
     while True:
         with reading("find what is kept no longer") as connection:
             rows = connection.execute(_UNTOUCHED, (until_s, _STEP_PROFILES)).fetchall()
-        new = [(name, f"{uid}-{revision}") for name, uid, revision in rows if uid not in seen]
-        seen |= {uid for _, uid, _ in rows}
+        new = [(name, f"{uid}-{revision}") for name, uid, revision in rows if uid not in keys]
+        keys |= {uid for _, uid, _ in rows}
         if not new:
             return
         yield [DeleteRequest(name, etag) for name, etag in new]
 
 
-def _retracted(store: ProfileStore, reading: Connected, until_s: float) -> int:
+def _retract(store: ProfileStore, reading: Connected, until_s: float) -> int:
     """Retract observations that were committed before; returns how many."""
     count = 0
     while True:
@@ -151,36 +151,38 @@ def _retracted(store: ProfileStore, reading: Connected, until_s: float) -> int:
             if row is None:
                 return count
             name, key, first, rows = row
-            gone = {number for (number,) in connection.execute(_RETRACTED, (key, first, first + rows))}
-        numbers = [number for number in range(first, first + rows) if number not in gone][:_STEP_OBSERVATIONS]
+            retracted_numbers = {number for (number,) in connection.execute(_RETRACTED, (key, first, first + rows))}
+        numbers = [number for number in range(first, first + rows) if number not in retracted_numbers][
+            :_STEP_OBSERVATIONS
+        ]
         request = RetractRequest(name, f"retention-{uuid.uuid4().hex}", Evidence.of(numbers), "kept no longer")
-        if not _applied(store, [request]):
+        if not _apply(store, [request]):
             return count
         count += len(numbers)
 
 
 def _traces(store: ProfileStore, adding: Connected, until_s: float) -> int:
     """Delete traces that nothing refers to; returns how many."""
-    old = [name for name, stored_s in store.traces.finished() if stored_s <= until_s]
+    old = [name for name, stored_s in store.traces.finished_traces() if stored_s <= until_s]
     count = 0
     for begin in range(0, len(old), _STEP_PROFILES):
         # Traces are finished in transactions that write: none of these is referred to anew while this one is open.
         with adding("delete traces") as connection:
-            gone = [
+            removed_traces = [
                 name
                 for name in old[begin : begin + _STEP_PROFILES]
                 if connection.execute("SELECT 1 FROM traces WHERE content_sha256 = ?", (name,)).fetchone() is None
             ]
-            store.traces.remove_all(gone)
-            count += len(gone)
+            store.traces.remove_all(removed_traces)
+            count += len(removed_traces)
     return count
 
 
-def _applied(store: ProfileStore, requests: list[WriteRequest]) -> int:
+def _apply(store: ProfileStore, requests: list[WriteRequest]) -> int:
     """Write; returns how many were not refused. A store that does not answer raises."""
     outcomes = store.apply(requests)
-    refused = [outcome for outcome in outcomes if isinstance(outcome, NodewiseError)]
-    for error in refused:
+    errors = [outcome for outcome in outcomes if isinstance(outcome, NodewiseError)]
+    for error in errors:
         if error.reason == "STORE_UNAVAILABLE":
             raise error
-    return len(outcomes) - len(refused)
+    return len(outcomes) - len(errors)

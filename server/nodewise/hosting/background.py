@@ -1,6 +1,6 @@
-"""Asking plugins that one can do without: who is not known to answer soon is waited for only so long.
+"""Calls to plugins with limited patience, for callers that can do without the plugin.
 
-The question goes on in the background, and what comes of it is there for who asks the same next.
+A slow call goes on in the background. Its result is there for the next caller that asks the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Background", "LateError"]
 ResultT = TypeVar("ResultT")
 
 MOST_KEPT: Final = 32
-"""Questions of one host that go on, or whose answers wait to be asked for; those asked first are dropped first."""
+"""Calls to one host that go on, or whose results wait for a caller; the oldest are dropped first."""
 
 
 class LateError(Exception):
@@ -31,21 +31,21 @@ class LateError(Exception):
 
 
 class Background:
-    """Questions to the plugins of one host that their askers may leave. Threads share it.
+    """Calls to the plugins of one host that their callers may leave. Threads share it.
 
     Parameters
     ----------
     patience_s : float
-        Seconds to wait for who is not known to answer within so many, or to take longer.
+        Seconds to wait for a plugin whose last duration is unknown. Not waited for: a plugin that took longer.
     """
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._lock = threading.Lock()
-        self._asked: OrderedDict[Hashable, tuple[Future[Any], float]] = OrderedDict()
+        self._questions: OrderedDict[Hashable, tuple[Future[Any], float]] = OrderedDict()
 
     def soon(self, calls: CallCounts, methods: tuple[str, ...], key: Hashable, work: Callable[[], ResultT]) -> ResultT:
-        """What the work comes to: done here by who is patient, or where the last calls were quick.
+        """The result of the work: done in this thread for a patient caller, or where the last calls were quick.
 
         Parameters
         ----------
@@ -66,8 +66,8 @@ class Background:
         longest_s = calls.longest_last_s(methods)
         if longest_s is not None and longest_s <= self._patience_s:
             return work()
-        future = self._begun(key, work)
-        # Who took longer last time is not waited for at all.
+        future = self._start(key, work)
+        # A plugin that took longer last time is not waited for at all.
         wait_s = self._patience_s if longest_s is None else 0.0
         try:
             result: ResultT = future.result(wait_s)
@@ -77,39 +77,41 @@ class Background:
             raise
         finally:
             if future.done():
-                self._taken(key, future)
+                self._remove(key, future)
         return result
 
-    def _begun(self, key: Hashable, work: Callable[[], Any]) -> Future[Any]:
-        """The question under way, or answered; asked now unless one before it takes too long already."""
+    def _start(self, key: Hashable, work: Callable[[], Any]) -> Future[Any]:
+        """The call that runs or has run; started now, unless an earlier one takes too long already."""
         with self._lock:
-            known = self._asked.get(key)
-            if known is not None:
-                return known[0]
+            entry = self._questions.get(key)
+            if entry is not None:
+                return entry[0]
             now_s = time.monotonic()
-            if any(now_s - began_s > self._patience_s and not each.done() for each, began_s in self._asked.values()):
+            if any(
+                now_s - began_s > self._patience_s and not each.done() for each, began_s in self._questions.values()
+            ):
                 raise LateError
             future: Future[Any] = Future()
-            self._asked[key] = future, now_s
-            while len(self._asked) > MOST_KEPT:
-                self._asked.popitem(last=False)
+            self._questions[key] = future, now_s
+            while len(self._questions) > MOST_KEPT:
+                self._questions.popitem(last=False)
         thread = threading.Thread(
-            target=copy_context().run, args=(_worked, future, work), name="nodewise-background", daemon=True
+            target=copy_context().run, args=(_run, future, work), name="nodewise-background", daemon=True
         )
         thread.start()
         return future
 
-    def _taken(self, key: Hashable, future: Future[Any]) -> None:
+    def _remove(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:
-            known = self._asked.get(key)
-            if known is not None and known[0] is future:
-                del self._asked[key]
+            entry = self._questions.get(key)
+            if entry is not None and entry[0] is future:
+                del self._questions[key]
 
 
-def _worked(future: Future[Any], work: Callable[[], Any]) -> None:
-    """Do the work for whoever asks."""
+def _run(future: Future[Any], work: Callable[[], Any]) -> None:
+    """Do the work for all callers that ask for it."""
     impatient.set(False)
     try:
         future.set_result(work())
-    except BaseException as error:  # noqa: BLE001  # it is the asker's to judge
+    except BaseException as error:  # noqa: BLE001  # the caller judges it
         future.set_exception(error)
