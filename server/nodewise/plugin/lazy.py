@@ -25,13 +25,13 @@ def lazy_object(place: str, *methods: str) -> Any:
     module, _, name = place.partition(":")
 
     @cache
-    def made() -> Any:
+    def target() -> Any:
         return getattr(import_module(module), name)()
 
     def method_of(method: str) -> Callable[..., Any]:
-        return lambda _, *arguments: getattr(made(), method)(*arguments)
+        return lambda _, *arguments: getattr(target(), method)(*arguments)
 
     def warm_up(_: Any) -> None:
-        getattr(made(), "warm_up", lambda: None)()
+        getattr(target(), "warm_up", lambda: None)()
 
     return type(name, (), {"warm_up": warm_up, **{method: method_of(method) for method in methods}})()

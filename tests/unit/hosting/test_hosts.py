@@ -233,7 +233,7 @@ def kill(pid: int) -> None:
 def test_a_call_whose_process_is_killed_is_asked_once_more(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    answers, killed, exchange = Answers(registry), list[int](), Host._exchanged
+    answers, killed, exchange = Answers(registry), list[int](), Host._exchange
 
     def exchange_after_a_kill(host: Host, connection: Any, name: str, *rest: Any, **more: Any) -> Any:
         if name == method and not killed:
@@ -242,7 +242,7 @@ def test_a_call_whose_process_is_killed_is_asked_once_more(
             kill(host.pid)
         return exchange(host, connection, name, *rest, **more)
 
-    monkeypatch.setattr(Host, "_exchanged", exchange_after_a_kill)
+    monkeypatch.setattr(Host, "_exchange", exchange_after_a_kill)
     np.testing.assert_array_equal(asked(answers, "plain", rows_of(3, 4)).predictions.step_s, 1.0)
     assert killed
     assert registry.hosts[0].pid not in killed
