@@ -19,7 +19,7 @@ from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.plugin import Catalogue
 from nodewise.ports.cache import CacheSpace, LruCache
 
-__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "on_devices", "resolved"]
+__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "fill_unstated", "on_devices"]
 
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in
@@ -137,7 +137,7 @@ class Resolution:
         key = (configurations, defaults)
         found = self._resolved.get(key)
         if found is None:
-            found = resolved(on_devices(configurations, self._catalogue), defaults, self._max_workers)
+            found = fill_unstated(on_devices(configurations, self._catalogue), defaults, self._max_workers)
             parts = (part_of_rows(configurations), part_of_rows(found)) if found is not configurations else ()
             self._resolved.put(key, found, ENTRY_BYTES, parts)
         return found
@@ -175,7 +175,7 @@ def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configur
     )
 
 
-def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
+def fill_unstated(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
     """The same rows with nothing left open that the evidence can tell.
 
     Raises
