@@ -20,7 +20,6 @@ from nodewise.estimation.answer.floors import Floors, floors_of, raise_to_floors
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
 from nodewise.estimation.answer.predicting import predict_rows
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
-from nodewise.estimation.answer.simulations import check_simulated
 from nodewise.estimation.choice.chooser import NONE_FAILED, Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, basis_of, misses_a_part
@@ -30,7 +29,7 @@ from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.trials import Predict
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question, Terms
 from nodewise.estimation.reach import Reach
-from nodewise.estimation.resolution import MAX_WORKERS, Resolution
+from nodewise.estimation.resolution import MAX_WORKERS, Resolution, check_simulated
 from nodewise.estimation.weights import CACHE_BYTES, ENTRY_BYTES, part_of_profile, part_of_rows
 from nodewise.hosting.calls import PluginError
 from nodewise.hosting.registry import Registry

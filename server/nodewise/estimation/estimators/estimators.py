@@ -19,7 +19,7 @@ from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.check import check_predictions
 from nodewise.estimation.estimators.provenance import Provenance
-from nodewise.estimation.estimators.supported_rows import SupportedRows, mask_unsupported, states_no_more
+from nodewise.estimation.estimators.supported_rows import SupportedRows, mask_unsupported
 from nodewise.estimation.question import AUTO, Question
 from nodewise.estimation.weights import ENTRY_BYTES
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, soon
@@ -110,15 +110,7 @@ class Estimators:
 
     def supported_rows(self, name: str, profile: Profile, configurations: Configurations) -> SupportedRows:
         """The resolved rows of which an estimator takes every stated column into account."""
-        return self._mask_unsupported(self.named(name), profile, configurations)
-
-    def _mask_unsupported(
-        self, loaded: Loaded[EstimatorRecord], profile: Profile, configurations: Configurations
-    ) -> SupportedRows:
-        columns = loaded.record.columns
-        if states_no_more(columns, configurations):
-            return SupportedRows(configurations, None, ())
-        return mask_unsupported(columns, configurations, profile.workload.precision or "")
+        return mask_unsupported(self.named(name).record.columns, configurations, profile.workload.precision or "")
 
     def silent(self, profile: Profile) -> Set[str]:
         """Estimators that are known to refuse whatever is asked about a profile."""
@@ -142,7 +134,7 @@ class Estimators:
             ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
         loaded = self.named(name)
-        supported = self._mask_unsupported(loaded, profile, configurations)
+        supported = mask_unsupported(loaded.record.columns, configurations, profile.workload.precision or "")
         if supported.refusals and not len(supported.configurations):
             return Assessment(refusal=supported.refusals[0].refusal)
         query = Query(configurations=supported.configurations, options=options, catalogue=self.catalogue)

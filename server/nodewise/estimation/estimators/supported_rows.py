@@ -18,7 +18,7 @@ from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.plugin import BASIC_COLUMNS
 
-__all__ = ["SupportedRows", "mask_unsupported", "states_no_more"]
+__all__ = ["SupportedRows", "mask_unsupported"]
 
 _DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in BASIC_COLUMNS}
 """Columns of numbers that an estimator may not know, and the value that states nothing."""
@@ -40,7 +40,7 @@ class SupportedRows:
         return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
 
 
-def states_no_more(columns: frozenset[str], configurations: Configurations) -> bool:
+def _states_no_more(columns: frozenset[str], configurations: Configurations) -> bool:
     """Whether rows surely state nothing that is not among ``columns``: all of it is as it is where nothing is said."""
     if configurations.worker_groups is not None or configurations.precisions != ("",):
         return False
@@ -66,6 +66,8 @@ def mask_unsupported(columns: frozenset[str], configurations: Configurations, pr
     precision : str
         The workload's own number format: a row that states it states nothing new.
     """
+    if _states_no_more(columns, configurations):
+        return SupportedRows(configurations, None, ())
     rows = len(configurations)
     refusals = RowRefusal.first(
         rows, ((stated, _not_known(name)) for name, stated in _stated_columns(columns, configurations, precision))
