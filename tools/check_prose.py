@@ -1,7 +1,7 @@
-"""Find words that our documents do not use, and sentences that are too long.
+"""Find words that our documents do not use, sentences that are too long, and too many words in all.
 
 `python tools/check_prose.py` lists what to change and ends with 1. Code, commands, quotations and generated pages are
-not read.
+not read. With `--count` it prints the words of each page, code included, and their sum.
 """
 
 import re
@@ -24,6 +24,9 @@ WORDS = {
 }
 REFUSED = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): cure for words, cure in WORDS.items()}
 MOST_WORDS = 50
+"""Of a sentence."""
+MOST_WORDS_OF_ALL_PAGES = 50_000
+GENERATED_BLOCK = r"<!-- .*?: begin -->.*?: end -->"
 
 
 def pages() -> Iterator[Path]:
@@ -42,7 +45,7 @@ def prose(text: str) -> str:
 
     for pattern in (
         r"```.*?```",
-        r"<!-- .*?: begin -->.*?: end -->",
+        GENERATED_BLOCK,
         r"^ {4}[^\n]*$",
         r"`[^`\n]*`",
         r"\]\([^)]*\)",
@@ -76,9 +79,40 @@ def long_sentences(page: Path) -> list[str]:
     ]
 
 
+def word_count(page: Path) -> int:
+    """Words of a page, those of its code included, without blocks that are generated."""
+    return len(re.sub(GENERATED_BLOCK, "", page.read_text(encoding="utf-8"), flags=re.DOTALL).split())
+
+
+def word_counts() -> dict[str, int]:
+    """Words by page, most first."""
+    counts = {page.relative_to(ROOT).as_posix(): word_count(page) for page in pages()}
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
+def too_many_words() -> list[str]:
+    """Whether all pages together have more than `MOST_WORDS_OF_ALL_PAGES` words."""
+    total = sum(word_counts().values())
+    if total <= MOST_WORDS_OF_ALL_PAGES:
+        return []
+    return [f"all pages: {total:,} words, at most {MOST_WORDS_OF_ALL_PAGES:,} are allowed: --count lists them by page"]
+
+
+def print_counts() -> None:
+    """Words by page, most first, and the sum."""
+    counts = word_counts()
+    for name, count in counts.items():
+        print(f"{count:7,} {name}")
+    print(f"{sum(counts.values()):7,} in all")
+
+
 def main() -> int:
     """Print all findings; 1 if there is any."""
+    if sys.argv[1:] == ["--count"]:
+        print_counts()
+        return 0
     findings = [finding for page in pages() for check in (refused_words, long_sentences) for finding in check(page)]
+    findings += too_many_words()
     for finding in findings:
         print(finding)
     return bool(findings)

@@ -1,5 +1,7 @@
-"""Write the pages that follow from code: docs/errors.md, and the table of settings in docs/guides/operations.md.
+"""Write the pages and tables that follow from code.
 
+docs/errors.md, the settings in docs/guides/operations.md, the names of columns in docs/reference/profiles.md, the
+metrics in docs/guides/observability.md.
 `python tools/generate_docs.py` writes them; a test fails when they are stale.
 """
 
@@ -15,10 +17,11 @@ from pydantic_core import PydanticUndefined
 
 from nodewise.domain.errors import CATALOGUE, NodewiseError
 from nodewise.rpc.errors import grpc_code, status_of
+from nodewise.runtime.metrics import COUNTERS, DURATION, GAUGES
 from nodewise.runtime.settings import Settings
+from nodewise_cli.inputs.aliases import ALIASES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 ERRORS = """# Errors
 
@@ -92,18 +95,61 @@ def settings_table() -> str:
     return "\n".join(lines)
 
 
-def operations_page(page: str) -> str:
-    """The page with its table of settings renewed."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{settings_table()}\n{END}{after}"
+def columns_table() -> str:
+    """Columns of a measurements table with their other names."""
+    rows = [f"| `{name}` | {', '.join(f'`{alias}`' for alias in aliases)} |" for name, aliases in ALIASES.items()]
+    return "\n".join(["| column | also named |", "|---|---|", *rows])
+
+
+def metrics_table() -> str:
+    """Every metric with its kind, labels and meaning."""
+    metrics = [
+        (DURATION[0], "histogram", DURATION[2], DURATION[1]),
+        *((f"{name}_total", "counter", labels, text) for name, text, labels in COUNTERS),
+        # One for each worker has its process id as a further label.
+        *(
+            (name, "gauge", (*labels, "pid") if mode == "liveall" else labels, text)
+            for name, text, labels, mode in GAUGES
+        ),
+    ]
+    rows = [
+        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels) or '-'} | {_cell(text)} |"
+        for name, kind, labels, text in metrics
+    ]
+    return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def renewed(page: str, block: str, text: str) -> str:
+    """A page with one of its generated blocks renewed."""
+    begin, end = f"<!-- {block}: begin -->", f"<!-- {block}: end -->"
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+BLOCKS = {
+    "guides/operations.md": ("settings", settings_table),
+    "reference/profiles.md": ("columns", columns_table),
+    "guides/observability.md": ("metrics", metrics_table),
+}
+"""Pages with a generated block: its name, and the function that writes it."""
+
+
+def renewed_pages() -> dict[str, str]:
+    """Pages with their generated blocks renewed, and pages that are generated as a whole, by their path in docs."""
+    pages = {name: (DOCS / name).read_text(encoding="utf-8") for name in BLOCKS}
+    renewed_blocks = {name: renewed(pages[name], block, table()) for name, (block, table) in BLOCKS.items()}
+    return {"errors.md": errors_page(), **renewed_blocks}
 
 
 def main() -> None:
     """Write the pages."""
-    (DOCS / "errors.md").write_text(errors_page(), encoding="utf-8")
-    operations = DOCS / "guides" / "operations.md"
-    operations.write_text(operations_page(operations.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, text in renewed_pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
 
 
 def _plain(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:

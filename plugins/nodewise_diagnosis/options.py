@@ -20,6 +20,7 @@ from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
 from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.buckets import in_each_buckets
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import NodeKind
 
@@ -361,19 +362,18 @@ def _buckets(case: Case) -> Iterator[Option]:
     """The best of some sizes of gradient buckets, where the traces show what gradients there are."""
     kinds = {CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER}
     total = sum(one.bytes for one in case.exchanges if one.family[0] in kinds and one.bytes > 0)
-    best: tuple[float, Change] | None = None
+    if not total:
+        return
+    best: tuple[float, float] | None = None
     rests_on = ""
-    for parts in _BUCKETS if total else ():
-        change = Change(kind=ChangeKind.BUCKET_BYTES, value=float(-(-total // parts)))
-        found = changed_job(case, (change,))
-        if found is None:
-            continue
+    recorded = Scenario.recorded(case.graph, case.traces, case.graph.duration_ns, case.graph.lag_ns)
+    for size, found in in_each_buckets(recorded, [float(-(-total // parts)) for parts in _BUCKETS]):
         step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
         if best is None or step < best[0]:
-            best, rests_on = (step, change), ", ".join(found.rests_on)
+            best, rests_on = (step, size), ", ".join(found.rests_on)
     if best is None:
         return
-    size = best[1].value
+    size = best[1]
 
     def regrouped(attempt: Attempt, level: Level) -> None:
         if level != Level.WORST:
@@ -384,7 +384,7 @@ def _buckets(case: Case) -> Iterator[Option]:
         apply=regrouped,
         acts_on=_EXCHANGES,
         group="buckets",
-        changes=(best[1],),
+        changes=(Change(kind=ChangeKind.BUCKET_BYTES, value=size),),
         rests_on=f"replay with the gradients exchanged in such buckets: {rests_on}; at worst nothing changes",
         effort=f"low: DistributedDataParallel(bucket_cap_mb={size / 2**20:.2f}); DeepSpeed "
         f'"reduce_bucket_size": {size / 4:.0f}, Megatron --ddp-bucket-size {size / 4:.0f}, in numbers of 4 bytes',

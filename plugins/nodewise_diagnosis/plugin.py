@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import DiagnoserRecord, hookimpl
-from nodewise_diagnosis.diagnoser import ReplayDiagnoser
+from nodewise.plugin import DiagnoserRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_diagnosers"]
 
@@ -21,6 +20,8 @@ def nodewise_diagnosers() -> list[DiagnoserRecord]:
             name="replay",
             version=VERSION,
             description="Executes recorded steps again, as they were and without what costs time.",
-            diagnoser=ReplayDiagnoser(),
+            diagnoser=lazy_object(
+                "nodewise_diagnosis.diagnoser:ReplayDiagnoser", "replay", "diagnose", "diagnose_steps"
+            ),
         )
     ]

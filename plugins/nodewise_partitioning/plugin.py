@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import BASIC_COLUMNS, DEGREES, EstimatorRecord, hookimpl
-from nodewise_partitioning.estimator import PartitioningEstimator
+from nodewise.plugin import BASIC_COLUMNS, DEGREES, EstimatorRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_estimators"]
 
@@ -25,7 +24,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
                 "dimensions, devices and links, with efficiencies that a few runs correct (ALLREDUCE); layered "
                 "networks with parameter servers or all-reduce from facts alone (ASYNC, SYNC, ALLREDUCE)."
             ),
-            estimator=PartitioningEstimator(),
+            estimator=lazy_object("nodewise_partitioning.estimator:PartitioningEstimator", "learn", "assess", "fit"),
             capabilities=frozenset({"plan", "sync-mode:allreduce", "sync-mode:async", "sync-mode:sync"}),
             columns=BASIC_COLUMNS | frozenset(DEGREES) | {"precision"},
         )

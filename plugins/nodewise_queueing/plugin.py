@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl
-from nodewise_queueing.estimator import QueueingEstimator
+from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_estimators"]
 
@@ -24,7 +23,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
                 "Parameter-server training as a closed queueing network: exact mean value analysis (ASYNC), "
                 "a barrier with queued uploads (SYNC), one after the other (HYBRID); by simulation where asked."
             ),
-            estimator=QueueingEstimator(),
+            estimator=lazy_object("nodewise_queueing.estimator:QueueingEstimator", "assess", "fit"),
             capabilities=frozenset(
                 {"sync-mode:async", "sync-mode:sync", "sync-mode:hybrid", "fidelity:model", "fidelity:simulate"}
             ),

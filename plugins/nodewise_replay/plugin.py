@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import EstimatorRecord, hookimpl
-from nodewise_replay.estimator import ReplayEstimator
+from nodewise.plugin import EstimatorRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_estimators"]
 
@@ -21,7 +20,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             name="replay",
             version=VERSION,
             description="Recorded steps replayed with other numbers of ranks and over other links.",
-            estimator=ReplayEstimator(),
+            estimator=lazy_object("nodewise_replay.estimator:ReplayEstimator", "assess", "fit"),
             capabilities=frozenset({"traces"}),
         )
     ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl
-from nodewise_scaling.estimator import ScalingEstimator
+from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl, lazy_object
 from nodewise_scaling.points import SPLITTING
 
 __all__ = ["nodewise_estimators"]
@@ -25,7 +24,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
                 "Data-parallel all-reduce jobs from observed runs: compute, exchange inside and across nodes, and a "
                 "prior over jobs and clusters (ALLREDUCE)."
             ),
-            estimator=ScalingEstimator(),
+            estimator=lazy_object("nodewise_scaling.estimator:ScalingEstimator", "learn", "assess", "fit"),
             columns=BASIC_COLUMNS | {*SPLITTING, "data_parallel"},
             capabilities=frozenset({"sync-mode:allreduce"}),
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import SharingModelRecord, hookimpl
-from nodewise_sharing.model import FittedSharing
+from nodewise.plugin import SharingModelRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_sharing_models"]
 
@@ -21,6 +20,6 @@ def nodewise_sharing_models() -> list[SharingModelRecord]:
             name="fitted-sharing",
             version=VERSION,
             description="Contention and overload of the device, with effects of jobs learned from pairs that ran.",
-            model=FittedSharing(),
+            model=lazy_object("nodewise_sharing.model:FittedSharing", "predict_shares"),
         )
     ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import EstimatorRecord, hookimpl
-from nodewise_transient.estimator import TransientEstimator
+from nodewise.plugin import EstimatorRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_estimators"]
 
@@ -21,7 +20,9 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             name="transient",
             version=VERSION,
             description="Time, cost and risk of completion on machines that can be taken away, over any throughput",
-            estimator=TransientEstimator(),
+            estimator=lazy_object(
+                "nodewise_transient.estimator:TransientEstimator", "assess", "fit", "complete", "play", "switch"
+            ),
             capabilities=frozenset({"completion"}),
             predicts=False,
         )

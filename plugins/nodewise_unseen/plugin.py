@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl
-from nodewise_unseen.estimator import UnseenEstimator
+from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_estimators"]
 
@@ -24,7 +23,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             description=(
                 "One worker's step of a model that never ran, from its FLOPs and family and from steps of other models"
             ),
-            estimator=UnseenEstimator(),
+            estimator=lazy_object("nodewise_unseen.estimator:UnseenEstimator", "learn", "assess", "fit"),
             capabilities=frozenset({"architectures", *(f"sync-mode:{mode}" for mode in modes)}),
             columns=BASIC_COLUMNS | {"precision"},
         )

@@ -125,6 +125,7 @@ def _target(server: str | None) -> Iterator[str]:
 
             target = stack.enter_context(embedded_target())
         finally:
+            gc.freeze()
             gc.enable()
         yield target
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from nodewise_replay.changes.refusing import invalid, unsupported
 from nodewise_replay.changes.scenario import GraphDraft, Scenario
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, NodeKind
 
-__all__ = ["in_other_buckets"]
+__all__ = ["in_each_buckets", "in_other_buckets"]
 
 
 def in_other_buckets(scenario: Scenario, change: Change) -> Scenario:
@@ -28,6 +29,21 @@ def in_other_buckets(scenario: Scenario, change: Change) -> Scenario:
     """
     if change.value <= 0:
         raise invalid("value", f"must be above 0 bytes, not {change.value:g}")
+    exchanges, passes = _gradients(scenario)
+    return _Regrouping(scenario, exchanges, passes, change.value).scenario()
+
+
+def in_each_buckets(scenario: Scenario, sizes: Iterable[float]) -> Iterator[tuple[float, Scenario]]:
+    """As `in_other_buckets` for several sizes above 0, which share the search for gradients; without those refused."""
+    with suppress(NodewiseError):
+        exchanges, passes = _gradients(scenario)
+        for size in sizes:
+            with suppress(NodewiseError):
+                yield size, _Regrouping(scenario, exchanges, passes, size).scenario()
+
+
+def _gradients(scenario: Scenario) -> tuple[Exchanges, list[Pass]]:
+    """The exchanges of a job and its backward passes. Raises NodewiseError, EVIDENCE_MISSING, where it has none."""
     exchanges = exchanges_of(scenario)
     passes = backward_passes(scenario, exchanges)
     if not passes:
@@ -36,7 +52,7 @@ def in_other_buckets(scenario: Scenario, change: Change) -> Scenario:
             "record with shapes",
             "traces.collectives.bytes",
         )
-    return _Regrouping(scenario, exchanges, passes, change.value).scenario()
+    return exchanges, passes
 
 
 class _Regrouping:

@@ -52,6 +52,7 @@ from nodewise.plugin.completions import *
 from nodewise.plugin.diagnosers import *
 from nodewise.plugin.estimators import *
 from nodewise.plugin.hooks import *
+from nodewise.plugin.lazy import *
 from nodewise.plugin.plans import *
 from nodewise.plugin.policies import *
 from nodewise.plugin.readers import *

@@ -132,6 +132,7 @@ def embedded_target() -> Iterator[str]:
                 grace_s=1.0,
                 drain_delay_s=0.0,
                 scoring=False,
+                learn_interval_s=0.0,
                 authentication=(),
                 tls=TlsSettings(),
             )

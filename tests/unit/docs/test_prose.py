@@ -42,3 +42,14 @@ class PlantedPage:
 
 def test_pages_that_are_generated_exist() -> None:
     assert all((ROOT / name).is_file() for name in PROSE["GENERATED"])
+
+
+def test_all_pages_together_are_short_enough() -> None:
+    assert PROSE["too_many_words"]() == []
+
+
+def test_generated_blocks_do_not_count() -> None:
+    page = PlantedPage(
+        ROOT / "docs" / "planted.md", "one two\n<!-- x: begin -->\nthree\n<!-- x: end -->\n```\nfour\n```\n"
+    )
+    assert PROSE["word_count"](page) == 5

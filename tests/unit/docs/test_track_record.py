@@ -11,9 +11,9 @@ ROOT = Path(__file__).resolve().parents[3]
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
-@pytest.mark.parametrize("page", ["track-record.md", "reliability.md"])
+@pytest.mark.parametrize("page", ["research/track_record.md", "docs/reliability.md"])
 def test_every_test_that_is_named_exists(page: str) -> None:
-    found = NAMED.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
+    found = NAMED.findall((ROOT / page).read_text(encoding="utf-8"))
     assert found
     for path, test in found:
         source = (ROOT / path).read_text(encoding="utf-8")

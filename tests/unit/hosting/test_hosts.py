@@ -222,15 +222,38 @@ def test_another_registry_shares_the_hosts_of_what_did_not_change(registry: Regi
     assert load_registry(entry_points=list, hosting=HOSTING, known=(other,)).hosts == ()
 
 
+def kill(pid: int) -> None:
+    gone = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert select([gone], [], [], PATIENCE_S)[0]
+    os.close(gone)
+
+
+@pytest.mark.parametrize("method", ["assess", "fit", "predict"])
+def test_a_call_whose_process_is_killed_is_asked_once_more(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    answers, killed, exchange = Answers(registry), list[int](), Host._exchanged
+
+    def exchange_after_a_kill(host: Host, connection: Any, name: str, *rest: Any, **more: Any) -> Any:
+        if name == method and not killed:
+            assert host.pid is not None
+            killed.append(host.pid)
+            kill(host.pid)
+        return exchange(host, connection, name, *rest, **more)
+
+    monkeypatch.setattr(Host, "_exchanged", exchange_after_a_kill)
+    np.testing.assert_array_equal(asked(answers, "plain", rows_of(3, 4)).predictions.step_s, 1.0)
+    assert killed
+    assert registry.hosts[0].pid not in killed
+
+
 def test_a_model_is_fitted_anew_once_its_process_was_replaced(registry: Registry) -> None:
     answers = Answers(registry)
     asked(answers, "plain")
     pid = registry.hosts[0].pid
     assert pid is not None
-    gone = os.pidfd_open(pid)
-    os.kill(pid, signal.SIGKILL)
-    assert select([gone], [], [], PATIENCE_S)[0]
-    os.close(gone)
+    kill(pid)
     other = Configurations.of(1, nodes=7, workers=7)
     # Counted from the start again, as it is another process: it was fitted there.
     np.testing.assert_array_equal(asked(answers, "plain", other).predictions.step_s, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HostBusyError", "HostFaultError"]
+__all__ = ["HostBusyError", "HostFaultError", "HostKilledError"]
 
 
 class HostFaultError(Exception):
@@ -24,6 +24,10 @@ class HostFaultError(Exception):
         self.what = what
         self.raised = raised
         self.detail = detail
+
+
+class HostKilledError(HostFaultError):
+    """The host's process was ended by SIGKILL: by an operator or for lack of memory, not by a fault of the plugin."""
 
 
 class HostBusyError(Exception):

@@ -215,9 +215,9 @@ class Host(Peer):
         if connection.is_over:
             return HostBusyError("its host was ended by another call", WAIT_S)
         if code in _LOST:
-            how = connection.how_it_ended()
-            _log.warning("host_died", distribution=self.distribution, pid=connection.pid, method=name, how=how)
-            return HostFaultError(f"its process {how}")
+            fault = connection.fault()
+            _log.warning("host_died", distribution=self.distribution, pid=connection.pid, method=name, how=fault.what)
+            return fault
         connection.kill()
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
             return HostFaultError(f"its host sent more than {MOST_BYTES >> 20} MiB")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -15,6 +16,7 @@ from typing import Any, Final
 import grpc
 
 from nodewise.hosting.processes.connection import OPTIONS, Connection
+from nodewise.hosting.processes.faults import HostFaultError, HostKilledError
 from nodewise.hosting.processes.isolation import environment
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.output import watch_output
@@ -68,13 +70,16 @@ class Life(Connection):
         """Whether the process is gone."""
         return self.is_over or self._process.status is not None
 
-    def how_it_ended(self) -> str:
-        """Make sure that it is gone, and say how it went."""
+    def fault(self) -> HostFaultError:
+        """Make sure that the process is gone, and say how it ended."""
         status = self._process.wait(ENDING_S)
         self.kill()
         if status is None:
-            return "closed its connection and was ended"
-        return f"exited with status {status}" if status >= 0 else f"ended by signal {-status} ({status_text(status)})"
+            return HostFaultError("its process closed its connection and was ended")
+        if status >= 0:
+            return HostFaultError(f"its process exited with status {status}")
+        kind = HostKilledError if status == -signal.SIGKILL else HostFaultError
+        return kind(f"its process ended by signal {-status} ({status_text(status)})")
 
     def kill(self) -> None:
         """End it now, with all that it has forked."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from nodewise.hosting.processes.faults import HostKilledError
 from nodewise.hosting.processes.words import ATTRIBUTES, members_of
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ class Remote:
         """
         model, method, _ = following
         if isinstance(model, Remote) and model.peer is self.peer and model.has_predicted and method in model.names:
-            return self.peer.asked(self, name, arguments, following)
+            with suppress(HostKilledError):
+                return self.peer.asked(self, name, arguments, following)
         return self._called(name, *arguments)
 
     def predicted_early(self, arguments: tuple[Any, ...]) -> Any:
@@ -98,6 +101,11 @@ class Remote:
         try:
             return self.peer.asked(self, name, arguments)
         except GoneError:
+            if self.renew is None:
+                raise
+        except HostKilledError:  # a call leaves nothing behind: another process is asked once more
+            if self.generation == 0:
+                return self.peer.asked(self, name, arguments)
             if self.renew is None:
                 raise
         found = self.renew()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
 
 from nodewise.estimation.answer.answers import Answers
@@ -11,7 +12,7 @@ from nodewise.estimation.estimators.provenance import Provenance
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.hosting.registry import Loaded, Registry
-from nodewise.plugin import EstimatorRecord
+from nodewise.plugin import EstimatorRecord, Prior
 from nodewise.runtime.generations.serving_state import LoadedPlugins
 
 __all__ = ["begun_with", "carried_over", "changed_estimators"]
@@ -23,7 +24,27 @@ def begun_with(registry: Registry) -> Teachings:
     What the store teaches is learned later, beside the way of requests.
     """
     inline = _of(registry, lambda name: registry.estimators[name].mode == "inline")
-    return Teachings(Lessons(learned_from(inline, ()).priors))
+    return Teachings(Lessons(_ShippedPriors(inline)))
+
+
+class _ShippedPriors(Mapping[str, Prior]):
+    """What estimators learn from no profile at all, once somebody asks: a diagnosis does not, and imports none."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    @cached_property
+    def _learned(self) -> Mapping[str, Prior]:
+        return learned_from(self._registry, ()).priors
+
+    def __getitem__(self, name: str) -> Prior:
+        return self._learned[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._learned)
+
+    def __len__(self) -> int:
+        return len(self._learned)
 
 
 def carried_over(plugged: LoadedPlugins, known: Answers) -> Teachings:

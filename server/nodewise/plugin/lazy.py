@@ -1,0 +1,37 @@
+"""Objects of classes that are imported when they are first called: one command needs few of all plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+__all__ = ["lazy_object"]
+
+
+def lazy_object(place: str, *methods: str) -> Any:
+    """An object that stands for one of a class which is imported and made when a method is first called.
+
+    It has a method ``warm_up`` in any case: a server imports all before it serves, and its first answer does not wait.
+
+    Parameters
+    ----------
+    place : str
+        ``module:class``; the class is made without arguments.
+    methods : str
+        Those of the class that a server may call: the protocols that the object satisfies follow from them.
+    """
+    module, _, name = place.partition(":")
+
+    @cache
+    def made() -> Any:
+        return getattr(import_module(module), name)()
+
+    def method_of(method: str) -> Callable[..., Any]:
+        return lambda _, *arguments: getattr(made(), method)(*arguments)
+
+    def warm_up(_: Any) -> None:
+        getattr(made(), "warm_up", lambda: None)()
+
+    return type(name, (), {"warm_up": warm_up, **{method: method_of(method) for method in methods}})()
