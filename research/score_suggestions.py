@@ -26,7 +26,7 @@ from nodewise.domain.configurations import SyncMode
 from nodewise.domain.objective import HighestThroughput, Knee, Objective
 from nodewise.domain.predictions import Predictions
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.objectives import judged
+from nodewise.estimation.answer.objectives import verdict_of
 from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion.search import Suggestions, Wish
 from nodewise.estimation.suggestion.suggest import suggest
@@ -88,7 +88,7 @@ class Simulation:
         samples = steps_per_s * resolved.samples_per_step()
         minibatches = steps_per_s * resolved.minibatches_per_step()
         profile = case.job.profile(case.start)
-        verdict = judged(objective, resolved, Predictions.of(step_s), samples, minibatches, profile.workload)
+        verdict = verdict_of(objective, resolved, Predictions.of(step_s), samples, minibatches, profile.workload)
         assert verdict.recommendation is not None
         rates = samples if samples.all() else minibatches
         self._regrets: list[float] = np.abs(rates / rates[verdict.recommendation.row] - 1.0).tolist()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from partitioned_transformers import CATALOGUE, KnownContext
 
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.plugin import (
     Catalogue,
     Configurations,
@@ -120,7 +120,7 @@ def fitted(of: Profile, catalogue: Catalogue = CATALOGUE) -> Model:
 
 def predicted(of: Profile, asked: Configurations, **options: Any) -> Predictions:
     """Fit and predict, checked as the core checks."""
-    return checked(fitted(of).predict(asked, Options(**options)), asked)
+    return check_predictions(fitted(of).predict(asked, Options(**options)), asked)
 
 
 def answered(of: Profile, asked: Configurations, **options: Any) -> Predictions:

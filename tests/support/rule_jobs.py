@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from nodewise.catalogue.loading import load_catalogue
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.plugin import (
     Assessment,
     Configurations,
@@ -61,7 +61,7 @@ def job(runs: Sequence[Run], workload: Workload | None = None, **columns: int) -
 def predicted(name: str, profile: Profile, rows: Configurations) -> Predictions:
     """The checked answer of a rule."""
     model = RECORDS[name].estimator.fit(profile, BARE)
-    return checked(model.predict(rows, Options()), rows)
+    return check_predictions(model.predict(rows, Options()), rows)
 
 
 def assessed(name: str, profile: Profile, rows: Configurations) -> Assessment:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.catalogue.loading import load_catalogue
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.plugin import (
     Assessment,
     Configurations,
@@ -145,7 +145,7 @@ def fitted(of: Profile, prior: Prior | None = None) -> ScalingModel:
 
 def predicted(of: Profile, asked: Configurations, prior: Prior | None = None) -> Predictions:
     """Fit and predict, checked as the core checks."""
-    return checked(fitted(of, prior).predict(asked, Options()), asked)
+    return check_predictions(fitted(of, prior).predict(asked, Options()), asked)
 
 
 def answered(of: Profile, asked: Configurations, prior: Prior | None = None) -> Predictions:

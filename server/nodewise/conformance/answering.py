@@ -15,8 +15,8 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
-from nodewise.estimation.estimators.check import checked
-from nodewise.estimation.estimators.shown import shown_to
+from nodewise.estimation.estimators.check import check_predictions
+from nodewise.estimation.estimators.supported_rows import mask_unsupported
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, LearningEstimator, Model, Prior, Query
 from nodewise.profiles.digest import content_digest
@@ -58,7 +58,7 @@ class Asked:
         return sound_answer(
             f"predict on {self.job.name!r}",
             lambda: self.model.predict(rows, self.options),
-            lambda answer: checked(answer, rows),
+            lambda answer: check_predictions(answer, rows),
         )
 
     @property
@@ -68,7 +68,7 @@ class Asked:
 
 
 def _show(record: EstimatorRecord, job: Job, rows: Configurations) -> Configurations:
-    return shown_to(record.columns, rows, job.profile.workload.precision or "").configurations
+    return mask_unsupported(record.columns, rows, job.profile.workload.precision or "").configurations
 
 
 @cache

@@ -20,7 +20,7 @@ from nodewise.domain.groups import WorkerGroup, WorkerGroups
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
-from nodewise.estimation.estimators.check_architectures import checked_architectures
+from nodewise.estimation.estimators.check_architectures import check_architectures
 from nodewise.estimation.suggestion.covariance import wrong_with
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import (
@@ -249,7 +249,7 @@ def _check_architectures(
     found = sound_answer(
         f"predict_architectures of {job.name!r}",
         lambda: model.predict_architectures(many, rows, options),
-        lambda answer: checked_architectures(answer, len(many) * len(rows)),
+        lambda answer: check_architectures(answer, len(many) * len(rows)),
     )
     expected = [
         (as_ints(np.arange(len(rows)) + place * len(rows)), alone(_facts_alone(job.profile, workload), rows))

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Ints, constant_floats, constant_ints, freeze, holds, largest, only_value
 from nodewise.domain.configurations import UNSTATED, Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Violation, invalid_field
+from nodewise.domain.predictions import Options
 from nodewise.domain.profile import Profile
+from nodewise.domain.simulated_steps import counted_cycles
 from nodewise.estimation.reach import UNMEASURED, Reach, reach_of
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.plugin import Catalogue
 from nodewise.ports.cache import CacheSpace, LruCache
 
-__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "defaults_of", "on_devices", "resolved"]
+__all__ = ["MAX_WORKERS", "Defaults", "Resolution", "check_simulated", "defaults_of", "fill_unstated", "on_devices"]
 
 MAX_WORKERS: Final = 131_072
 """Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in
@@ -137,7 +139,7 @@ class Resolution:
         key = (configurations, defaults)
         found = self._resolved.get(key)
         if found is None:
-            found = resolved(on_devices(configurations, self._catalogue), defaults, self._max_workers)
+            found = fill_unstated(on_devices(configurations, self._catalogue), defaults, self._max_workers)
             parts = (part_of_rows(configurations), part_of_rows(found)) if found is not configurations else ()
             self._resolved.put(key, found, ENTRY_BYTES, parts)
         return found
@@ -175,7 +177,7 @@ def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configur
     )
 
 
-def resolved(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
+def fill_unstated(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
     """The same rows with nothing left open that the evidence can tell.
 
     Raises
@@ -227,6 +229,32 @@ def resolved(configurations: Configurations, defaults: Defaults, max_workers: in
     if "batch_per_worker" not in changes and holds(batch, 0):
         found = found.replaced(batch_per_worker=_batch(found, defaults))
     return found
+
+
+def check_simulated(configurations: Configurations, options: Options, most: int) -> None:
+    """Refuse a simulation of more cycles of single workers than a question may ask for.
+
+    Parameters
+    ----------
+    configurations : Configurations
+        As resolved: how many workers there are, and whether they wait for each other, says what a step takes.
+
+    Raises
+    ------
+    NodewiseError
+        LIMIT_EXCEEDED.
+    """
+    cycles = counted_cycles(configurations.sync_mode, configurations.workers, options.simulated_steps)
+    found = int(cycles.sum())
+    if found > most:
+        row = int(cycles.argmax())
+        text = (
+            f"options.simulated_steps_count: {found} cycles of single workers would be simulated, {int(cycles[row])} "
+            f"of them for row {row} of {int(configurations.workers[row])} workers; a question takes "
+            f"simulated_cycles_per_question = {most}; ask for fewer steps, rows or workers, or for FIDELITY_MODEL"
+        )
+        limit = {"limit": "simulated_cycles_per_question", "value": str(most), "found": str(found)}
+        raise NodewiseError(Reason.LIMIT_EXCEEDED, text, limit)
 
 
 def _scale(configurations: Configurations, defaults: Defaults, max_workers: int) -> tuple[Ints, Ints]:

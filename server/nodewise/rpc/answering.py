@@ -14,7 +14,7 @@ from nodewise.hosting.processes.host import impatient
 from nodewise.rpc.calls import Call, computed_in, run_in
 from nodewise.rpc.long_call import ANSWER_SHARE
 
-__all__ = ["Answering", "found"]
+__all__ = ["Answering", "answer_unless_known"]
 
 
 @dataclass(slots=True, eq=False)
@@ -58,16 +58,16 @@ class Answering:
         try:
             answered: Answer | Basis
             if home is None:
-                answered = await computed_in(usual, call, found, self.answers, asked, if_none_match)
+                answered = await computed_in(usual, call, answer_unless_known, self.answers, asked, if_none_match)
             else:  # threads of its own: what waits there holds up nobody else
                 call.step_aside()
-                answered = await run_in(home, found, self.answers, asked, if_none_match)
+                answered = await run_in(home, answer_unless_known, self.answers, asked, if_none_match)
         finally:
             budget.end()
         return answered
 
 
-def found(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
+def answer_unless_known(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
     """The answer; the basis alone where its digest is the one that the asker has an answer of."""
     token = impatient.set(question.terms.estimator == AUTO)
     try:

@@ -16,7 +16,7 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, ranked
+from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, rank_architectures
 from nodewise.mapper.reading import Reader
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -104,14 +104,14 @@ class ArchitectureBatches:
 def _ranked_together(answers: Answers, asked: _Asked, budget: Budget) -> bytes | None:
     """The reply of estimators that take many architectures at once; None = one by one it is."""
     question, options = asked
-    found = ranked(answers, replace(question, terms=question.terms.within(budget)), together=True)
+    found = rank_architectures(answers, replace(question, terms=question.terms.within(budget)), together=True)
     return None if found is None else write_ranked(found, options.columns).SerializeToString()
 
 
 def _ranked_singly(workshop: Workshop, asked: _Asked, run: LongRun) -> Iterator[bytes]:
     """The reply of whichever estimators, as long work."""
     question, options = asked
-    found = ranked(workshop.answers, replace(question, terms=question.terms.within(run.budget)))
+    found = rank_architectures(workshop.answers, replace(question, terms=question.terms.within(run.budget)))
     assert found is not None
     yield write_ranked(found, options.columns).SerializeToString()
 

@@ -19,14 +19,14 @@ from nodewise.mapper.mapping import from_message, to_message
 from nodewise.ports.cache import LruCache
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits, too_much
-from nodewise.rpc.answering import Answering, found
+from nodewise.rpc.answering import Answering, answer_unless_known
 from nodewise.rpc.calls import Call
 from nodewise.rpc.candidates import counts_nothing, read_candidates, with_counts
 from nodewise.rpc.caps import check_steps
-from nodewise.rpc.known_replies import KnownReplies, Remembered
 from nodewise.rpc.long_call import LongCall, Workshop, unary
 from nodewise.rpc.options import ReadOptions, read_model_options, read_options
 from nodewise.rpc.questions import Job, objective_of, says_more
+from nodewise.rpc.reply_cache import CachedRequest, ReplyCache
 from nodewise.rpc.sources import ProfileSources
 from nodewise.rpc.varint import length_delimited, tag_of
 from nodewise.rpc.wire_objectives import write_recommendation
@@ -61,13 +61,13 @@ class Predictions:
     sources: ProfileSources
     limits: Limits
     compute: Compute[Workshop]
-    known: KnownReplies = field(init=False)
+    known: ReplyCache = field(init=False)
     _simulations: LruCache[tuple[object, ...], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         """What is kept of questions and replies shares the room of what they were answered with."""
         answers = self.answering.answers
-        self.known = KnownReplies(answers, self.sources.confirm)
+        self.known = ReplyCache(answers, self.sources.confirm)
         self._simulations = LruCache(answers.space)
 
     def forget(self) -> None:
@@ -86,7 +86,7 @@ class Predictions:
         known, state = self.known, self.answering.answers.state
         kept = known.of(data)
         if kept is None:
-            kept = Remembered(*self._as_read(request))
+            kept = CachedRequest(*self._as_read(request))
             known.remember(data, kept)
         else:  # of a stream, or of a caller that writes its fields in another order
             reply = known.reply_of(kept)
@@ -192,7 +192,7 @@ def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -
 def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
     question, options, if_none_match = asked
     timed = replace(question, terms=question.terms.within(run.budget))
-    yield _reply(found(workshop.answers, timed, if_none_match), options)
+    yield _reply(answer_unless_known(workshop.answers, timed, if_none_match), options)
 
 
 def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:

@@ -17,8 +17,8 @@ from grpc_health.v1 import health
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice
 from nodewise.domain.profile import Profile
+from nodewise.estimation.answer.answer_cache import AnswerCache
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.estimators.warm_up import warm_up, warm_up_aside
 from nodewise.estimation.plausibility import doubts
 from nodewise.ports.cache import CacheSpace
@@ -135,7 +135,7 @@ class Application:
             work=self._work,
             simulations=self._simulations,
             reads=self._reads,
-            kept=Kept.of(space),
+            kept=AnswerCache.of(space),
             ahead=self._soon,
         )
         stable = serving_state_of(self._resources, loaded_plugins, inline_lessons(loaded_plugins.registry))

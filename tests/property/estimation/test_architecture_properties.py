@@ -19,7 +19,7 @@ from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, ranked
+from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, rank_architectures
 from nodewise.estimation.question import Question, Terms
 
 ROUNDING = 1e-9
@@ -59,7 +59,7 @@ def batch(many: Architectures, configurations: Configurations, shared: Workload)
         configurations=configurations,
         terms=Terms(estimator="unseen"),
     )
-    found = ranked(answers(), question)
+    found = rank_architectures(answers(), question)
     assert found is not None
     return found
 

@@ -14,7 +14,7 @@ from nodewise.domain.columns import as_floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer, Rule
 from nodewise.domain.workload import Workload
-from nodewise.estimation.answer.objectives import Verdict, judged
+from nodewise.estimation.answer.objectives import Verdict, verdict_of
 
 # Whole numbers keep every comparison of the brute-force reading exact.
 Curve = list[tuple[int, int]]
@@ -26,7 +26,7 @@ shares = st.sampled_from([0.0625, 0.125, 0.25, 0.5, 0.75, 1.0])
 def verdict(rule: Rule, curve: Curve, **objective: object) -> Verdict:
     nodes, rates = [n for n, _ in curve], as_floats([float(rate) for _, rate in curve])
     configurations = Configurations.of(len(curve), nodes=nodes, workers=nodes, batch_per_worker=1, parameter_servers=0)
-    return judged(
+    return verdict_of(
         Objective(rule=rule, **objective),  # type: ignore[arg-type]  # given by name
         configurations,
         predictions_of(1.0 / rates),

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
-from nodewise.estimation.resolution import Defaults, resolved
+from nodewise.estimation.resolution import Defaults, fill_unstated
 
 counts = st.integers(1, 512)
 rows = st.lists(st.tuples(st.integers(0, 64), st.integers(0, 512)).filter(any), min_size=1, max_size=16)
@@ -25,7 +25,7 @@ def test_nothing_stays_open_but_what_nobody_knows(
 ) -> None:
     nodes, workers = zip(*asked, strict=True)
     open_rows = Configurations.of(len(asked), nodes=nodes, workers=workers, sync_mode=mode, global_batch=global_batch)
-    filled = resolved(open_rows, defaults)
+    filled = fill_unstated(open_rows, defaults)
     assert filled.workers.min() >= 1
     assert filled.nodes.min() >= 1
     assert filled.sync_mode.min() > SyncMode.UNSPECIFIED
@@ -41,8 +41,8 @@ def test_nothing_stays_open_but_what_nobody_knows(
 @given(rows, known)
 def test_resolving_twice_changes_nothing_more(asked: list[tuple[int, int]], defaults: Defaults) -> None:
     nodes, workers = zip(*asked, strict=True)
-    once = resolved(Configurations.of(len(asked), nodes=nodes, workers=workers), defaults)
-    twice = resolved(once, defaults)
+    once = fill_unstated(Configurations.of(len(asked), nodes=nodes, workers=workers), defaults)
+    twice = fill_unstated(once, defaults)
     for name in ("nodes", "workers", "sync_mode", "parameter_servers", "batch_per_worker", "link_bytes_per_s"):
         assert getattr(once, name).tolist() == getattr(twice, name).tolist()
     assert once.device_names() == twice.device_names()

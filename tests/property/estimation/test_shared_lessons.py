@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodewise.domain.columns import as_floats
 from nodewise.domain.predictions import Predictions
-from nodewise.estimation.answer.shared import GROUPS, MOST_POINT, MOST_WIDTH, agreed, moved
+from nodewise.estimation.answer.shared import GROUPS, MOST_POINT, MOST_WIDTH, agreed, move_by_others
 
 HALF = 0.5 * math.log(MOST_POINT)
 LOGS = st.one_of(st.floats(-50.0, 50.0), st.just(0.0))
@@ -45,8 +45,8 @@ def test_points_and_widths_are_both_bounded(
     step: float, spread: float, groups: list[tuple[float, float]], log_step: float, log_spread: float
 ) -> None:
     own = told(step, spread)
-    before = moved(own, [told(*each) for each in groups])
-    after = moved(own, [told(*each) for each in (*groups[1:], (log_step, log_spread))])
+    before = move_by_others(own, [told(*each) for each in groups])
+    after = move_by_others(own, [told(*each) for each in (*groups[1:], (log_step, log_spread))])
     for column, most in (("step_s", MOST_POINT), ("log_spread", MOST_WIDTH)):
         ratio = float(getattr(after, column)[0] / getattr(before, column)[0])
         assert 1.0 / most - 1e-9 <= ratio <= most + 1e-9

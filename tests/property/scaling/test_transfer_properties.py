@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scaling_profiles import CATALOGUE, EIGHT, Law, answered, full, profile, rows
 
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.plugin import Catalogue, Options, Predictions, Profile, as_floats, catalogue_key
 from nodewise_scaling.estimator import ScalingEstimator
 from nodewise_scaling.speed import exchange_doubt, exchange_over
@@ -42,7 +42,7 @@ def with_device(times: float) -> Catalogue:
 def on(of: Profile, device: str, catalogue: Catalogue) -> Predictions:
     asked = rows(ASKED, device=device)
     model = ScalingEstimator().fit(of, SimpleNamespace(prior=None, catalogue=catalogue))  # type: ignore[arg-type]
-    return checked(model.predict(asked, Options()), asked)
+    return check_predictions(model.predict(asked, Options()), asked)
 
 
 @QUICK

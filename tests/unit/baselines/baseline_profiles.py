@@ -11,7 +11,7 @@ from nodewise_baselines.plugin import nodewise_estimators
 from nodewise_baselines.points import Points, points_of
 from nodewise_baselines.rows import Rows
 
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.plugin import (
     Assessment,
     Configurations,
@@ -100,4 +100,4 @@ def fitted(name: str, known: Profile) -> FormModel:
 
 def predicted(name: str, known: Profile, asked: Configurations) -> Predictions:
     """What the server would accept."""
-    return checked(fitted(name, known).predict(asked, Options()), asked)
+    return check_predictions(fitted(name, known).predict(asked, Options()), asked)

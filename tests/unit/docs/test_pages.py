@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import runpy
@@ -190,6 +191,35 @@ def test_every_room_is_in_the_architecture() -> None:
     for room in rooms:
         path = room.relative_to(ROOT).as_posix()
         assert f"`{path}`" in page or f"`{room.name}`" in page, path
+
+
+def names_in(path: Path) -> set[str]:
+    """Functions, classes, methods and constants that a file defines."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.AnnAssign | ast.Assign):
+            found |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            found |= {f"{node.name}.{method.name}" for method in methods}
+    return found
+
+
+def test_each_step_of_the_architecture_exists() -> None:
+    page = text_of("explanation/architecture.md")
+    way, trails = re.split(
+        r"^## Trails$", page[page.index("## The way of a Predict") : page.index("## Ingest")], flags=re.MULTILINE
+    )
+    ways = [way, *trails.split("### ")[1:]]
+    assert len(ways) == 6
+    for most, text in zip((10, 8, 8, 8, 8, 8), ways, strict=True):
+        assert 1 <= len(re.findall(r"^\d+\. ", text, re.MULTILINE)) <= most, text
+        for path in re.findall(r"`([\w/]+\.(?:py|proto))`", text):
+            assert (ROOT / path).is_file(), path
+        for names, path in re.findall(r"((?:`[\w.]+`(?: and )?)+)\s+\(`([\w/]+\.py)`\)", text):
+            for name in re.findall(r"`([\w.]+)`", names):
+                assert name in names_in(ROOT / path), f"{path} has no {name}"
 
 
 def test_the_readme_is_short() -> None:

@@ -8,7 +8,7 @@ import pytest
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 
 NO = Refusal.unsupported("no")
 NEVER = Refusal.missing("never", "observations", "traces")
@@ -20,7 +20,7 @@ def parts(*columns: list[float]) -> dict[str, np.ndarray]:
 
 
 def sound(answer: Predictions) -> Predictions:
-    return checked(answer, range(len(answer)))  # type: ignore[arg-type]  # all that is asked of configurations
+    return check_predictions(answer, range(len(answer)))  # type: ignore[arg-type]  # all that is asked of configurations
 
 
 def test_refusals_by_kind() -> None:

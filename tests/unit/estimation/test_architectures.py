@@ -18,7 +18,7 @@ from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, ranked
+from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, rank_architectures
 from nodewise.estimation.question import Terms
 from nodewise.plugin import ArchitecturePredictions, Assessment, Context, Query
 
@@ -76,7 +76,7 @@ def ask(fakes: dict[str, Fake], many: Architectures, *workers: int, **more: Any)
         terms=more.pop("terms", Terms()),
         refusals=more.pop("refusals", ()),
     )
-    found = ranked(Answers(registry_of(fakes)), question, **more)
+    found = rank_architectures(Answers(registry_of(fakes)), question, **more)
     assert found is not None
     return found
 
@@ -147,7 +147,7 @@ def test_runs_of_the_shared_profile_are_no_architecture_s_but_fill_in_what_is_op
         configurations=configurations,
         terms=Terms(estimator="one"),
     )
-    found = ranked(Answers(registry_of({"one": Fake(fit=fit)})), question)
+    found = rank_architectures(Answers(registry_of({"one": Fake(fit=fit)})), question)
     assert found is not None
     assert len(seen[0].observations) == 0
     assert found.answer.configurations.batch_per_worker.tolist() == [10]
@@ -163,7 +163,7 @@ def test_who_takes_one_at_a_time_is_left_to_long_work() -> None:
         terms=Terms(),
     )
     answers = Answers(registry_of({"one": fake}))
-    assert ranked(answers, question, together=True) is None
+    assert rank_architectures(answers, question, together=True) is None
     assert asked == []
 
 

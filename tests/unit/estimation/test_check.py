@@ -9,7 +9,7 @@ from estimators import asked, predictions_of
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.hosting.calls import ImpossibleAnswerError
 
 ROWS = asked(1, 2, 4)
@@ -20,12 +20,12 @@ WHY = Refusal(Reason.EVIDENCE_MISSING, "no")
 def test_what_can_be_true_passes_as_it_is() -> None:
     more = {"once_s": as_floats([0.0, 9.0, 0.0]), "extra": {"gain_s": as_floats([-1.0, 0.0, 1e-12])}}
     predictions = predictions_of([1.0, 2.0, 3.0], notices=(Notice("X", "x"),), **more)
-    assert checked(predictions, ROWS) is predictions
+    assert check_predictions(predictions, ROWS) is predictions
 
 
 def test_no_rows_is_an_answer_to_no_rows() -> None:
     predictions = predictions_of([])
-    assert checked(predictions, asked()) is predictions
+    assert check_predictions(predictions, asked()) is predictions
 
 
 def refused_rows(**changes: Any) -> Predictions:
@@ -44,9 +44,9 @@ def refused_rows(**changes: Any) -> Predictions:
 
 def test_rows_may_be_refused_or_infeasible() -> None:
     predictions = refused_rows()
-    assert checked(predictions, ROWS) is predictions
+    assert check_predictions(predictions, ROWS) is predictions
     everything = Predictions.refused(3, WHY)
-    assert checked(everything, ROWS) is everything
+    assert check_predictions(everything, ROWS) is everything
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_rows_may_be_refused_or_infeasible() -> None:
 )
 def test_what_cannot_be_true_is_named(predictions: Any, problem: str) -> None:
     with pytest.raises(ImpossibleAnswerError) as caught:
-        checked(predictions, ROWS)
+        check_predictions(predictions, ROWS)
     assert str(caught.value).startswith(problem)
 
 
@@ -151,10 +151,10 @@ def test_a_small_row_is_not_excused_by_a_large_one() -> None:
     steps = [1000.0, 1e-4]
     wrong = predictions_of(steps, breakdown_s={"a": as_floats([1000.0, 2e-4])})
     with pytest.raises(ImpossibleAnswerError, match="does not add up"):
-        checked(wrong, asked(1, 2))
+        check_predictions(wrong, asked(1, 2))
 
 
 def test_rounding_is_no_error() -> None:
     parts = {str(number): as_floats([0.1, 1e9 / 10]) for number in range(10)}
     predictions = predictions_of([1.0, 1e9], breakdown_s=parts)
-    assert checked(predictions, asked(1, 2)) is predictions
+    assert check_predictions(predictions, asked(1, 2)) is predictions

@@ -15,7 +15,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Network, Observations, Profile
 from nodewise.domain.workload import Workload
-from nodewise.estimation.answer.floors import Floors, floors_of, raised
+from nodewise.estimation.answer.floors import Floors, floors_of, raise_to_floors
 
 CATALOGUE = load_catalogue()
 RESNET50_BYTES = 102_228_128
@@ -89,7 +89,7 @@ def test_other_devices_links_and_splits_bound_nothing() -> None:
 def test_a_step_below_its_floor_is_raised_with_the_doubt_that_this_brings() -> None:
     told = Predictions.of(as_floats([0.2, 1.0]), log_spread=0.1, breakdown_s={"compute": as_floats([0.2, 1.0])})
     floors = Floors(exchange_s=as_floats([0.8, 0.8]), compute_s=np.zeros(2), linear_s=np.zeros(2))
-    answer = raised(told, floors)
+    answer = raise_to_floors(told, floors)
     np.testing.assert_allclose(answer.step_s, [0.8, 1.0])
     np.testing.assert_allclose(answer.log_spread, [np.hypot(0.1, np.log(4.0)), 0.1])
     assert [answer.bottlenecks[index] for index in answer.bottleneck_index] == ["exchange_inter_node", "compute"]
@@ -104,7 +104,7 @@ def test_a_step_below_its_floor_is_raised_with_the_doubt_that_this_brings() -> N
 def test_no_step_is_below_its_floor_and_parts_add_up(step_s: list[float], floors: list[list[float]]) -> None:
     parts = {"compute": 0.75 * as_floats(step_s), "exchange_inter_node": 0.25 * as_floats(step_s)}
     bounds = Floors(*map(as_floats, floors))
-    answer = raised(Predictions.of(as_floats(step_s), breakdown_s=parts), bounds)
+    answer = raise_to_floors(Predictions.of(as_floats(step_s), breakdown_s=parts), bounds)
     assert (answer.step_s >= bounds.step_s * (1.0 - 1e-8)).all()
     assert (answer.step_s >= np.array(step_s) * (1.0 - 1e-12)).all()
     np.testing.assert_allclose(sum(answer.breakdown_s.values()), answer.step_s)

@@ -13,7 +13,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.domain.workload import Workload
-from nodewise.estimation.answer.objectives import Verdict, judged
+from nodewise.estimation.answer.objectives import Verdict, verdict_of
 
 BATCH = 10
 EUROS = (Offer(device="V100", price_per_node_hour=3.6, currency="EUR"),)
@@ -46,7 +46,7 @@ def verdict(
         np.divide(1.0, rate, out=np.zeros(len(rate)), where=answered), **(values | changes)
     )
     known = rate if batch else as_floats(np.zeros(len(rate)))
-    return judged(objective, configurations, predictions, known, rate, workload or Workload())
+    return verdict_of(objective, configurations, predictions, known, rate, workload or Workload())
 
 
 def chosen(objective: Objective, nodes: list[int], rates: list[float], **options: Any) -> int:

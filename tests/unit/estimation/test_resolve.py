@@ -12,7 +12,7 @@ from nodewise.domain.configurations import UNSTATED, Configurations, Placement, 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Observations, PhaseTimings, Profile
 from nodewise.domain.workload import Network
-from nodewise.estimation.resolution import Defaults, defaults_of, on_devices, resolved
+from nodewise.estimation.resolution import Defaults, defaults_of, fill_unstated, on_devices
 
 
 def defaults(**values: Any) -> Defaults:
@@ -87,7 +87,7 @@ def test_recomputation_is_that_of_all_runs_if_they_agree() -> None:
     )
 
     def found(*seen: Recomputation) -> list[int]:
-        return resolved(asked, defaults(recomputations=seen)).recomputation.tolist()
+        return fill_unstated(asked, defaults(recomputations=seen)).recomputation.tolist()
 
     assert found(Recomputation.NONE) == [Recomputation.NONE, Recomputation.FULL]
     assert found() == found(Recomputation.NONE, Recomputation.SELECTIVE) == [0, Recomputation.FULL]
@@ -108,7 +108,7 @@ def test_what_is_stated_stays() -> None:
         sync_modes=(1,), devices=("V100",), batches_per_worker=(32,), parameter_servers=(1,), workers_per_node=8,
         link_bytes_per_s=1e9,
     )  # fmt: skip
-    assert resolved(stated, known) is stated
+    assert fill_unstated(stated, known) is stated
 
 
 def test_open_columns_are_filled_from_the_evidence() -> None:
@@ -120,7 +120,7 @@ def test_open_columns_are_filled_from_the_evidence() -> None:
         workers_per_node=4,
         link_bytes_per_s=1e9,
     )
-    filled = resolved(Configurations.of(3, nodes=[2, 0, 3], workers=[0, 9, 5]), known)
+    filled = fill_unstated(Configurations.of(3, nodes=[2, 0, 3], workers=[0, 9, 5]), known)
     assert filled.workers.tolist() == [8, 9, 5]
     assert filled.nodes.tolist() == [2, 3, 3]
     assert filled.device_names() == ["V100"] * 3
@@ -131,7 +131,7 @@ def test_open_columns_are_filled_from_the_evidence() -> None:
 
 
 def test_without_evidence_all_reduce_on_single_device_nodes_and_no_batch() -> None:
-    filled = resolved(Configurations.of(1, nodes=4), defaults())
+    filled = fill_unstated(Configurations.of(1, nodes=4), defaults())
     assert filled.sync_mode.tolist() == [SyncMode.ALLREDUCE]
     assert filled.workers.tolist() == [4]
     assert filled.parameter_servers.tolist() == [0]
@@ -141,13 +141,13 @@ def test_without_evidence_all_reduce_on_single_device_nodes_and_no_batch() -> No
 
 def test_all_reduce_has_no_parameter_server_whatever_the_evidence_has() -> None:
     rows = Configurations.of(2, workers=2).replaced(sync_mode=as_ints([SyncMode.ALLREDUCE, SyncMode.SYNC]))
-    filled = resolved(rows, defaults(sync_modes=(SyncMode.SYNC,), parameter_servers=(4,)))
+    filled = fill_unstated(rows, defaults(sync_modes=(SyncMode.SYNC,), parameter_servers=(4,)))
     assert filled.parameter_servers.tolist() == [0, 4]
 
 
 def test_one_server_where_the_evidence_does_not_tell() -> None:
     rows = Configurations.of(1, workers=2, sync_mode=SyncMode.ASYNC, parameter_servers=UNSTATED)
-    filled = resolved(rows, defaults())
+    filled = fill_unstated(rows, defaults())
     assert filled.parameter_servers.tolist() == [1]
 
 
@@ -161,50 +161,52 @@ def test_one_server_where_the_evidence_does_not_tell() -> None:
 )
 def test_several_values_in_the_evidence_have_to_be_told_apart(known: Defaults, field: str) -> None:
     with pytest.raises(NodewiseError) as caught:
-        resolved(Configurations.of(1, workers=2), known)
+        fill_unstated(Configurations.of(1, workers=2), known)
     assert caught.value.reason == Reason.INVALID_FIELD
     assert [violation.field for violation in caught.value.violations] == [field]
     assert "must be stated" in caught.value.message
 
 
 def test_several_batches_in_the_evidence_leave_the_batch_unknown() -> None:
-    filled = resolved(Configurations.of(1, workers=2), defaults(batches_per_worker=(16, 32)))
+    filled = fill_unstated(Configurations.of(1, workers=2), defaults(batches_per_worker=(16, 32)))
     assert filled.batch_per_worker.tolist() == [0]
 
 
 def test_a_global_batch_is_shared_and_rounded_up() -> None:
-    filled = resolved(Configurations.of(3, workers=[2, 4, 6], global_batch=64), defaults(batches_per_worker=(32,)))
+    filled = fill_unstated(Configurations.of(3, workers=[2, 4, 6], global_batch=64), defaults(batches_per_worker=(32,)))
     assert filled.batch_per_worker.tolist() == [32, 16, 11]
 
 
 def test_replicas_share_a_global_batch_not_workers() -> None:
     rows = Configurations.of(2, workers=8, global_batch=64)
     split = rows.replaced(tensor_parallel=as_ints([4, 4]), data_parallel=as_ints([0, 2]), accumulation=as_ints([1, 2]))
-    assert resolved(split, defaults()).batch_per_worker.tolist() == [32, 16]
+    assert fill_unstated(split, defaults()).batch_per_worker.tolist() == [32, 16]
 
 
 def test_a_device_is_filled_only_where_it_is_open() -> None:
     rows = Configurations.of(2, workers=2).replaced(devices=("T4", ""), device_index=as_ints([0, 1]))
-    assert resolved(rows, defaults(devices=("V100",))).device_names() == ["T4", "V100"]
+    assert fill_unstated(rows, defaults(devices=("V100",))).device_names() == ["T4", "V100"]
     unused = Configurations.of(1, workers=2).replaced(devices=("T4", ""), device_index=as_ints([0]))
-    assert resolved(unused, defaults(devices=("K80", "V100"))).device_names() == ["T4"]
+    assert fill_unstated(unused, defaults(devices=("K80", "V100"))).device_names() == ["T4"]
 
 
 def test_resolved_columns_are_read_only() -> None:
-    filled = resolved(Configurations.of(2, nodes=[1, 2]), defaults_of(profile_of()))
+    filled = fill_unstated(Configurations.of(2, nodes=[1, 2]), defaults_of(profile_of()))
     for name in ("nodes", "workers", "parameter_servers", "batch_per_worker", "sync_mode", "link_bytes_per_s"):
         with pytest.raises(ValueError, match="read-only"):
             np.asarray(getattr(filled, name))[0] = 1
 
 
 def test_all_reduce_does_not_ask_which_number_of_servers() -> None:
-    filled = resolved(Configurations.of(1, workers=2, sync_mode=SyncMode.ALLREDUCE), defaults(parameter_servers=(1, 2)))
+    filled = fill_unstated(
+        Configurations.of(1, workers=2, sync_mode=SyncMode.ALLREDUCE), defaults(parameter_servers=(1, 2))
+    )
     assert filled.parameter_servers.tolist() == [0]
 
 
 def contradictions(rows: Configurations) -> list[str]:
     with pytest.raises(NodewiseError) as caught:
-        resolved(rows, defaults())
+        fill_unstated(rows, defaults())
     assert caught.value.reason == Reason.CONTRADICTORY_FACTS
     return [violation.field for violation in caught.value.violations]
 
@@ -212,11 +214,9 @@ def contradictions(rows: Configurations) -> list[str]:
 def test_degrees_that_the_workers_cannot_fill_are_named() -> None:
     rows = Configurations.of(2, workers=8)
     two, four = as_ints([1, 2]), as_ints([1, 4])
-    assert resolved(rows.replaced(tensor_parallel=two, pipeline_parallel=four), defaults()).replicas().tolist() == [
-        8,
-        1,
-    ]
-    assert contradictions(rows.replaced(tensor_parallel=two, pipeline_parallel=four, data_parallel=two)) == [
+    split = rows.replaced(tensor_parallel=two, pipeline_parallel=four)
+    assert fill_unstated(split, defaults()).replicas().tolist() == [8, 1]
+    assert contradictions(split.replaced(data_parallel=two)) == [
         "configurations.tensor_parallel_degrees[1]",
         "configurations.pipeline_parallel_degrees[1]",
         "configurations.data_parallel_degrees[1]",
@@ -230,7 +230,7 @@ def test_degrees_that_the_workers_cannot_fill_are_named() -> None:
 
 def test_backup_workers_leave_one_to_wait_for() -> None:
     rows = Configurations.of(1, workers=4, sync_mode=SyncMode.SYNC)
-    filled = resolved(rows.replaced(backup_workers=as_ints([1]), global_batch=as_ints([33])), defaults())
+    filled = fill_unstated(rows.replaced(backup_workers=as_ints([1]), global_batch=as_ints([33])), defaults())
     assert (filled.replicas().tolist(), filled.batch_per_worker.tolist()) == ([3], [11])
     assert contradictions(rows.replaced(backup_workers=as_ints([4]))) == ["configurations.backup_workers[0]"]
 
@@ -252,7 +252,7 @@ def test_a_placement_says_how_many_nodes_and_workers() -> None:
     rows = Configurations.of(3, workers=[0, 5, 0], nodes=[0, 0, 2]).replaced(
         placement=Placement.of([(4, 2), (), (1, 1)])
     )
-    filled = resolved(rows, defaults(workers_per_node=4))
+    filled = fill_unstated(rows, defaults(workers_per_node=4))
     assert (filled.nodes.tolist(), filled.workers.tolist()) == ([2, 2, 2], [6, 5, 2])
     wrong = Configurations.of(1, workers=7).replaced(placement=Placement.of([(4, 2)]))
     assert contradictions(wrong) == ["configurations.workers[0]"]

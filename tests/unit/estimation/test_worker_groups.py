@@ -11,8 +11,8 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.objective import LeastTime, Objective
 from nodewise.domain.predictions import Options
 from nodewise.domain.workload import Workload
-from nodewise.estimation.answer.objectives import judged
-from nodewise.estimation.resolution import Defaults, resolved
+from nodewise.estimation.answer.objectives import verdict_of
+from nodewise.estimation.resolution import Defaults, fill_unstated
 from nodewise.evaluation.ordering import compact, configuration_ranks
 
 DEVICES = ("V100", "K80", "unused")
@@ -47,10 +47,10 @@ def test_rows_are_taken_and_joined_with_their_groups() -> None:
 
 
 def test_workers_follow_from_groups_and_nodes_from_the_evidence() -> None:
-    found = resolved(grouped([SLOW, WorkerGroup("V100", 3)], [WorkerGroup("V100", 5)]), DEFAULTS)
+    found = fill_unstated(grouped([SLOW, WorkerGroup("V100", 3)], [WorkerGroup("V100", 5)]), DEFAULTS)
     assert (found.workers.tolist(), found.nodes.tolist()) == ([4, 5], [2, 3])
     with pytest.raises(NodewiseError, match=r"workers\[1\]: is 4, but the row's groups have 1") as caught:
-        resolved(grouped([SLOW, WorkerGroup("V100", 3)], [SLOW], workers=4), DEFAULTS)
+        fill_unstated(grouped([SLOW, WorkerGroup("V100", 3)], [SLOW], workers=4), DEFAULTS)
     assert caught.value.reason == Reason.CONTRADICTORY_FACTS
 
 
@@ -58,15 +58,15 @@ def test_groups_without_a_device_run_on_that_of_the_evidence() -> None:
     unnamed = Configurations.of(1).replaced(
         worker_groups=WorkerGroups.of([[WorkerGroup("", 2), WorkerGroup("", 1, 3.0)]], ("",))
     )
-    assert resolved(unnamed, DEFAULTS).groups(0) == (WorkerGroup("P100", 2), WorkerGroup("P100", 1, 3.0))
+    assert fill_unstated(unnamed, DEFAULTS).groups(0) == (WorkerGroup("P100", 2), WorkerGroup("P100", 1, 3.0))
 
 
 @pytest.mark.parametrize("name", ["hybrid_sync_fraction", "hybrid_switch_s"])
 def test_only_hybrids_say_how_a_hybrid_runs(name: str) -> None:
     rows = asked(2, 4).replaced(**{name: as_floats([0.0, 0.5])})
-    assert resolved(rows.replaced(sync_mode=as_ints([1, 4])), DEFAULTS) is not None
+    assert fill_unstated(rows.replaced(sync_mode=as_ints([1, 4])), DEFAULTS) is not None
     with pytest.raises(NodewiseError, match=r"\[1\]: must be 0 where sync_modes is SYNC"):
-        resolved(rows, DEFAULTS)
+        fill_unstated(rows, DEFAULTS)
 
 
 def test_groups_that_say_nothing_rank_as_none_and_unused_devices_go() -> None:
@@ -87,7 +87,7 @@ def test_what_is_spent_once_may_turn_the_order() -> None:
 
     def best(samples: float) -> tuple[int, list[float]]:
         objective = Objective(rule=LeastTime(), remaining_samples=samples)
-        verdict = judged(objective, rows, predictions, rate, rate, Workload())
+        verdict = verdict_of(objective, rows, predictions, rate, rate, Workload())
         assert verdict.recommendation is not None
         assert verdict.finish_s is not None
         return verdict.recommendation.row, verdict.finish_s.tolist()

@@ -14,13 +14,12 @@ from nodewise.domain.predictions import Fidelity, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.estimation.answer.ahead import Ahead
+from nodewise.estimation.answer.answer_cache import AnswerCache
 from nodewise.estimation.answer.assembly import judge, rate
-from nodewise.estimation.answer.floors import Floors, floors_of, raised
+from nodewise.estimation.answer.floors import Floors, floors_of, raise_to_floors
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
-from nodewise.estimation.answer.kept import Kept
-from nodewise.estimation.answer.prediction import predicted
+from nodewise.estimation.answer.predicting import predict_rows
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
-from nodewise.estimation.answer.simulations import check_simulated
 from nodewise.estimation.choice.chooser import NONE_FAILED, Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, basis_of, misses_a_part
@@ -30,7 +29,7 @@ from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.trials import Predict
 from nodewise.estimation.question import AUTO, Answer, Freshness, Question, Terms
 from nodewise.estimation.reach import Reach
-from nodewise.estimation.resolution import MAX_WORKERS, Resolution
+from nodewise.estimation.resolution import MAX_WORKERS, Resolution, check_simulated
 from nodewise.estimation.weights import CACHE_BYTES, ENTRY_BYTES, part_of_profile, part_of_rows
 from nodewise.hosting.calls import PluginError
 from nodewise.hosting.registry import Registry
@@ -73,7 +72,7 @@ class Answers:
         Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
     fallbacks : sequence of str
         Who stands in for an estimator that is named and cannot answer, in this order.
-    kept : Kept or None
+    kept : AnswerCache or None
         Models and trials that others of this process may share; None = nobody does.
     generation, track : str
         Of the plugins, as bases name them; "" = a digest of the registry, and the only track.
@@ -93,11 +92,11 @@ class Answers:
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
         ahead: Callable[[Callable[[], None]], None] | None = None,
         fallbacks: Sequence[str] = (),
-        kept: Kept | None = None,
+        kept: AnswerCache | None = None,
         generation: str = "",
         track: str = "",
     ) -> None:
-        kept = kept or Kept.of(space or CacheSpace(CACHE_BYTES))
+        kept = kept or AnswerCache.of(space or CacheSpace(CACHE_BYTES))
         self.space = space = kept.space
         self.estimators = Estimators(registry, catalogue or Catalogue(), space, kept.built_on)
         self._generation, self._track = generation or registry.generation, track
@@ -294,7 +293,7 @@ class Answers:
                 raise NodewiseError.refused(assessment.refusal)
             fitted = self._models.tried(profile, name, terms.options.seed, lessons)
             question = Question(profile=profile, configurations=configurations, terms=terms)
-            return predicted(self.estimators, fitted, rows, question)
+            return predict_rows(self.estimators, fitted, rows, question)
 
         return predict
 
@@ -469,12 +468,12 @@ class Answers:
         if resolved.rated is not None:
             return resolved.rated
         configurations, fitted = resolved.configurations, resolved.fitted
-        predictions = predicted(self.estimators, fitted, configurations, question)
+        predictions = predict_rows(self.estimators, fitted, configurations, question)
         floors = self._floors(question.profile, configurations)
         if floors is not None and not predictions.simulated and question.profile.workload.transformer is None:
             # An estimator that is asked for by name is shown as it is: only facts correct it.
             chosen = question.terms.estimator == AUTO
-            predictions = raised(predictions, floors if chosen else floors.of_facts())
+            predictions = raise_to_floors(predictions, floors if chosen else floors.of_facts())
         rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floors)
         if not misses_a_part(rows.notices):
             resolved.rated = rows

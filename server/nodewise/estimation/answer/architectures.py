@@ -22,9 +22,9 @@ from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.assembly import judge, rate
-from nodewise.estimation.answer.mixture import Part, mixed
+from nodewise.estimation.answer.mixture import Part, mix
 from nodewise.estimation.answer.ranking import expected_kendall
-from nodewise.estimation.estimators.check_architectures import checked_architectures
+from nodewise.estimation.estimators.check_architectures import check_architectures
 from nodewise.estimation.fit.fitted import Fitted, relabel
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import UNMEASURED
@@ -32,7 +32,7 @@ from nodewise.hosting.calls import call, has
 from nodewise.plugin import ArchitecturesModel
 from nodewise.profiles.digest import content_digest
 
-__all__ = ["ArchitecturesQuestion", "Ranked", "Ranking", "ranked"]
+__all__ = ["ArchitecturesQuestion", "Ranked", "Ranking", "rank_architectures"]
 
 _TELLS_OF_FACTS: Final = frozenset({Kind.PRECONDITION, Kind.INVALID, Kind.INTERNAL})
 """Kinds of errors that are one architecture's own: the others are answered."""
@@ -98,7 +98,7 @@ class _Correlated:
         return _Correlated(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
 
 
-def ranked(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = False) -> Ranked | None:
+def rank_architectures(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = False) -> Ranked | None:
     """Answer a question about architectures; what cannot be answered of one is refused in its rows.
 
     Parameters
@@ -194,7 +194,7 @@ def _answer(
         )
         for part in fitted.parts
     ]
-    return _Correlated.apart(mixed(mixture))
+    return _Correlated.apart(mix(mixture))
 
 
 def _by(
@@ -209,28 +209,28 @@ def _by(
     if not _takes_many(answers, fitted):
         return _Correlated.apart(_one_by_one(answers, asked, name, architectures, configurations))
     count, width = len(architectures), len(configurations)
-    shown = answers.estimators.shown(name, asked.profile, configurations)
+    supported = answers.estimators.supported_rows(name, asked.profile, configurations)
     over = architectures.over(asked.profile.workload)
-    rows = count * len(shown.configurations)
+    rows = count * len(supported.configurations)
     found = call(
         answers.estimators.named(name),
         fitted.model,
         "predict_architectures",
         over,
-        shown.configurations,
+        supported.configurations,
         asked.terms.options,
-        check=partial(checked_architectures, rows=rows),
+        check=partial(check_architectures, rows=rows),
     )
     own = fitted.calibration.applied(found.predictions)
     before = found.predictions.log_spread
     factor = np.divide(own.log_spread, before, out=np.ones(rows), where=before > 0.0)
     shared, alone = found.shared_log_errors * factor[:, np.newaxis], found.own_log_errors * factor
-    if shown.rows is None:
+    if supported.rows is None:
         return _Correlated(own, shared, alone)
-    at = (np.arange(count)[:, np.newaxis] * width + shown.rows).ravel()
+    at = (np.arange(count)[:, np.newaxis] * width + supported.rows).ravel()
     refusals = tuple(
         RowRefusal(tuple((np.arange(count)[:, np.newaxis] * width + as_ints(each.rows)).ravel().tolist()), each.refusal)
-        for each in shown.refusals
+        for each in supported.refusals
     )
     placed_shared, placed_own = np.zeros((count * width, shared.shape[1])), np.zeros(count * width)
     placed_shared[at], placed_own[at] = shared, alone

@@ -22,7 +22,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 from nodewise.plugin import Catalogue
 
-__all__ = ["Floors", "floors_of", "raised"]
+__all__ = ["Floors", "floors_of", "raise_to_floors"]
 
 Mask = NDArray[np.bool_]
 
@@ -109,7 +109,7 @@ def floors_of(profile: Profile, ran: Configurations | None, rows: Configurations
     return Floors(exchange_s, compute_s, linear_s)
 
 
-def raised(predictions: Predictions, floors: Floors) -> Predictions:
+def raise_to_floors(predictions: Predictions, floors: Floors) -> Predictions:
     """Predictions with no step below its floor.
 
     A prediction that a floor contradicts is wrong by at least the factor between them, and its spread holds that.

@@ -28,7 +28,7 @@ from nodewise.domain.predictions import (
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 from nodewise.estimation.question import MixtureShare
 
-__all__ = ["Part", "mixed"]
+__all__ = ["Part", "mix"]
 
 Mask = NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ class Part:
         return np.broadcast_to(self.share.weight if self.weights is None else self.weights, len(self.predictions))
 
 
-def mixed(parts: Sequence[Part]) -> Predictions:
+def mix(parts: Sequence[Part]) -> Predictions:
     """One answer of all of them, the heaviest first; each row of those that have a weight and answer it, weighed anew.
 
     A row that one of those with a weight says does not fit into memory does not fit. A row that none answers is refused

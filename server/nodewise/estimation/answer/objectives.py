@@ -30,7 +30,7 @@ from nodewise.estimation.answer.offers import Charged, charged
 from nodewise.estimation.answer.rules import Preference, Rows, preferred
 from nodewise.estimation.reach import UNMEASURED, Reach
 
-__all__ = ["Verdict", "judged", "whole_finish_s", "work_of"]
+__all__ = ["Verdict", "verdict_of", "whole_finish_s", "work_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -47,7 +47,7 @@ class Verdict:
     remarks: tuple[Notice, ...] = ()
 
 
-def judged(
+def verdict_of(
     objective: Objective,
     configurations: Configurations,
     predictions: Predictions,
@@ -191,7 +191,7 @@ def _or_kept(
     chosen, why = preferred
     if chosen == here:
         return here, f"{why}, and it runs there now", True
-    window_s = staying(rule, current, here, chosen, rows)
+    window_s = payback_window_s(rule, current, here, chosen, rows)
     if window_s is None:
         return chosen, f"{why}, worth a restart of {number(current.restart_cost_s)} s", False
     where = f"{rows.scale[here]} {rows.scale_name}"
@@ -287,7 +287,7 @@ USUAL_PAYBACK_S: Final = 3600.0
 """Seconds in which a move must pay where nothing says how long the work takes."""
 
 
-def staying(rule: Rule, current: CurrentConfiguration, here: int, there: int, rows: Rows) -> float | None:
+def payback_window_s(rule: Rule, current: CurrentConfiguration, here: int, there: int, rows: Rows) -> float | None:
     """Seconds within which moving from one row to another does not pay; None = it does.
 
     Rules of time and cost compare both with the restart in them. Others compare what is done within the seconds in

@@ -26,7 +26,7 @@ from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Predictions
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 
-__all__ = ["GROUPS", "MOST_POINT", "MOST_WIDTH", "agreed", "moved"]
+__all__ = ["GROUPS", "MOST_POINT", "MOST_WIDTH", "agreed", "move_by_others"]
 
 GROUPS: Final = 6
 """Groups of owners: each costs an answer one more model, and moves it by half a bound at most."""
@@ -61,7 +61,7 @@ def agreed(differences: Floats, half: float) -> Floats:
     return np.where((sound == 0.0).all(axis=0), 0.0, found)
 
 
-def moved(own: Predictions, others: Sequence[Predictions]) -> Predictions:
+def move_by_others(own: Predictions, others: Sequence[Predictions]) -> Predictions:
     """Predictions by the asker's own lessons, as far as groups of other owners may move them.
 
     Parameters

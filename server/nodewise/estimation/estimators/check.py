@@ -15,7 +15,7 @@ from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStat
 from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.hosting.soundness import MOST_NAME, MOST_TEXT, is_a, is_name, is_sound_refusal, is_text
 
-__all__ = ["MOST_LOG_SPREAD", "checked"]
+__all__ = ["MOST_LOG_SPREAD", "check_predictions"]
 
 BREAKDOWN_TOLERANCE: Final = 1e-6
 """Relative difference allowed between a step and the sum of its parts, and by which a utilisation may exceed 1:
@@ -41,7 +41,7 @@ _FIXED: Final = 3
 Columns = Mapping[str, Any]
 
 
-def checked(predictions: Any, configurations: Configurations) -> Predictions:
+def check_predictions(predictions: Any, configurations: Configurations) -> Predictions:
     """The predictions, if they can be true.
 
     Raises

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from nodewise.domain.configurations import Configurations
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.plugin import ArchitecturePredictions
 
-__all__ = ["checked_architectures"]
+__all__ = ["check_architectures"]
 
 
-def checked_architectures(answer: Any, rows: int) -> ArchitecturePredictions:
+def check_architectures(answer: Any, rows: int) -> ArchitecturePredictions:
     """What a model said of many architectures, if it can be true.
 
     Raises
@@ -24,7 +24,7 @@ def checked_architectures(answer: Any, rows: int) -> ArchitecturePredictions:
     """
     if not isinstance(answer, ArchitecturePredictions):
         raise ImpossibleAnswerError(f"a {type(answer).__name__} instead of ArchitecturePredictions")
-    checked(answer.predictions, Configurations.of(rows, nodes=1))
+    check_predictions(answer.predictions, Configurations.of(rows, nodes=1))
     for name, dimensions in (("shared_log_errors", 2), ("own_log_errors", 1)):
         column: Any = getattr(answer, name)
         if not isinstance(column, np.ndarray) or column.ndim != dimensions or len(column) != rows:

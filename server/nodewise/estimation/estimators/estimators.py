@@ -17,9 +17,9 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
-from nodewise.estimation.estimators.check import checked
+from nodewise.estimation.estimators.check import check_predictions
 from nodewise.estimation.estimators.provenance import Provenance
-from nodewise.estimation.estimators.shown import Shown, shown_to, states_no_more
+from nodewise.estimation.estimators.supported_rows import SupportedRows, mask_unsupported
 from nodewise.estimation.question import AUTO, Question
 from nodewise.estimation.weights import ENTRY_BYTES
 from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, soon
@@ -108,17 +108,9 @@ class Estimators:
         if name != AUTO:
             self.named(name)
 
-    def shown(self, name: str, profile: Profile, configurations: Configurations) -> Shown:
+    def supported_rows(self, name: str, profile: Profile, configurations: Configurations) -> SupportedRows:
         """The resolved rows of which an estimator takes every stated column into account."""
-        return self._shown_to(self.named(name), profile, configurations)
-
-    def _shown_to(
-        self, loaded: LoadedPlugin[EstimatorRecord], profile: Profile, configurations: Configurations
-    ) -> Shown:
-        columns = loaded.record.columns
-        if states_no_more(columns, configurations):
-            return Shown(configurations, None, ())
-        return shown_to(columns, configurations, profile.workload.precision or "")
+        return mask_unsupported(self.named(name).record.columns, configurations, profile.workload.precision or "")
 
     def silent(self, profile: Profile) -> Set[str]:
         """Estimators that are known to refuse whatever is asked about a profile."""
@@ -142,10 +134,10 @@ class Estimators:
             ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
         loaded = self.named(name)
-        shown = self._shown_to(loaded, profile, configurations)
-        if shown.refusals and not len(shown.configurations):
-            return Assessment(refusal=shown.refusals[0].refusal)
-        query = Query(configurations=shown.configurations, options=options, catalogue=self.catalogue)
+        supported = mask_unsupported(loaded.record.columns, configurations, profile.workload.precision or "")
+        if supported.refusals and not len(supported.configurations):
+            return Assessment(refusal=supported.refusals[0].refusal)
+        query = Query(configurations=supported.configurations, options=options, catalogue=self.catalogue)
         try:
             found = call(
                 loaded,
@@ -153,16 +145,16 @@ class Estimators:
                 "assess",
                 profile,
                 query,
-                check=partial(_assessment, rows=len(shown.configurations)),
-                following=None if model is None else (model, "predict", (shown.configurations, options)),
+                check=partial(_assessment, rows=len(supported.configurations)),
+                following=None if model is None else (model, "predict", (supported.configurations, options)),
             )
         except PluginError:
             raise
         except NodewiseError as error:
             missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
             return Assessment(refusal=Refusal(error.reason, error.message, missing))
-        if shown.rows is not None and found.refusal is None:
-            found = replace(found, expected_log_error=_of_all_rows(found, shown.rows, len(configurations)))
+        if supported.rows is not None and found.refusal is None:
+            found = replace(found, expected_log_error=_of_all_rows(found, supported.rows, len(configurations)))
         if found.refusal is not None and found.of_profile and profile.digest:
             known = self._silent.get(profile.digest) or _NOBODY
             self._silent.put(profile.digest, known | {name}, ENTRY_BYTES)
@@ -178,10 +170,10 @@ class Estimators:
         key = ("assess", name, profile.digest, configurations, options) if profile.digest else object()
         return soon(loaded, ("assess",), key, lambda: self.assessed(name, profile, configurations, options))
 
-    def predicted(
+    def predict(
         self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False
     ) -> Predictions:
-        """What an estimator's model says of rows that it is shown.
+        """What an estimator's model says of rows that it supports.
 
         Parameters
         ----------
@@ -193,7 +185,7 @@ class Estimators:
         NodewiseError
             As the model refuses; ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
         """
-        check = partial(checked, configurations=configurations)
+        check = partial(check_predictions, configurations=configurations)
         return call(self.named(name), model, "predict", configurations, options, check=check, quiet=quiet)
 
 
@@ -230,12 +222,12 @@ def _missing_columns(refusal: Refusal) -> list[str]:
     return [field for field in refusal.missing_fields if field in {"batch_per_worker", "global_batch", "device"}]
 
 
-def _of_all_rows(found: Assessment, shown: Ints, rows: int) -> Floats | None:
-    """The expected error of every row of a question: infinite where the estimator was not shown the row."""
+def _of_all_rows(found: Assessment, supported: Ints, rows: int) -> Floats | None:
+    """The expected error of every row of a question: infinite where the estimator does not support the row."""
     if found.expected_log_error is None:
         return None
     errors = np.full(rows, np.inf)
-    errors[shown] = found.expected_log_error
+    errors[supported] = found.expected_log_error
     return freeze(errors)
 
 

@@ -38,14 +38,14 @@ def disagreement(
     try:
         newest = np.lexsort((observations.number, observations.measured_at_s))[-COMPARED_OBSERVATIONS:]
         compared = observations.take(as_ints(np.sort(newest)))
-        shown = estimators.shown(key.estimator, profile, resolution.of(profile, compared.configurations))
+        supported = estimators.supported_rows(key.estimator, profile, resolution.of(profile, compared.configurations))
         options = Options(seed=key.seed)
-        predictions = estimators.predicted(key.estimator, model, shown.configurations, options, quiet=True)
+        predictions = estimators.predict(key.estimator, model, supported.configurations, options, quiet=True)
     except NodewiseError:
         return ()
-    measured = compared if shown.rows is None else compared.take(shown.rows)
+    measured = compared if supported.rows is None else compared.take(supported.rows)
     rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
-    rate = shown.configurations.rates.cycles_per_step[rows] / predictions.step_s[rows]
+    rate = supported.configurations.rates.cycles_per_step[rows] / predictions.step_s[rows]
     log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
     apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
     if not apart:
@@ -53,8 +53,8 @@ def disagreement(
     at = int(log_ratio.argmax())
     worst = int(rows[at])
     number = int(measured.number[worst])
-    named = f"number {number}" if number else f"the one with {shown.configurations.workers[worst]} workers"
-    batch = shown.configurations.rates.samples_per_step[worst]
+    named = f"number {number}" if number else f"the one with {supported.configurations.workers[worst]} workers"
+    batch = supported.configurations.rates.samples_per_step[worst]
     per_step, unit = (batch, "samples/s") if batch > 0 else (1.0, "steps/s")
     message = (
         f"{apart} of {len(rows)} observations differ from the model by more than a factor of {DISAGREEMENT:g}; the "

@@ -12,7 +12,7 @@ from nodewise.domain.columns import Floats, as_floats, as_ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.predictions import Options
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
-from nodewise.estimation.estimators.shown import Shown
+from nodewise.estimation.estimators.supported_rows import SupportedRows
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer
 from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unless_wrong
@@ -52,7 +52,7 @@ class LogCovariance:
 
 
 def covariance_of(
-    loaded: LoadedPlugin[EstimatorRecord], fitted: Fitted, shown: Shown, answer: Answer, options: Options
+    loaded: LoadedPlugin[EstimatorRecord], fitted: Fitted, supported: SupportedRows, answer: Answer, options: Options
 ) -> LogCovariance:
     """How the errors of a model's answered rows hang together: as it says, else as is assumed.
 
@@ -60,7 +60,7 @@ def covariance_of(
     ----------
     fitted : Fitted
         The model, and what its spreads are multiplied by; those of the answer are already.
-    shown : Shown
+    supported : SupportedRows
         What the model was asked about.
 
     Raises
@@ -72,11 +72,11 @@ def covariance_of(
     answered = as_ints(np.flatnonzero(answer.predictions.answered))
     if not has(loaded, model, CovariantModel, "log_covariance"):
         return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
-    rows = shown.configurations
+    rows = supported.configurations
     check = unless_wrong(lambda values: wrong_with(values, len(rows)))
     values: Floats = call(loaded, model, "log_covariance", rows, options, check=check)
     noise: float = read(loaded, model, "measurement_log_spread", check=_noise, method="log_covariance")
-    places = answered if shown.rows is None else np.searchsorted(shown.rows, answered)
+    places = answered if supported.rows is None else np.searchsorted(supported.rows, answered)
     return LogCovariance(as_floats(values[np.ix_(places, places)] * fitted.calibration.factor**2), noise)
 
 

@@ -12,7 +12,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Predictions
 from nodewise.domain.workload import Workload
-from nodewise.estimation.answer.objectives import judged
+from nodewise.estimation.answer.objectives import verdict_of
 from nodewise.estimation.reach import Reach
 
 __all__ = ["Decision", "Samples", "likelihoods"]
@@ -46,7 +46,7 @@ class Decision:
     def row(self, log_step: Floats, log_spread: Floats) -> int:
         """The recommended row, -1 where none meets the objective."""
         step_s = np.exp(log_step)
-        verdict = judged(
+        verdict = verdict_of(
             self._objective,
             self._configurations,
             replace(self._predictions, step_s=step_s, log_spread=log_spread),

@@ -36,8 +36,8 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
     if refusal is not None:
         raise NodewiseError.refused(refusal)
     name = fitted.basis.estimator
-    shown = answers.estimators.shown(name, question.profile, resolved.configurations)
-    covariance = covariance_of(answers.estimators.named(name), fitted, shown, answer, question.terms.options)
+    supported = answers.estimators.supported_rows(name, question.profile, resolved.configurations)
+    covariance = covariance_of(answers.estimators.named(name), fitted, supported, answer, question.terms.options)
     reach = answers.reach(question.profile)
     ratios = reach.ratios(answer.configurations, answer.predictions.extrapolation)
     answered = as_ints(np.flatnonzero(answer.predictions.answered))

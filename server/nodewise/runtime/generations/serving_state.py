@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from nodewise.diagnosis.watching import StepWatch
+from nodewise.estimation.answer.answer_cache import AnswerCache
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.kept import Kept
 from nodewise.estimation.lessons.lessons import Teachings
 from nodewise.hosting.processes.host import Listing as HostListing
 from nodewise.hosting.registry import Registry
@@ -65,7 +65,7 @@ class SharedResources:
     work: Executor
     simulations: Executor
     reads: Executor
-    kept: Kept
+    kept: AnswerCache
     ahead: Callable[[Callable[[], None]], None]
 
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Predictions
-from nodewise.estimation.answer.mixture import Part, mixed
-from nodewise.estimation.answer.shared import moved
+from nodewise.estimation.answer.mixture import Part, mix
+from nodewise.estimation.answer.shared import move_by_others
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.fitted import Fitted, lost_part
 from nodewise.estimation.question import Question
 
-__all__ = ["predicted"]
+__all__ = ["predict_rows"]
 
 
-def predicted(
+def predict_rows(
     estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question
 ) -> Predictions:
     """What a fitted model, or a mixture, predicts of every row, its spreads calibrated.
@@ -34,14 +34,14 @@ def predicted(
         As the estimator refused, ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
     """
     if fitted.others:
-        own = predicted(estimators, replace(fitted, others=()), configurations, question)
-        return moved(own, _predict_others(estimators, fitted.others, configurations, question))
+        own = predict_rows(estimators, replace(fitted, others=()), configurations, question)
+        return move_by_others(own, _predict_others(estimators, fitted.others, configurations, question))
     if fitted.parts:
         return _mix(estimators, fitted, configurations, question)
     name = fitted.basis.estimator
-    shown = estimators.shown(name, question.profile, configurations)
-    own = estimators.predicted(name, fitted.model, shown.configurations, question.terms.options)
-    return shown.merged(fitted.calibration.applied(own), len(configurations))
+    supported = estimators.supported_rows(name, question.profile, configurations)
+    own = estimators.predict(name, fitted.model, supported.configurations, question.terms.options)
+    return supported.merged(fitted.calibration.applied(own), len(configurations))
 
 
 def _predict_others(
@@ -51,7 +51,7 @@ def _predict_others(
     found = []
     for other in others:
         with suppress(NodewiseError):
-            found.append(predicted(estimators, other, configurations, question))
+            found.append(predict_rows(estimators, other, configurations, question))
     return found
 
 
@@ -62,13 +62,13 @@ def _mix(estimators: Estimators, fitted: Fitted, configurations: Configurations,
     for part in fitted.parts:
         name = part.share.estimator
         try:
-            predictions = predicted(estimators, part.fitted, configurations, question)
+            predictions = predict_rows(estimators, part.fitted, configurations, question)
         except NodewiseError as error:
             failures.append((name, error))
             continue
         able.append(Part(part.share, predictions, part.weights, part.errors))
     if not able:
         raise failures[0][1]
-    together = mixed(able)
+    together = mix(able)
     lost = tuple(lost_part(name, error) for name, error in failures)
     return replace(together, notices=(*together.notices, *lost)) if lost else together

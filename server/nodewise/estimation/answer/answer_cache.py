@@ -9,11 +9,11 @@ from nodewise.estimation.fit.fitted import Fitted, ModelKey
 from nodewise.estimation.lessons.trials import Trial
 from nodewise.ports.cache import CacheSpace, LruCache
 
-__all__ = ["Kept"]
+__all__ = ["AnswerCache"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class AnswerCache:
     """Caches that several :class:`Answers` may share, since their keys say whose code made what they hold.
 
     ``space`` is the room of them all, and of what each keeps for itself; ``built_on`` as in :class:`Provenance`.
@@ -25,7 +25,7 @@ class Kept:
     built_on: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, space: CacheSpace) -> Kept:
+    def of(cls, space: CacheSpace) -> AnswerCache:
         """Empty caches, in a room of bytes."""
         return cls(space, LruCache(space), LruCache(space))
 

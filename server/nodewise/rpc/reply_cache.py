@@ -15,11 +15,11 @@ from nodewise.ports.cache import LruCache
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.questions import Job
 
-__all__ = ["KnownReplies", "Remembered"]
+__all__ = ["CachedRequest", "ReplyCache"]
 
 
 @dataclass(slots=True, eq=False)
-class Remembered:
+class CachedRequest:
     """A request as it was read, and what was answered.
 
     Attributes
@@ -46,7 +46,7 @@ class Remembered:
     rows: int = 0
 
 
-class KnownReplies:
+class ReplyCache:
     """Requests that one generation's rooms were asked, and the replies that they gave.
 
     Parameters
@@ -61,14 +61,14 @@ class KnownReplies:
     def __init__(self, answers: Answers, confirm: Callable[[str, Hashable], Hashable | None]) -> None:
         self._answers = answers
         self._confirm = confirm
-        self._kept: LruCache[bytes, Remembered] = LruCache(answers.space)
+        self._kept: LruCache[bytes, CachedRequest] = LruCache(answers.space)
 
     def get(self, request: bytes) -> bytes | None:
         """The reply to a request of these bytes, if the same would be answered now."""
         kept = self._kept.get(request)
         return None if kept is None else self.reply_of(kept)
 
-    def reply_of(self, kept: Remembered) -> bytes | None:
+    def reply_of(self, kept: CachedRequest) -> bytes | None:
         """The same, of a request that was looked up."""
         if not kept.reply or kept.state != self._answers.state:
             return None
@@ -82,16 +82,16 @@ class KnownReplies:
             return None
         return kept.reply
 
-    def of(self, request: bytes) -> Remembered | None:
+    def of(self, request: bytes) -> CachedRequest | None:
         """A request of these bytes, if it was asked before."""
         return self._kept.get(request)
 
-    def remember(self, request: bytes, read: Remembered) -> None:
+    def remember(self, request: bytes, read: CachedRequest) -> None:
         """Keep a request as it was read."""
         self._kept.put(request, read, _weight(request, read), (part_of_rows(read.job.configurations),))
 
     def keep(
-        self, request: bytes, kept: Remembered, reply: bytes, state: tuple[int, int], generation: Hashable
+        self, request: bytes, kept: CachedRequest, reply: bytes, state: tuple[int, int], generation: Hashable
     ) -> None:
         """Keep the reply to a request that is remembered, which depends on nothing else than this.
 
@@ -116,5 +116,5 @@ class KnownReplies:
         self._kept.clear()
 
 
-def _weight(request: bytes, kept: Remembered) -> int:
+def _weight(request: bytes, kept: CachedRequest) -> int:
     return len(request) + len(kept.reply) + ENTRY_BYTES

@@ -18,14 +18,14 @@ from nodewise.domain.facts import CONFIGURATION_DEFAULTS
 from nodewise.domain.predictions import Predictions, RowRefusal
 from nodewise.plugin import BASIC_COLUMNS
 
-__all__ = ["Shown", "shown_to", "states_no_more"]
+__all__ = ["SupportedRows", "mask_unsupported"]
 
 _DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in BASIC_COLUMNS}
 """Columns of numbers that an estimator may not know, and the value that states nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class SupportedRows:
     """What an estimator is asked: the rows that it may know, and why the others are refused.
 
     ``rows`` are the places of ``configurations`` in the question; None = all of it, in order.
@@ -40,7 +40,7 @@ class Shown:
         return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
 
 
-def states_no_more(columns: frozenset[str], configurations: Configurations) -> bool:
+def _states_no_more(columns: frozenset[str], configurations: Configurations) -> bool:
     """Whether rows surely state nothing that is not among ``columns``: all of it is as it is where nothing is said."""
     if configurations.worker_groups is not None or configurations.precisions != ("",):
         return False
@@ -58,7 +58,7 @@ def _others(columns: frozenset[str]) -> Callable[[Configurations], tuple[object,
     return attrgetter(*names, names[0])  # of one name alone it would give the column itself
 
 
-def shown_to(columns: frozenset[str], configurations: Configurations, precision: str) -> Shown:
+def mask_unsupported(columns: frozenset[str], configurations: Configurations, precision: str) -> SupportedRows:
     """Resolved rows without those that state a column which is not among ``columns``.
 
     Parameters
@@ -66,14 +66,16 @@ def shown_to(columns: frozenset[str], configurations: Configurations, precision:
     precision : str
         The workload's own number format: a row that states it states nothing new.
     """
+    if _states_no_more(columns, configurations):
+        return SupportedRows(configurations, None, ())
     rows = len(configurations)
     refusals = RowRefusal.first(
         rows, ((stated, _not_known(name)) for name, stated in _stated_columns(columns, configurations, precision))
     )
     if not refusals:
-        return Shown(configurations, None, ())
+        return SupportedRows(configurations, None, ())
     kept = as_ints(np.flatnonzero(RowRefusal.left(rows, refusals)))
-    return Shown(configurations.take(kept), kept, refusals)
+    return SupportedRows(configurations.take(kept), kept, refusals)
 
 
 def _not_known(name: str) -> Refusal:
