@@ -41,7 +41,7 @@ class Answering:
 
         The basis alone where its digest is the one that the asker has an answer of.
         """
-        resolved = self.answers.resolve_now(question)
+        resolved = self.answers.resolve_now(question, fitted_only=call.threads_are_busy)
         if resolved is None:
             return await self.slowly(question, if_none_match, call)
         if if_none_match and resolved.basis.digest == if_none_match:

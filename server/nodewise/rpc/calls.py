@@ -121,6 +121,11 @@ class Call:
         """Whose line the call waits in."""
         return "" if self.context is None else caller_of(self.context, self.principal)
 
+    @property
+    def threads_are_busy(self) -> bool:
+        """Whether what is not answered in the event loop would wait."""
+        return self.admission is not None and self.admission.computing.free == 0
+
     def step_aside(self) -> None:
         """Let the next call have the permit: this one waits for something, or computes elsewhere."""
         if self.permit is not None:

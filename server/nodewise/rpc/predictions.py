@@ -99,7 +99,7 @@ class Predictions:
         question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return await self._simulated(question, options, request.if_none_match, call)
-        resolved = self.answering.answers.resolve_now(question)
+        resolved = self.answering.answers.resolve_now(question, fitted_only=call.threads_are_busy)
         if resolved is None:
             return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
         if request.if_none_match and resolved.basis.digest == request.if_none_match:

@@ -24,7 +24,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
-from nodewise.domain.objective import HighestThroughput, LeastCost, LeastTime, Objective, Offer
+from nodewise.domain.objective import HighestThroughput, Knee, LeastCost, LeastTime, Objective, Offer
 from nodewise.domain.predictions import Fidelity, Notice, Options
 from nodewise.domain.profile import Observations, Profile
 from nodewise.estimation.answer.answers import Answers
@@ -137,6 +137,32 @@ def test_an_objective_recommends_or_says_why_not() -> None:
 
 
 # --- choice
+
+
+def test_the_same_objective_is_judged_once_and_another_one_anew() -> None:
+    engine, profile = engine_of(model=Fake()), replace(profile_of(), digest="job")
+    rows = asked(1, 2, 4)
+
+    def answer_for(objective: Objective) -> Answer:
+        question = Question(profile=profile, configurations=rows, objective=objective)
+        resolved = engine.resolve_now(question) or engine.resolve(question)
+        return engine.complete(question, resolved)
+
+    objective = Objective(rule=HighestThroughput())  # equal messages give one object
+    first = answer_for(objective)
+    assert answer_for(objective) is first
+    assert answer_for(Objective(rule=Knee(share=0.9))).recommendation != first.recommendation
+    assert answer_for(objective).recommendation == first.recommendation
+
+
+def test_a_busy_caller_is_told_of_a_profile_without_a_model_before_it_is_assessed() -> None:
+    estimator = Fake()
+    engine = engine_of(model=estimator)
+    question = Question(profile=replace(profile_of(), digest="new"), configurations=asked(1, 2))
+    assert engine.resolve_now(question, fitted_only=True) is None
+    engine.resolve(question)
+    other_rows = replace(question, configurations=asked(4, 8))
+    assert engine.resolve_now(other_rows, fitted_only=True) is not None
 
 
 def test_auto_takes_the_strongest_evidence_where_nothing_was_tried() -> None:

@@ -146,12 +146,17 @@ class Answers:
         """
         return self.complete(question, self.resolve(question) if keep else self._resolve(question, None))
 
-    def resolve_now(self, question: Question) -> ResolvedQuery | None:
+    def resolve_now(self, question: Question, *, fitted_only: bool = False) -> ResolvedQuery | None:
         """The resolved query if nothing is left to do but to complete it here and now, else None.
 
         That is: the model was fitted before; every estimator concerned runs in the caller's thread; at most INLINE_ROWS
         rows of a resolved scale of at most INLINE_SCALE; no simulation. Where it is None the query belongs in a thread:
         ``answer``.
+
+        Parameters
+        ----------
+        fitted_only : bool
+            Whether to look no further where nothing was fitted for the profile: assessing it is work as well.
 
         Raises
         ------
@@ -166,6 +171,8 @@ class Answers:
         if known is not None:
             return known if self._is_quick(known) else None
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
+            return None
+        if fitted_only and self._newest.get(_name_of(question.profile)) is None:
             return None
         # Resolving and assessing are cheap; a fit is what must not happen here.
         configurations, candidates = self._rows(question)
@@ -197,7 +204,7 @@ class Answers:
             older_question = replace(question, profile=older)
             resolved, rated = self._rate_or_substitute(older_question, self.resolve(older_question))
             basis = replace(resolved.basis, stale=True)
-            return replace(resolved, basis=basis, rated=rated, packed=None, number=0)
+            return replace(resolved, basis=basis, rated=rated, packed=None, judged=None, number=0)
         try:
             return self._resolve(question, key)
         except NodewiseError as error:
@@ -209,8 +216,10 @@ class Answers:
 
         Predicted rows stay with the resolved query for as long as nothing that they depend on changes.
         """
+        objective, before = question.objective, resolved.judged
+        if before is not None and before[0] is objective:
+            return before[1]
         resolved, rows = self._rate_or_substitute(question, resolved)
-        objective = question.objective
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
             assert objective.efficiency is not None
@@ -218,7 +227,10 @@ class Answers:
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
             rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
-        return judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
+        answer = judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
+        if resolved.rated is not None:
+            resolved.judged = objective, answer
+        return answer
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a query about the profile's own configurations would need."""
@@ -389,10 +401,10 @@ class Answers:
 
     def _note_newest(self, profile: Profile) -> None:
         """Remember the newest revision that something was fitted for."""
-        if profile.profile_id:
-            before = self._newest.get(profile.profile_id)
-            if before is None or before.uid != profile.uid or before.revision < profile.revision:
-                self._newest.put(profile.profile_id, profile, ENTRY_BYTES, (part_of_profile(profile),))
+        name = _name_of(profile)
+        before = self._newest.get(name)
+        if before is None or before.uid != profile.uid or before.revision < profile.revision:
+            self._newest.put(name, profile, ENTRY_BYTES, (part_of_profile(profile),))
 
     def _fitted_before(self, question: Question, configurations: Configurations) -> tuple[Choice, Fitted] | None:
         """The choice of an estimator and its model, if nothing would have to be tried or fitted."""
@@ -488,6 +500,11 @@ class Answers:
         with suppress(NodewiseError):  # runs of which something is open bound nothing
             ran = self._resolution.of(profile, profile.observations.configurations)
         return floors_of(profile, ran, rows, self.estimators.catalogue)
+
+
+def _name_of(profile: Profile) -> str:
+    """What a profile's revisions have in common; one in a question has its digest alone."""
+    return profile.profile_id or profile.digest
 
 
 def _is_small(configurations: Configurations) -> bool:

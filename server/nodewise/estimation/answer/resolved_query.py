@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nodewise.domain.configurations import Configurations
+from nodewise.domain.objective import Objective
 from nodewise.estimation.answer.goodput import Candidates
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Basis
@@ -40,6 +41,8 @@ class ResolvedQuery:
         The rows predicted and rated, without a verdict, once an answer needed them: a model is pure.
     packed : tuple of (frozenset of int, bytes) or None
         Columns, and the rows with these as they go over the wire, once they were written for a query without work.
+    judged : tuple of (Objective or None, Answer) or None
+        The objective that was asked last, and the answer: batches ask many rows of the same.
     number : int
         Another one for each: what is kept under it does not keep the model alive.
     """
@@ -52,6 +55,7 @@ class ResolvedQuery:
     repeatable: bool
     rated: Answer | None = None
     packed: tuple[frozenset[int], bytes] | None = None
+    judged: tuple[Objective | None, Answer] | None = None
     number: int = field(default_factory=_numbers.__next__)
 
     @property
