@@ -29,7 +29,11 @@ def lazy_object(place: str, *methods: str) -> Any:
         return getattr(import_module(module), name)()
 
     def method_of(method: str) -> Callable[..., Any]:
-        return lambda _, *arguments: getattr(target(), method)(*arguments)
+        def call(self: Any, *arguments: Any) -> Any:
+            method_of_target = self.__dict__[method] = getattr(target(), method)  # later calls take no way round
+            return method_of_target(*arguments)
+
+        return call
 
     def warm_up(_: Any) -> None:
         getattr(target(), "warm_up", lambda: None)()
