@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -24,6 +25,8 @@ from nodewise_conformance.servers import NODEWISE, RealServer
 
 RESTARTS = 2
 """Under load: one of workers one by one, one of all at once. `make conformance RESTARTS=100` is the long form."""
+SWAPS = 3
+"""Of an estimator in Go, under load."""
 LANES = 2
 """Languages at work beside each other: much of a build keeps one core."""
 SERVED = frozenset({"test", "example"})
@@ -89,7 +92,10 @@ def main() -> int:
             failed += told
     if not (chosen.no_conformance or chosen.only_build):
         only = [word for each in chosen.only or () for word in ("--only", each)]
-        for part in (["--planted", "--brief", "--built"], ["--restarts", str(RESTARTS)]):
+        parts = [["--planted", "--brief", "--built"], ["--restarts", str(RESTARTS)]]
+        if shutil.which("go"):
+            parts.append(["--swaps", str(SWAPS)])
+        for part in parts:
             command = [sys.executable, "-m", "nodewise_conformance", *only, *part]
             begun = time.monotonic()
             if subprocess.run(command, check=False).returncode:

@@ -17,6 +17,7 @@ from nodewise_conformance.running import Results, Run, run_each
 from nodewise_conformance.scenarios import Scenario, ScenarioError, read_scenarios
 from nodewise_conformance.stage import Stage
 from nodewise_conformance.statuses import PLANTS
+from nodewise_conformance.swaps import swap_under_load
 
 
 def main() -> int:
@@ -33,6 +34,9 @@ def main() -> int:
     wrong += [f"{name}: {why}" for name, why in left_out.items() if chosen.built and why.endswith(NOT_BUILT)]
     if chosen.restarts:
         wrong += asyncio.run(_restarted(columns, chosen.restarts))
+    elif chosen.swaps:
+        loads = asyncio.run(swap_under_load(columns, chosen.swaps, _say))
+        wrong += [f"{load.column.name}: {error}" for load in loads for error in load.errors]
     else:
         wrong += asyncio.run(_run(columns, scenarios, left_out, chosen))
     for each in wrong:
@@ -84,6 +88,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--built", action="store_true", help="an executable that is not built is wrong, not left out")
     parser.add_argument("--planted", action="store_true", help="also that every client notices every such regression")
     parser.add_argument("--restarts", type=int, default=0, metavar="N", help="instead: restart a server under load")
+    parser.add_argument("--swaps", type=int, default=0, metavar="N", help="instead: swap an estimator under load (Go)")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the results there")
     return parser.parse_args()
 

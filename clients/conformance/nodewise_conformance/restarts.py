@@ -22,7 +22,7 @@ from nodewise_conformance.languages import Column
 from nodewise_conformance.servers import PATIENCE_S, RealServer
 from nodewise_protos.v1 import profile_service_pb2 as profiles
 
-__all__ = ["Load", "restart_under_load"]
+__all__ = ["Gate", "Load", "all_go_on", "read_on", "restart_under_load"]
 
 KILL_EVERY: Final = 5
 BATCHES: Final = 4
@@ -60,7 +60,7 @@ class Load:
         return f"restarts/{self.column.slug}"
 
 
-class _Gate:
+class Gate:
     """Calls pass while it is open."""
 
     def __init__(self) -> None:
@@ -97,20 +97,20 @@ async def restart_under_load(
 ) -> list[Load]:
     """Restart a server so many times under the load of all columns; returns what each of them did."""
     loads = [Load(column) for column in columns if column.over == "grpc"]
-    over, reads, sessions = asyncio.Event(), _Gate(), _Gate()
+    over, reads, sessions = asyncio.Event(), Gate(), Gate()
     with tempfile.TemporaryDirectory(prefix="nodewise-conformance-") as logs, RealServer(durable=True) as server:
         async with asyncio.TaskGroup() as group:
             for load in loads:
-                group.create_task(_read(load, server.target, Path(logs), over, reads))
+                group.create_task(read_on(load, server.target, Path(logs), over, reads, _read))
                 group.create_task(_write(load, server.target, Path(logs), over, sessions))
             try:
                 for number in range(1, restarts + 1):
-                    await _all_go_on(loads)
+                    await all_go_on(loads)
                     begun = time.monotonic()
                     await _restart(server, reads, sessions, kill=number % KILL_EVERY == 2)
                     took_s = time.monotonic() - begun
                     told(f"restart {number} of {restarts} took {took_s:.1f} s: {_sums(loads)}")
-                await _all_go_on(loads)
+                await all_go_on(loads)
             finally:
                 over.set()
         upstream = Upstream(server)
@@ -120,7 +120,7 @@ async def restart_under_load(
     return loads
 
 
-async def _restart(server: RealServer, reads: _Gate, sessions: _Gate, *, kill: bool) -> None:
+async def _restart(server: RealServer, reads: Gate, sessions: Gate, *, kill: bool) -> None:
     if not kill:
         await asyncio.to_thread(server.rolling_restart)
         return
@@ -134,23 +134,29 @@ async def _restart(server: RealServer, reads: _Gate, sessions: _Gate, *, kill: b
     sessions.open()
 
 
-async def _all_go_on(loads: Sequence[Load]) -> None:
+async def all_go_on(loads: Sequence[Load], *, writes: bool = True) -> None:
     """Wait until every reader and writer has had another answer, or has failed."""
     before = [(load.reads, load.sessions) for load in loads]
     async with asyncio.timeout(PATIENCE_S):
         for load, (reads, sessions) in zip(loads, before, strict=True):
-            while not load.errors and (load.reads <= reads or load.sessions <= sessions):
+            while not load.errors and (load.reads <= reads or (writes and load.sessions <= sessions)):
                 await load.news.wait()
                 load.news.clear()
 
 
-async def _read(load: Load, target: str, logs: Path, over: asyncio.Event, gate: _Gate) -> None:
+def _read(number: int) -> dict[str, Any]:
+    return _READS[number % len(_READS)]
+
+
+async def read_on(
+    load: Load, target: str, logs: Path, over: asyncio.Event, gate: Gate, question: Callable[[int], dict[str, Any]]
+) -> None:
+    """Ask a column's executable one question after the other until all is over."""
     executable = Executable(load.column, logs / f"{load.column.slug}-reads.log")
     try:
         while not over.is_set():
             async with gate:
-                asked = _READS[load.reads % len(_READS)]
-                answer = await executable.ask({"target": target, **asked})
+                answer = await executable.ask({"target": target, **question(load.reads)})
             load.reads += 1
             load.news.set()
             if answer.get("code") != "OK":
@@ -161,7 +167,7 @@ async def _read(load: Load, target: str, logs: Path, over: asyncio.Event, gate: 
         await executable.stop()
 
 
-async def _write(load: Load, target: str, logs: Path, over: asyncio.Event, gate: _Gate) -> None:
+async def _write(load: Load, target: str, logs: Path, over: asyncio.Event, gate: Gate) -> None:
     executable = Executable(load.column, logs / f"{load.column.slug}-writes.log")
     try:
         while not over.is_set():
