@@ -105,7 +105,7 @@ class Host(Peer):
     def pid(self) -> int | None:
         """Of its process; None = there is none now."""
         life = self._life
-        return None if life is None else life.pid
+        return None if life is None or life.has_ended else life.pid
 
     def _living(self) -> Life:
         """The process, started and loaded anew where there is none."""
