@@ -40,6 +40,8 @@ _COMMANDS: Final = {
     "devices": ("devices", "List the devices that the catalogue knows."),
     "estimators": ("estimators", "Show how well each estimator has predicted so far."),
     "health": ("health", "Ask a server whether it serves."),
+    "status": ("status", "Show whether a server is ready, and what it has."),
+    "top": ("status", "Show calls, queues, plugins and workers of a server as they go."),
     "reload": ("reload", "Let other plugins take over in a server, under load."),
     "backup": ("backups", "Copy a store to a directory, while it serves."),
     "restore": ("backups", "Bring a backup into an empty store."),

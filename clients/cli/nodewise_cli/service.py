@@ -24,8 +24,8 @@ LONGEST_WAIT_S: Final = 1e6
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(\d{1,5})", re.ASCII)
 
 
-def checked_address(server: str) -> str:
-    """A server's HOST:PORT.
+def checked_address(server: str, option: str = "--server") -> str:
+    """A server's HOST:PORT, by the option that states it.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def checked_address(server: str) -> str:
     match = _ADDRESS.fullmatch(server)
     if match is None or not 1 <= int(match[2]) <= 65_535:
         raise InputError(
-            f"--server: must be HOST:PORT with a port of 1 to 65535, such as 127.0.0.1:50551, found {server!r}"
+            f"{option}: must be HOST:PORT with a port of 1 to 65535, such as 127.0.0.1:50551, found {server!r}"
         )
     return server
 

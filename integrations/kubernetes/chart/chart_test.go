@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -99,6 +100,7 @@ func TestAValueThatIsNoneIsRefused(t *testing.T) {
 		{"settings.tls.certificate=/tls.pem", "certificate"},
 		{"settings.grace_s=long", "grace_s"},
 		{"networkPolicy.egressPorts[0]=70000", "maximum"},
+		{"monitoring.queue=-1", "minimum"},
 	} {
 		_, err := run(t, "helm", "template", "nodewise", deploy+"helm", "--set", each.set)
 		if err == nil || !strings.Contains(err.Error(), each.says) {
@@ -118,6 +120,33 @@ func TestNobodyIsAskedForACertificateThatTheKubeletLacks(t *testing.T) {
 	text := chart(t, "--set", "settings.tls.client_authorities=/etc/nodewise/tls/ca.crt")
 	if strings.Contains(text, "httpGet") || strings.Count(text, "tcpSocket: {port: http}") != 3 {
 		t.Error(text)
+	}
+}
+
+func TestMonitoringHasTheServiceAndTheAlerts(t *testing.T) {
+	file, err := os.ReadFile(deploy + "prometheus/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{}
+	if err := yaml.Unmarshal(file, &want); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]map[string]any{}
+	for _, object := range objects(t, chart(t, "--set", "monitoring.enabled=true", "--namespace", namespace)) {
+		found[object.GetKind()], _, _ = unstructured.NestedMap(object.Object, "spec")
+	}
+	if !reflect.DeepEqual(found["PrometheusRule"], want) {
+		t.Errorf("the rules are not those of the file: %v", found["PrometheusRule"])
+	}
+	endpoints, _, err := unstructured.NestedSlice(found["ServiceMonitor"], "endpoints")
+	if err != nil || len(endpoints) != 1 {
+		t.Fatal(endpoints, err)
+	}
+	endpoint := endpoints[0].(map[string]any)
+	tls := endpoint["tlsConfig"].(map[string]any)
+	if endpoint["port"] != "http" || tls["serverName"] != "nodewise.nodewise-system.svc" || tls["ca"] == nil {
+		t.Errorf("%v", endpoint)
 	}
 }
 
@@ -200,6 +229,7 @@ func TestTheAPIServerTakesWhatIsRendered(t *testing.T) {
 	_, kubernetes, said := reach(t)
 	for name, text := range map[string]string{
 		"chart":      chart(t),
+		"queue":      chart(t, "--set", "monitoring.queue=20"),
 		"mutual TLS": chart(t, "--set", "settings.tls.client_authorities=/etc/nodewise/tls/ca.crt"),
 		"base":       rendered(t, "kustomize", "build", deploy+"kustomize/base"),
 	} {

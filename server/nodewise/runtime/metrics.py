@@ -177,8 +177,9 @@ class Metrics:
         self._set("nodewise_generation", 0 if tracks.canary is None else tracks.canary.loaded_plugins.number, "canary")
         found = dict.fromkeys(self._of_plugins, 0)  # a gauge of a plugin that is gone falls to 0
         for host in {host for registry in tracks.registries for host in registry.hosts}:
-            found["nodewise_plugin_hosts", host.distribution] = 1
-            found["nodewise_plugin_hosts_alive", host.distribution] = int(host.pid is not None)
+            name = host.distribution.split(" ")[0]
+            found["nodewise_plugin_hosts", name] = 1
+            found["nodewise_plugin_hosts_alive", name] = int(host.pid is not None)
         kinds = (kind for registry in tracks.registries for kind in registry.by_kind.values())
         loaded = {id(each.calls): each for kind in kinds for each in kind.values()}
         for each in loaded.values():

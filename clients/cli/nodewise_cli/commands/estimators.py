@@ -9,7 +9,7 @@ from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Estimator, ListEstimatorsResponse, Plugin
 
-__all__ = ["estimators"]
+__all__ = ["document", "estimators"]
 
 _NUMBERS: Final = ("scored", "unanswered", "mean_abs_ln", "bias", "coverage90")
 
@@ -22,18 +22,18 @@ def estimators(call: Call = ONE_MINUTE) -> None:
     """
     with call.connected() as client:
         found = client.list_estimators()
-    call.tell(_document, _show, found)
+    call.tell(document, _show, found)
 
 
-def _document(found: ListEstimatorsResponse) -> dict[str, Any]:
-    """What is asked by default comes first."""
+def document(found: ListEstimatorsResponse) -> dict[str, Any]:
+    """As JSON; what is asked by default comes first."""
     return {"estimators": sorted(map(_entry, found.estimators), key=lambda entry: entry["name"] != "auto")}
 
 
 def _show(found: ListEstimatorsResponse) -> None:
     print_table(
         [words("estimator"), words("version"), *map(figures, _NUMBERS), words("updated")],
-        [list(map(_cell, entry.values())) for entry in _document(found)["estimators"]],
+        [list(map(_cell, entry.values())) for entry in document(found)["estimators"]],
     )
 
 

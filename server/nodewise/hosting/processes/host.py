@@ -105,7 +105,7 @@ class Host(Peer):
     def pid(self) -> int | None:
         """Of its process; None = there is none now."""
         process = self._process
-        return None if process is None else process.pid
+        return None if process is None or process.has_ended else process.pid
 
     def _running_process(self) -> HostProcess:
         """The process, started and loaded anew where there is none."""

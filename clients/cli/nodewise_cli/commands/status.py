@@ -1,0 +1,218 @@
+"""`nodewise status` and `nodewise top`: what a server is doing, on one screen."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from typer import Argument, Option
+
+from nodewise_cli.commands.estimators import document
+from nodewise_cli.commands.health import SOON, HealthCall
+from nodewise_cli.console import print_json, say, visible
+from nodewise_cli.failures import ExitStatus
+from nodewise_cli.scraping import Page, Samples
+from nodewise_cli.views.numbers import counted, gibibytes, milliseconds, percent, shown
+from nodewise_cli.views.table import Column, figures, print_table, words
+from nodewise_client import (
+    Client,
+    HealthStatus,
+    ListGenerationsRequest,
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+)
+
+__all__ = ["status", "top"]
+
+Target = Annotated[str | None, Argument(metavar="[HOST:PORT]", help="The server; overrides --server.")]
+Http = Annotated[
+    str | None, Option("--http", metavar="HOST:PORT", help="Where it answers HTTP: adds its checks and its metrics.")
+]
+Rows = tuple[list[Column], list[list[str]]]
+
+REFRESH_S: Final = 2.0
+WINDOW: Final = 6
+"""Samples that a rate goes over: 10 s, for the server counts all but calls anew every 5 s."""
+SERVER_FAULTS: Final = frozenset({"INTERNAL", "UNAVAILABLE", "UNKNOWN", "DATA_LOSS"})
+DURATION: Final = "nodewise_rpc_duration_seconds"
+
+
+def status(target: Target = None, http: Http = None, call: HealthCall = SOON) -> None:
+    """Show whether a server is ready, its checks, workers, generation, store and estimators; exit 0 if ready, else 1.
+
+    Without --http, workers are not known, and the generation only to administrators where the setting `admin` is on.
+    """
+    call = replace(call, server=target or call.server)
+    with call.connected() as client:
+        found: dict[str, Any] = {"server": call.server, "ready": False, "checks": _checks(client)}
+        found |= _generation(client)
+        try:
+            found["estimators"] = document(client.list_estimators())["estimators"]
+        except UnavailableError:  # scores are in the store, whose state is among the checks
+            found["estimators"] = []
+    if http is not None:
+        page = Page(http, call)
+        found["checks"] = page.checks()
+        found |= _figures(page.samples())
+    found["ready"] = all(each == "ok" for each in found["checks"].values())
+    if call.as_json:
+        print_json(found)
+    else:
+        _show(found)
+    if not found["ready"]:
+        raise typer.Exit(ExitStatus.FAILURE)
+
+
+def _checks(client: Client) -> dict[str, str]:
+    """By gRPC's health service."""
+    states = {}
+    for name, entry in (("serving", ""), ("store", "store")):
+        try:
+            state = client.health(entry)
+        except NotFoundError:
+            continue
+        states[name] = "ok" if state is HealthStatus.SERVING else str(state)
+    return states
+
+
+def _generation(client: Client) -> dict[str, Any]:
+    try:
+        tracks = client.list_generations(ListGenerationsRequest()).tracks
+    except PermissionDeniedError:
+        return {}
+    return {} if tracks is None else {"generation": tracks.stable_generation}
+
+
+def _figures(samples: Samples) -> dict[str, Any]:
+    return {
+        "workers": int(samples.total("nodewise_workers")),
+        "generation": int(samples.total("nodewise_generation", track="stable")),
+        "canary": int(samples.total("nodewise_generation", track="canary")) or None,
+        "profiles": int(samples.total("nodewise_store_profiles")),
+        "store_bytes": int(samples.total("nodewise_store_bytes")),
+        "waiting_writes": int(samples.total("nodewise_store_waiting_writes")),
+        "open_breakers": int(samples.total("nodewise_plugin_breakers_open")),
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    say(f"{found['server']} is {'ready' if found['ready'] else 'not ready'}", bold=True)
+    for name, state in found["checks"].items():
+        say(f"  {name}: {state}")
+    parts = [
+        f"{name.replace('_', ' ')} {value:,}"
+        for name, value in found.items()
+        if isinstance(value, int) and name != "ready"
+    ]
+    if parts:
+        say(", ".join(parts))
+    say()
+    rows = [
+        [each["name"], counted(each["scored"]), shown(each["mean_abs_ln"], 3), percent(each["coverage90"])]
+        for each in found["estimators"]
+    ]
+    print_table([words("estimator"), figures("scored"), figures("mean_abs_ln"), figures("coverage90")], rows)
+
+
+def top(
+    http: Annotated[str, Argument(metavar="[HOST:PORT]", help="Where the server answers HTTP.")] = "127.0.0.1:50552",
+    once: Annotated[bool, Option("--once", help="Print one screen, of two samples 2 s apart, and end.")] = False,
+    call: HealthCall = SOON,
+) -> None:
+    """Show calls, queues, plugins and workers of a server with their rates over 10 s, until Ctrl-C.
+
+    It reads the server's metrics, so it needs the setting `http`.
+    """
+    page = Page(http, call)
+    taken = deque([(time.monotonic(), page.samples())], maxlen=WINDOW)
+    if once or call.as_json or not sys.stdout.isatty():
+        _sample(page, taken)
+        found = _rates(taken)
+        if call.as_json:
+            print_json(
+                {
+                    name: [dict(zip((each.heading for each in columns), row, strict=True)) for row in rows]
+                    for name, (columns, rows) in found.items()
+                }
+            )
+            return
+        for name, (columns, rows) in found.items():
+            print_table(columns, rows, name)
+        return
+    with Live(screen=True, auto_refresh=False) as live:
+        while True:
+            _sample(page, taken)
+            live.update(Group(*map(_drawn, _rates(taken).items())), refresh=True)
+
+
+def _sample(page: Page, taken: deque[tuple[float, Samples]]) -> None:
+    time.sleep(REFRESH_S)
+    taken.append((time.monotonic(), page.samples()))
+
+
+def _drawn(named: tuple[str, Rows]) -> Table:
+    name, (columns, rows) = named
+    table = Table(title=name, title_justify="left", box=None)
+    for column in columns:
+        table.add_column(column.heading, justify="right" if column.numeric else "left")
+    for row in rows:
+        table.add_row(*map(visible, row))
+    return table
+
+
+def _rates(taken: deque[tuple[float, Samples]]) -> dict[str, Rows]:
+    """Tables by title, from the oldest sample to the newest."""
+    (before_s, before), (now_s, now) = taken[0], taken[-1]
+
+    def rate(name: str, **labels: str) -> float:
+        """Of a counter; a restart of the server makes it smaller."""
+        return max(0.0, now.total(name, **labels) - before.total(name, **labels)) / (now_s - before_s)
+
+    def call(method: str) -> list[str]:
+        calls, seconds = (rate(f"{DURATION}_{each}", method=method) for each in ("count", "sum"))
+        failures = sum(rate(f"{DURATION}_count", method=method, code=code) for code in SERVER_FAULTS)
+        mean_s = seconds / calls if calls else None
+        return [method.rpartition("/")[2], shown(calls, 3), shown(failures, 3), milliseconds(mean_s)]
+
+    def queue(name: str) -> list[str]:
+        waiting, used, permits = (
+            now.total(f"nodewise_queue_{each}", queue=name) for each in ("waiting_calls", "permits_in_use", "permits")
+        )
+        refused = rate("nodewise_queue_refused_calls_total", queue=name)
+        return [name, counted(waiting), counted(used), counted(permits), shown(refused, 3)]
+
+    def plugin(name: str) -> list[str]:
+        calls = rate("nodewise_plugin_calls_total", distribution=name)
+        failures = rate("nodewise_plugin_calls_total", distribution=name, outcome="failed")
+        breakers = now.total("nodewise_plugin_breakers_open", distribution=name)
+        return [name, shown(calls, 3), shown(failures, 3), counted(breakers)]
+
+    def worker(pid: str) -> list[str]:
+        cores = rate("nodewise_worker_cpu_seconds", pid=pid)
+        return [pid, shown(cores, 3), gibibytes(now.total("nodewise_worker_resident_memory_bytes", pid=pid))]
+
+    store = [
+        "well" if now.total("nodewise_store_up") else "away",
+        shown(rate("nodewise_store_writes_total"), 3),
+        shown(rate("nodewise_ingested_rows_total"), 3),
+        counted(now.total("nodewise_store_waiting_writes")),
+    ]
+    calls = [call(each) for each in now.labels(f"{DURATION}_count", "method")]
+    queues = [queue(each) for each in now.labels("nodewise_queue_permits", "queue")]
+    plugins = [plugin(each) for each in now.labels("nodewise_plugin_calls_total", "distribution")]
+    processes = [worker(each) for each in now.labels("nodewise_worker_resident_memory_bytes", "pid")]
+    return {
+        "calls": ([words("method"), *map(figures, ("calls/s", "failed/s", "mean ms"))], calls),
+        "queues": ([words("queue"), *map(figures, ("waiting", "at work", "permits", "refused/s"))], queues),
+        "store": ([words("store"), *map(figures, ("writes/s", "rows/s", "waiting"))], [store]),
+        "plugins": ([words("plugin"), *map(figures, ("calls/s", "failed/s", "open breakers"))], plugins),
+        "workers": ([words("worker"), *map(figures, ("cores", "GiB"))], processes),
+    }

@@ -1,0 +1,87 @@
+"""A real Prometheus that scrapes real servers, in a folder and on a port of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+from patience import PATIENCE_S, wait_until
+
+__all__ = ["Prometheus"]
+
+
+class Prometheus:
+    """Scrapes every second; stopped on leaving the context.
+
+    Parameters
+    ----------
+    folder : Path
+        For its settings and data.
+    targets : mapping
+        Job to HOST:PORT.
+    rules : str
+        The content of a rule file.
+    """
+
+    def __init__(self, folder: Path, targets: Mapping[str, str], rules: str = "groups: []") -> None:
+        scrapes = [{"job_name": job, "static_configs": [{"targets": [target]}]} for job, target in targets.items()]
+        every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+        settings = {"global": every, "rule_files": ["rules.yml"], "scrape_configs": scrapes}
+        (folder / "rules.yml").write_text(rules)
+        (folder / "prometheus.yml").write_text(json.dumps(settings))  # JSON is YAML
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._log = (folder / "log").open("w")
+        self._process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address={self._address}",
+            ],
+            stderr=self._log,
+        )
+        self._began_s = time.time()
+        wait_until(self._is_ready)
+
+    def _is_ready(self) -> bool:
+        assert self._process.poll() is None, Path(self._log.name).read_text()
+        try:
+            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=PATIENCE_S):
+                return True
+        except URLError:  # also while it reads its data
+            return False
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series that an expression has now."""
+        return self._ask("query", query=expression)
+
+    def query_all(self, expression: str) -> list[dict[str, Any]]:
+        """The series that an expression has had at any second since the start."""
+        return self._ask("query_range", query=expression, start=self._began_s, end=time.time(), step=1)
+
+    def alerts(self) -> set[str]:
+        """Names of the alerts that have fired since the start."""
+        return {each["metric"]["alertname"] for each in self.query_all('ALERTS{alertstate="firing"}')}
+
+    def _ask(self, what: str, **parameters: object) -> list[dict[str, Any]]:
+        query = urllib.parse.urlencode(parameters)
+        with urllib.request.urlopen(f"http://{self._address}/api/v1/{what}?{query}", timeout=PATIENCE_S) as reply:
+            series: list[dict[str, Any]] = json.load(reply)["data"]["result"]
+        return series
+
+    def __enter__(self) -> Prometheus:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._log.close()
