@@ -19,10 +19,10 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Floats, SyncMode
 from nodewise_queueing.curve_model import CurveModel
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
-from nodewise_queueing.expected import LEARNED, Learned, expected_of, relative_speed
 from nodewise_queueing.hypotheses import Hypotheses, shape_of
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import SERVER_EXPONENT
+from nodewise_queueing.servers_share import LEARNED, SharePrior, expected_of, relative_speed
 from nodewise_queueing.variation import ACCELERATOR_CV
 
 _BY_CV: Final = {0.1: "a3 a5 o1 o7 h3", 0.2: "a1 o5 o8 h1", 0.3: "a4 o3 o4 h4", 0.4: "o9 h2", 0.5: "a2 o2 o6"}
@@ -32,7 +32,7 @@ TESTBED_CV: Final = {job: cv for cv, jobs in _BY_CV.items() for job in jobs.spli
 SEEN: Final = (1, 4)
 NINETY_PERCENT: Final = 1.645
 """Half the width of a normal 90 % interval, in deviations."""
-STARTING: Final = Learned(share=0.25, share_spread=0.6, sharpest=4.0, by_variation=0.0, sharpness_spread=0.4)
+STARTING: Final = SharePrior(share=0.25, share_spread=0.6, sharpest=4.0, by_variation=0.0, sharpness_spread=0.4)
 LEAST_SPREAD: Final = 0.15
 """Of either logarithm: so few jobs do not show that others are alike."""
 
@@ -110,7 +110,7 @@ def log_likelihood(job: Job) -> Floats:
     return np.asarray(-0.5 * (np.square(residual - cycle[:, np.newaxis]) * precision).sum(axis=1))
 
 
-def learned_of(jobs: list[Job]) -> Learned:
+def learned_of(jobs: list[Job]) -> SharePrior:
     """Empirical Bayes by expectation maximisation, both logarithms normal about what causes make of them."""
     likelihood = np.array([log_likelihood(job) for job in jobs])
     log_odds = LOG_ODDS - np.array([job.log_cause for job in jobs])[:, np.newaxis]
@@ -128,7 +128,7 @@ def learned_of(jobs: list[Job]) -> Learned:
         sharpness = (weight * log_sharpness).sum(axis=1)
         slope, level = np.polyfit(cv, sharpness, 1) if np.ptp(cv) > 0.0 else (0.0, sharpness.mean())
         usual = (level + slope * cv)[:, np.newaxis]
-        learned = Learned(
+        learned = SharePrior(
             share=1.0 / (1.0 + math.exp(-centre)),
             share_spread=max(_deviation(weight, log_odds - centre), LEAST_SPREAD),
             sharpest=math.exp(level),
@@ -142,13 +142,13 @@ def _deviation(weight: Floats, error: Floats) -> float:
     return math.sqrt(float((weight * np.square(error)).sum(axis=1).mean()))
 
 
-def scored(jobs: list[Job], learned: Learned) -> tuple[Floats, float]:
+def scored(jobs: list[Job], learned: SharePrior) -> tuple[Floats, float]:
     """Logarithms of predicted / measured of the rows that were not seen; share of them within 90 % intervals."""
     errors, inside = [], []
     for job in jobs:
         runs = job.runs(SEEN)
         expected = expected_of(job.device, 1.0 / job.servers, CATALOGUE, learned)
-        model = CurveModel.fitted(SyncMode.ASYNC, runs, Facts(), expected)
+        model = CurveModel.fit(SyncMode.ASYNC, runs, Facts(), expected)
         basic = model.table(CurveKey(job.device, SyncMode.ASYNC, runs.settings[0]), max(job.workers)).basic
         rows = [row for row, count in enumerate(job.workers) if count not in SEEN]
         at = np.array(job.workers)[rows]
@@ -157,7 +157,7 @@ def scored(jobs: list[Job], learned: Learned) -> tuple[Floats, float]:
     return np.concatenate(errors), float(np.concatenate(inside).mean())
 
 
-def _told(jobs: list[Job], learned: Learned) -> str:
+def _told(jobs: list[Job], learned: SharePrior) -> str:
     errors, inside = scored(jobs, learned)
     error, bias = np.abs(np.expm1(errors)).mean(), errors.mean()
     return f"{len(errors):3d} rows, error {error:6.1%}, bias {bias:+6.1%}, within 90 % interval {inside:4.0%}"

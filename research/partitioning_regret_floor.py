@@ -39,7 +39,7 @@ def layer_times(jobs: list[Any]) -> dict[Key, tuple[float, float]]:
         layout, dimensions = runs.layout, runs.dimensions
         block = block_of(dimensions, layout, runs.device, SOFTWARE)
         for row in np.flatnonzero(layout.pipeline == 1.0).tolist():
-            key = (dimensions.hidden, float(layout.tensor[row]), float(layout.micro_batch[row]))
+            key = (dimensions.hidden_size, float(layout.tensor[row]), float(layout.micro_batch[row]))
             place = (dimensions.layers, float(layout.data[row]), float(layout.micro_batches[row]))
             seconds.setdefault(key, {})[place] = float(runs.step_s[row])
             model[key] = float(block.layer_s[row])
@@ -63,7 +63,7 @@ def drawn_s(runs: Runs, factors: dict[Key, float]) -> Any:
     dimensions, layout, device = runs.dimensions, runs.layout, runs.device
     block = block_of(dimensions, layout, device, SOFTWARE)
     keys = zip(layout.tensor.tolist(), layout.micro_batch.tolist(), strict=True)
-    factor = np.array([factors[dimensions.hidden, t, b] for t, b in keys])
+    factor = np.array([factors[dimensions.hidden_size, t, b] for t, b in keys])
     block = replace(block, layer_s=factor * block.layer_s, backward_s=factor * block.backward_s)
     pipeline = pipeline_of(dimensions, layout, block, ends_of(dimensions, layout, device, SOFTWARE), device, SOFTWARE)
     replicas = data_parallel_of(dimensions, layout, block, pipeline, device, SOFTWARE)
@@ -93,7 +93,7 @@ def main(data: str) -> None:
     chosen = [predicted(SOFTWARE, job.runs) for job in jobs]
     keys = sorted(
         {
-            (job.runs.dimensions.hidden, t, b)
+            (job.runs.dimensions.hidden_size, t, b)
             for job in jobs
             for t, b in zip(job.runs.layout.tensor.tolist(), job.runs.layout.micro_batch.tolist(), strict=True)
         }

@@ -21,7 +21,7 @@ import numpy as np
 from compare_modern import modern
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import Refusal
-from nodewise_partitioning.calibration import Runs, calibrated
+from nodewise_partitioning.calibration import Runs, calibrate
 from nodewise_partitioning.estimator import OTHER_WIDENED
 from nodewise_partitioning.hardware import Device, device_of
 from nodewise_partitioning.layout import Layout
@@ -104,7 +104,7 @@ def dimensions(layers: float, hidden: float, heads: float, sequence: float, voca
     """A dense transformer whose feed-forward layer is four times as wide."""
     return Dimensions(
         layers=layers,
-        hidden=hidden,
+        hidden_size=hidden,
         heads=heads,
         key_value_heads=heads,
         sequence=sequence,
@@ -153,7 +153,7 @@ def fitted(jobs: Iterable[Job]) -> Software:
     runs = [
         replace(job.runs, weight=SINGLE_NODE_WEIGHT if job.runs.layout.devices.max() <= 8.0 else 1.0) for job in jobs
     ]
-    return calibrated(FIRST, runs, widened=WIDENED, noise=FIT_NOISE).software
+    return calibrate(FIRST, runs, widened=WIDENED, noise=FIT_NOISE).software
 
 
 def tables(single: list[Job], multi: list[Job], chosen: list[Job]) -> None:
@@ -169,13 +169,13 @@ def tables(single: list[Job], multi: list[Job], chosen: list[Job]) -> None:
                 left[number] = fitted([*others, *(each for each in own if _key(each, place) != mine)])
             told(f"{name}, fitted without the {what}", left, own)
         told(f"{name}, fitted without the table", fitted(others), own)
-    corrected = calibrated(shipped, [job.runs for job in chosen])
+    corrected = calibrate(shipped, [job.runs for job in chosen])
     told("single-node, shipped and calibrated on 8 runs", corrected.software, single)
-    print(f"  the eight runs say nothing of: {', '.join(corrected.kept)}")
+    print(f"  the eight runs say nothing of: {', '.join(corrected.unidentified)}")
 
 
 def _key(job: Job, place: int | None) -> tuple[float, ...]:
-    shape = (job.runs.dimensions.layers, job.runs.dimensions.hidden)
+    shape = (job.runs.dimensions.layers, job.runs.dimensions.hidden_size)
     return shape if place is None else (shape[place],)
 
 
@@ -304,7 +304,7 @@ def neusight(path: Path) -> None:
     ):
         single = [_neusight(row, name) for row in rows if row["device"] == one and not row["option"]]
         several = [row for row in rows if row["device"] == four and row["option"]]
-        corrected = calibrated(software, single, widened=OTHER_WIDENED).software
+        corrected = calibrate(software, single, widened=OTHER_WIDENED).software
         plain = [predicted(software, runs)[0] / runs.step_s[0] - 1.0 for runs in single]
         print(f"NeuSight {name}: {len(single)} single-GPU runs uncalibrated {np.mean(np.abs(plain)):.1%}")
         for row in several:

@@ -124,7 +124,7 @@ def summed_s(parameters: Floats, product_s: Floats, device: Device, software: So
 def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Block:
     """Time of one layer of every row."""
     training = dimensions.training
-    recomputed = training.recomputed * (layout.recomputation == FULL)
+    recomputed = training.recomputed_share * (layout.recomputation == FULL)
     selective = layout.recomputation == SELECTIVE
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     core, scores = _attention(dimensions, layout, device, software)
@@ -140,16 +140,16 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     if software.eager_memory:
         compute -= recomputed * _unneeded_gradient_s(dimensions, layout, tokens, device, software)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
-    compute += summed_s(training.trained * (dense + experts), training.trained * products, device, software)
+    compute += summed_s(training.trained_share * (dense + experts), training.trained_share * products, device, software)
     if software.flash_attention:
         compute += (FLASH_BACKWARD - 2.0) * core
-    rank = training.adapter_rank or USUAL_RANK * (software.eager_memory and training.frozen >= ADAPTED)
+    rank = training.adapter_rank or USUAL_RANK * (software.eager_memory and training.frozen_share >= ADAPTED)
     if rank:
         compute += passes * _adapters(dimensions, layout, rank, tokens, device, software)
-    if training.frozen:
-        compute += _unpacking_s(dimensions, layout, passes, device, software) - training.frozen * products
+    if training.frozen_share:
+        compute += _unpacking_s(dimensions, layout, passes, device, software) - training.frozen_share * products
     tensor_group = group_of(layout, device, layout.tensor, np.ones(len(layout)))
-    activation = device.element_bytes * tokens * dimensions.hidden
+    activation = device.element_bytes * tokens * dimensions.hidden_size
     collectives = 4.0 + 2.0 * recomputed
     if software.eager_memory and software.flash_attention:
         # Of its collectives, recomputation by operation keeps what scatters put out, and gathers once more.
@@ -167,7 +167,9 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     host += collectives * software.host_collective_s * (layout.tensor > 1.0)
     busy = compute + tensor + context + expert
     layer = soft_maximum(busy, host, software.host_order)
-    return Block(compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), training.trained * products)
+    return Block(
+        compute, tensor, context, expert, layer, layer * (1.0 - 1.0 / passes), training.trained_share * products
+    )
 
 
 def _unneeded_gradient_s(
@@ -177,7 +179,7 @@ def _unneeded_gradient_s(
 
     PyTorch's recomputation stops once it has all that the backward pass asks for (`set_checkpoint_early_stop`).
     """
-    flops = 2.0 * tokens * dimensions.hidden * _active(dimensions, layout) / layout.tensor
+    flops = 2.0 * tokens * dimensions.hidden_size * _active(dimensions, layout) / layout.tensor
     return flops / product_flops_per_s(device, software)
 
 
@@ -200,8 +202,8 @@ def _adapters(
         dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
         moved = moved + 4.0 * (dense + experts)
         flops = flops + 2.0 * rank * (dense + experts)
-    found: Floats = seconds + flops / product_flops_per_s(device, software)
-    return found + moved * device.element_bytes / _memory(device, software)
+    total_s: Floats = seconds + flops / product_flops_per_s(device, software)
+    return total_s + moved * device.element_bytes / _memory(device, software)
 
 
 def _unpacking_s(dimensions: Dimensions, layout: Layout, passes: Floats, device: Device, software: Software) -> Floats:
@@ -258,18 +260,22 @@ def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: D
     inner = _active(dimensions, layout) * dimensions.matrices / 2.0
     # A mixer's convolution and gate: five passes over its channels, where an activation has two over its inner size.
     inner = inner + 2.5 * dimensions.state_space_share * dimensions.channels
-    values = software.replicated_passes * dimensions.hidden / split
-    if software.unfused_norms and dimensions.gated:
+    values = software.replicated_passes * dimensions.hidden_size / split
+    if software.unfused_norms and dimensions.is_gated:
         rotated = dimensions.attention_share * dimensions.heads * dimensions.head_size
         rotated += 0.5 * dimensions.key_value_size
         values = (
-            values + UNFUSED_NORM_PASSES * dimensions.hidden / split + UNFUSED_ROTARY_PASSES * rotated / layout.tensor
+            values
+            + UNFUSED_NORM_PASSES * dimensions.hidden_size / split
+            + UNFUSED_ROTARY_PASSES * rotated / layout.tensor
         )
     values = values + software.feed_forward_passes * inner / layout.tensor
     if device.number_format == "fp8" and software.eager_memory:
         values = values + UNFUSED_CAST_PASSES * _cast(dimensions, inner, layout, split)
     elif device.number_format == "fp8":
-        values = values + CAST_PASSES * (dimensions.hidden / split + 2.0 * dimensions.attention_size / layout.tensor)
+        values = values + CAST_PASSES * (
+            dimensions.hidden_size / split + 2.0 * dimensions.attention_size / layout.tensor
+        )
     seconds: Floats = tokens * values * device.element_bytes / _memory(device, software)
     return seconds
 
@@ -280,14 +286,16 @@ def _cast(dimensions: Dimensions, inner: Floats | float, layout: Layout, split: 
     ``inner``: of the feed-forward layer, half of what its matrices have beside the hidden state.
     """
     attention = dimensions.query_key_value + dimensions.attention_size
-    return 4.0 * dimensions.hidden / split + (attention + 2.0 * inner) / layout.tensor
+    return 4.0 * dimensions.hidden_size / split + (attention + 2.0 * inner) / layout.tensor
 
 
 def _active(dimensions: Dimensions, layout: Layout) -> Floats | float:
     """Inner size of all that a token goes through, by what the busiest device gets of the experts' part."""
     if not dimensions.experts:
         return dimensions.active
-    return dimensions.visited + busiest(dimensions, layout) * dimensions.routed * dimensions.expert_size
+    return (
+        dimensions.common_inner_size + busiest(dimensions, layout) * dimensions.routed_experts * dimensions.expert_size
+    )
 
 
 def _memory(device: Device, software: Software) -> float:

@@ -60,8 +60,8 @@ def least_of(
         whole = replace(quickest, sequence_parallel=_constant(quickest, 0.0))
         step_s = np.minimum(step_s, _least_seconds(dimensions, whole, device, software, constraints))
     chosen = _each(smallest, recomputation=recomputations)
-    held = needed_of_first_stage(dimensions, chosen, device, software).terms
-    activations = (held["activations"] + held["logits"]).reshape(len(recomputations), -1)
+    first_stage = needed_of_first_stage(dimensions, chosen, device, software).terms
+    activations = (first_stage["activations"] + first_stage["logits"]).reshape(len(recomputations), -1)
     even = np.mod(dimensions.layers, layouts.pipeline) == 0.0
     memory = np.array([_least_held(states, each, even, device, software) for each in activations])
     return step_s.reshape(memory.shape) * MARGIN, memory * MARGIN
@@ -89,7 +89,7 @@ def _least_seconds(
 def _each(layouts: Layout, **columns: Sequence[float]) -> Layout:
     """The layouts with each of some values of a column, one after the other."""
     ((name, values),) = columns.items()
-    return Layout.joined([replace(layouts, **{name: _constant(layouts, value)}) for value in values])
+    return Layout.concatenate([replace(layouts, **{name: _constant(layouts, value)}) for value in values])
 
 
 def _least_held(
@@ -103,14 +103,14 @@ def _least_held(
 
     Of stages that are not even, the second may need more, and leave less to cache.
     """
-    found = np.full(len(activations), np.inf)
-    for held, gathered, update in states:
+    least = np.full(len(activations), np.inf)
+    for state_bytes, gathered, update in states:
         now = activations + gathered
-        needed = held + np.maximum(now, update)
+        needed = state_bytes + np.maximum(now, update)
         left = 0.0 if software.eager_memory else np.where(even, np.minimum(now, update), 0.0)
         cache = cache_of(needed, left, device, software)
-        found = np.minimum(found, needed + cache)
-    return found
+        least = np.minimum(least, needed + cache)
+    return least
 
 
 def _least_states(
@@ -126,13 +126,13 @@ def _least_states(
     masters = dimensions.training.master_weights
     if masters is False or (masters is None and software.eager_memory):
         narrow = (ways.devices == 1.0) | (ways.zero_stage >= 3.0) | (masters is False)
-        ways = Layout.joined([ways, replace(ways, narrow_states=np.where(narrow, 1.0, 0.0))])
+        ways = Layout.concatenate([ways, replace(ways, narrow_states=np.where(narrow, 1.0, 0.0))])
     needed = needed_of_first_stage(dimensions, ways, device, software)
     gathered = needed.terms["gathered"]
     now = needed.terms["activations"] + needed.terms["logits"] + gathered
-    columns = (added(needed.terms.values()) - np.maximum(now, needed.later), gathered, needed.later)
-    held, gathered, later = (each.reshape(-1, len(layouts)) for each in columns)
-    return list(zip(held, gathered, later, strict=True))
+    columns = (added(needed.terms.values()) - np.maximum(now, needed.end_bytes), gathered, needed.end_bytes)
+    state_bytes, gathered, later = (each.reshape(-1, len(layouts)) for each in columns)
+    return list(zip(state_bytes, gathered, later, strict=True))
 
 
 def _allowed_zero_stages(constraints: PlanConstraints) -> list[int]:
@@ -158,19 +158,19 @@ def _sequence_split(dimensions: Dimensions, layouts: Layout, constraints: PlanCo
 
 def _whole(layouts: Layout) -> NDArray[np.bool_]:
     """Layouts that may be interleaved."""
-    found: NDArray[np.bool_] = np.mod(layouts.micro_batches, layouts.pipeline) == 0.0
-    return found & (layouts.pipeline > 1.0)
+    is_whole: NDArray[np.bool_] = np.mod(layouts.micro_batches, layouts.pipeline) == 0.0
+    return is_whole & (layouts.pipeline > 1.0)
 
 
 def _most_interleaving(dimensions: Dimensions, layouts: Layout, constraints: PlanConstraints) -> Floats:
     """The largest interleaving of each layout."""
-    found = np.ones(len(layouts))
+    most = np.ones(len(layouts))
     whole = _whole(layouts)
     for stages in np.unique(layouts.pipeline[whole]).tolist():
         chunks = divisors(int(dimensions.layers // stages)) if dimensions.layers % stages == 0 else [1]
         allowed = [v for v in chunks if constraints.allows("interleave", v)]
-        found[whole & (layouts.pipeline == stages)] = max(allowed, default=1)
-    return found
+        most[whole & (layouts.pipeline == stages)] = max(allowed, default=1)
+    return most
 
 
 def _least_interleaving(constraints: PlanConstraints, layouts: Layout) -> Floats:

@@ -22,7 +22,7 @@ from nodewise_partitioning.software import FIELDS, Software
 from nodewise_partitioning.step import step_parts_s
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["NOISE", "Calibrated", "Job", "Runs", "calibrated", "log_residuals"]
+__all__ = ["NOISE", "Calibration", "Job", "Runs", "calibrate", "log_residuals"]
 
 NOISE: Final = 0.08
 """Deviation of ln(step) that these equations leave where they fit: between repeated runs, kernels and shapes."""
@@ -55,7 +55,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calibrated:
+class Calibration:
     """Numbers that agree with measured runs.
 
     Attributes
@@ -64,7 +64,7 @@ class Calibrated:
         The corrected stack.
     runs : int
         Runs that it rests on; 0 = none, the defaults hold.
-    kept : tuple of str
+    unidentified : tuple of str
         Numbers that no run identified: they are what they were before.
     log_residuals : float
         ln(predicted / measured) of every run under the corrected stack.
@@ -72,11 +72,11 @@ class Calibrated:
 
     software: Software
     runs: int = 0
-    kept: tuple[str, ...] = tuple(FIELDS)
+    unidentified: tuple[str, ...] = tuple(FIELDS)
     log_residuals: Floats = field(default_factory=lambda: np.zeros(0))
 
 
-def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0, noise: float = NOISE) -> Calibrated:
+def calibrate(software: Software, runs: Sequence[Runs], *, widened: float = 1.0, noise: float = NOISE) -> Calibration:
     """Correct a stack's numbers by runs.
 
     Parameters
@@ -87,7 +87,7 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
         Deviation of ln(step) of one run.
     """
     if not runs:
-        return Calibrated(software)
+        return Calibration(software)
     from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import, and only measured runs need it
 
     start = np.log(software.vector())
@@ -98,7 +98,7 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
     weights = np.sqrt(np.concatenate([np.full(len(each.step_s), each.weight) for each in runs]))
 
     def stack(moved: Floats) -> Software:
-        return software.corrected(tuple(np.exp(start + deviation * moved).tolist()))
+        return software.with_numbers(tuple(np.exp(start + deviation * moved).tolist()))
 
     def residuals(moved: Floats) -> Floats:
         misfit = log_residuals(stack(moved), runs) / noise
@@ -106,13 +106,13 @@ def calibrated(software: Software, runs: Sequence[Runs], *, widened: float = 1.0
 
     # A default on its bound leaves the optimizer no room to begin with.
     begin = np.clip(np.zeros(len(FIELDS)), lower + 1e-6, np.maximum(upper - 1e-6, lower + 2e-6))
-    found = least_squares(residuals, begin, bounds=(lower, np.maximum(upper, lower + 1e-5)), method="trf")
+    fit = least_squares(residuals, begin, bounds=(lower, np.maximum(upper, lower + 1e-5)), method="trf")
     rows = sum(len(each.step_s) for each in runs)
-    slopes = np.asarray(found.jac)
+    slopes = np.asarray(fit.jac)
     remaining = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
-    kept = tuple(name for name, left in zip(FIELDS, remaining, strict=True) if left > IDENTIFIED_SHARE)
-    best = stack(found.x)
-    return Calibrated(best, rows, kept, log_residuals(best, runs))
+    unidentified = tuple(name for name, left in zip(FIELDS, remaining, strict=True) if left > IDENTIFIED_SHARE)
+    best = stack(fit.x)
+    return Calibration(best, rows, unidentified, log_residuals(best, runs))
 
 
 def _soften(misfit: Floats) -> Floats:

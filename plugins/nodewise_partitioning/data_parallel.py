@@ -58,8 +58,8 @@ def held_parameters(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Flo
     layers = most_layers(dimensions, layout)
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
-    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden * rows
-    if dimensions.encoder is not None and not dimensions.encoder.training.frozen:
+    shared = layers * (dense + dimensions.replicated_parameters) + dimensions.hidden_size * rows
+    if dimensions.encoder is not None and not dimensions.encoder.training.frozen_share:
         shared = shared + dimensions.encoder.parameters() / layout.tensor
     return shared, layers * experts
 
@@ -70,7 +70,7 @@ def data_parallel_of(
     """Exchange and update of every row."""
     shared, experts = held_parameters(dimensions, layout)
     training = dimensions.training
-    trained = training.trained
+    trained = training.trained_share
     replicas = layout.data * layout.context
     whole = _exchange_s(trained * shared, replicas, layout.tensor, training, device, software, layout)
     if dimensions.experts:
@@ -111,10 +111,10 @@ def _exchange_s(
     size = parameters * np.where(split, average, gradients)
     shards = np.where(split, training.shards(replicas), replicas)
     group = group_of(layout, device, shards, stride)
-    found = all_reduce_s(size, group, device, software, layout, software.network_efficiency)
+    seconds = all_reduce_s(size, group, device, software, layout, software.network_efficiency)
     if not training.sharding_devices:
-        return found
-    return found + _over_copies(gradients * parameters, replicas, shards, stride, device, software, layout)
+        return seconds
+    return seconds + _over_copies(gradients * parameters, replicas, shards, stride, device, software, layout)
 
 
 def _over_copies(
@@ -148,7 +148,7 @@ def _gather_s(
     sharded = layout.zero_stage >= 3.0
     shards = training.shards(replicas)
     group = group_of(layout, device, shards, layout.tensor)
-    gradients = training.trained * training.exchanged_bytes(software.exchanged_gradient_bytes)
+    gradients = training.trained_share * training.exchanged_bytes(software.exchanged_gradient_bytes)
     size = parameters * (2.0 * training.weight_bytes(software.weight_bytes) + gradients)
     several = software.gathers_in_rings
     moved = ring_s(size, group, device, layout, software.gather_efficiency, several=several)

@@ -32,17 +32,17 @@ from nodewise.plugin import (
     catalogue_key,
     freeze,
 )
-from nodewise_partitioning.calibration import Calibrated, Job, Runs, calibrated, log_residuals
+from nodewise_partitioning.calibration import Calibration, Job, Runs, calibrate, log_residuals
 from nodewise_partitioning.evidence import fitted_of, levels_of
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import PartitioningModel, memory_learned
-from nodewise_partitioning.rows import asked_of
+from nodewise_partitioning.rows import query_rows_of
 from nodewise_partitioning.settling import settled_by_runs
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
 from nodewise_partitioning.training import Training
-from nodewise_partitioning.unsaid import by_stack, formats_of, kinds_of, settled, stack_names
+from nodewise_partitioning.unsaid import by_stack, formats_of, kinds_of, settle_open_rows, stack_names
 from nodewise_partitioning.workload import Dimensions
 
 __all__ = ["PartitioningEstimator"]
@@ -114,23 +114,25 @@ class PartitioningEstimator:
             raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
         believed = _settle_facts(profile, transformer, context.catalogue)
         framework, number_format = believed.framework, believed.number_format or DEFAULT_FORMAT
-        known = is_known(framework) or not framework
+        known_framework = is_known(framework) or not framework
         prior = context.prior
         lessons = prior.content if prior is not None and isinstance(prior.content, tuple) else ()
         switches = _switches(workload)
         learned = {
-            name: _learn_from_lessons(lessons, f"{name}{switches}", number_format, context.catalogue, known=known)
+            name: _learn_from_lessons(
+                lessons, f"{name}{switches}", number_format, context.catalogue, known_framework=known_framework
+            )
             for name in stack_names(framework)
         }
         if not any(lesson.digest == profile.digest for lesson in lessons):
             for name, runs in _runs_of(profile, context.catalogue).items():
                 before, others = learned[name]
                 stack, _ = stack_of(f"{name}{switches}", number_format)
-                stack, taught = stack.corrected(before.software.vector()), (*others, *runs)
-                learned[name] = _correct_by_runs(stack, runs, taught, known=known), taught
+                stack, taught = stack.with_numbers(before.software.vector()), (*others, *runs)
+                learned[name] = _correct_by_runs(stack, runs, taught, known_framework=known_framework), taught
         taught = tuple(run for _, runs in learned.values() for run in runs)
         residuals = [log_residuals(each.software, runs) for each, runs in learned.values() if runs]
-        found = max((each for each, _ in learned.values()), key=lambda each: each.runs)
+        calibration = max((each for each, _ in learned.values()), key=lambda each: each.runs)
         knowledge = replace(
             believed,
             numbers={name: each.software.vector() for name, (each, _) in learned.items()},
@@ -138,12 +140,12 @@ class PartitioningEstimator:
                 believed.dimensions,
                 taught,
                 np.concatenate([np.zeros(0), *residuals]),
-                known=known,
+                known_framework=known_framework,
                 job=_job_of(profile),
             ),
         )
         knowledge = memory_learned(knowledge, Observations.concatenated((profile.observations, profile.memory_runs)))
-        notices = (*_notices(found, framework, known=known), *_settled_notices(knowledge))
+        notices = (*_notices(calibration, framework, known_framework=known_framework), *_settled_notices(knowledge))
         return PartitioningModel(knowledge, notices, runs=_ran(profile))
 
 
@@ -156,7 +158,7 @@ def _know_facts(profile: Profile, transformer: Transformer, catalogue: Catalogue
     """What is known of a job before any run corrects it."""
     framework, _ = _software_of(profile)
     dimensions = Dimensions.of(transformer, Training.of(profile.workload), profile.workload)
-    known = is_known(framework) or not framework
+    known_framework = is_known(framework) or not framework
     return Knowledge(
         dimensions=dimensions,
         network=profile.network,
@@ -164,7 +166,7 @@ def _know_facts(profile: Profile, transformer: Transformer, catalogue: Catalogue
         framework=framework,
         number_format=profile.workload.precision or "",
         numbers={},
-        levels=levels_of(dimensions, (), np.zeros(0), known=known, job=_job_of(profile)),
+        levels=levels_of(dimensions, (), np.zeros(0), known_framework=known_framework, job=_job_of(profile)),
         switches=_switches(profile.workload),
     )
 
@@ -211,8 +213,8 @@ def _learn_from_lessons(
     number_format: str,
     catalogue: Catalogue,
     *,
-    known: bool,
-) -> tuple[Calibrated, tuple[Runs, ...]]:
+    known_framework: bool,
+) -> tuple[Calibration, tuple[Runs, ...]]:
     """What the lessons of the same software stack and attention kernel teach, and their runs."""
     stack, _ = stack_of(framework, number_format)
     runs = tuple(
@@ -222,20 +224,22 @@ def _learn_from_lessons(
         if _kind(stack_of(name, number_format)[0]) == _kind(stack)
         for run in of_stack
     )
-    return _correct_by_runs(stack, runs, runs, known=known), runs
+    return _correct_by_runs(stack, runs, runs, known_framework=known_framework), runs
 
 
 def _kind(stack: Software) -> tuple[str, bool]:
     return stack.framework, stack.flash_attention
 
 
-def _correct_by_runs(stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known: bool) -> Calibrated:
+def _correct_by_runs(
+    stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known_framework: bool
+) -> Calibration:
     """The stack with numbers that agree with runs but for the level that they and others share."""
-    fitted = np.exp(fitted_of(taught, log_residuals(stack, taught), known=known))
+    fitted = np.exp(fitted_of(taught, log_residuals(stack, taught), known_framework=known_framework))
     ends = np.cumsum([len(each.step_s) for each in taught])
     levels = dict(zip(map(id, taught), np.split(fitted, ends[:-1]), strict=True)) if taught else {}
     alike = [replace(each, step_s=each.step_s / levels[id(each)]) for each in runs]
-    return calibrated(stack, alike, widened=_device_doubt(stack, {catalogue_key(each.device.name) for each in runs}))
+    return calibrate(stack, alike, widened=_device_doubt(stack, {catalogue_key(each.device.name) for each in runs}))
 
 
 def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Runs]]:
@@ -247,10 +251,10 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
     believed = _settle_facts(profile, transformer, catalogue)
     configurations = PartitioningModel(believed).cut(observations.configurations)
     framework = believed.framework
-    asked = asked_of(configurations, dimensions, believed.network, catalogue, zero_bubble=believed.zero_bubble)
-    measured, kinds = observations.steps_per_s[asked.rows], kinds_of(configurations)[asked.rows]
-    names = np.array(configurations.device_names(), dtype=object)[asked.rows]
-    formats = np.array([configurations.precisions[index] for index in configurations.precision_index[asked.rows]])
+    query = query_rows_of(configurations, dimensions, believed.network, catalogue, zero_bubble=believed.zero_bubble)
+    measured, kinds = observations.steps_per_s[query.rows], kinds_of(configurations)[query.rows]
+    names = np.array(configurations.device_names(), dtype=object)[query.rows]
+    formats = np.array([configurations.precisions[index] for index in configurations.precision_index[query.rows]])
     runs: dict[str, list[Runs]] = {}
     for name in sorted(set(names.tolist())):
         for number_format in sorted(set(formats.tolist())):
@@ -259,10 +263,10 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
             device = device_of(catalogue, name, own)
             if isinstance(device, Refusal):
                 continue
-            for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds, asked.layout):
+            for own, part in by_stack(framework, dimensions, device, as_ints(rows), kinds, query.layout):
                 stack, _ = stack_of(own, device.number_format)
-                layout = settled(
-                    asked.layout.take(part),
+                layout = settle_open_rows(
+                    query.layout.take(part),
                     dimensions,
                     device,
                     stack,
@@ -270,8 +274,8 @@ def _runs_of(profile: Profile, catalogue: Catalogue) -> Mapping[str, Sequence[Ru
                     preferred=float(believed.recomputation),
                     ran=True,
                 )
-                found = Runs(dimensions, layout, device, 1.0 / measured[part], job=_job_of(profile))
-                runs.setdefault(own, []).append(found)
+                part_runs = Runs(dimensions, layout, device, 1.0 / measured[part], job=_job_of(profile))
+                runs.setdefault(own, []).append(part_runs)
     return runs
 
 
@@ -280,18 +284,19 @@ def _device_doubt(stack: Software, devices: Iterable[str]) -> float:
     return 1.0 if same else OTHER_WIDENED
 
 
-def _notices(found: Calibrated, framework: str, *, known: bool) -> Iterable[Notice]:
-    if not known:
+def _notices(calibration: Calibration, framework: str, *, known_framework: bool) -> Iterable[Notice]:
+    if not known_framework:
         text = f"framework {framework!r} is not known: another's efficiencies stand in for its own"
         yield Notice("FRAMEWORK_ASSUMED", text)
-    if found.runs and found.kept:
-        text = f"{found.runs} runs corrected the software stack; they say nothing of {', '.join(found.kept)}"
+    if calibration.runs and calibration.unidentified:
+        names = ", ".join(calibration.unidentified)
+        text = f"{calibration.runs} runs corrected the software stack; they say nothing of {names}"
         yield Notice("CALIBRATED", text)
 
 
 def _settled_notices(knowledge: Knowledge) -> Iterable[Notice]:
     """Facts that the job does not state and its runs have settled."""
-    for fact, value in knowledge.taken.items():
+    for fact, value in knowledge.assumptions.items():
         word = Recomputation(int(value)).name.casefold() if fact == "recompute" else str(value) or "the usual stack"
         share = 100.0 * knowledge.beliefs[fact].get(value, 0.0)
         text = f"{fact} is not stated: runs of the job are explained best by {word} ({share:.0f} % likely)"

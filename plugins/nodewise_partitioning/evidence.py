@@ -153,26 +153,26 @@ class Levels:
     means: Floats
     covariance: Floats
     within: float
-    known: bool
+    known_framework: bool
     across_nodes: frozenset[tuple[str, str]] = frozenset()
 
     def factor_of(self, device: Device, layout: Layout) -> Floats | float:
         """Factor on steps on a device: of each row, one number where none of the job's splits was run."""
         common = float(self.means[self._common(device)].sum())
-        seen, shares = self._seen(device, layout)
+        seen, shares = self._split_effects(device, layout)
         return np.asarray(np.exp(common + self.means[seen] @ shares)) if seen else float(np.exp(common))
 
     def log_spread_of(self, device: Device, layout: Layout) -> Floats:
         """Deviation of ln(step) of each row."""
         common = self._common(device)
-        shared = _common_effects(self.job, device, self.dimensions, known=self.known)
+        shared = _common_effects(self.job, device, self.dimensions, known_framework=self.known_framework)
         unseen = sum(deviation**2 for effect, deviation in shared.items() if effect not in self.places)
-        known = self.covariance[np.ix_(common, common)].sum() + unseen + self.within**2
+        variance = self.covariance[np.ix_(common, common)].sum() + unseen + self.within**2
         uneven = imbalance.log_spread_of(self.dimensions, layout) ** 2
         growth = (GROWTH * np.log(_nodes(layout))) ** 2
         prior = SPLIT**2 + REPLICA**2 + growth
-        variances = np.asarray(known + uneven + prior)
-        seen, shares = self._seen(device, layout)
+        variances = np.asarray(variance + uneven + prior)
+        seen, shares = self._split_effects(device, layout)
         if seen:
             effects = [effect for effect, place in self.places.items() if place in seen]
             deviations = np.array([effect.deviation for effect in effects if isinstance(effect, _Own)])
@@ -197,10 +197,10 @@ class Levels:
 
     def _common(self, device: Device) -> list[int]:
         """Places of what all runs of the job's model on a device share."""
-        shared = _common_effects(self.job, device, self.dimensions, known=self.known)
+        shared = _common_effects(self.job, device, self.dimensions, known_framework=self.known_framework)
         return [self.places[effect] for effect in shared if effect in self.places]
 
-    def _seen(self, device: Device, layout: Layout) -> tuple[list[int], Floats]:
+    def _split_effects(self, device: Device, layout: Layout) -> tuple[list[int], Floats]:
         """Places of effects of the job's splits that some rows have, and (places, rows) how much of each."""
         own = (self.job, (catalogue_key(device.name), device.number_format), self.dimensions)
         seen: list[int] = []
@@ -215,7 +215,7 @@ class Levels:
 
 
 def levels_of(
-    dimensions: Dimensions, runs: Sequence[Runs], residuals: Floats, *, known: bool, job: Job = NO_JOB
+    dimensions: Dimensions, runs: Sequence[Runs], residuals: Floats, *, known_framework: bool, job: Job = NO_JOB
 ) -> Levels:
     """The most likely effects.
 
@@ -231,13 +231,13 @@ def levels_of(
         That asks: effects of other jobs' splits are not kept.
     """
     if not runs:
-        return Levels(job, dimensions, {}, np.zeros(0), np.zeros((0, 0)), WITHIN, known)
-    found = _Effects.of(runs, known=known, asked=dimensions)
-    weights, within = found.weights(residuals)
+        return Levels(job, dimensions, {}, np.zeros(0), np.zeros((0, 0)), WITHIN, known_framework)
+    effects = _Effects.of(runs, known_framework=known_framework, asked=dimensions)
+    weights, within = effects.weights(residuals)
     size = _size_of(dimensions)
-    kept = [
+    own_places = [
         place
-        for effect, place in found.places.items()
+        for effect, place in effects.places.items()
         if getattr(effect, "job", job) == job and getattr(effect, "size", size) == size
     ]
     across_nodes = frozenset(
@@ -245,17 +245,17 @@ def levels_of(
         for each in runs
         if (_nodes(each.layout) > 1.0).any()
     )
-    means, covariance = found.posterior(-residuals, weights, kept)
-    numbers = {place: number for number, place in enumerate(kept)}
-    places = {effect: numbers[place] for effect, place in found.places.items() if place in numbers}
-    return Levels(job, dimensions, places, means, covariance, within, known, across_nodes)
+    means, covariance = effects.posterior(-residuals, weights, own_places)
+    numbers = {place: number for number, place in enumerate(own_places)}
+    places = {effect: numbers[place] for effect, place in effects.places.items() if place in numbers}
+    return Levels(job, dimensions, places, means, covariance, within, known_framework, across_nodes)
 
 
-def fitted_of(runs: Sequence[Runs], residuals: Floats, *, known: bool) -> Floats:
+def fitted_of(runs: Sequence[Runs], residuals: Floats, *, known_framework: bool) -> Floats:
     """Ln of the factor that each run's effects make, in order; parameters as :func:`levels_of`."""
-    found = _Effects.of(runs, known=known)
-    weights, _ = found.weights(residuals)
-    return found.fitted(-residuals, weights)
+    effects = _Effects.of(runs, known_framework=known_framework)
+    weights, _ = effects.weights(residuals)
+    return effects.fit(-residuals, weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,9 +280,9 @@ class _Effects:
     covariance: Floats
 
     @staticmethod
-    def of(runs: Sequence[Runs], *, known: bool, asked: Dimensions | None = None) -> _Effects:
+    def of(runs: Sequence[Runs], *, known_framework: bool, asked: Dimensions | None = None) -> _Effects:
         """Of runs in order; also what these share with models of the size of one that is asked about."""
-        rows = [row for each in runs for row in _effects(each, known=known)]
+        rows = [row for each in runs for row in _effects(each, known_framework=known_framework)]
         deviations: dict[Hashable, float] = {}
         for row in rows:
             deviations |= {effect: deviation for effect, (deviation, _) in row.items()}
@@ -305,20 +305,20 @@ class _Effects:
         """Of runs, by how far each lies from what its effects make; and the deviation of the rest."""
         weights, rest = np.ones(len(residuals)), residuals
         for _ in range(ROUNDS if len(residuals) else 0):
-            rest = residuals + self.fitted(-residuals, weights)
+            rest = residuals + self.fit(-residuals, weights)
             weights = (TAIL + 1.0) / (TAIL + (rest / WITHIN) ** 2)
         squares = WITHIN_RUNS * WITHIN**2 + float(rest @ rest)
         return weights, float(np.sqrt(squares / (WITHIN_RUNS + len(rest))))
 
-    def fitted(self, levels: Floats, weights: Floats) -> Floats:
+    def fit(self, levels: Floats, weights: Floats) -> Floats:
         """What effects make of the levels of all runs."""
         return np.asarray(self.covariance @ np.linalg.solve(self.covariance + np.diag(WITHIN**2 / weights), levels))
 
-    def posterior(self, levels: Floats, weights: Floats, kept: Sequence[int]) -> tuple[Floats, Floats]:
+    def posterior(self, levels: Floats, weights: Floats, places: Sequence[int]) -> tuple[Floats, Floats]:
         """Means and covariance of some effects, no two of which are of one cause."""
-        ours = self.shares[kept]
+        ours = self.shares[places]
         solved = np.linalg.solve(self.covariance + np.diag(WITHIN**2 / weights), np.column_stack([levels, ours.T]))
-        return np.asarray(ours @ solved[:, 0]), np.asarray(np.diag(self.variances[kept]) - ours @ solved[:, 1:])
+        return np.asarray(ours @ solved[:, 0]), np.asarray(np.diag(self.variances[places]) - ours @ solved[:, 1:])
 
 
 def _covariance(effects: Sequence[_CommonEffect], deviations: Floats) -> Floats:
@@ -331,31 +331,35 @@ def _covariance(effects: Sequence[_CommonEffect], deviations: Floats) -> Floats:
 
 
 def _size_of(dimensions: Dimensions) -> tuple[float, float]:
-    return dimensions.hidden, dimensions.sequence
+    return dimensions.hidden_size, dimensions.sequence
 
 
-def _common_effects(job: Job, device: Device, dimensions: Dimensions, *, known: bool) -> dict[Hashable, float]:
+def _common_effects(
+    job: Job, device: Device, dimensions: Dimensions, *, known_framework: bool
+) -> dict[Hashable, float]:
     """What all runs of a job's model on a device share, some of it with others, with prior deviations."""
     key = catalogue_key(device.name)
     seen = device.after_ampere or key.startswith("a100")
     training = dimensions.training
     causes: dict[Hashable, float] = {
         "installation": INSTALLATION,
-        ("software", job.software): SOFTWARE if known else UNKNOWN_SOFTWARE,
+        ("software", job.software): SOFTWARE if known_framework else UNKNOWN_SOFTWARE,
         (key, device.number_format): DEVICE if seen else OTHER_DEVICE,
     }
-    if training.frozen:
+    if training.frozen_share:
         causes[training] = TRAINING
     size = _size_of(dimensions)
     shared: dict[Hashable, float] = {_CommonEffect(cause, size): deviation for cause, deviation in causes.items()}
     return shared | {replace(dimensions, training=ALL_TRAINED): MODEL, job: JOB}
 
 
-def _effects(runs: Runs, *, known: bool) -> Iterator[dict[Hashable, tuple[float, float]]]:
+def _effects(runs: Runs, *, known_framework: bool) -> Iterator[dict[Hashable, tuple[float, float]]]:
     """Effects of each run: prior deviation, and how much of it the run has."""
     shared = {
         effect: (deviation, 1.0)
-        for effect, deviation in _common_effects(runs.job, runs.device, runs.dimensions, known=known).items()
+        for effect, deviation in _common_effects(
+            runs.job, runs.device, runs.dimensions, known_framework=known_framework
+        ).items()
     }
     device = (catalogue_key(runs.device.name), runs.device.number_format)
     columns = np.stack([getattr(runs.layout, column) for column in _REPLICA], axis=1).tolist()

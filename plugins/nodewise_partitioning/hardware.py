@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Catalogue, KernelEfficiency, Refusal, catalogue_key
-from nodewise_partitioning.measured import NOTHING_MEASURED, AllReduces, Gains, all_reduces_of, gains_of
+from nodewise_partitioning.measurements import NOTHING_MEASURED, AllReduces, Gains, all_reduces_of, gains_of
 
 __all__ = ["ASSUMED_NODE_LINK_BYTES_PER_S", "DEFAULT_FORMAT", "Device", "device_of", "node_link_of"]
 
@@ -99,8 +99,8 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     """A device's facts, or what is missing of them."""
     number_format = SAME_FORMATS.get(number_format, number_format)
     if number_format not in FORMATS:
-        known = ", ".join(FORMATS)
-        return Refusal.unsupported(f"precision must be one of {known}, found {number_format!r}")
+        formats = ", ".join(FORMATS)
+        return Refusal.unsupported(f"precision must be one of {formats}, found {number_format!r}")
     machine = catalogue.named_machine(name)
     name = machine.device if machine else name
     facts = catalogue.device(name) if name else None

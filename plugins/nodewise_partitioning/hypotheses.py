@@ -83,26 +83,26 @@ class Doubts:
             Deviation of ln(step) of these without the doubts.
         """
         deviations = {each.fact: each.deviation[rows] for each in self.facts}
-        told = [each for each in self.facts if deviations[each.fact].max(initial=0.0) >= TOLD]
-        if not told:
+        relevant = [each for each in self.facts if deviations[each.fact].max(initial=0.0) >= TOLD]
+        if not relevant:
             return
-        told.sort(key=lambda each: -float(np.square(deviations[each.fact]).mean()))
+        relevant.sort(key=lambda each: -float(np.square(deviations[each.fact]).mean()))
         every = np.square(self.deviation[rows])
         width = np.sqrt(np.square(log_spread) + every)
-        without = np.sqrt(np.square(log_spread) + np.maximum(every - np.square(deviations[told[0].fact]), 0.0))
-        texts = [f"{each.fact} ({each.least:.2f} to {each.most:.2f} times the step)" for each in told]
-        widest = int(deviations[told[0].fact].argmax())
+        without = np.sqrt(np.square(log_spread) + np.maximum(every - np.square(deviations[relevant[0].fact]), 0.0))
+        texts = [f"{each.fact} ({each.least:.2f} to {each.most:.2f} times the step)" for each in relevant]
+        widest = int(deviations[relevant[0].fact].argmax())
         before, after = (float(np.exp(2.0 * DEVIATIONS * each[widest])) for each in (width, without))
         text = f"not stated, and so in the interval: {', '.join(texts)}"
         narrowed = f"at most from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
-        yield Notice("UNSAID", f"{text}. Stating {told[0].fact} narrows the interval most, {narrowed}")
+        yield Notice("UNSAID", f"{text}. Stating {relevant[0].fact} narrows the interval most, {narrowed}")
 
 
 def doubts_of(
     knowledge: Knowledge,
-    stated: Configurations,
-    taken: Configurations,
-    found: Floats,
+    stated_rows: Configurations,
+    complete_rows: Configurations,
+    results: Floats,
     log_spread: Floats,
     trial: Trial,
     measured: int = 0,
@@ -112,7 +112,7 @@ def doubts_of(
 
     Parameters
     ----------
-    stated, taken : Configurations
+    stated_rows, complete_rows : Configurations
         As they were asked about, and with what they leave open settled.
     found : float
         (2, rows) seconds of the step of each row, and bytes of a device; 0 = it has no answer.
@@ -123,11 +123,14 @@ def doubts_of(
     of_memory_alone : LikelyValue
         Micro-batches that move no interval of a step.
     """
-    rows, facts = len(stated), []
-    listed = ((fact, [each for each in every if len(each.rows)]) for fact, every in _facts(knowledge, stated, taken))
+    rows, facts = len(stated_rows), []
+    listed = (
+        (fact, [each for each in every if len(each.rows)])
+        for fact, every in _facts(knowledge, stated_rows, complete_rows)
+    )
     values = {fact: others for fact, others in listed if others}
     beside = list(of_memory_alone)
-    effects = iter(_effects_of([*chain.from_iterable(values.values()), *beside], found, trial))
+    effects = iter(_effects_of([*chain.from_iterable(values.values()), *beside], results, trial))
     memory = defaultdict[str, list[tuple[LikelyValue, Floats]]](list)
     for fact, others in values.items():
         moved, bounds = [], [0.0]
@@ -147,21 +150,21 @@ def doubts_of(
     return Doubts(np.sqrt(squares), facts, memory)
 
 
-def _effects_of(values: Sequence[LikelyValue], found: Floats, trial: Trial) -> Sequence[Floats]:
+def _effects_of(values: Sequence[LikelyValue], results: Floats, trial: Trial) -> Sequence[Floats]:
     """Ln of how many times (2, rows) as much each value's rows take; 0 where they cannot run or do not fit.
 
     Values under the same knowledge are tried at once.
     """
-    effects = [np.zeros((len(found), len(value.rows))) for value in values]
+    effects = [np.zeros((len(results), len(value.rows))) for value in values]
     alike: dict[int, list[int]] = {}
     for place, value in enumerate(values):
         alike.setdefault(id(value.knowledge), []).append(place)
     for places in alike.values():
         every = Configurations.concatenated([values[place].configurations for place in places])
-        before = np.concatenate([found[:, values[place].rows] for place in places], axis=1)
-        rows, quantities, held = trial(every, values[places[0]].knowledge)
+        before = np.concatenate([results[:, values[place].rows] for place in places], axis=1)
+        rows, quantities, shares = trial(every, values[places[0]].knowledge)
         changes = np.zeros(before.shape)
-        right = (held <= 1.0) & (before[:, rows] > 0.0).all(axis=0)
+        right = (shares <= 1.0) & (before[:, rows] > 0.0).all(axis=0)
         changes[:, rows[right]] = np.log(quantities[:, right] / before[:, rows[right]])
         ends = np.cumsum([len(values[place].rows) for place in places])
         for place, own in zip(places, np.split(changes, ends[:-1], axis=1)):
@@ -174,8 +177,8 @@ class _DeviceRows:
     """Rows of one device, as they were asked about and as they are taken."""
 
     knowledge: Knowledge
-    stated: Configurations
-    taken: Configurations
+    stated_rows: Configurations
+    complete_rows: Configurations
     device: str
     of_device: NDArray[np.bool_]
 
@@ -185,40 +188,46 @@ class _DeviceRows:
 
 
 def _facts(
-    knowledge: Knowledge, stated: Configurations, taken: Configurations
+    knowledge: Knowledge, stated_rows: Configurations, complete_rows: Configurations
 ) -> Iterator[tuple[str, Iterable[LikelyValue]]]:
     """Facts that some rows leave unsaid, as options call them, and their other values."""
-    names = np.array(taken.devices, dtype=object)[taken.device_index] if taken.devices else np.zeros(0, dtype=object)
+    names = (
+        np.array(complete_rows.devices, dtype=object)[complete_rows.device_index]
+        if complete_rows.devices
+        else np.zeros(0, dtype=object)
+    )
     devices = [name for name in dict.fromkeys(names.tolist()) if knowledge.catalogue.device(name) is not None]
-    asked = [_DeviceRows(knowledge, stated, taken, device, names == device) for device in devices]
+    device_rows = [_DeviceRows(knowledge, stated_rows, complete_rows, device, names == device) for device in devices]
     for fact, values in _FACTS.items():
-        yield fact, chain.from_iterable(map(values, asked))
+        yield fact, chain.from_iterable(map(values, device_rows))
 
 
-def _precisions(asked: _DeviceRows) -> Iterator[LikelyValue]:
+def _precisions(query: _DeviceRows) -> Iterator[LikelyValue]:
     """Number formats that the device has a peak for, by its year."""
-    if all(asked.stated.precisions) or (asked.knowledge.number_format and "precision" not in asked.knowledge.taken):
+    if all(query.stated_rows.precisions) or (
+        query.knowledge.number_format and "precision" not in query.knowledge.assumptions
+    ):
         return
-    rows = asked.where(np.array([not name for name in asked.stated.precisions])[asked.stated.precision_index])
-    own = asked.taken.take(rows)
-    _, likely = formats_of(asked.knowledge.catalogue, asked.device)
-    for name, weight in asked.knowledge.weights("precision", likely).items():
-        formats = tuple(known or str(name) for known in own.precisions)
-        yield LikelyValue(weight, rows, own.replaced(precisions=formats), asked.knowledge)
+    rows = query.where(np.array([not name for name in query.stated_rows.precisions])[query.stated_rows.precision_index])
+    own = query.complete_rows.take(rows)
+    _, likely = formats_of(query.knowledge.catalogue, query.device)
+    for name, weight in query.knowledge.weights("precision", likely).items():
+        formats = tuple(precision or str(name) for precision in own.precisions)
+        yield LikelyValue(weight, rows, own.replaced(precisions=formats), query.knowledge)
 
 
-def _links(asked: _DeviceRows) -> Iterator[LikelyValue]:
+def _links(query: _DeviceRows) -> Iterator[LikelyValue]:
     """Links of the machines that such devices come in."""
-    if asked.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in asked.knowledge.taken:
+    if query.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in query.knowledge.assumptions:
         return
-    rows = asked.where((asked.stated.link_bytes_per_s <= 0.0) & (asked.stated.nodes > 1))
+    rows = query.where((query.stated_rows.link_bytes_per_s <= 0.0) & (query.stated_rows.nodes > 1))
     if not len(rows):
         return
-    own = asked.taken.take(rows)
-    prior = _other_links(asked.knowledge.catalogue, asked.device)
-    for bytes_per_s, weight in asked.knowledge.weights("link_bytes_per_s", prior).items():
+    own = query.complete_rows.take(rows)
+    prior = _other_links(query.knowledge.catalogue, query.device)
+    for bytes_per_s, weight in query.knowledge.weights("link_bytes_per_s", prior).items():
         links = as_floats(np.full(len(rows), bytes_per_s))
-        yield LikelyValue(weight, rows, own.replaced(link_bytes_per_s=links), asked.knowledge)
+        yield LikelyValue(weight, rows, own.replaced(link_bytes_per_s=links), query.knowledge)
 
 
 OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
@@ -227,10 +236,10 @@ OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
 
 @lru_cache(maxsize=512)
 def _other_links(catalogue: Catalogue, device: str) -> Sequence[tuple[float, float]]:
-    """Links of a node beside the one that is taken, with weights."""
-    taken, _ = node_link_of(catalogue, device)
-    known = catalogue.node_links(device)
-    return [(link, share) for link, share, _ in known if link != taken] if known else OTHER_LINKS
+    """Links of a node beside the assumed one, with weights."""
+    assumption, _ = node_link_of(catalogue, device)
+    links = catalogue.node_links(device)
+    return [(link, share) for link, share, _ in links if link != assumption] if links else OTHER_LINKS
 
 
 SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
@@ -238,17 +247,17 @@ SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
 to what fits, and stop early where something else binds."""
 
 
-def _micro_batches(asked: _DeviceRows) -> Iterator[LikelyValue]:
+def _micro_batches(query: _DeviceRows) -> Iterator[LikelyValue]:
     """Smaller ones than the quickest that fits, where none is stated."""
-    sizes, open_rows = asked.taken.batch_per_worker, is_open(asked.stated)
+    sizes, open_rows = query.complete_rows.batch_per_worker, is_open(query.stated_rows)
     if not open_rows.any():
         return
     for divisor, weight in SMALLER:
-        rows = asked.where(open_rows & (sizes > 1) & (sizes % max(divisor, 1) == 0))
+        rows = query.where(open_rows & (sizes > 1) & (sizes % max(divisor, 1) == 0))
         ones = as_ints(np.ones(len(rows), dtype=np.int64))
         smaller = as_ints(sizes[rows] // divisor) if divisor else ones
-        own = asked.taken.take(rows).replaced(batch_per_worker=smaller, accumulation=ones)
-        yield LikelyValue(weight, rows, own, asked.knowledge)
+        own = query.complete_rows.take(rows).replaced(batch_per_worker=smaller, accumulation=ones)
+        yield LikelyValue(weight, rows, own, query.knowledge)
 
 
 RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), (Recomputation.FULL, 0.4))
@@ -256,15 +265,15 @@ RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), 
 and one of several."""
 
 
-def _recomputations(asked: _DeviceRows) -> Iterator[LikelyValue]:
+def _recomputations(query: _DeviceRows) -> Iterator[LikelyValue]:
     """What is computed again in the backward pass, as far as it fits."""
-    rows = asked.where(asked.stated.recomputation == UNSTATED)
+    rows = query.where(query.stated_rows.recomputation == UNSTATED)
     if not len(rows):
         return
-    own = asked.taken.take(rows)
-    for way, weight in asked.knowledge.weights("recompute", RECOMPUTED).items():
+    own = query.complete_rows.take(rows)
+    for way, weight in query.knowledge.weights("recompute", RECOMPUTED).items():
         column = as_ints(np.full(len(rows), way))
-        yield LikelyValue(weight, rows, own.replaced(recomputation=column), asked.knowledge)
+        yield LikelyValue(weight, rows, own.replaced(recomputation=column), query.knowledge)
 
 
 STACKS: Final = (
@@ -276,22 +285,22 @@ LATER_KERNEL: Final = 0.5
 """Of flash attention on a device that is older than it: nothing tells whether the software is."""
 
 
-def _frameworks(asked: _DeviceRows) -> Iterator[LikelyValue]:
+def _frameworks(query: _DeviceRows) -> Iterator[LikelyValue]:
     """Stacks of today beside the one that is taken; of a known one its attention kernel, where that is open."""
-    name, stacks = asked.knowledge.framework, list[tuple[Value, float]]()
-    facts = asked.knowledge.catalogue.device(asked.device) or {}
-    if "framework" in asked.knowledge.taken:
-        stacks += asked.knowledge.weights("framework", ()).items()
+    name, stacks = query.knowledge.framework, list[tuple[Value, float]]()
+    facts = query.knowledge.catalogue.device(query.device) or {}
+    if "framework" in query.knowledge.assumptions:
+        stacks += query.knowledge.weights("framework", ()).items()
     elif not is_known(name):
         stacks += STACKS
     elif "flash" not in name.casefold() and facts.get("announced_year", 0.0) < MODERN_YEAR:
         stacks.append((f"{name} flash-attention", LATER_KERNEL))
     if not stacks:
         return
-    rows = as_ints(np.flatnonzero(asked.of_device))
-    own = asked.taken.take(rows)
+    rows = as_ints(np.flatnonzero(query.of_device))
+    own = query.complete_rows.take(rows)
     for stack, weight in stacks:
-        yield LikelyValue(weight, rows, own, replace(asked.knowledge, framework=str(stack)))
+        yield LikelyValue(weight, rows, own, replace(query.knowledge, framework=str(stack)))
 
 
 def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Beliefs]:
@@ -299,34 +308,34 @@ def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Be
     if len(runs.devices) != 1 or knowledge.catalogue.device(runs.devices[0]) is None:
         return {}
     device = runs.devices[0]
-    found: dict[str, Beliefs] = {}
-    if not any(runs.precisions) and (not knowledge.number_format or "precision" in knowledge.taken):
-        found["precision"] = _with_taken(*formats_of(knowledge.catalogue, device))
+    beliefs: dict[str, Beliefs] = {}
+    if not any(runs.precisions) and (not knowledge.number_format or "precision" in knowledge.assumptions):
+        beliefs["precision"] = _with_taken(*formats_of(knowledge.catalogue, device))
     link, links = knowledge.network.link_bytes_per_s, _other_links(knowledge.catalogue, device)
     across = bool((runs.nodes > 1).any()) and not (runs.link_bytes_per_s > 0.0).any()
-    if across and (not link or "link_bytes_per_s" in knowledge.taken):
-        found["link_bytes_per_s"] = _with_taken(node_link_of(knowledge.catalogue, device)[0], links)
+    if across and (not link or "link_bytes_per_s" in knowledge.assumptions):
+        beliefs["link_bytes_per_s"] = _with_taken(node_link_of(knowledge.catalogue, device)[0], links)
     if (runs.recomputation == Recomputation.UNSPECIFIED).all():
-        found["recompute"] = _ways(knowledge)
-    if "framework" not in knowledge.taken and not knowledge.framework:
+        beliefs["recompute"] = _ways(knowledge)
+    if "framework" not in knowledge.assumptions and not knowledge.framework:
         # A declared name that is not known is none of these stacks.
-        found["framework"] = _with_taken(knowledge.framework, STACKS)
-    return found
+        beliefs["framework"] = _with_taken(knowledge.framework, STACKS)
+    return beliefs
 
 
 def _ways(knowledge: Knowledge) -> Beliefs:
     """What may be recomputed: of attention's scores alone only where they are stored, or by operation."""
-    found: dict[Value, float] = {int(way): weight for way, weight in RECOMPUTED}
+    weights: dict[Value, float] = {int(way): weight for way, weight in RECOMPUTED}
     stack, known = stack_of(f"{knowledge.framework}{knowledge.switches}", DEFAULT_FORMAT)
     if known and stack.flash_attention and not stack.eager_memory:
-        found[int(Recomputation.NONE)] += found.pop(int(Recomputation.SELECTIVE))
-    return found
+        weights[int(Recomputation.NONE)] += weights.pop(int(Recomputation.SELECTIVE))
+    return weights
 
 
-def _with_taken(taken: Value, others: Iterable[tuple[Value, float]]) -> Beliefs:
+def _with_taken(assumption: Value, others: Iterable[tuple[Value, float]]) -> Beliefs:
     """All values: what is taken without runs has the rest of the weight."""
     listed = dict(others)
-    return {taken: max(1.0 - sum(listed.values()), 0.0), **listed}
+    return {assumption: max(1.0 - sum(listed.values()), 0.0), **listed}
 
 
 _FACTS: Final[Mapping[str, Callable[[_DeviceRows], Iterator[LikelyValue]]]] = {

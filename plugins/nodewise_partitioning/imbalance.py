@@ -42,15 +42,15 @@ def busiest(dimensions: Dimensions, layout: Layout) -> Floats:
     The other experts of the device that has the busiest one share alike what that one leaves.
     """
     chance, learned = _over(dimensions, layout)
-    found = 1.0 + 0.5 * (chance + learned)
+    factor = 1.0 + 0.5 * (chance + learned)
     training, experts = dimensions.training, dimensions.experts
     if training.busiest_expert_share and experts > 1.0:
         ranks = layout.expert * layout.expert_fold
         others = (1.0 - training.busiest_expert_share) / (experts - 1.0)
-        found = ranks * (training.busiest_expert_share + (experts / ranks - 1.0) * others)
+        factor = ranks * (training.busiest_expert_share + (experts / ranks - 1.0) * others)
     if training.expert_capacity:
-        found = np.minimum(found, training.expert_capacity)
-    return np.asarray(found)
+        factor = np.minimum(factor, training.expert_capacity)
+    return np.asarray(factor)
 
 
 def log_spread_of(dimensions: Dimensions, layout: Layout) -> Floats:
@@ -58,8 +58,8 @@ def log_spread_of(dimensions: Dimensions, layout: Layout) -> Floats:
     chance, learned = _over(dimensions, layout)
     if dimensions.training.busiest_expert_share:
         return np.zeros(len(layout))
-    experts = dimensions.feed_forward_parameters(dimensions.routed * dimensions.expert_size)
-    others = dimensions.attention_parameters + dimensions.feed_forward_parameters(dimensions.visited)
+    experts = dimensions.feed_forward_parameters(dimensions.routed_experts * dimensions.expert_size)
+    others = dimensions.attention_parameters + dimensions.feed_forward_parameters(dimensions.common_inner_size)
     scores = 2.0 * dimensions.sequence * dimensions.scores_size * dimensions.attended_share
     share = experts / (experts + others + scores)
     return share * 0.5 * (learned - chance) / (1.0 + 0.5 * (chance + learned))

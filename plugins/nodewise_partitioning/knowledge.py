@@ -40,7 +40,7 @@ class Knowledge:
         Of rows that do not state it, where it fits; 0 = the least that fits.
     ran : bool
         Rows are runs that were measured.
-    taken : mapping of str to a value
+    assumptions : mapping of str to a value
         Facts that the job does not state and its runs have settled.
     beliefs : mapping of str to Beliefs
         How likely the values of these are.
@@ -59,24 +59,26 @@ class Knowledge:
     memory_measured: bool = False
     recomputation: int = 0
     ran: bool = False
-    taken: Mapping[str, Value] = field(default_factory=dict)
+    assumptions: Mapping[str, Value] = field(default_factory=dict)
     beliefs: Mapping[str, Beliefs] = field(default_factory=dict)
 
     def believing(self, fact: str, value: Value, beliefs: Beliefs) -> Knowledge:
         """The same with a value of a fact that no row states, and what is believed of it."""
-        found = replace(self, taken={**self.taken, fact: value}, beliefs={**self.beliefs, fact: beliefs})
+        knowledge = replace(
+            self, assumptions={**self.assumptions, fact: value}, beliefs={**self.beliefs, fact: beliefs}
+        )
         if fact == "precision":
-            return replace(found, number_format=str(value))
+            return replace(knowledge, number_format=str(value))
         if fact == "link_bytes_per_s":
-            return replace(found, network=replace(self.network, link_bytes_per_s=float(value)))
+            return replace(knowledge, network=replace(self.network, link_bytes_per_s=float(value)))
         if fact == "recompute":
-            return replace(found, recomputation=int(value))
-        return replace(found, framework=str(value))
+            return replace(knowledge, recomputation=int(value))
+        return replace(knowledge, framework=str(value))
 
     def weights(self, fact: str, prior: Iterable[tuple[Value, float]]) -> Beliefs:
         """Of the values of a fact that are not taken: what runs made of them, else as likely as beforehand."""
-        found = self.beliefs.get(fact) or dict(prior)
-        return {value: weight for value, weight in found.items() if value != self.taken.get(fact)}
+        all_weights = self.beliefs.get(fact) or dict(prior)
+        return {value: weight for value, weight in all_weights.items() if value != self.assumptions.get(fact)}
 
     def software(self, name: str, device: Device) -> Software:
         """The corrected stack of a name on a device in its number format."""
@@ -96,6 +98,6 @@ def _correct(
 ) -> Software:
     """A stack with what runs say of its numbers and of memory."""
     stack, _ = stack_of(name, number_format)
-    corrected = stack if numbers is None else stack.corrected(numbers)
+    corrected = stack if numbers is None else stack.with_numbers(numbers)
     spread = corrected.memory_log_spread if log_spread is None else log_spread
     return replace(corrected, memory_level=memory_level, memory_log_spread=spread)

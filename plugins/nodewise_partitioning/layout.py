@@ -115,7 +115,7 @@ class Layout(Columns):
         return first, kind
 
     @staticmethod
-    def joined(several: Sequence[Layout]) -> Layout:
+    def concatenate(several: Sequence[Layout]) -> Layout:
         """The rows of at least one, one after the other."""
         if len(several) == 1:
             return several[0]

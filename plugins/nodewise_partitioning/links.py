@@ -21,7 +21,7 @@ from nodewise.plugin import Floats
 from nodewise_laws.collectives import interpolated_s, quickest_all_reduce_s
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import Layout
-from nodewise_partitioning.measured import REFERENCE_ALL_REDUCES, REFERENCE_LINK_BYTES_PER_S
+from nodewise_partitioning.measurements import REFERENCE_ALL_REDUCES, REFERENCE_LINK_BYTES_PER_S
 from nodewise_partitioning.software import Software
 
 __all__ = ["Group", "all_reduce_in_node_s", "all_reduce_s", "domain_of", "group_of", "nodes_of", "ring_s"]
@@ -94,10 +94,10 @@ def all_reduce_in_node_s(size_bytes: Floats, ranks: Floats, device: Device) -> F
         lower = table.ranks
         if not len(rows):
             continue
-        found = interpolated_s(size[rows], table.log_bytes, table.log_s)
-        moved = np.maximum(found - table.started_s, 0.0)
+        table_s = interpolated_s(size[rows], table.log_bytes, table.log_s)
+        moved = np.maximum(table_s - table.started_s, 0.0)
         traffic = (ranks[rows] - 1.0) / ranks[rows] / (1.0 - 1.0 / table.ranks)
-        seconds[rows] = np.minimum(found, table.started_s) + moved * slower * traffic
+        seconds[rows] = np.minimum(table_s, table.started_s) + moved * slower * traffic
     return seconds
 
 

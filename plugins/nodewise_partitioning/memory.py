@@ -44,7 +44,7 @@ __all__ = [
     "OVER_STEP",
     "ROUNDED",
     "TERMS",
-    "Needed",
+    "StageMemory",
     "activation_bytes_per_layer",
     "board_of",
     "cache_of",
@@ -90,30 +90,30 @@ ROUNDED: Final = 1.0 - 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Needed:
+class StageMemory:
     """What a stage cannot do without.
 
     Attributes
     ----------
     terms : dict
         Bytes by :data:`TERMS` but the cache, at the moment when most is held.
-    later : float
+    end_bytes : float
         All of what is held at the step's end beside weights, states and buffers, whether it is that moment or not.
-    cached : float
+    cached_bytes : float
         Blocks that something left which is gone by the moment of most.
-    kept : float
+    stored_bytes : float
         Of the activations, what all micro-batches in flight keep; the rest is there in a layer's backward pass alone.
-    grown : float
-        Of ``later``, gradients that come as activations go; 0 = gradients stay all the time.
+    late_gradient_bytes : float
+        Of ``end_bytes``, gradients that come as activations go; 0 = gradients stay all the time.
     in_flight : float
         Micro-batches in flight.
     """
 
     terms: dict[str, Floats]
-    later: Floats
-    cached: Floats
-    kept: Floats
-    grown: Floats
+    end_bytes: Floats
+    cached_bytes: Floats
+    stored_bytes: Floats
+    late_gradient_bytes: Floats
     in_flight: Floats
 
 
@@ -134,19 +134,19 @@ def activation_bytes_per_layer(
     """
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     results = 0.0 if software.fuses_operators else narrow_bytes
-    inner = (2.0 * (dimensions.matrices - 1.0) + results) * dimensions.active / dimensions.hidden
+    inner = (2.0 * (dimensions.matrices - 1.0) + results) * dimensions.active / dimensions.hidden_size
     put_out = 2.0 if narrow_bytes == 2.0 else 2.0 + narrow_bytes
-    attention = (2.0 * dimensions.query_key_value + put_out * dimensions.attention_size) / dimensions.hidden
+    attention = (2.0 * dimensions.query_key_value + put_out * dimensions.attention_size) / dimensions.hidden_size
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    stated = dimensions.training.dropout
-    masks = not software.without_dropout if stated is None else stated
+    dropout = dimensions.training.dropout
+    masks = not software.without_dropout if dropout is None else dropout
     stored = (4.0 + 2.0 * results + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
     # Copies of its token that an expert takes, for the gradient of its weights, and gives back, for that of its share.
-    stored = stored + dimensions.routed * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
+    stored = stored + dimensions.routed_experts * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
     heads = dimensions.attention_share * dimensions.heads
-    scores = (5.0 if masks else 2.0) * heads * dimensions.sequence / (dimensions.hidden * layout.tensor)
+    scores = (5.0 if masks else 2.0) * heads * dimensions.sequence / (dimensions.hidden_size * layout.tensor)
     without = (layout.recomputation == SELECTIVE) | software.flash_attention
-    return tokens * dimensions.hidden * (stored + np.where(without, 0.0, scores))
+    return tokens * dimensions.hidden_size * (stored + np.where(without, 0.0, scores))
 
 
 def in_flight(layout: Layout, software: Software) -> Floats:
@@ -168,42 +168,47 @@ def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: 
     return terms_of(needed_of_fullest_stage(dimensions, layout, device, software), device, software)
 
 
-def terms_of(needed: Needed, device: Device, software: Software) -> dict[str, Floats]:
+def terms_of(needed: StageMemory, device: Device, software: Software) -> dict[str, Floats]:
     """Bytes by :data:`TERMS`: what is needed, and what is cached beside it."""
-    return needed.terms | {"cache": cache_of(added(needed.terms.values()), needed.cached, device, software)}
+    return needed.terms | {"cache": cache_of(added(needed.terms.values()), needed.cached_bytes, device, software)}
 
 
-def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Needed:
+def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> StageMemory:
     """What the first stage cannot do without, or another where that is more: the second, or any of listed ones."""
     counted = _ends_count(dimensions, layout)
-    found = needed_of_first_stage(dimensions, layout, device, software)
+    first_stage = needed_of_first_stage(dimensions, layout, device, software)
     if counted.any():
         layers = (dimensions.layers + 2.0) / layout.pipeline
-        kept = np.maximum(in_flight(layout, software) - 1.0, 1.0)
-        found = _fuller(found, _stage_needs(dimensions, layout, device, software, layers, 0.0, kept), counted)
+        in_flight_count = np.maximum(in_flight(layout, software) - 1.0, 1.0)
+        first_stage = _fuller(
+            first_stage, _stage_needs(dimensions, layout, device, software, layers, 0.0, in_flight_count), counted
+        )
     listed = layout.pipeline == len(dimensions.stage_layers)
     if not listed.any():
-        return found
+        return first_stage
     for stage, of_stage in enumerate(dimensions.stage_layers):
         at_end = stage in (0, len(dimensions.stage_layers) - 1)
         rows = dimensions.embedding_rows(layout.tensor, layout.pipeline) * at_end
-        kept = np.maximum(in_flight(layout, software) - stage, 1.0)
-        own = _stage_needs(dimensions, layout, device, software, np.full(len(layout), of_stage), rows, kept)
-        found = _fuller(found, own, listed)
-    return found
+        in_flight_count = np.maximum(in_flight(layout, software) - stage, 1.0)
+        own = _stage_needs(dimensions, layout, device, software, np.full(len(layout), of_stage), rows, in_flight_count)
+        first_stage = _fuller(first_stage, own, listed)
+    return first_stage
 
 
-def _fuller(found: Needed, other: Needed, may: NDArray[np.bool_]) -> Needed:
+def _fuller(stage: StageMemory, other: StageMemory, may: NDArray[np.bool_]) -> StageMemory:
     """Of each row that may what another stage needs, where that is more."""
-    fuller = may & (added(other.terms.values()) > added(found.terms.values()))
-    columns = {name: getattr(other, name) for name in ("later", "cached", "kept", "grown", "in_flight")}
-    return Needed(
-        {term: np.where(fuller, other.terms[term], column) for term, column in found.terms.items()},
-        **{name: np.where(fuller, column, getattr(found, name)) for name, column in columns.items()},
+    fuller = may & (added(other.terms.values()) > added(stage.terms.values()))
+    columns = {
+        name: getattr(other, name)
+        for name in ("end_bytes", "cached_bytes", "stored_bytes", "late_gradient_bytes", "in_flight")
+    }
+    return StageMemory(
+        {term: np.where(fuller, other.terms[term], column) for term, column in stage.terms.items()},
+        **{name: np.where(fuller, column, getattr(stage, name)) for name, column in columns.items()},
     )
 
 
-def over_step(needed: Needed, layout: Layout, training: Training) -> dict[str, Floats]:
+def over_step(needed: StageMemory, layout: Layout, training: Training) -> dict[str, Floats]:
     """How memory comes and goes over a step, beside :data:`TERMS`: columns of :data:`OVER_STEP`.
 
     Weights, optimizer states, buffers and cache stay; so do gradients but those that grow. In flight are at most
@@ -214,11 +219,11 @@ def over_step(needed: Needed, layout: Layout, training: Training) -> dict[str, F
     ``forward_share``: of a micro-batch's time. The backward pass computes twice as much, and once more what it
     recomputes.
     """
-    again = (layout.recomputation == FULL) * training.recomputed
+    again = (layout.recomputation == FULL) * training.recomputed_share
     return {
-        "kept_bytes": needed.kept,
-        "end_bytes": needed.later,
-        "grown_bytes": needed.grown,
+        "kept_bytes": needed.stored_bytes,
+        "end_bytes": needed.end_bytes,
+        "grown_bytes": needed.late_gradient_bytes,
         "in_flight": needed.in_flight,
         "micro_batches": layout.micro_batches,
         "forward_share": np.asarray(1.0 / (3.0 + again)),
@@ -231,7 +236,7 @@ def cache_of(needed: Floats, left: Floats | float, device: Device, software: Sof
     return np.minimum(software.cache_share * device.memory_bytes + left, room)
 
 
-def needed_of_first_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Needed:
+def needed_of_first_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> StageMemory:
     """What the first stage cannot do without, which is all but the cache.
 
     Where layers do not go into the stages but with embedding and output layer they do, these count as a layer each.
@@ -262,12 +267,12 @@ def _stage_needs(
     layers: Floats,
     rows: Floats | float,
     kept: Floats,
-) -> Needed:
+) -> StageMemory:
     """Needs of a stage of so many layers and rows of an embedding, which keeps so many micro-batches."""
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     encoder = dimensions.encoder if np.any(np.asarray(rows) > 0.0) else None
-    ends = np.asarray(dimensions.hidden * rows)
-    if encoder is not None and not encoder.training.frozen:
+    ends = np.asarray(dimensions.hidden_size * rows)
+    if encoder is not None and not encoder.training.frozen_share:
         ends = ends + encoder.parameters() / layout.tensor
     of_layer = dense + dimensions.replicated_parameters
     shared = layers * of_layer + ends
@@ -275,7 +280,7 @@ def _stage_needs(
     training, torch = dimensions.training, software.eager_memory
     shards = training.shards(replicas)
 
-    def held(per_parameter: Floats | float, stage: float) -> Floats:
+    def bytes_of(per_parameter: Floats | float, stage: float) -> Floats:
         split = layout.zero_stage >= stage
         if not dimensions.experts:
             return np.asarray(per_parameter * (shared / np.where(split, shards, 1.0)))
@@ -287,7 +292,7 @@ def _stage_needs(
     logits, cached = _head(dimensions, layout, device, software)
     logits, cached = (np.where(layout.pipeline == 1.0, tokens * each, 0.0) for each in (logits, cached))
     if encoder is not None:
-        kept_bytes = kept_bytes + kept * _encoder_activations(encoder, dimensions.encoded, layout, software)
+        kept_bytes = kept_bytes + kept * _encoder_activations(encoder, dimensions.encoder_inputs, layout, software)
     activations = kept_bytes + layer
     if torch:
         # Layers and the head are there one after the other. Blocks of a layer's forward pass are too small for logits.
@@ -301,40 +306,42 @@ def _stage_needs(
     here = 0.0 if training.offloads_parameters else 1.0
     on_device = 0.0 if training.offloads_optimizer else 1.0
     in_ends = training.unquantised_bytes(software.weight_bytes) * ends / np.where(layout.zero_stage >= 3.0, shards, 1.0)
-    found = {
-        "weights": here * (held(weights, 3.0) + in_ends),
-        "gradients": here * held(gradients, 2.0),
-        "optimizer": on_device * held(states, 1.0),
+    terms = {
+        "weights": here * (bytes_of(weights, 3.0) + in_ends),
+        "gradients": here * bytes_of(gradients, 2.0),
+        "optimizer": on_device * bytes_of(states, 1.0),
         "activations": activations,
         "logits": logits,
         "gathered": _gathered_bytes(dimensions, layout, software, (of_layer, experts, ends), shared / layers),
         "buffers": _buffers(dimensions, layout, software, replicas),
     }
-    found["weights"] = _all_weights(found["weights"], encoder, layout, shards, software)
-    later = on_device * held(rooted, 1.0)
+    terms["weights"] = _all_weights(terms["weights"], encoder, layout, shards, software)
+    later = on_device * bytes_of(rooted, 1.0)
     if software.memory_level != 1.0:
         level = software.memory_level
-        found = {term: level * column for term, column in found.items()}
+        terms = {term: level * column for term, column in terms.items()}
         later, layer, cached, kept_bytes = (level * each for each in (later, layer, cached, kept_bytes))
-    now = found["activations"] + found["logits"] + found["gathered"]
+    now = terms["activations"] + terms["logits"] + terms["gathered"]
     if torch:
         # Freed after each step, gradients come as activations go: they meet only where micro-batches are added up.
         once = (layout.micro_batches == 1.0) & (layout.pipeline == 1.0)
-        grown = np.where(once, found["gradients"], 0.0)
+        grown = np.where(once, terms["gradients"], 0.0)
         later = np.where(once, grown + np.maximum(later, layer), later)
         beside = np.maximum(later - now, 0.0)
-        found["gradients"] = np.where(once, np.minimum(grown, beside), found["gradients"])
-        update = np.where(once, beside - found["gradients"], beside)
-        return Needed(found | {"update": update}, later, cached, kept_bytes, grown, kept)
+        terms["gradients"] = np.where(once, np.minimum(grown, beside), terms["gradients"])
+        update = np.where(once, beside - terms["gradients"], beside)
+        return StageMemory(terms | {"update": update}, later, cached, kept_bytes, grown, kept)
     update = np.maximum(later - now, 0.0)
-    return Needed(found | {"update": update}, later, np.minimum(now, later), kept_bytes, np.zeros(len(layout)), kept)
+    return StageMemory(
+        terms | {"update": update}, later, np.minimum(now, later), kept_bytes, np.zeros(len(layout)), kept
+    )
 
 
 def _all_weights(
     weights: Floats, encoder: Dimensions | None, layout: Layout, shards: Floats, software: Software
 ) -> Floats:
     """With those of a frozen encoder; under DualPipe of two stages, one for each direction."""
-    if encoder is not None and encoder.training.frozen:
+    if encoder is not None and encoder.training.frozen_share:
         whole = encoder.parameters() / layout.tensor
         weights = weights + software.weight_bytes * whole / np.where(layout.zero_stage >= 3.0, shards, 1.0)
     return weights * np.where(layout.pipeline > 1.0, 2.0, 1.0) if software.dual_pipe else weights
@@ -342,10 +349,10 @@ def _all_weights(
 
 def _encoder_activations(encoder: Dimensions, encoded: float, layout: Layout, software: Software) -> Floats:
     """Bytes that an encoder keeps of one micro-batch; frozen, it keeps nothing."""
-    if encoder.training.frozen:
+    if encoder.training.frozen_share:
         return np.zeros(len(layout))
     own = replace(layout, micro_batch=encoded * layout.micro_batch, context=np.ones(len(layout)))
-    inputs = software.weight_bytes * own.micro_batch * encoder.sequence * encoder.hidden
+    inputs = software.weight_bytes * own.micro_batch * encoder.sequence * encoder.hidden_size
     whole = activation_bytes_per_layer(encoder, own, software)
     return encoder.layers * np.where(layout.recomputation == FULL, inputs, whole)
 
@@ -359,13 +366,15 @@ def _states(
     `grad_reduce_in_fp32` off), beside 32-bit master weights.
     """
     training, usual = dimensions.training, software.weight_bytes
-    trained = training.trained
+    trained = training.trained_share
     nothing = np.zeros(len(layout))
     weights = nothing + training.weight_bytes(usual)
     exchanged = training.exchanged_bytes(software.gradient_bytes)
     gradients = nothing + trained * (exchanged if software.reduces_in_place else software.gradient_bytes)
-    held = software.optimizer_state_bytes + training.moments * (training.moment_bytes or MOMENT_BYTES) - ADAM_BYTES
-    states, made = nothing + trained * held, nothing + trained * software.update_bytes
+    bytes_per_parameter = (
+        software.optimizer_state_bytes + training.moments * (training.moment_bytes or MOMENT_BYTES) - ADAM_BYTES
+    )
+    states, made = nothing + trained * bytes_per_parameter, nothing + trained * software.update_bytes
     if software.casts_masters and software.has_masters:
         # FSDP splits the one 32-bit copy, and casts what it gathers; autocast keeps the cast copies beside it.
         masters = np.where(layout.zero_stage >= 3.0, trained * MASTER_BYTES, 0.0)
@@ -395,10 +404,10 @@ def _activations(
     whole = wide * activation_bytes_per_layer(dimensions, layout, software, device.narrow_bytes / wide)
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
-    inputs = device.element_bytes * tokens * dimensions.hidden / everywhere
+    inputs = device.element_bytes * tokens * dimensions.hidden_size / everywhere
     outputs = kept * inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
     recomputed = layout.recomputation == FULL
-    share = dimensions.training.recomputed
+    share = dimensions.training.recomputed_share
     of_recomputed = inputs if share == 1.0 else share * inputs + (1.0 - share) * whole
     if not software.eager_memory:
         again = layers * kept * of_recomputed
@@ -407,7 +416,7 @@ def _activations(
     chosen = _chosen_operations(dimensions, layout) * wide
     each = np.where(recomputed, of_recomputed, np.where(by_operation, np.minimum(chosen, whole), whole))
     gradients = wide * 2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor
-    norms = software.norm_bytes * tokens * dimensions.hidden / everywhere
+    norms = software.norm_bytes * tokens * dimensions.hidden_size / everywhere
     layer = gradients + np.where(recomputed | by_operation, whole + norms, 0.0)
     return layers * kept * each + outputs, layer
 
@@ -428,10 +437,10 @@ def _recomputed_ahead(
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     whole = wide * activation_bytes_per_layer(dimensions, layout, software, device.narrow_bytes / wide)
-    norms = software.norm_bytes * tokens * dimensions.hidden / everywhere
+    norms = software.norm_bytes * tokens * dimensions.hidden_size / everywhere
     gradients = wide * 2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor
-    kept = NORMS_KEPT * norms
-    return np.where(twice, whole + kept, 0.0), np.where(twice, gradients + norms - kept, 0.0)
+    norm_bytes = NORMS_KEPT * norms
+    return np.where(twice, whole + norm_bytes, 0.0), np.where(twice, gradients + norms - norm_bytes, 0.0)
 
 
 def _chosen_operations(dimensions: Dimensions, layout: Layout) -> Floats:
@@ -443,7 +452,7 @@ def _chosen_operations(dimensions: Dimensions, layout: Layout) -> Floats:
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     values = (dimensions.query_key_value - dimensions.attention_size) / 2.0
     split = 2.0 * dimensions.attention_size + values + dimensions.active
-    outside = dimensions.hidden * (2.0 if dimensions.gated else 1.0)
+    outside = dimensions.hidden_size * (2.0 if dimensions.is_gated else 1.0)
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     return np.asarray(2.0 * tokens * (outside / everywhere + split / layout.tensor))
 
@@ -452,16 +461,16 @@ def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Soft
     """Bytes per token of the output layer with its loss: held at once, and in blocks that are kept."""
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     wide = device.element_bytes / 2.0
-    states = wide * 4.0 * dimensions.hidden
+    states = wide * 4.0 * dimensions.hidden_size
     if dimensions.training.fused_loss:
         return np.asarray(states + np.zeros(len(layout))), np.zeros(len(layout))
     if not software.eager_memory:
         return np.asarray(states + wide * software.logit_bytes * words), np.zeros(len(layout))
     each: Floats | float = software.logit_bytes
     cached = software.cached_logit_bytes
-    if software.compiled and device.announced_year >= LOSS_COMPILED_YEAR and not software.chunks_loss:
+    if software.is_compiled and device.announced_year >= LOSS_COMPILED_YEAR and not software.chunks_loss:
         each, cached = NARROW_LOSS
-    shifted = (layout.narrow_states > 0.0) | (dimensions.training.frozen > 0.0)
+    shifted = (layout.narrow_states > 0.0) | (dimensions.training.frozen_share > 0.0)
     more = np.where(shifted & (software.logit_bytes == PLAIN_LOGIT_BYTES), SHIFTED_BYTES, 0.0)
     narrow = (layout.narrow_loss > 0.0) & (dimensions.training.fused_loss is not False)
     each, more = (
@@ -487,8 +496,8 @@ def _gathered_bytes(
     of_layer, experts, ends = parameters
     layer = of_layer + experts * (layout.zero_stage >= 3.0)
     reduced = np.where(layout.narrow_states > 0.0, usual, usual + MASTER_BYTES)
-    gathered = layer * (2.0 * training.weight_bytes(usual) + training.trained * reduced)
-    root = ends * usual * (1.0 + training.trained)
+    gathered = layer * (2.0 * training.weight_bytes(usual) + training.trained_share * reduced)
+    root = ends * usual * (1.0 + training.trained_share)
     return np.where(brought, gathered + root, 0.0)
 
 
@@ -499,7 +508,7 @@ def _buffers(dimensions: Dimensions, layout: Layout, software: Software, replica
     if not software.eager_memory:
         return np.asarray(software.reserved_bytes + buckets)
     largest = np.maximum(dimensions.active, dimensions.query_key_value) / layout.tensor
-    unpacked = usual * dimensions.hidden * largest * (0.0 < training.frozen_bytes < usual)
+    unpacked = usual * dimensions.hidden_size * largest * (0.0 < training.frozen_bytes < usual)
     context = CONTEXT_BYTES + np.where(layout.devices > 1.0, COMMUNICATOR_BYTES, 0.0)
     return np.asarray(context + unpacked + buckets)
 
@@ -526,8 +535,8 @@ def _usable(device: Device) -> Device:
 def has_open_loss(dimensions: Dimensions, software: Software) -> bool:
     """Whether nothing tells how logits are held under PyTorch."""
     training = dimensions.training
-    plain = software.eager_memory and software.logit_bytes == PLAIN_LOGIT_BYTES and not software.compiled
-    return plain and not training.frozen and training.fused_loss is None
+    plain = software.eager_memory and software.logit_bytes == PLAIN_LOGIT_BYTES and not software.is_compiled
+    return plain and not training.frozen_share and training.fused_loss is None
 
 
 def settled_states(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:
@@ -541,12 +550,12 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
     adapters tell Hugging Face's.
     """
     alone = layout.devices == 1.0
-    stated = dimensions.training.master_weights
-    if stated is False and software.has_masters:
+    master_weights = dimensions.training.master_weights
+    if master_weights is False and software.has_masters:
         layout = replace(layout, narrow_states=np.ones(len(layout)))
     if not (software.eager_memory and software.has_masters):
         return layout
-    may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0) & (stated is None)
+    may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0) & (master_weights is None)
 
     def room(tried: Layout) -> NDArray[np.bool_]:
         needed = added(needed_of_first_stage(dimensions, tried, device, software).terms.values())
@@ -563,10 +572,10 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
         lacking &= ~room(replace(least, narrow_loss=loss))
     if lacking.any():
         lacking &= room(replace(layout, narrow_states=ones, narrow_loss=loss))
-    found = replace(layout, narrow_states=np.where(tuning | lacking, 1.0, layout.narrow_states))
+    settled_layout = replace(layout, narrow_states=np.where(tuning | lacking, 1.0, layout.narrow_states))
     if open_loss:
-        tight = ~room(found)
+        tight = ~room(settled_layout)
         if tight.any():
-            tight &= room(replace(found, narrow_loss=loss))
-            found = replace(found, narrow_loss=np.where(tight, 1.0, found.narrow_loss))
-    return found
+            tight &= room(replace(settled_layout, narrow_loss=loss))
+            settled_layout = replace(settled_layout, narrow_loss=np.where(tight, 1.0, settled_layout.narrow_loss))
+    return settled_layout

@@ -66,14 +66,14 @@ class Reach:
     def notices(self, rows: Ints) -> Iterator[Notice]:
         """Facts that widen the interval of these rows, and which of them most."""
         wider = {fact: float(squares[rows].mean()) for fact, (squares, _, _) in self.by_fact.items() if len(rows)}
-        told = sorted((fact for fact in wider if wider[fact] > TOLD), key=lambda fact: -wider[fact])
-        if not told:
+        facts = sorted((fact for fact in wider if wider[fact] > TOLD), key=lambda fact: -wider[fact])
+        if not facts:
             return
         texts = [
-            f"{fact} ({least:.2f} to {most:.2f} times)" for fact in told for _, least, most in [self.by_fact[fact]]
+            f"{fact} ({least:.2f} to {most:.2f} times)" for fact in facts for _, least, most in [self.by_fact[fact]]
         ]
         text = f"not stated, and so in the interval of the bytes of a device: {', '.join(texts)}"
-        yield Notice("MEMORY_UNSAID", f"{text}. Stating {told[0]} narrows it most")
+        yield Notice("MEMORY_UNSAID", f"{text}. Stating {facts[0]} narrows it most")
 
 
 def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, beside: float) -> Reach:
@@ -98,8 +98,8 @@ def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, be
         for change in every:
             if change.weight <= BEYOND:
                 continue
-            asked = change.rows < rows
-            places, ratio = change.rows[asked], change.log_ratio[asked]
+            is_query = change.rows < rows
+            places, ratio = change.rows[is_query], change.log_ratio[is_query]
             bounds += [ratio.min(initial=0.0), ratio.max(initial=0.0)]
             further = bound_deviations(change.weight) * log_spread[places]
             for direction, most in reached.items():
@@ -112,15 +112,17 @@ def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, be
     return Reach(np.sqrt(squares[-1.0]), np.sqrt(squares[1.0]), by_fact)
 
 
-def larger_batches(knowledge: Knowledge, stated: Configurations, taken: Configurations) -> Iterator[LikelyValue]:
+def larger_batches(
+    knowledge: Knowledge, stated_rows: Configurations, complete_rows: Configurations
+) -> Iterator[LikelyValue]:
     """Micro-batches above the quickest, where none is stated."""
-    open_rows = is_open(stated)
+    open_rows = is_open(stated_rows)
     if not open_rows.any():
         return
-    shares = taken.global_batch / taken.replicas()
+    shares = complete_rows.global_batch / complete_rows.replicas()
     for factor, weight in LARGER:
-        sizes = factor * np.maximum(taken.batch_per_worker, 1)
+        sizes = factor * np.maximum(complete_rows.batch_per_worker, 1)
         rows = as_ints(np.flatnonzero(open_rows & (shares % sizes == 0)))
         if len(rows):
-            own = taken.take(rows).replaced(batch_per_worker=as_ints(sizes[rows]))
+            own = complete_rows.take(rows).replaced(batch_per_worker=as_ints(sizes[rows]))
             yield LikelyValue(weight, rows, own, knowledge)

@@ -63,9 +63,9 @@ def memory_level(runs: MemoryRuns, log_spread: float = LOG_SPREAD) -> tuple[floa
         Deviation of ln(bytes) by the equations. What is not within a job is between jobs: of Megatron's, one run moves
         its job's others by a third of what it says.
     """
-    known = runs.ran & (runs.held_bytes > runs.cached_bytes)
-    needed = (runs.held_bytes - runs.cached_bytes)[known]
-    residuals = np.log(needed / runs.needed_bytes[known])
+    is_usable = runs.ran & (runs.held_bytes > runs.cached_bytes)
+    needed = (runs.held_bytes - runs.cached_bytes)[is_usable]
+    residuals = np.log(needed / runs.needed_bytes[is_usable])
     count = len(residuals)
     between = count * (log_spread**2 - WITHIN**2)
     share = between / (between + WITHIN**2)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Configurations, Floats, SyncMode, as_ints
 
-__all__ = ["MOST_TRIED", "Tried", "chosen", "is_open", "least"]
+__all__ = ["MOST_TRIED", "Trial", "choose_micro_batches", "is_open", "least"]
 
 ALLREDUCE: Final = int(SyncMode.ALLREDUCE)
 
 MOST_TRIED: Final = 24
 """Micro-batches of one row that are tried: numbers with more divisors are tried at some of them, evenly in order."""
 
-Tried = Callable[[Configurations], tuple[NDArray[np.int64], Floats, Floats]]
+Trial = Callable[[Configurations], tuple[NDArray[np.int64], Floats, Floats]]
 """Of rows: which can run, and of these seconds of a step, and memory over what surely fits (0 or less = fits)."""
 
 
@@ -35,7 +35,7 @@ def least(configurations: Configurations) -> Configurations:
     return configurations.replaced(batch_per_worker=as_ints(np.where(open_rows, 1, configurations.batch_per_worker)))
 
 
-def chosen(configurations: Configurations, tried: Tried) -> Configurations:
+def choose_micro_batches(configurations: Configurations, trial: Trial) -> Configurations:
     """The same with the micro-batch of each open row: of those that fit the quickest, else the one that lacks least."""
     open_rows = np.flatnonzero(is_open(configurations))
     if not len(open_rows):
@@ -46,14 +46,14 @@ def chosen(configurations: Configurations, tried: Tried) -> Configurations:
     batches = np.concatenate([np.array(each, dtype=np.int64) for each in sizes])
     step_s, lacking = np.full(len(batches), np.inf), np.full(len(batches), np.inf)
     every = configurations.take(as_ints(open_rows[place])).replaced(batch_per_worker=as_ints(batches))
-    rows, seconds, missing = tried(every)
+    rows, seconds, missing = trial(every)
     step_s[rows], lacking[rows] = seconds, np.maximum(missing, 0.0)
     # Rows in order; of each the best first: what lacks least, then the quickest, then the smallest micro-batch.
     order = np.lexsort((batches, step_s, lacking, place))
     first = order[np.searchsorted(place[order], np.arange(len(open_rows)))]
-    taken = configurations.batch_per_worker.copy()
-    taken[open_rows] = batches[first]
-    return configurations.replaced(batch_per_worker=as_ints(taken))
+    sizes_per_row = configurations.batch_per_worker.copy()
+    sizes_per_row[open_rows] = batches[first]
+    return configurations.replaced(batch_per_worker=as_ints(sizes_per_row))
 
 
 def _divisors(share: float) -> list[int]:
@@ -65,5 +65,5 @@ def _divisors(share: float) -> list[int]:
     every = sorted({*small, *(whole // number for number in small)})
     if len(every) <= MOST_TRIED:
         return every
-    kept = np.linspace(0, len(every) - 1, MOST_TRIED).round().astype(np.int64)
-    return [every[at] for at in kept.tolist()]
+    places = np.linspace(0, len(every) - 1, MOST_TRIED).round().astype(np.int64)
+    return [every[at] for at in places.tolist()]

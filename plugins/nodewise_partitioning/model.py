@@ -30,7 +30,7 @@ from nodewise.plugin import (
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.bounds import least_of
 from nodewise_partitioning.evidence import OWN_VARIANCE
-from nodewise_partitioning.grouped import Group, grouped, refused, rows_asked, settled_in
+from nodewise_partitioning.groups import Group, group_rows, refusals_of, rows_asked, settled_in
 from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.hypotheses import Doubts, doubts_of
 from nodewise_partitioning.knowledge import Knowledge
@@ -47,9 +47,9 @@ from nodewise_partitioning.memory_doubts import (
     memory_reach,
 )
 from nodewise_partitioning.memory_evidence import MemoryRuns, memory_level
-from nodewise_partitioning.micro_batches import chosen, least
-from nodewise_partitioning.notices import assumed, said
-from nodewise_partitioning.rows import Asked, layout_of
+from nodewise_partitioning.micro_batches import choose_micro_batches, least
+from nodewise_partitioning.notices import assumption_notices, memory_notices
+from nodewise_partitioning.rows import QueryRows, layout_of
 from nodewise_partitioning.software import is_known
 from nodewise_partitioning.space import ZERO_STAGES, PartitionSpace
 from nodewise_partitioning.splits import is_splittable, quickest, states_no_split
@@ -125,25 +125,25 @@ class PartitioningModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what is no partition of the model."""
-        rows, stated = len(configurations), configurations
-        configurations, searched = self._choose_split(self.cut(stated), stated)
-        asked, groups, refusals = rows_asked(self._knowledge, configurations)
-        numbers = self._numbers(asked.layout, groups, spread=True)
+        rows, stated_rows = len(configurations), configurations
+        configurations, split_rows = self._choose_split(self.cut(stated_rows), stated_rows)
+        query, groups, refusals = rows_asked(self._knowledge, configurations)
+        numbers = self._numbers(query.layout, groups, spread=True)
         too_long = added(numbers.parts_s) > MOST_STEP_S
         if too_long.any():
-            return self._without(asked.rows[too_long], stated, options)
+            return self._without(query.rows[too_long], stated_rows, options)
         memory = numbers.memory_bytes
-        doubts = self._doubts(stated, configurations, asked, numbers)
-        reach = self._reach(rows, asked, groups, numbers, doubts)
-        down, up = reach.down[asked.rows], reach.up[asked.rows]
+        doubts = self._doubts(stated_rows, configurations, query, numbers)
+        reach = self._reach(rows, query, groups, numbers, doubts)
+        down, up = reach.down[query.rows], reach.up[query.rows]
         upper = self._upper_bytes(numbers)
         answer = Predictions.assembled(
             dict(zip(PARTS, numbers.parts_s)),
-            log_spread=np.hypot(numbers.log_spread, doubts.deviation[asked.rows]),
-            extrapolation=np.maximum(asked.layout.devices / KNOWN_DEVICES, 1.0),
+            log_spread=np.hypot(numbers.log_spread, doubts.deviation[query.rows]),
+            extrapolation=np.maximum(query.layout.devices / KNOWN_DEVICES, 1.0),
             memory_bytes=memory,
             memory_capacity_bytes=numbers.available_bytes,
-            utilisation={MFU: self._used(asked.layout, numbers)},
+            utilisation={MFU: self._flops_utilisation(query.layout, numbers)},
             extra={"sample_tokens": np.full(len(memory), self._knowledge.dimensions.sequence)},
             memory_extra={
                 **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
@@ -152,8 +152,8 @@ class PartitioningModel:
                 "memory_upper_bytes": np.maximum(upper, np.minimum(memory * np.exp(up), numbers.available_bytes)),
             },
         )
-        told = said(
-            asked,
+        notices_of_memory = memory_notices(
+            query,
             self._knowledge.catalogue,
             groups,
             numbers.needed_bytes,
@@ -163,62 +163,71 @@ class PartitioningModel:
             rows,
         )
         unfit = numbers.memory_bytes > numbers.available_bytes
-        taken = assumed(self._knowledge, asked, groups, stated, unfit, searched)
-        unsaid = (*doubts.notices(asked.rows, numbers.log_spread), *reach.notices(asked.rows))
-        notices = (*self._notices, *taken, *told, *unsaid)
-        places = None if len(asked.rows) == rows else asked.rows
+        assumptions = assumption_notices(self._knowledge, query, groups, stated_rows, unfit, split_rows)
+        unsaid = (*doubts.notices(query.rows, numbers.log_spread), *reach.notices(query.rows))
+        notices = (*self._notices, *assumptions, *notices_of_memory, *unsaid)
+        places = None if len(query.rows) == rows else query.rows
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
     def cut(self, configurations: Configurations) -> Configurations:
         """The same with the micro-batches that rows leave open."""
 
-        def tried(every: Configurations) -> tuple[Ints, Floats, Floats]:
-            asked, numbers = self._try_micro_batches(every)
-            held = numbers.needed_bytes / numbers.available_bytes
-            return asked.rows, added(numbers.parts_s), held * numbers.factor - 1.0
+        def try_batches(every: Configurations) -> tuple[Ints, Floats, Floats]:
+            query, numbers = self._try_micro_batches(every)
+            memory_share = numbers.needed_bytes / numbers.available_bytes
+            return query.rows, added(numbers.parts_s), memory_share * numbers.factor - 1.0
 
-        return chosen(configurations, tried)
+        return choose_micro_batches(configurations, try_batches)
 
     def trial(self, configurations: Configurations) -> tuple[Ints, Floats, Floats]:
         """Rows that can run, of these seconds and bytes, and what is needed over what there is."""
-        asked, numbers = self._try_micro_batches(configurations)
-        found = np.stack([added(numbers.parts_s), numbers.memory_bytes])
-        return asked.rows, found, numbers.needed_bytes / numbers.available_bytes
+        query, numbers = self._try_micro_batches(configurations)
+        quantities = np.stack([added(numbers.parts_s), numbers.memory_bytes])
+        return query.rows, quantities, numbers.needed_bytes / numbers.available_bytes
 
-    def _try_micro_batches(self, configurations: Configurations) -> tuple[Asked, _Numbers]:
-        asked, groups, _ = rows_asked(self._knowledge, configurations)
-        return asked, self._numbers(asked.layout, groups)
+    def _try_micro_batches(self, configurations: Configurations) -> tuple[QueryRows, _Numbers]:
+        query, groups, _ = rows_asked(self._knowledge, configurations)
+        return query, self._numbers(query.layout, groups)
 
     def log_likelihood(self, runs: Observations) -> float:
         """Ln of the probability of measured steps and memory, but for a constant; -inf where some could not run."""
-        asked, groups, _ = rows_asked(replace(self._knowledge, ran=True), self.cut(runs.configurations))
-        numbers = self._numbers(asked.layout, groups, spread=True)
+        query, groups, _ = rows_asked(replace(self._knowledge, ran=True), self.cut(runs.configurations))
+        numbers = self._numbers(query.layout, groups, spread=True)
         lacking = numbers.needed_bytes > numbers.available_bytes * numbers.factor
-        if len(asked.rows) < len(runs) or lacking.any():
+        if len(query.rows) < len(runs) or lacking.any():
             return -np.inf
         own = np.diag(np.full(len(runs), OWN_VARIANCE))
         covariance = np.maximum(np.square(numbers.log_spread).min() - OWN_VARIANCE, 0.0) + own
         misfit = np.log(runs.steps_per_s * added(numbers.parts_s))
-        found = -0.5 * float(misfit @ np.linalg.solve(covariance, misfit) + np.linalg.slogdet(covariance)[1])
-        held = runs.measured_memory_bytes > 0.0
-        if held.any():
-            level = np.log(numbers.memory_bytes[held] / runs.measured_memory_bytes[held]).mean()
-            found -= 0.5 * float(level / numbers.memory_log_spread[held].mean()) ** 2
-        return found
+        log_probability = -0.5 * float(misfit @ np.linalg.solve(covariance, misfit) + np.linalg.slogdet(covariance)[1])
+        has_memory = runs.measured_memory_bytes > 0.0
+        if has_memory.any():
+            level = np.log(numbers.memory_bytes[has_memory] / runs.measured_memory_bytes[has_memory]).mean()
+            log_probability -= 0.5 * float(level / numbers.memory_log_spread[has_memory].mean()) ** 2
+        return log_probability
 
-    def _doubts(self, stated: Configurations, taken: Configurations, asked: Asked, numbers: _Numbers) -> Doubts:
+    def _doubts(
+        self, stated_rows: Configurations, complete_rows: Configurations, query: QueryRows, numbers: _Numbers
+    ) -> Doubts:
         """What rows leave unsaid; what was settled in them stays as other facts change."""
-        found, log_spread = np.zeros((2, len(stated))), np.zeros(len(stated))
-        found[:, asked.rows] = added(numbers.parts_s), numbers.memory_bytes
-        log_spread[asked.rows] = numbers.log_spread
-        larger = list(larger_batches(self._knowledge, stated, taken))
+        results, log_spread = np.zeros((2, len(stated_rows))), np.zeros(len(stated_rows))
+        results[:, query.rows] = added(numbers.parts_s), numbers.memory_bytes
+        log_spread[query.rows] = numbers.log_spread
+        larger = list(larger_batches(self._knowledge, stated_rows, complete_rows))
         runs = self._runs
         if runs is not None:
             cut, own = self._cut_runs
-            stated, taken = (Configurations.concatenated(each) for each in ((stated, runs), (taken, cut)))
-            found, log_spread = np.concatenate([found, own], axis=1), np.concatenate([log_spread, np.zeros(len(runs))])
+            stated_rows, complete_rows = (
+                Configurations.concatenated(each) for each in ((stated_rows, runs), (complete_rows, cut))
+            )
+            results, log_spread = (
+                np.concatenate([results, own], axis=1),
+                np.concatenate([log_spread, np.zeros(len(runs))]),
+            )
         measured = 0 if runs is None else len(runs)
-        return doubts_of(self._knowledge, stated, taken, found, log_spread, self._trial_under, measured, larger)
+        return doubts_of(
+            self._knowledge, stated_rows, complete_rows, results, log_spread, self._trial_under, measured, larger
+        )
 
     @cached_property
     def _cut_runs(self) -> tuple[Configurations, Floats]:
@@ -233,22 +242,22 @@ class PartitioningModel:
         model = self if knowledge is self._knowledge else PartitioningModel(knowledge)
         return model.trial(configurations)
 
-    def _reach(self, rows: int, asked: Asked, groups: list[Group], numbers: _Numbers, doubts: Doubts) -> Reach:
+    def _reach(self, rows: int, query: QueryRows, groups: list[Group], numbers: _Numbers, doubts: Doubts) -> Reach:
         """How far the memory of rows reaches; runs whose bytes are known settle what is unsaid."""
         log_spread = np.zeros(rows)
-        log_spread[asked.rows] = numbers.memory_log_spread
+        log_spread[query.rows] = numbers.memory_log_spread
         if self._knowledge.memory_measured:
             return memory_reach({}, log_spread, 0.0)
         changes = {
-            fact: [Change(value.weight, value.rows, effect) for value, effect in found]
-            for fact, found in doubts.memory.items()
+            fact: [Change(value.weight, value.rows, effect) for value, effect in change]
+            for fact, change in doubts.memory.items()
         }
         framework = self._knowledge.framework
         beside = UNKNOWN if framework and not is_known(framework) else 0.0
-        return memory_reach(changes | dict(self._by_scripts(asked, groups, numbers)), log_spread, beside)
+        return memory_reach(changes | dict(self._by_scripts(query, groups, numbers)), log_spread, beside)
 
     def _by_scripts(
-        self, asked: Asked, groups: list[Group], numbers: _Numbers
+        self, query: QueryRows, groups: list[Group], numbers: _Numbers
     ) -> Iterator[tuple[str, Sequence[Change]]]:
         """Master weights and losses under PyTorch, which are as the script has them."""
         eager = [group for group in groups if group.software.eager_memory]
@@ -261,50 +270,52 @@ class PartitioningModel:
             others = model._numbers(layout, eager, timed=False)  # of its own kind
             places = rows[which[rows] & (others.needed_bytes <= others.available_bytes)[rows]]
             ratio = np.log(others.memory_bytes[places] / numbers.memory_bytes[places])
-            return Change(weight, as_ints(asked.rows[places]), ratio)
+            return Change(weight, as_ints(query.rows[places]), ratio)
 
         if training.master_weights is None:
-            narrow = asked.layout.narrow_states > 0.0
-            other = replace(asked.layout, narrow_states=np.where(narrow, 0.0, 1.0))
+            narrow = query.layout.narrow_states > 0.0
+            other = replace(query.layout, narrow_states=np.where(narrow, 0.0, 1.0))
             weights = ((SIXTEEN_BITS, ~narrow), (MASTERS, narrow))
-            found = [change(weight, other, self, which) for weight, which in weights if which[rows].any()]
-            yield "master_weights", found
+            changes = [change(weight, other, self, which) for weight, which in weights if which[rows].any()]
+            yield "master_weights", changes
         if training.fused_loss is None:
             dimensions = replace(self._knowledge.dimensions, training=replace(training, fused_loss=True))
             fused = PartitioningModel(replace(self._knowledge, dimensions=dimensions))
-            yield "fused_loss", [change(FUSED, asked.layout, fused, np.ones(len(asked.rows), dtype=bool))]
+            yield "fused_loss", [change(FUSED, query.layout, fused, np.ones(len(query.rows), dtype=bool))]
 
     def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
         """Rows that are no partition of the model, or whose device or number format is not known, and why."""
-        found = refused(self._knowledge, least(configurations))
-        rows = [row for each in found if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
+        row_refusals = refusals_of(self._knowledge, least(configurations))
+        rows = [row for each in row_refusals if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
         if not rows or self._runs is not None:
-            return found
+            return row_refusals
         whole = np.intersect1d(rows, np.flatnonzero(states_no_split(configurations))).tolist()
         split = {row for row in whole if is_splittable(self, configurations, row)}
         if not split:
-            return found
-        left = (replace(each, rows=tuple(row for row in each.rows if row not in split)) for each in found)
+            return row_refusals
+        left = (replace(each, rows=tuple(row for row in each.rows if row not in split)) for each in row_refusals)
         return tuple(each for each in left if each.rows)
 
-    def _choose_split(self, configurations: Configurations, stated: Configurations) -> tuple[Configurations, Ints]:
+    def _choose_split(self, configurations: Configurations, stated_rows: Configurations) -> tuple[Configurations, Ints]:
         """The same with the quickest split of rows that state none and fit nowhere unsplit, and which these are."""
-        whole = as_ints([] if self._runs is not None else np.flatnonzero(states_no_split(stated)))
+        whole = as_ints([] if self._runs is not None else np.flatnonzero(states_no_split(stated_rows)))
         if not len(whole):
             return configurations, whole
-        asked, groups, _ = rows_asked(self._knowledge, configurations.take(whole))
-        numbers = self._numbers(asked.layout, groups, timed=False)
+        query, groups, _ = rows_asked(self._knowledge, configurations.take(whole))
+        numbers = self._numbers(query.layout, groups, timed=False)
         lacking = numbers.needed_bytes * numbers.factor - numbers.available_bytes
-        unsplit = asked.rows[(asked.layout.zero_stage == 0.0) & (lacking <= 0.0)]
+        unsplit = query.rows[(query.layout.zero_stage == 0.0) & (lacking <= 0.0)]
         searched = as_ints(np.delete(whole, unsplit))
-        return quickest(self, stated, searched.tolist(), configurations, self._splits), searched
+        return quickest(self, stated_rows, searched.tolist(), configurations, self._splits), searched
 
     def _without(self, too_long: Ints, configurations: Configurations, options: Options) -> Predictions:
         """The other rows' answer: what nobody can have meant spoils none of theirs."""
         rows = len(configurations)
         others = as_ints(np.setdiff1d(np.arange(rows), too_long))
-        found = self.predict(configurations.take(others), options)
-        return Predictions.joined(rows, ((others, found),), refusals=(RowRefusal(tuple(too_long.tolist()), _TOO_LONG),))
+        predictions = self.predict(configurations.take(others), options)
+        return Predictions.joined(
+            rows, ((others, predictions),), refusals=(RowRefusal(tuple(too_long.tolist()), _TOO_LONG),)
+        )
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
         """Some of :data:`COLUMNS` for rows that are all partitions of the model, as those of its space are.
@@ -320,14 +331,14 @@ class PartitioningModel:
         if unknown:
             raise ValueError(f"column {unknown[0]!r} is unknown; known are {', '.join(COLUMNS)}")
         layout = layout_of(chunk, self._knowledge.network, self._knowledge.catalogue)
-        groups, nowhere = grouped(self._knowledge, chunk, as_ints(np.arange(len(chunk))), layout)
+        groups, nowhere = group_rows(self._knowledge, chunk, as_ints(np.arange(len(chunk))), layout)
         if nowhere:
             raise NodewiseError.refused(nowhere[0].refusal)
         layout = settled_in(self._knowledge, layout, groups)
         timed = any(name == "step_s" or name in PARTS for name in columns)
         numbers = self._numbers(layout, groups, timed=timed)
         memory = numbers.memory_bytes
-        found = {
+        values = {
             "step_s": added(numbers.parts_s),
             "memory_bytes": memory,
             "memory_upper_bytes": self._upper_bytes(numbers),
@@ -336,7 +347,7 @@ class PartitioningModel:
             **dict(zip(PARTS, numbers.parts_s)),
             **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
         }
-        return {name: freeze(found[name]) for name in columns}
+        return {name: freeze(values[name]) for name in columns}
 
     @property
     def memory_terms(self) -> Sequence[str]:
@@ -363,7 +374,7 @@ class PartitioningModel:
         layouts, dimensions = space.layouts, self._knowledge.dimensions
         rows, ways = len(layouts), len(space.recomputations)
         layout = layout_of(layouts, self._knowledge.network, self._knowledge.catalogue)
-        groups, unknown = grouped(self._knowledge, layouts, as_ints(np.arange(rows)))
+        groups, unknown = group_rows(self._knowledge, layouts, as_ints(np.arange(rows)))
         if unknown:
             raise NodewiseError.refused(unknown[0].refusal)
         step_s, memory, capacity = np.zeros((ways, rows)), np.zeros((ways, rows)), np.zeros((ways, rows))
@@ -383,65 +394,65 @@ class PartitioningModel:
             "memory_capacity_bytes": capacity.ravel(),
         }
 
-    def _used(self, layout: Layout, numbers: _Numbers) -> Floats:
+    def _flops_utilisation(self, layout: Layout, numbers: _Numbers) -> Floats:
         """Share of the devices' peak that the model's own FLOPs take, without what is computed again (PaLM's MFU).
 
         A. Chowdhery et al., "PaLM", 2022, appendix B: all attention scores count; gradients of frozen weights do not.
         """
         dimensions = self._knowledge.dimensions
-        of_sample = (3.0 - dimensions.training.frozen) * dimensions.forward_flops()
+        of_sample = (3.0 - dimensions.training.frozen_share) * dimensions.forward_flops()
         flops = of_sample * layout.data * layout.micro_batch * layout.micro_batches
-        found = flops / (added(numbers.parts_s) * layout.devices * numbers.peak_flops_per_s)
-        return np.asarray(np.minimum(found, 1.0))
+        utilisation = flops / (added(numbers.parts_s) * layout.devices * numbers.peak_flops_per_s)
+        return np.asarray(np.minimum(utilisation, 1.0))
 
     def _upper_bytes(self, numbers: _Numbers) -> Floats:
         """Upper bound of the bytes held: what is needed, and a cache that takes no more than the device has."""
-        held = np.maximum(
+        upper_bytes = np.maximum(
             numbers.memory_bytes, np.minimum(numbers.memory_bytes * numbers.factor, numbers.available_bytes)
         )
-        return np.asarray(np.maximum(held, numbers.needed_bytes * numbers.factor))
+        return np.asarray(np.maximum(upper_bytes, numbers.needed_bytes * numbers.factor))
 
     def _numbers(self, layout: Layout, groups: list[Group], *, timed: bool = True, spread: bool = False) -> _Numbers:
         rows = len(layout)
-        found = _Numbers(
+        totals = _Numbers(
             *(np.zeros((len(names), rows)) for names in (PARTS, TERMS, OVER_STEP)), *(np.zeros(rows) for _ in range(5))
         )
         for group in groups:
             device, members, software = group.device, group.rows, group.software
             everything = len(members) == rows
             own = layout if everything else layout.take(members)
-            found.available_bytes[members] = device.memory_bytes
-            found.named_bytes[members] = device.named_memory_bytes
-            found.peak_flops_per_s[members] = device.flops_per_s
-            found.memory_log_spread[members] = software.memory_log_spread
+            totals.available_bytes[members] = device.memory_bytes
+            totals.named_bytes[members] = device.named_memory_bytes
+            totals.peak_flops_per_s[members] = device.flops_per_s
+            totals.memory_log_spread[members] = software.memory_log_spread
             if spread:
-                found.log_spread[members] = self._knowledge.levels.log_spread_of(device, own)
+                totals.log_spread[members] = self._knowledge.levels.log_spread_of(device, own)
             for chunk in chunks(len(members)):
                 part = own.take(chunk)
                 where = chunk if everything else members[chunk]
                 if timed:
                     seconds = step_parts_s(self._knowledge.dimensions, part, device, software)
                     level = self._knowledge.levels.factor_of(device, part)
-                    found.parts_s[:, where] = level * seconds
+                    totals.parts_s[:, where] = level * seconds
                 needed = needed_of_fullest_stage(self._knowledge.dimensions, part, device, software)
                 memory = terms_of(needed, device, software)
                 for place, term in enumerate(TERMS):
-                    found.terms_bytes[place, where] = memory[term]
+                    totals.terms_bytes[place, where] = memory[term]
                 if spread:
                     columns = over_step(needed, part, self._knowledge.dimensions.training)
                     for place, name in enumerate(OVER_STEP):
-                        found.over_step[place, where] = columns[name]
-        return found
+                        totals.over_step[place, where] = columns[name]
+        return totals
 
 
 def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
     """The same with what a job's runs say of its memory."""
     if not len(observed):
         return knowledge
-    asked, groups, _ = rows_asked(
+    query, groups, _ = rows_asked(
         replace(knowledge, ran=True), PartitioningModel(knowledge).cut(observed.configurations)
     )
-    rows = len(asked.rows)
+    rows = len(query.rows)
     if not rows:
         return knowledge
     needed, cached, capacity = np.zeros(rows), np.zeros(rows), np.zeros(rows)
@@ -449,19 +460,19 @@ def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
     for group in groups:
         device, members, software = group.device, group.rows, group.software
         log_spread = max(log_spread, software.memory_log_spread)
-        terms = memory_of(knowledge.dimensions, asked.layout.take(members), device, software)
+        terms = memory_of(knowledge.dimensions, query.layout.take(members), device, software)
         cached[members] = terms["cache"]
         needed[members] = added(terms.values()) - terms["cache"]
         capacity[members] = device.memory_bytes
-    held = observed.measured_memory_bytes[asked.rows]
+    measured_bytes = observed.measured_memory_bytes[query.rows]
     level, spread = memory_level(
         MemoryRuns(
             needed_bytes=needed,
             cached_bytes=cached,
             capacity_bytes=capacity,
-            held_bytes=held,
-            ran=(observed.steps_per_s[asked.rows] + held) > 0.0,
+            held_bytes=measured_bytes,
+            ran=(observed.steps_per_s[query.rows] + measured_bytes) > 0.0,
         ),
         log_spread,
     )
-    return replace(knowledge, memory_level=level, memory_log_spread=spread, memory_measured=bool(held.any()))
+    return replace(knowledge, memory_level=level, memory_log_spread=spread, memory_measured=bool(measured_bytes.any()))

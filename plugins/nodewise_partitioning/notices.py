@@ -1,4 +1,4 @@
-"""What a reader should know of rows that are answered: what was assumed, and what may fail."""
+"""Notices of rows that have predictions: what was assumed, and which runs may fail."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import Catalogue, Configurations, Floats, Ints, Notice, Recomputation, as_ints
-from nodewise_partitioning.grouped import Group
+from nodewise_partitioning.groups import Group
 from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.links import domain_of
 from nodewise_partitioning.micro_batches import is_open
-from nodewise_partitioning.rows import Asked
+from nodewise_partitioning.rows import QueryRows
 from nodewise_partitioning.unsaid import stack_notice
 
-__all__ = ["assumed", "said"]
+__all__ = ["assumption_notices", "memory_notices"]
 
 LEAST_TRAINED: Final = 0.01
 """Share of the weights from which the format of their states is worth a word."""
 
 
-def assumed(
+def assumption_notices(
     knowledge: Knowledge,
-    asked: Asked,
+    query: QueryRows,
     groups: list[Group],
     configurations: Configurations,
     unfit: NDArray[np.bool_],
@@ -42,28 +42,30 @@ def assumed(
     searched : int
         Rows of which a split was searched.
     """
-    split = np.isin(asked.rows, searched)
-    for what, rows in _describe(asked, split & ~unfit):
-        devices = ", ".join(f"{each:.0f}" for each in np.unique(asked.layout.devices[np.isin(asked.rows, rows)]))
+    split = np.isin(query.rows, searched)
+    for what, rows in _describe(query, split & ~unfit):
+        devices = ", ".join(f"{each:.0f}" for each in np.unique(query.layout.devices[np.isin(query.rows, rows)]))
         text = f"how the model is split over {devices} devices is not stated: taken as the quickest that fits, {what}"
         yield Notice("PARTITION_CHOSEN", text, rows)
-    open_rows = is_open(configurations)[asked.rows] & ~split
-    for batch in np.unique(asked.layout.micro_batch[open_rows & ~unfit]).tolist():
-        rows = asked.rows[open_rows & ~unfit & (asked.layout.micro_batch == batch)]
+    open_rows = is_open(configurations)[query.rows] & ~split
+    for batch in np.unique(query.layout.micro_batch[open_rows & ~unfit]).tolist():
+        rows = query.rows[open_rows & ~unfit & (query.layout.micro_batch == batch)]
         text = f"the micro-batch is not stated: taken as {batch:.0f}, the quickest that fits"
         yield Notice("MICRO_BATCH_CHOSEN", text, tuple(rows.tolist()))
-    yield from _nearest(asked, unfit)
-    unsaid = (configurations.recomputation[asked.rows] == 0) & ~split
-    found = (stack_notice(knowledge.framework, knowledge.dimensions, each.device, each.stack) for each in groups)
-    yield from dict.fromkeys(notice for notice in found if notice is not None)
+    yield from _nearest(query, unfit)
+    unsaid = (configurations.recomputation[query.rows] == 0) & ~split
+    stack_notices = (
+        stack_notice(knowledge.framework, knowledge.dimensions, each.device, each.stack) for each in groups
+    )
+    yield from dict.fromkeys(notice for notice in stack_notices if notice is not None)
     for way, text in _TAKEN.items():
-        rows = asked.rows[unsaid & (asked.layout.recomputation == way)]
+        rows = query.rows[unsaid & (query.layout.recomputation == way)]
         if len(rows):
             yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
-    narrow = asked.rows[asked.layout.narrow_states > 0.0]
+    narrow = query.rows[query.layout.narrow_states > 0.0]
     training = knowledge.dimensions.training
     places = [group.rows for group in groups if group.software.reduces_in_place]
-    in_place = np.isin(narrow, asked.rows[np.concatenate(places)]) if places else np.zeros(len(narrow), dtype=bool)
+    in_place = np.isin(narrow, query.rows[np.concatenate(places)]) if places else np.zeros(len(narrow), dtype=bool)
     if in_place.any() and training.master_weights is None:
         text = "how gradients and weights are held is not stated, and these rows do not fit with gradients in 32 bits"
         yield Notice(
@@ -72,41 +74,43 @@ def assumed(
             tuple(narrow[in_place].tolist()),
         )
     narrow = narrow[~in_place]
-    if len(narrow) and training.trained > LEAST_TRAINED and training.master_weights is None:
+    if len(narrow) and training.trained_share > LEAST_TRAINED and training.master_weights is None:
         text = "without 32-bit master weights, as a job on one device has them or as there is no room for others"
         yield Notice(
             "STATES_ASSUMED",
             f"how weights and optimizer states are held is not stated: taken as in the 16 bits trained in, {text}",
             tuple(narrow.tolist()),
         )
-    narrow = asked.rows[asked.layout.narrow_loss > 0.0]
+    narrow = query.rows[query.layout.narrow_loss > 0.0]
     if len(narrow):
         text = "how logits are held is not stated, and these rows do not fit with three copies in 32 bits"
         yield Notice(
             "LOSS_ASSUMED", f"{text}: taken as in 16 bits, of a fused or compiled loss", tuple(narrow.tolist())
         )
-    stated = (configurations.sequence_parallel[asked.rows], configurations.zero_stage[asked.rows])
-    changed = ((asked.layout.sequence_parallel != stated[0]) | (asked.layout.zero_stage != stated[1])) & ~split
+    stated_values = (configurations.sequence_parallel[query.rows], configurations.zero_stage[query.rows])
+    changed = (
+        (query.layout.sequence_parallel != stated_values[0]) | (query.layout.zero_stage != stated_values[1])
+    ) & ~split
     if changed.any():
         text = (
             "nothing is stated of the stack, and these rows do not fit: what fits is taken, with sequence parallelism"
         )
-        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(asked.rows[changed].tolist()))
+        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(query.rows[changed].tolist()))
 
 
-def _nearest(asked: Asked, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
+def _nearest(query: QueryRows, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
     """As what rows that do not fit are told: of all that was tried the configuration that lacks least."""
-    for what, rows in _describe(asked, unfit):
+    for what, rows in _describe(query, unfit):
         yield Notice("NEAREST_TRIED", f"these rows do not fit; the nearest to fitting that was tried has {what}", rows)
 
 
-def _describe(asked: Asked, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _describe(query: QueryRows, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """How some rows are split and trained, in words, and the rows that are so."""
     if not which.any():
         return
     degrees = ("tensor", "pipeline", "context", "expert")
     names = (*degrees, "expert_fold", "interleave", "micro_batch", "recomputation", "zero_stage", "sequence_parallel")
-    columns = np.stack([getattr(asked.layout, name) for name in names], axis=1)
+    columns = np.stack([getattr(query.layout, name) for name in names], axis=1)
     for values in np.unique(columns[which], axis=0):
         of = dict(zip(names, values.tolist()))
         of["expert"] *= of["expert_fold"]
@@ -115,7 +119,7 @@ def _describe(asked: Asked, which: NDArray[np.bool_]) -> Iterator[tuple[str, tup
         parts += [f"a micro-batch of {of['micro_batch']:.0f}", _RECOMPUTED[Recomputation(int(of["recomputation"]))]]
         parts += [f"ZeRO stage {of['zero_stage']:.0f}"] * (of["zero_stage"] > 0.0)
         parts += ["sequence parallelism"] * (of["sequence_parallel"] > 0.0)
-        yield ", ".join(parts), tuple(asked.rows[which & (columns == values).all(axis=1)].tolist())
+        yield ", ".join(parts), tuple(query.rows[which & (columns == values).all(axis=1)].tolist())
 
 
 _RECOMPUTED: Final = {
@@ -131,8 +135,8 @@ _TAKEN: Final = {
 }
 
 
-def said(
-    asked: Asked,
+def memory_notices(
+    query: QueryRows,
     catalogue: Catalogue,
     groups: list[Group],
     needed: Floats,
@@ -153,37 +157,37 @@ def said(
         That were asked about.
     """
 
-    def told(members: Ints) -> tuple[int, ...]:
+    def rows_of(members: Ints) -> tuple[int, ...]:
         return () if len(members) == rows else tuple(members.tolist())
 
-    for name, members in _rows_by_unstated_link(asked, groups).items():
+    for name, members in _rows_by_unstated_link(query, groups).items():
         bytes_per_s, why = node_link_of(catalogue, name)
         text = f"the link of a node is not stated and taken as {bytes_per_s / 1e9:g} GB/s in each direction, all its "
-        yield Notice("LINK_ASSUMED", f"{text}adapters together: {why}", told(members))
+        yield Notice("LINK_ASSUMED", f"{text}adapters together: {why}", rows_of(members))
     fits = needed <= available
-    beyond = asked.rows[fits & (needed > named)]
+    beyond = query.rows[fits & (needed > named)]
     if len(beyond):
         yield Notice(
             "DEVICE_MEMORY_ASSUMED",
             "the device's name does not tell its memory: these rows need more than the smallest board of that name has",
-            told(as_ints(beyond)),
+            rows_of(as_ints(beyond)),
         )
-    tight = asked.rows[fits & (needed * factor > available)]
+    tight = query.rows[fits & (needed * factor > available)]
     if len(tight):
         yield Notice(
             "MEMORY_TIGHT",
             "the 90 % interval of what must be in the device's memory reaches beyond it: such runs may fail",
-            told(as_ints(tight)),
+            rows_of(as_ints(tight)),
         )
 
 
-def _rows_by_unstated_link(asked: Asked, groups: list[Group]) -> dict[str, Ints]:
+def _rows_by_unstated_link(query: QueryRows, groups: list[Group]) -> dict[str, Ints]:
     """By device the rows that leave a domain of its link by adapters that nobody states."""
-    found: dict[str, list[NDArray[np.int64]]] = {}
-    assumed_link = np.isin(asked.rows, asked.assumed_link)
+    rows_by_device: dict[str, list[NDArray[np.int64]]] = {}
+    assumed_link = np.isin(query.rows, query.assumed_link)
     for group in groups:
-        layout = asked.layout.take(group.rows)
+        layout = query.layout.take(group.rows)
         leaving = assumed_link[group.rows] & (layout.devices > domain_of(layout, group.device))
         if leaving.any():
-            found.setdefault(group.device.name, []).append(asked.rows[group.rows[leaving]])
-    return {name: as_ints(np.sort(np.concatenate(rows))) for name, rows in found.items()}
+            rows_by_device.setdefault(group.device.name, []).append(query.rows[group.rows[leaving]])
+    return {name: as_ints(np.sort(np.concatenate(rows))) for name, rows in rows_by_device.items()}

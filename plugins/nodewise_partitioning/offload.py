@@ -38,5 +38,5 @@ def host_update_s(parameters: Floats, layout: Layout, device: Device, software: 
 def streamed_s(parameters: Floats, training: Training, device: Device, software: Software) -> Floats:
     """Seconds per micro-batch that these parameters of each device are under way."""
     weights = 2.0 * training.weight_bytes(software.weight_bytes)
-    gradients = training.trained * software.weight_bytes
+    gradients = training.trained_share * software.weight_bytes
     return parameters * (weights + gradients) / (HOST_LINK_EFFICIENCY * device.host_link_bytes_per_s)

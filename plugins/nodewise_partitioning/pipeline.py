@@ -109,11 +109,11 @@ def ends_of(dimensions: Dimensions, layout: Layout, device: Device, software: So
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     memory = device.memory_bytes_per_s * software.memory_efficiency
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
-    product = 2.0 * tokens * dimensions.hidden * words / product_flops_per_s(device, software)
+    product = 2.0 * tokens * dimensions.hidden_size * words / product_flops_per_s(device, software)
     loss = software.head_passes * device.element_bytes / 2.0 * tokens * words / memory
     head = 3.0 * (product + device.gains.gemm_ramp_s * software.gemm_ramp_s) + loss + software.head_host_s
-    head += summed_s(dimensions.hidden * words, product, device, software)
-    rows = software.embedding_passes * tokens * dimensions.hidden * device.element_bytes / memory
+    head += summed_s(dimensions.hidden_size * words, product, device, software)
+    rows = software.embedding_passes * tokens * dimensions.hidden_size * device.element_bytes / memory
     encoder = _encoder_s(dimensions, layout, device, software)
     return Ends(rows + software.embedding_host_s + encoder, head)
 
@@ -124,10 +124,10 @@ def _encoder_s(dimensions: Dimensions, layout: Layout, device: Device, software:
     if encoder is None:
         return 0.0
     ones = np.ones(len(layout))
-    samples = dimensions.encoded * layout.micro_batch
+    samples = dimensions.encoder_inputs * layout.micro_batch
     own = replace(layout, micro_batch=samples, context=ones, expert=ones, expert_fold=ones)
     block = block_of(encoder, own, device, software)
-    seconds = block.layer_s - block.backward_s if encoder.training.frozen else block.layer_s
+    seconds = block.layer_s - block.backward_s if encoder.training.frozen_share else block.layer_s
     return encoder.layers * seconds
 
 
@@ -179,7 +179,7 @@ def _transfer(dimensions: Dimensions, layout: Layout, device: Device, software: 
     Where a link goes on beyond the nodes, stages of one domain send over it: the mean of all steps from stage to stage.
     """
     tokens = layout.micro_batch * dimensions.sequence / layout.context
-    size = device.element_bytes * tokens * dimensions.hidden
+    size = device.element_bytes * tokens * dimensions.hidden_size
     stage = layout.tensor * layout.context * layout.data
     domain = domain_of(layout, device)
     leaving = ((layout.devices > domain) & (layout.pipeline > 1.0)).astype(np.float64)

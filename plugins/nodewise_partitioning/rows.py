@@ -24,7 +24,7 @@ from nodewise_partitioning.hardware import node_link_of
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["Asked", "asked_of", "layout_of"]
+__all__ = ["QueryRows", "layout_of", "query_rows_of"]
 
 Mask = NDArray[np.bool_]
 
@@ -32,7 +32,7 @@ _UNKNOWN_BATCH: Final = Refusal.missing("the micro-batch of a replica is not kno
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class QueryRows:
     """Rows that can be answered.
 
     Attributes
@@ -53,24 +53,24 @@ class Asked:
     refusals: tuple[RowRefusal, ...]
 
 
-def asked_of(
+def query_rows_of(
     configurations: Configurations,
     dimensions: Dimensions,
     network: Network,
     catalogue: Catalogue,
     *,
     zero_bubble: bool = False,
-) -> Asked:
+) -> QueryRows:
     """Read the rows, and refuse those that describe no partition of the model or that the schedule does not allow."""
-    layout, stated = _layout(configurations, network, catalogue)
+    layout, states_link = _layout(configurations, network, catalogue)
     checks = _checks(configurations, dimensions, layout, zero_bubble=zero_bubble)
-    told = ((wrong, Refusal.unsupported(why) if isinstance(why, str) else why) for wrong, why in checks)
-    refusals = RowRefusal.first(len(configurations), told)
+    problems = ((wrong, Refusal.unsupported(why) if isinstance(why, str) else why) for wrong, why in checks)
+    refusals = RowRefusal.first(len(configurations), problems)
     left = RowRefusal.left(len(configurations), refusals)
     rows = as_ints(np.flatnonzero(left))
-    across = (layout.devices > layout.devices_per_node) & ~stated & left
-    kept = layout if len(rows) == len(configurations) else layout.take(rows)
-    return Asked(rows, kept, as_ints(np.flatnonzero(across)), refusals)
+    across = (layout.devices > layout.devices_per_node) & ~states_link & left
+    remaining = layout if len(rows) == len(configurations) else layout.take(rows)
+    return QueryRows(rows, remaining, as_ints(np.flatnonzero(across)), refusals)
 
 
 def layout_of(configurations: Configurations, network: Network, catalogue: Catalogue) -> Layout:
@@ -94,10 +94,10 @@ def _layout(configurations: Configurations, network: Network, catalogue: Catalog
     link = np.where(
         configurations.link_bytes_per_s > 0.0, configurations.link_bytes_per_s, network.link_bytes_per_s or 0.0
     )
-    stated: Mask = link > 0.0
-    if not stated.all():
+    states_link: Mask = link > 0.0
+    if not states_link.all():
         likely = np.array([node_link_of(catalogue, name)[0] for name in configurations.devices])
-        link = np.where(stated, link, likely[configurations.device_index])
+        link = np.where(states_link, link, likely[configurations.device_index])
     columns = {name: getattr(configurations, column).astype(np.float64) for name, column in _SAME.items()}
     columns["expert"] = np.maximum(columns["expert"], 1.0)
     fold = _own_expert_ranks(columns["expert"], data * columns["context"], columns["tensor"])
@@ -113,7 +113,7 @@ def _layout(configurations: Configurations, network: Network, catalogue: Catalog
         narrow_states=np.zeros(len(configurations)),
         narrow_loss=np.zeros(len(configurations)),
     )
-    return layout, stated
+    return layout, states_link
 
 
 _SAME: Final = {
@@ -139,12 +139,12 @@ def _own_expert_ranks(expert: Floats, replicas: Floats, tensor: Floats) -> Float
 
 def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floats]:
     """Samples of a micro-batch (0 = not known), and micro-batches of a step: no whole number where they do not fit."""
-    stated = configurations.global_batch > 0
+    states_batch = configurations.global_batch > 0
     batch = configurations.batch_per_worker.astype(np.float64)
     accumulation = configurations.accumulation.astype(np.float64)
-    batch = np.where((batch == 0.0) & stated, configurations.global_batch / (data * accumulation), batch)
+    batch = np.where((batch == 0.0) & states_batch, configurations.global_batch / (data * accumulation), batch)
     counted = configurations.global_batch / np.maximum(data * batch, 1.0)
-    return batch, np.where(stated, counted, accumulation)
+    return batch, np.where(states_batch, counted, accumulation)
 
 
 def _checks(

@@ -46,7 +46,7 @@ def settled_by_runs(knowledge: Knowledge, observed: Observations) -> Knowledge:
         before = knowledge
         for fact, values in likely_values(knowledge, runs.configurations).items():
             knowledge = _settle(knowledge, fact, values, runs)
-        if knowledge.taken == before.taken:
+        if knowledge.assumptions == before.assumptions:
             break
     return knowledge
 

@@ -16,7 +16,7 @@ __all__ = [
     "DEFAULT_FRAMEWORK",
     "FIELDS",
     "LOG_SPREAD",
-    "Corrected",
+    "Correction",
     "Software",
     "is_known",
     "stack_of",
@@ -28,7 +28,7 @@ LOG_SPREAD: Final = 0.06
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class Correction:
     """What calibration knows of a number beforehand.
 
     Attributes
@@ -51,8 +51,8 @@ class Corrected:
 
 def _fit(default: float, unit: str, log_deviation: float, lower: float, upper: float, identified_by: str) -> Any:
     """A number that calibration may correct, with its default."""
-    corrected = Corrected(unit, log_deviation, lower, upper, identified_by)
-    return field(default=default, metadata={"corrected": corrected})
+    correction = Correction(unit, log_deviation, lower, upper, identified_by)
+    return field(default=default, metadata={"correction": correction})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,7 @@ class Software:
     casts_masters: bool = False
     fuses_operators: bool = False
     reserved_bytes: float = 1.5e9
-    compiled: bool = False
+    is_compiled: bool = False
     unfused_norms: bool = False
     chunks_loss: bool = False
     logit_bytes: float = 4.0
@@ -240,14 +240,14 @@ class Software:
         """The numbers of :data:`FIELDS`."""
         return tuple(getattr(self, name) for name in FIELDS)
 
-    def corrected(self, values: tuple[float, ...]) -> Software:
+    def with_numbers(self, values: tuple[float, ...]) -> Software:
         """The same stack with other numbers of :data:`FIELDS`."""
         numbers: dict[str, Any] = dict(zip(FIELDS, values, strict=True))
         return replace(self, **numbers)
 
 
-FIELDS: Final[Mapping[str, Corrected]] = {
-    each.name: each.metadata["corrected"] for each in fields(Software) if each.metadata
+FIELDS: Final[Mapping[str, Correction]] = {
+    each.name: each.metadata["correction"] for each in fields(Software) if each.metadata
 }
 """Every number that calibration may correct, in the order of its vector."""
 
@@ -375,7 +375,7 @@ def _letters(framework: str) -> str:
 def _known_name(framework: str) -> str:
     """The stack that a name begins with; "" = none."""
     letters = _letters(framework)
-    return next((known for known in sorted(_STACKS, key=len, reverse=True) if letters.startswith(known)), "")
+    return next((name for name in sorted(_STACKS, key=len, reverse=True) if letters.startswith(name)), "")
 
 
 def is_known(framework: str) -> bool:
@@ -401,7 +401,7 @@ def stack_of(framework: str, number_format: str) -> tuple[Software, bool]:
     if stack.eager_memory and ("fusedkernel" in letters or "liger" in letters):
         stack = replace(stack, **FUSED_LOSS, chunks_loss="liger" in letters, unfused_norms=False)
     if stack.eager_memory and "compile" in letters:
-        stack = replace(stack, compiled=True, norm_bytes=0.0, update_bytes=0.0, unfused_norms=False)
+        stack = replace(stack, is_compiled=True, norm_bytes=0.0, update_bytes=0.0, unfused_norms=False)
     if "cudagraph" in letters:
         stack = replace(stack, host_layer_s=HOST_OF_GRAPHS * stack.host_layer_s)
     if number_format != "fp16":

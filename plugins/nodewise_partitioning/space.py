@@ -36,7 +36,7 @@ from nodewise.plugin import (
 )
 from nodewise_partitioning.workload import Dimensions
 
-__all__ = ["MOST_PREFIXES", "SETTLED", "PartitionSpace", "divisors", "too_many", "unused"]
+__all__ = ["MOST_PREFIXES", "SETTLED", "PartitionSpace", "divisors", "too_many", "unused_values"]
 
 SETTLED: Final = frozenset(
     {
@@ -141,15 +141,17 @@ class PartitionSpace:
         tensor, pipeline, data, context = tensor[row], pipeline[row], data[row], context[row]
         steps = batch // (data * micro)
         plain = Configurations.of(len(row), sync_mode=SyncMode.ALLREDUCE, parameter_servers=0)
-        stated = np.array([each.link_bytes_per_s for each in constraints.pools])
+        link_bytes_per_s = np.array([each.link_bytes_per_s for each in constraints.pools])
         if constraints.link_factor != 1.0:
-            stated = np.where(stated > 0.0, stated, assumed_links_bytes_per_s) * constraints.link_factor
+            link_bytes_per_s = (
+                np.where(link_bytes_per_s > 0.0, link_bytes_per_s, assumed_links_bytes_per_s) * constraints.link_factor
+            )
         prefixes = plain.replaced(
             devices=tuple(each.device for each in constraints.pools),
             device_index=as_ints(pool[row]),
             nodes=as_ints(nodes[row]),
             workers=as_ints(workers[row]),
-            link_bytes_per_s=as_floats(stated[pool[row]]),
+            link_bytes_per_s=as_floats(link_bytes_per_s[pool[row]]),
             global_batch=as_ints(batch),
             batch_per_worker=as_ints(micro),
             accumulation=as_ints(steps),
@@ -162,25 +164,25 @@ class PartitionSpace:
             precision_index=as_ints(np.tile(np.arange(formats), len(row) // formats)),
         )
         even = (tokens % np.maximum(tensor, 1) == 0).astype(np.int64)
-        held = np.where(data * context == 1, _ALONE, np.where(pipeline == 1, _REPLICATED, _PIPELINED))
+        kinds = np.where(data * context == 1, _ALONE, np.where(pipeline == 1, _REPLICATED, _PIPELINED))
         stages, stage_kind = np.unique(pipeline, return_inverse=True)
         choices = (
             _Choices.of(self._switches(), np.where(tensor == 1, 2, even)),
-            _Choices.of(self._zero_stages(), held),
+            _Choices.of(self._zero_stages(), kinds),
             _Choices.of(self._interleaves(stages.tolist(), layers), 2 * stage_kind + (steps % pipeline == 0)),
         )
         sizes = np.prod([each.sizes() for each in choices], axis=0, dtype=np.int64)
-        kept = np.flatnonzero(sizes)
-        self.layouts = prefixes.take(as_ints(kept))
+        nonempty = np.flatnonzero(sizes)
+        self.layouts = prefixes.take(as_ints(nonempty))
         """Prefixes but for what is recomputed."""
         self.recomputations = self._allow("recomputations", RECOMPUTATIONS)
         """What may be recomputed; the prefixes are all layouts with the first, then with the next."""
         times = len(self.recomputations)
-        every = np.tile(np.arange(len(kept)), times)
-        recomputation = np.repeat(np.array(self.recomputations, dtype=np.int64), len(kept))
+        every = np.tile(np.arange(len(nonempty)), times)
+        recomputation = np.repeat(np.array(self.recomputations, dtype=np.int64), len(nonempty))
         self.prefixes = self.layouts.take(as_ints(every)).replaced(recomputation=freeze(recomputation))
-        self.sizes: Ints = freeze(np.tile(sizes[kept], times))
-        self.choices = {name: each.take(kept) for name, each in zip(_COMPLETED, choices)}
+        self.sizes: Ints = freeze(np.tile(sizes[nonempty], times))
+        self.choices = {name: each.take(nonempty) for name, each in zip(_COMPLETED, choices)}
         self.exclusions = self._exclusions()
         self._bounds = bounds
 
@@ -193,7 +195,7 @@ class PartitionSpace:
     def _layouts(self, number: int, pool: PlanPool) -> NDArray[np.int64]:
         """(columns, rows): pool, nodes, workers, tensor, pipeline, context, expert, data."""
         dimensions = self._dimensions
-        found = [np.zeros((8, 0), dtype=np.int64)]
+        layouts = [np.zeros((8, 0), dtype=np.int64)]
         experts = int(dimensions.experts) or 1
         synchronous = self._constraints.allows("sync_modes", SyncMode.ALLREDUCE)
         most = self._constraints.max_nodes
@@ -202,10 +204,12 @@ class PartitionSpace:
                 continue
             workers = nodes * pool.workers_per_node
             tensor = self._dividing("tensor_parallel", workers, int(dimensions.heads))
-            tensor = [each for each in tensor if dimensions.hidden % each == 0]
-            stated = self._constraints.pipeline_parallel is not None
+            tensor = [each for each in tensor if dimensions.hidden_size % each == 0]
+            states_pipeline = self._constraints.pipeline_parallel is not None
             # Stages that differ by a layer are planned only where they are asked for.
-            pipeline = self._dividing("pipeline_parallel", workers, *(() if stated else (int(dimensions.layers),)))
+            pipeline = self._dividing(
+                "pipeline_parallel", workers, *(() if states_pipeline else (int(dimensions.layers),))
+            )
             pipeline = [each for each in pipeline if each <= dimensions.layers]
             context = [
                 each
@@ -226,8 +230,8 @@ class PartitionSpace:
             if self._constraints.data_parallel is not None:
                 right &= np.isin(data, self._constraints.data_parallel)
             t, p, c, x, data = (column[right] for column in (t, p, c, x, data))
-            found.append(np.stack([np.full(len(t), each) for each in (number, nodes, workers)] + [t, p, c, x, data]))
-        return np.concatenate(found, axis=1)
+            layouts.append(np.stack([np.full(len(t), each) for each in (number, nodes, workers)] + [t, p, c, x, data]))
+        return np.concatenate(layouts, axis=1)
 
     def _dividing(self, name: str, *wholes: int) -> list[int]:
         """Allowed degrees that divide all of some numbers."""
@@ -279,7 +283,7 @@ class PartitionSpace:
 
     def _interleaves(self, stages: Sequence[int], layers: int) -> list[list[int]]:
         """By number of stages, and whether it divides the number of micro-batches."""
-        found = []
+        interleaves = []
         for count in stages:
             plain = self._allow("interleave", (1,))
             every = (
@@ -287,8 +291,8 @@ class PartitionSpace:
                 if count > 1 and layers % count == 0 and not self._zero_bubble
                 else plain
             )
-            found += [plain, every]
-        return found
+            interleaves += [plain, every]
+        return interleaves
 
     def completed(self, prefixes: Ints) -> Configurations:
         """All completions of some prefixes, one prefix after the other."""
@@ -308,7 +312,7 @@ class PartitionSpace:
     def _exclusions(self) -> tuple[Exclusion, ...]:
         """Listed values that no configuration has, and why."""
         dimensions = self._dimensions
-        found: list[Exclusion] = []
+        exclusions: list[Exclusion] = []
         heads, layers, tokens = int(dimensions.heads), int(dimensions.layers), int(dimensions.sequence)
         rules = {
             "tensor_parallel": f"must divide the {heads} attention heads, the hidden size and the devices",
@@ -321,30 +325,32 @@ class PartitionSpace:
             listed = getattr(self._constraints, name) or ()
             used = set(np.unique(getattr(self.layouts, name)).tolist())
             alone = self._right_alone.get(name, set())
-            found += unused(name, listed, used | alone, rule)
-            found += unused(name, [each for each in listed if each in alone], used, UNMATCHED)
+            exclusions += unused_values(name, listed, used | alone, rule)
+            exclusions += unused_values(name, [each for each in listed if each in alone], used, UNMATCHED)
         if self._has_layouts:
             rule = "must divide the samples of a replica"
-            found += unused(
+            exclusions += unused_values(
                 "micro_batches", self._constraints.micro_batches or (), self._batched["micro_batches"], rule
             )
             rule = "no allowed number of replicas divides it into allowed micro-batches"
-            found += unused("global_batches", self._constraints.global_batches, self._batched["global_batches"], rule)
+            exclusions += unused_values(
+                "global_batches", self._constraints.global_batches, self._batched["global_batches"], rule
+            )
         if self._constraints.interleave is not None:
             rule = f"times the pipeline stages must divide the {layers} layers, and the stages the micro-batches"
             rule = "must be 1 with the zero-bubble schedule that the framework declares" if self._zero_bubble else rule
             choices = self.choices["interleave"]
             kinds = np.unique(choices.kinds).tolist()
             used = {value for kind in kinds for value in choices.values[kind, : choices.counts[kind]].tolist()}
-            found += unused("interleave", self._constraints.interleave, used, rule)
+            exclusions += unused_values("interleave", self._constraints.interleave, used, rule)
         rule = "partitions of transformers exchange by all-reduce, without servers"
         others = [SyncMode(mode).name for mode in self._constraints.sync_modes or () if mode != SyncMode.ALLREDUCE]
-        found += unused("sync_modes", others, set(), rule)
-        found += unused("parameter_servers", self._constraints.parameter_servers or (), set(), rule)
+        exclusions += unused_values("sync_modes", others, set(), rule)
+        exclusions += unused_values("parameter_servers", self._constraints.parameter_servers or (), set(), rule)
         if not len(self.prefixes):
             rule = "no product of allowed degrees is a number of devices with a batch that it divides"
-            found.append(Exclusion(constraint="space", message=rule))
-        return tuple(found)
+            exclusions.append(Exclusion(constraint="space", message=rule))
+        return tuple(exclusions)
 
 
 def too_many(what: str, such_as: str = "") -> NodewiseError:
@@ -353,7 +359,7 @@ def too_many(what: str, such_as: str = "") -> NodewiseError:
     return NodewiseError(Reason.LIMIT_EXCEEDED, text, {"limit": "plan_layouts", "value": str(MOST_PREFIXES)})
 
 
-def unused(name: str, listed: Sequence[int] | Sequence[str], used: set[int], rule: str) -> list[Exclusion]:
+def unused_values(name: str, listed: Sequence[int] | Sequence[str], used: set[int], rule: str) -> list[Exclusion]:
     """What to say of listed values that no configuration has."""
     left = [value for value in listed if value not in used]
     if not left:

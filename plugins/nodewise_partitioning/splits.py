@@ -50,16 +50,16 @@ class Searchable(Protocol):
 
 def states_no_split(configurations: Configurations) -> NDArray[np.bool_]:
     """Rows that state a global batch and nothing of how the model is split."""
-    found = (configurations.global_batch > 0) & (configurations.sync_mode == SyncMode.ALLREDUCE)
-    found &= (configurations.accumulation == 1) & (configurations.zero_stage == 0)
-    found &= (configurations.data_parallel == 0) & (configurations.workers > 1)
-    found &= (configurations.nodes > 0) & (configurations.workers % np.maximum(configurations.nodes, 1) == 0)
+    is_without_split = (configurations.global_batch > 0) & (configurations.sync_mode == SyncMode.ALLREDUCE)
+    is_without_split &= (configurations.accumulation == 1) & (configurations.zero_stage == 0)
+    is_without_split &= (configurations.data_parallel == 0) & (configurations.workers > 1)
+    is_without_split &= (configurations.nodes > 0) & (configurations.workers % np.maximum(configurations.nodes, 1) == 0)
     for name in ("tensor", "pipeline", "context", "expert"):
-        found &= getattr(configurations, f"{name}_parallel") <= 1
-    found &= (configurations.interleave <= 1) & (configurations.sequence_parallel == 0)
+        is_without_split &= getattr(configurations, f"{name}_parallel") <= 1
+    is_without_split &= (configurations.interleave <= 1) & (configurations.sequence_parallel == 0)
     if configurations.placement is not None:
-        found &= configurations.placement.counts() == 0
-    return np.asarray(found)
+        is_without_split &= configurations.placement.counts() == 0
+    return np.asarray(is_without_split)
 
 
 def _constraints(configurations: Configurations, row: int) -> PlanConstraints:
@@ -94,7 +94,7 @@ def quickest(
     configurations: Configurations,
     rows: Sequence[int],
     others: Configurations,
-    known: dict[Hashable, object],
+    cache: dict[Hashable, object],
 ) -> Configurations:
     """``others`` with these rows split as the quickest that fits, else as what lacks least; else as they are.
 
@@ -106,15 +106,15 @@ def quickest(
     columns = {name: getattr(others, name).copy() for name in COLUMNS}
     for row in rows:
         constraints = _constraints(configurations, row)
-        found = known.get(constraints, _NOT_SEARCHED)
-        if found is _NOT_SEARCHED:
-            found = _search(model, constraints)
-            if len(known) >= MOST_KNOWN:  # another thread may clear it too: nothing is read from it again
-                known.clear()
-            known[constraints] = found
-        if isinstance(found, Configurations):
+        split = cache.get(constraints, _NOT_SEARCHED)
+        if split is _NOT_SEARCHED:
+            split = _search(model, constraints)
+            if len(cache) >= MOST_KNOWN:  # another thread may clear it too: nothing is read from it again
+                cache.clear()
+            cache[constraints] = split
+        if isinstance(split, Configurations):
             for name, column in columns.items():
-                column[row] = getattr(found, name)[0]
+                column[row] = getattr(split, name)[0]
     return others.replaced(**{name: freeze(column) for name, column in columns.items()})
 
 
@@ -132,9 +132,9 @@ def _best(model: Searchable, space: PartitionSpace) -> Configurations | None:
         return None
     bounds = space.lower_bound()
     room = bounds["memory_bytes"] <= bounds["memory_capacity_bytes"]
-    found = _least(model, space, np.flatnonzero(room), bounds["step_s"], fitting=True)
+    best = _least(model, space, np.flatnonzero(room), bounds["step_s"], fitting=True)
     lacking = bounds["memory_bytes"] - bounds["memory_capacity_bytes"]
-    return found or _least(model, space, np.arange(len(lacking)), lacking, fitting=False)
+    return best or _least(model, space, np.arange(len(lacking)), lacking, fitting=False)
 
 
 def _least(

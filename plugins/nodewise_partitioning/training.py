@@ -49,7 +49,7 @@ class Training:
 
     Attributes
     ----------
-    frozen : float
+    frozen_share : float
         Share of the weights that are not trained, in every layer alike.
     frozen_bytes : float
         Held for each of them; 0 = as the others.
@@ -61,7 +61,7 @@ class Training:
         Of a gradient on its way between replicas; 0 = as the stack has it.
     sharding_devices : float
         Devices that a ZeRO stage splits over; 0 = all data-parallel ranks.
-    recomputed : float
+    recomputed_share : float
         Share of the layers that full recomputation computes again.
     master_weights : bool or None
         Whether there are 32-bit copies of 16-bit weights; None = as the stack has it.
@@ -80,14 +80,14 @@ class Training:
         Adapters have a magnitude beside (DoRA): norms of whole matrices in every pass.
     """
 
-    frozen: float = 0.0
+    frozen_share: float = 0.0
     frozen_bytes: float = 0.0
     dropout: bool | None = None
     offloads_optimizer: bool = False
     offloads_parameters: bool = False
     reduced_bytes: float = 0.0
     sharding_devices: float = 0.0
-    recomputed: float = 1.0
+    recomputed_share: float = 1.0
     master_weights: bool | None = None
     moments: float = 2.0
     moment_bytes: float = 0.0
@@ -102,14 +102,14 @@ class Training:
     def of(workload: Workload) -> Training:
         """From a workload's facts."""
         return Training(
-            frozen=min(workload.frozen_weights_share or 0.0, MOST_FROZEN),
+            frozen_share=min(workload.frozen_weights_share or 0.0, MOST_FROZEN),
             frozen_bytes=(workload.frozen_weight_bits or 0.0) / 8.0,
             dropout=workload.dropout,
             offloads_optimizer=workload.offload in ("optimizer", "parameters"),
             offloads_parameters=workload.offload == "parameters",
             reduced_bytes=_BYTES.get(workload.reduction_precision or "", 0.0),
             sharding_devices=float(workload.sharding_devices or 0),
-            recomputed=workload.recomputed_share or 1.0,
+            recomputed_share=workload.recomputed_share or 1.0,
             master_weights=workload.master_weights,
             moments=_moments(workload.optimizer or ""),
             moment_bytes=_moment_bits(workload) / 8.0,
@@ -122,9 +122,9 @@ class Training:
         )
 
     @property
-    def trained(self) -> float:
+    def trained_share(self) -> float:
         """Share of the weights that have gradients, optimizer states and an exchange."""
-        return 1.0 - self.frozen
+        return 1.0 - self.frozen_share
 
     @property
     def packed_bytes(self) -> float:
@@ -133,7 +133,7 @@ class Training:
 
     def weight_bytes(self, usual: float) -> float:
         """Of the average weight of a layer, where one that is trained has the usual."""
-        return usual + self.frozen * ((self.packed_bytes or usual) - usual)
+        return usual + self.frozen_share * ((self.packed_bytes or usual) - usual)
 
     def unquantised_bytes(self, usual: float) -> float:
         """What a weight of embedding and output layer has beyond one of a layer: they are not packed."""
@@ -141,7 +141,7 @@ class Training:
 
     def unpacked_bytes(self, usual: float) -> float:
         """Read and written of the average weight before each use, where frozen ones are held in fewer bits."""
-        return self.frozen * (self.frozen_bytes + usual) if 0.0 < self.frozen_bytes < usual else 0.0
+        return self.frozen_share * (self.frozen_bytes + usual) if 0.0 < self.frozen_bytes < usual else 0.0
 
     def exchanged_bytes(self, usual: float) -> float:
         """Of a gradient on its way between replicas."""

@@ -44,7 +44,7 @@ __all__ = [
     "by_stack",
     "formats_of",
     "kinds_of",
-    "settled",
+    "settle_open_rows",
     "stack_name",
     "stack_names",
     "stack_notice",
@@ -88,13 +88,13 @@ default for fp32; fp8 came with Hopper, fp4 with Blackwell. A device without a p
 def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[str, float]]]:
     """What a device is taken to train in where nothing says it, and what else it may, with weights."""
     facts = catalogue.device(device) or {}
-    known = next(formats for year, formats in _FORMATS if facts.get("announced_year", 0.0) >= year)
-    there = [(name, weight) for name, weight in known if f"{name}_flops_per_s" in facts]
+    of_year = next(formats for year, formats in _FORMATS if facts.get("announced_year", 0.0) >= year)
+    there = [(name, weight) for name, weight in of_year if f"{name}_flops_per_s" in facts]
     if not there:
         return DEFAULT_FORMAT, ()
     total = sum(weight for _, weight in there)
-    taken = DEFAULT_FORMAT if any(name == DEFAULT_FORMAT for name, _ in there) else there[0][0]
-    return taken, [(name, weight / total) for name, weight in there if name != taken]
+    number_format = DEFAULT_FORMAT if any(name == DEFAULT_FORMAT for name, _ in there) else there[0][0]
+    return number_format, [(name, weight / total) for name, weight in there if name != number_format]
 
 
 def kinds_of(configurations: Configurations) -> Ints:
@@ -187,11 +187,11 @@ def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: boo
         yield f"its rows have {dimensions.sequence:.0f} tokens"
     if dimensions.key_value_heads < dimensions.heads:
         yield "queries share keys and values"
-    if dimensions.gated:
+    if dimensions.is_gated:
         yield "its feed-forward layers are gated"
 
 
-def settled(
+def settle_open_rows(
     layout: Layout,
     dimensions: Dimensions,
     device: Device,
@@ -225,8 +225,8 @@ def settled(
     columns["recomputation"][rows] = ways[0]
     first = layout.take(rows) if len(rows) < len(layout) else layout
     first = replace(first, recomputation=columns["recomputation"][rows])
-    hoped = replace(first, narrow_loss=np.ones(len(first))) if narrow_loss else first
-    lacking = np.flatnonzero(_needs(hoped, dimensions, device, software) > room[0])
+    smallest = replace(first, narrow_loss=np.ones(len(first))) if narrow_loss else first
+    lacking = np.flatnonzero(_needs(smallest, dimensions, device, software) > room[0])
     if len(lacking):
         own = first.take(lacking)
         splits = (own,) if declared else _splits(own, dimensions, sequences=software.flash_attention)
@@ -237,29 +237,29 @@ def settled(
             full, ones = np.full(len(own), FULL), np.ones(len(own))
             tries.append(replace(own, recomputation=full, narrow_states=ones))
             room.append(device.memory_bytes)
-        tried = Layout.joined(tries)
-        hoped = tried
+        trials = Layout.concatenate(tries)
+        smallest = trials
         if narrow_loss:
-            losses = tried.narrow_loss.copy()
+            losses = trials.narrow_loss.copy()
             losses[: usual * len(own)] = 1.0
-            hoped = replace(tried, narrow_loss=losses)
-        needed = _needs(hoped, dimensions, device, software).reshape(len(tries), -1)
+            smallest = replace(trials, narrow_loss=losses)
+        needed = _needs(smallest, dimensions, device, software).reshape(len(tries), -1)
         fits = needed <= np.array(room)[:, np.newaxis]
         # What fits nowhere is told by the way that lacks least.
         best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed[:usual].argmin(axis=0))
         for name, column in columns.items():
-            column[rows[lacking]] = getattr(tried, name).reshape(len(tries), -1)[best, np.arange(len(own))]
+            column[rows[lacking]] = getattr(trials, name).reshape(len(tries), -1)[best, np.arange(len(own))]
     return replace(layout, **columns)
 
 
 def _without_room(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> NDArray[np.bool_]:
     """Rows that leave recomputation open, state no stage of ZeRO, and do not fit without though all is recomputed."""
-    found = (layout.recomputation == UNSTATED) & (layout.zero_stage == 0.0)
-    found &= layout.data * layout.context > 1.0
-    if found.any():
+    is_short = (layout.recomputation == UNSTATED) & (layout.zero_stage == 0.0)
+    is_short &= layout.data * layout.context > 1.0
+    if is_short.any():
         recomputed = replace(layout, recomputation=np.full(len(layout), FULL))
-        found &= _needs(recomputed, dimensions, device, software) > device.memory_bytes
-    return np.asarray(found)
+        is_short &= _needs(recomputed, dimensions, device, software) > device.memory_bytes
+    return np.asarray(is_short)
 
 
 def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple[Layout, ...]:

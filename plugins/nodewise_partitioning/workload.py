@@ -43,9 +43,9 @@ class Dimensions:
         Inner size of a dense feed-forward layer.
     stated_head_size : float
         0 = hidden size / heads.
-    gated : bool
+    is_gated : bool
         The feed-forward layer has a third matrix (SwiGLU), and positions are taken as rotary: they hold no parameters.
-    untied : bool
+    has_untied_embeddings : bool
         The output layer has a matrix of its own.
     experts, experts_per_token : float
         0 and 1 for a dense feed-forward layer.
@@ -70,22 +70,22 @@ class Dimensions:
         Layers of each pipeline stage, for rows of so many stages; () = as even as possible.
     encoder : Dimensions or None
         Of the encoder; its sequence is what attends to each other.
-    encoded : float
+    encoder_inputs : float
         Such sequences of the encoder in a sample.
     training : Training
         What of it is trained, and how.
     """
 
     layers: float
-    hidden: float
+    hidden_size: float
     heads: float
     key_value_heads: float
     sequence: float
     vocabulary: float
     feed_forward: float
     stated_head_size: float = 0.0
-    gated: bool = False
-    untied: bool = False
+    is_gated: bool = False
+    has_untied_embeddings: bool = False
     experts: float = 0.0
     experts_per_token: float = 1.0
     expert_feed_forward: float = 0.0
@@ -103,7 +103,7 @@ class Dimensions:
     state_size: float = 0.0
     stage_layers: tuple[float, ...] = ()
     encoder: Dimensions | None = None
-    encoded: float = 0.0
+    encoder_inputs: float = 0.0
     training: Training = ALL_TRAINED
 
     @staticmethod
@@ -113,26 +113,28 @@ class Dimensions:
         attention = transformer.layers_with_attention
         latent = transformer.key_value_latent_size
         heads, (queries, values) = transformer.attention_heads, transformer.head_sizes
-        kept = latent + transformer.rotary_head_size + transformer.query_latent_size + heads * (2.0 * queries + values)
+        stored_size = (
+            latent + transformer.rotary_head_size + transformer.query_latent_size + heads * (2.0 * queries + values)
+        )
         encoder = None if workload is None else workload.encoder
-        found = Dimensions(
+        dimensions = Dimensions(
             layers=layers,
-            hidden=float(transformer.hidden_size),
+            hidden_size=float(transformer.hidden_size),
             heads=float(heads),
             key_value_heads=float(transformer.key_value_heads or heads),
             sequence=float(transformer.sequence_length),
             vocabulary=float(transformer.vocabulary_size),
             feed_forward=float(transformer.feed_forward_size or 4 * transformer.hidden_size),
             stated_head_size=float(transformer.head_size),
-            gated=transformer.gated_feed_forward,
-            untied=transformer.untied_embeddings,
+            is_gated=transformer.gated_feed_forward,
+            has_untied_embeddings=transformer.untied_embeddings,
             experts=float(transformer.experts),
             experts_per_token=float(max(transformer.experts_per_token, 1) if transformer.experts else 1),
             expert_feed_forward=float(transformer.expert_feed_forward_size),
             shared_feed_forward=float(transformer.shared_expert_feed_forward_size),
             expert_layers=float(transformer.expert_layers),
             value_head_size=float(transformer.value_head_size),
-            kept_by_attention=float(kept) if latent else 0.0,
+            kept_by_attention=float(stored_size) if latent else 0.0,
             layer_elements=transformer.attention_elements() if latent else 0.0,
             window=float(transformer.attention_window),
             windowed_share=(transformer.windowed_layers or attention) / max(attention, 1),
@@ -143,19 +145,19 @@ class Dimensions:
             state_size=float(transformer.state_size or STATE_SIZE),
             stage_layers=() if workload is None else tuple(map(float, workload.stage_layers or ())),
             encoder=None if encoder is None else _encoder(encoder, training),
-            encoded=0.0 if encoder is None else encoder.tokens_per_sample / _attended_tokens(encoder),
+            encoder_inputs=0.0 if encoder is None else encoder.tokens_per_sample / _attended_tokens(encoder),
             training=training,
         )
-        if not training.adapter_rank or training.frozen:
-            return found
-        adapters = found.layers * training.adapter_rank * sum(found.adapter_ends())
-        frozen = found.parameters() / (found.parameters() + adapters)
-        return replace(found, training=replace(training, frozen=frozen))
+        if not training.adapter_rank or training.frozen_share:
+            return dimensions
+        adapters = dimensions.layers * training.adapter_rank * sum(dimensions.adapter_ends())
+        frozen = dimensions.parameters() / (dimensions.parameters() + adapters)
+        return replace(dimensions, training=replace(training, frozen_share=frozen))
 
     @cached_property
     def head_size(self) -> float:
         """Size of one attention head."""
-        return self.stated_head_size or self.hidden / self.heads
+        return self.stated_head_size or self.hidden_size / self.heads
 
     @cached_property
     def value_size(self) -> float:
@@ -198,7 +200,7 @@ class Dimensions:
     @cached_property
     def matrices(self) -> float:
         """Matrices of one feed-forward layer."""
-        return 3.0 if self.gated else 2.0
+        return 3.0 if self.is_gated else 2.0
 
     @cached_property
     def expert_share(self) -> float:
@@ -214,12 +216,12 @@ class Dimensions:
         return self.feed_forward_share - self.expert_share
 
     @cached_property
-    def routed(self) -> float:
+    def routed_experts(self) -> float:
         """Experts that a token is sent to, in the average layer."""
         return self.expert_share * self.experts_per_token
 
     @cached_property
-    def visited(self) -> float:
+    def common_inner_size(self) -> float:
         """Inner size of all feed-forward layers that every token visits, in the average layer."""
         return self.dense_share * self.feed_forward + self.expert_share * self.shared_feed_forward
 
@@ -231,29 +233,29 @@ class Dimensions:
     @cached_property
     def active(self) -> float:
         """Inner size of all that a token goes through, in the average layer."""
-        return self.visited + self.routed * self.expert_size
+        return self.common_inner_size + self.routed_experts * self.expert_size
 
     @cached_property
     def attention_parameters(self) -> float:
         """Matrix elements of attention, or of the mixer in its place, of the average layer."""
         if not self.layer_elements:
-            return self.hidden * (self.query_key_value + self.attention_size)
+            return self.hidden_size * (self.query_key_value + self.attention_size)
         mixed = 3.0 * self.channels + 2.0 * self.state_size
-        return self.attention_share * self.layer_elements + self.state_space_share * self.hidden * mixed
+        return self.attention_share * self.layer_elements + self.state_space_share * self.hidden_size * mixed
 
     @cached_property
     def replicated_parameters(self) -> float:
         """What every tensor-parallel rank of a layer holds: two norms, the output biases, the router."""
-        return 6.0 * self.hidden + self.expert_share * self.hidden * self.experts
+        return 6.0 * self.hidden_size + self.expert_share * self.hidden_size * self.experts
 
     @cached_property
     def positions(self) -> float:
         """Learned positions."""
-        return 0.0 if self.gated else self.sequence
+        return 0.0 if self.is_gated else self.sequence
 
     def feed_forward_parameters(self, inner: float) -> float:
         """Matrix elements of feed-forward layers of an inner size."""
-        return self.matrices * self.hidden * inner
+        return self.matrices * self.hidden_size * inner
 
     def products(self, held_experts: Floats) -> Floats:
         """Matrix products of the average layer but those of attention itself; every expert has its own."""
@@ -267,10 +269,10 @@ class Dimensions:
 
         An adapter of rank r on each of the matrices has r elements for every one of these.
         """
-        fed = self.dense_share + self.routed + (self.expert_share if self.shared_feed_forward else 0.0)
+        fed = self.dense_share + self.routed_experts + (self.expert_share if self.shared_feed_forward else 0.0)
         up = self.matrices - 1.0
-        going_in = (self.attention_share * 3.0 + up * fed) * self.hidden + self.attention_size + self.active
-        coming_out = self.query_key_value + self.hidden + up * self.active + fed * self.hidden
+        going_in = (self.attention_share * 3.0 + up * fed) * self.hidden_size + self.attention_size + self.active
+        coming_out = self.query_key_value + self.hidden_size + up * self.active + fed * self.hidden_size
         return going_in, coming_out
 
     def mixed_flops(self) -> float:
@@ -293,22 +295,22 @@ class Dimensions:
         The first stage has the embedding, the last the output layer: a copy of it, or its own. One stage has both.
         """
         words = self.padded_vocabulary(tensor) / tensor
-        if self.untied:
+        if self.has_untied_embeddings:
             words = np.where(pipeline == 1.0, 2.0, 1.0) * words
         return words + self.positions
 
     def layer_parameters(self, tensor: Floats, expert: Floats) -> tuple[Floats, Floats]:
         """Matrix elements of one layer on one device: those that all data-parallel ranks share, and experts'."""
-        shared = (self.attention_parameters + self.feed_forward_parameters(self.visited)) / tensor
+        shared = (self.attention_parameters + self.feed_forward_parameters(self.common_inner_size)) / tensor
         one = self.expert_share * self.feed_forward_parameters(self.expert_size)
         return shared, one * self.experts / (expert * tensor)
 
     def parameters(self) -> float:
         """All parameters of the model."""
-        inner = self.visited + self.expert_share * self.experts * self.expert_size
+        inner = self.common_inner_size + self.expert_share * self.experts * self.expert_size
         layer = self.attention_parameters + self.feed_forward_parameters(inner) + self.replicated_parameters
-        embeddings = (2.0 if self.untied else 1.0) * self.vocabulary + self.positions
-        return self.layers * layer + self.hidden * embeddings
+        embeddings = (2.0 if self.has_untied_embeddings else 1.0) * self.vocabulary + self.positions
+        return self.layers * layer + self.hidden_size * embeddings
 
     def forward_flops(self) -> float:
         """Of one sample, with full attention scores: 24 s h^2 + 4 s^2 h a layer where f = 4 h, and 2 s h V.
@@ -319,8 +321,8 @@ class Dimensions:
         active = self.attention_parameters + self.feed_forward_parameters(self.active)
         scores = 4.0 * tokens * tokens * self.scores_size * self.attended_share
         layer = 2.0 * tokens * active + scores + tokens * self.mixed_flops()
-        encoder = 0.0 if self.encoder is None else self.encoded * self.encoder.forward_flops()
-        return self.layers * layer + 2.0 * tokens * self.hidden * self.vocabulary + encoder
+        encoder = 0.0 if self.encoder is None else self.encoder_inputs * self.encoder.forward_flops()
+        return self.layers * layer + 2.0 * tokens * self.hidden_size * self.vocabulary + encoder
 
 
 def _attended_tokens(encoder: Encoder) -> int:
@@ -337,4 +339,4 @@ def _encoder(encoder: Encoder, training: Training) -> Dimensions:
         vocabulary_size=0,
         feed_forward_size=encoder.feed_forward_size,
     )
-    return Dimensions.of(whole, replace(training, frozen=1.0, frozen_bytes=0.0) if encoder.frozen else training)
+    return Dimensions.of(whole, replace(training, frozen_share=1.0, frozen_bytes=0.0) if encoder.frozen else training)

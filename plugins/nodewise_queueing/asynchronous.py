@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, Ints
-from nodewise_queueing.network import Network, Solved
-from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, order_swing, paced
+from nodewise_queueing.network import Network, NetworkSolution
+from nodewise_queueing.regularity import ORDER_NOISE, between, coherence_of, expected_order, lock_order, order_swing
 from nodewise_queueing.rows import MAX_WORKERS
 from nodewise_queueing.situation import Situation, extrapolation_of, staleness_of, swing
-from nodewise_queueing.tables import Columns, combined_spread, tabulated
+from nodewise_queueing.tables import Columns, combined_spread, tabulate
 from nodewise_queueing.unsaid import Unsaid, unsaid_of
 from nodewise_queueing.variation import COMPUTE_CV
 
@@ -35,14 +35,14 @@ class Rates:
     """Logarithms of the rates of 1 to n workers by three curves, and where between these they are expected."""
 
     in_step: Floats
-    shared: Floats
+    fair_share: Floats
     orderly: Floats
     usual: Floats
-    solved: Solved
+    solution: NetworkSolution
 
-    def shifted(self, by: Floats | float, at: Ints | slice = slice(None)) -> Floats:
+    def shift(self, by: Floats | float, at: Ints | slice = slice(None)) -> Floats:
         """Logarithms of the rates of workers whose place differs from the expected one, at all numbers or some."""
-        return between(self.in_step[at], self.shared[at], self.orderly[at], self.usual[at] + by)
+        return between(self.in_step[at], self.fair_share[at], self.orderly[at], self.usual[at] + by)
 
 
 def network_of(situation: Situation, log_load: float) -> Network:
@@ -76,16 +76,16 @@ def network_of(situation: Situation, log_load: float) -> Network:
     )
 
 
-def rates_of(situation: Situation, network: Network, population: int, solved: Solved | None = None) -> Rates:
+def rates_of(situation: Situation, network: Network, population: int, solved: NetworkSolution | None = None) -> Rates:
     """Rates of 1 to `population` workers; ``solved``: the network's, where they are known."""
-    solved = solved or network.shared(population)
+    solved = solved or network.solve_fair_sharing(population)
     orderly = network.orderly_rate(population)
     in_step, shared, orderly = np.log([network.in_step_rate(orderly), solved.rate_per_s, orderly])
     return Rates(in_step, shared, orderly, usual_order(situation, network, solved), solved)
 
 
 def usual_order(
-    situation: Situation, network: Network, solved: Solved, *, compute_std_s: float | None = None
+    situation: Situation, network: Network, solved: NetworkSolution, *, compute_std_s: float | None = None
 ) -> Floats:
     """(n,) expected place of the workers: their coherence, and the pace of the server's lock.
 
@@ -101,7 +101,7 @@ def usual_order(
     own_std_s = situation.compute_cv * situation.compute_s
     coherence = coherence_of(network, transfer_s, own_std_s if compute_std_s is None else compute_std_s)
     order = expected_order(network, coherence, population)
-    return paced(order, np.minimum(solved.rate_per_s * network.demands_s[-1], 1.0))
+    return lock_order(order, np.minimum(solved.rate_per_s * network.demands_s[-1], 1.0))
 
 
 def asynchronous_table(situation: Situation, population: int) -> Columns:
@@ -112,7 +112,7 @@ def asynchronous_table(situation: Situation, population: int) -> Columns:
     workers, devices = np.arange(1, population + 1), situation.exchange.devices
 
     def log_step(changed: Network) -> Floats:
-        return -rates_of(situation, changed, population).shifted(load.order_shift)
+        return -rates_of(situation, changed, population).shift(load.order_shift)
 
     spread = combined_spread(
         situation.measured_variance,
@@ -121,21 +121,21 @@ def asynchronous_table(situation: Situation, population: int) -> Columns:
         swing(lambda by: log_step(network.dearer(math.exp(by))), situation.demand_log_spread),
         swing(lambda by: log_step(network.slower(math.exp(by))), situation.compute_log_spread),
     )
-    log_rate = rates.shifted(load.order_shift)
+    log_rate = rates.shift(load.order_shift)
     unsaid: tuple[Unsaid, ...] = ()
     # Without a known link workers are taken to keep no order, which is all that variation would change.
     if situation.variation.others and (situation.link_known or situation.exchange.devices > 1):
         effects = []
         for cv, weight in situation.variation.others:
-            varied = situation.varied(cv)
+            varied = situation.with_variation(cv)
             changed = network_of(varied, load.log_factor)
-            other = rates_of(varied, changed, population, rates.solved if changed == network else None)
-            effects.append((log_rate - other.shifted(load.order_shift), weight))
+            other = rates_of(varied, changed, population, rates.solution if changed == network else None)
+            effects.append((log_rate - other.shift(load.order_shift), weight))
         unsaid = (unsaid_of(COMPUTE_CV, situation.variation.words, effects, spread),)
     step_s = workers / np.exp(log_rate)
-    parts = _parts(situation, network, rates.solved.exposed_s, step_s)
+    parts = _parts(situation, network, rates.solution.exposed_s, step_s)
     busy = np.minimum((workers / step_s)[:, np.newaxis] * np.array(network.demands_s), 1.0)
-    return tabulated(
+    return tabulate(
         step_s=np.sum(list(parts.values()), axis=0),
         log_spread=spread,
         extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
@@ -143,7 +143,7 @@ def asynchronous_table(situation: Situation, population: int) -> Columns:
         parts=parts,
         utilisation=dict(zip(situation.facts.stations, busy.T, strict=True)),
         extra={
-            **dict(zip(BRACKET, devices * np.exp([rates.in_step, rates.shared, rates.orderly]), strict=True)),
+            **dict(zip(BRACKET, devices * np.exp([rates.in_step, rates.fair_share, rates.orderly]), strict=True)),
             "knee_workers": np.full(population, min(devices * network.knee, float(MAX_WORKERS))),
         },
         bottleneck=_bottleneck(situation, network, workers),

@@ -12,13 +12,13 @@ from nodewise.plugin import Catalogue, Floats, Ints, Notice, SyncMode
 from nodewise_laws import expected_maximum_gamma
 from nodewise_queueing.evidence import Facts, Runs, run_log_spread
 from nodewise_queueing.exchange import PULLS, Exchange, exchange_of, pulls_taken
-from nodewise_queueing.expected import Expected
 from nodewise_queueing.hypotheses import Hypotheses, Shape, hypotheses_of, shape_of
 from nodewise_queueing.regularity import ORDER_NOISE, order_swing
 from nodewise_queueing.rows import CurveKey, Setting
 from nodewise_queueing.scaling import Factors, factors_between
+from nodewise_queueing.servers_share import ShareDistribution
 from nodewise_queueing.situation import staleness_of
-from nodewise_queueing.tables import Columns, tabulated
+from nodewise_queueing.tables import Columns, tabulate
 from nodewise_queueing.unsaid import EVEN, LEAST_WEIGHT, unsaid_of
 from nodewise_queueing.variation import likely_variation
 
@@ -76,7 +76,7 @@ class CurveModel:
     setting: Setting
     facts: Facts
     largest_workers: int
-    saturated: bool
+    is_saturated: bool
     device: str = ""
     catalogue: Catalogue = field(default_factory=Catalogue)
     pulls_each: bool = True
@@ -84,11 +84,11 @@ class CurveModel:
     other: tuple[CurveModel, float] | None = None
 
     @staticmethod
-    def fitted(
+    def fit(
         mode: SyncMode,
         runs: Runs,
         facts: Facts,
-        expected: Expected,
+        expected: ShareDistribution,
         device: str = "",
         catalogue: Catalogue | None = None,
     ) -> CurveModel:
@@ -113,7 +113,7 @@ class CurveModel:
         mode: SyncMode,
         runs: Runs,
         facts: Facts,
-        expected: Expected,
+        expected: ShareDistribution,
         device: str,
         catalogue: Catalogue,
         *,
@@ -152,7 +152,7 @@ class CurveModel:
             setting=setting,
             facts=facts,
             largest_workers=runs.worker_counts[-1],
-            saturated=shows_saturation(mode, runs),
+            is_saturated=shows_saturation(mode, runs),
             device=device,
             catalogue=catalogue,
             pulls_each=pulls_each,
@@ -169,8 +169,8 @@ class CurveModel:
             return table
         other, weight = self.other
         effect = np.log(other.columns(key, population).step_s[1:] / table.step_s[1:])
-        taken = pulls_taken(each=self.pulls_each)
-        return table.doubted(unsaid_of(PULLS, taken, [(effect, weight)], table.basic["log_spread"][1:]))
+        assumption = pulls_taken(each=self.pulls_each)
+        return table.with_unsaid(unsaid_of(PULLS, assumption, [(effect, weight)], table.basic["log_spread"][1:]))
 
     def columns(self, key: CurveKey, population: int) -> Columns:
         """The same without the doubt about who pulls."""
@@ -204,12 +204,12 @@ class CurveModel:
         workers = np.arange(1, population + 1)
         filled = {name: np.interp(workers, nodes, part) for name, part in parts.items()}
         step_s = np.asarray(np.sum(list(filled.values()), axis=0))
-        return tabulated(
+        return tabulate(
             step_s=step_s,
             log_spread=np.interp(workers, nodes, spread),
             extrapolation=np.maximum(1.0, workers / self.largest_workers),
             staleness=(
-                staleness_of(workers, step_s, filled["compute"], variation.taken)
+                staleness_of(workers, step_s, filled["compute"], variation.value)
                 if mode == SyncMode.ASYNC
                 else (np.zeros(population), np.zeros(population))
             ),
@@ -227,7 +227,7 @@ class CurveModel:
                 f"noise; time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
             )
             return (Notice("ILL_CONDITIONED", message),)
-        if not self.saturated:
+        if not self.is_saturated:
             message = (
                 f"no run, of up to {self.largest_workers} workers, is slower per worker than noise explains: where "
                 "contention begins is not known; time the phases of one worker, or measure more workers"
@@ -272,7 +272,7 @@ def _shape(
     compute = factors.compute
     if hypotheses.mode == SyncMode.ASYNC and exchange.devices > 1:
         variation = likely_variation(device, catalogue, node_shared=False)
-        compute *= float(expected_maximum_gamma(1.0, variation.taken, exchange.devices))
+        compute *= float(expected_maximum_gamma(1.0, variation.value, exchange.devices))
     return shape_of(
         hypotheses,
         workers,

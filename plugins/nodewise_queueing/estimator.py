@@ -12,11 +12,11 @@ from nodewise.plugin import Assessment, Context, Fidelity, Model, Profile, Query
 from nodewise_laws import exact_mva, overlapped_mva
 from nodewise_queueing.curve_model import WELL_CONDITIONED_WORKERS, CurveModel, shows_saturation
 from nodewise_queueing.evidence import DeviceEvidence, Runs, evidence_of, facts_of
-from nodewise_queueing.expected import expected_of
 from nodewise_queueing.model import QueueingModel
 from nodewise_queueing.phase_model import PhaseModel
 from nodewise_queueing.rows import CurveKey, Group, Plan, plan_of
-from nodewise_queueing.support import Refused, Support
+from nodewise_queueing.servers_share import expected_of
+from nodewise_queueing.support import RefusalError, Support
 
 __all__ = ["QueueingEstimator"]
 
@@ -61,22 +61,22 @@ class QueueingEstimator:
         """Say which of the rows the evidence supports, and how well; refuse when it supports none."""
         plan = plan_of(query.configurations, profile.workload.devices_per_worker or 1)
         phases_needed = query.options.fidelity == Fidelity.SIMULATE
-        if not plan.refused and len(plan.groups) == 1 and profile.digest:
+        if not plan.refusals and len(plan.groups) == 1 and profile.digest:
             return self._of_curve(profile, plan, phases_needed=phases_needed)
         return _assess_rows(profile, plan, len(query.configurations), phases_needed=phases_needed)[0]
 
     def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
         """Of rows of one curve the same is said whatever their workers are, unless one number alone was measured."""
         about = (profile.digest, plan.groups[0].key, phases_needed)
-        known = self._said.get(about)
-        if known is None:
+        judgement = self._said.get(about)
+        if judgement is None:
             rows = len(plan.groups[0].workers)
-            known, everywhere = _assess_rows(profile, plan, rows, phases_needed=phases_needed)
+            judgement, everywhere = _assess_rows(profile, plan, rows, phases_needed=phases_needed)
             if everywhere:
                 if len(self._said) >= KEPT_ASSESSMENTS:
                     self._said.clear()
-                self._said[about] = known
-        return known
+                self._said[about] = judgement
+        return judgement
 
     def fit(self, profile: Profile, context: Context) -> Model:
         """Fit every device and mode that the evidence supports."""
@@ -86,13 +86,11 @@ class QueueingEstimator:
         curves: dict[tuple[str, int], CurveModel] = {}
         for device, found in evidence.items():
             if found.phases is not None:
-                phases[device] = PhaseModel.fitted(found.phases, facts, found.runs, device, context.catalogue)
+                phases[device] = PhaseModel.fit(found.phases, facts, found.runs, device, context.catalogue)
                 continue
             for mode, runs in found.runs.items():
                 expected = expected_of(device, facts.byte_share(runs.usual_setting.servers), context.catalogue)
-                curves[device, mode] = CurveModel.fitted(
-                    SyncMode(mode), runs, facts, expected, device, context.catalogue
-                )
+                curves[device, mode] = CurveModel.fit(SyncMode(mode), runs, facts, expected, device, context.catalogue)
         devices_per_worker = profile.workload.devices_per_worker or 1
         model = QueueingModel(Support(evidence), phases=phases, fits=curves, devices_per_worker=devices_per_worker)
         # The curves that will be asked for first are made here, off the path of a request.
@@ -116,7 +114,7 @@ def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool
     """What is said of some rows, and whether the same is said of every other number of workers on their curves."""
     evidence = evidence_of(profile)
     support = Support(evidence)
-    refusals = [refusal for _, refusal in plan.refused]
+    refusals = [refusal for _, refusal in plan.refusals]
     judged: list[_Judgement] = []
     errors = np.full(rows, np.inf)
     anywhere = True
@@ -127,21 +125,21 @@ def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool
             at = slice(None) if group.rows is None else group.rows
             errors[at] = np.where(True if answered is None else answered, judgement[2], np.inf)
             anywhere = anywhere and answered is None
-        except Refused as refused:
+        except RefusalError as refused:
             refusals.append(refused.refusal)
     if not judged:
         missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
         nothing = Refusal.missing("no configuration was asked about", "configurations")
         return Assessment(refusal=(missing or refusals or [nothing])[0]), False
     strength, texts, error = _weakest(judged)
-    alike = anywhere and len(judged) == 1 and not plan.refused
+    alike = anywhere and len(judged) == 1 and not plan.refusals
     return Assessment(evidence=texts, strength=strength, expected_log_error=error if alike else freeze(errors)), alike
 
 
 def _of_group(
     profile: Profile, support: Support, group: Group, *, phases_needed: bool
 ) -> tuple[_Judgement, NDArray[np.bool_] | None]:
-    """The weakest of what the rows of one group rest on; Refused where none of them is answered.
+    """The weakest of what the rows of one group rest on; RefusalError where none of them is answered.
 
     And which rows are answered; None = every number of workers is.
     """

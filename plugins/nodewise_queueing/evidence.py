@@ -121,7 +121,7 @@ class Phases:
         both = self.download_s + self.upload_s
         return self.download_s / both if both > 0.0 else 0.5
 
-    def slowed(self, factor: float) -> Phases:
+    def slow_compute(self, factor: float) -> Phases:
         """The same with compute multiplied; nothing hides behind compute that is not there."""
         compute = self.compute_s * factor
         hidden = min(self.hidden_s, compute, self.download_s + self.upload_s)
@@ -166,7 +166,7 @@ class Runs:
         alike = {setting: [each == setting for each in self.settings] for setting in sorted(set(self.settings))}
         return [(setting, np.flatnonzero(rows)) for setting, rows in alike.items()]
 
-    def pooled(self) -> Runs:
+    def pool(self) -> Runs:
         """Runs of the same setting and number of workers as one, with their mean by precision.
 
         Least squares over runs and over these differ by a constant alone, and there are far fewer of these.
@@ -221,14 +221,14 @@ def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
 
     Remembered under the profile's digest, which stands for its content.
     """
-    known = _kept.get(profile.digest)
-    if known is None:
-        known = _gather(profile)
+    cached_evidence = _kept.get(profile.digest)
+    if cached_evidence is None:
+        cached_evidence = _gather(profile)
         if profile.digest:
             if len(_kept) >= KEPT_PROFILES:
                 _kept.clear()
-            _kept[profile.digest] = known
-    return known
+            _kept[profile.digest] = cached_evidence
+    return cached_evidence
 
 
 def _gather(profile: Profile) -> dict[str, DeviceEvidence]:
@@ -264,13 +264,13 @@ def facts_of(profile: Profile) -> Facts:
 
 def _plain(configurations: Configurations) -> NDArray[np.bool_]:
     """Runs that the laws describe: data parallel, nobody left behind."""
-    found: NDArray[np.bool_] = (
+    is_plain: NDArray[np.bool_] = (
         (configurations.tensor_parallel <= 1)
         & (configurations.pipeline_parallel <= 1)
         & (configurations.backup_workers == 0)
         & (configurations.workers >= 1)
     )
-    return found
+    return is_plain
 
 
 def _timings(timings: PhaseTimings, clients: Clients) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
@@ -334,7 +334,7 @@ def _combine(timings: PhaseTimings, clients: Clients, rows: list[int], link: flo
 def _runs(observations: Observations, clients: Clients, link: float) -> dict[tuple[str, int], Runs]:
     """Measured throughputs by device and mode."""
     configurations = observations.configurations
-    found: dict[tuple[str, int], list[tuple[int, Setting, float, float]]] = {}
+    runs_by_key: dict[tuple[str, int], list[tuple[int, Setting, float, float]]] = {}
     devices = configurations.device_names()
     usable = _plain(configurations) & (observations.steps_per_s > 0.0)
     usable &= np.isin(configurations.sync_mode, PARAMETER_SERVER_MODES)
@@ -356,9 +356,9 @@ def _runs(observations: Observations, clients: Clients, link: float) -> dict[tup
         rows.tolist(), alike, zip(*(column.tolist() for column in columns))
     ):
         entry = count, setting, math.log(rate), math.hypot(_count_log_noise(steps, variation), spread)
-        found.setdefault((devices[row], mode), []).append(entry)
+        runs_by_key.setdefault((devices[row], mode), []).append(entry)
     runs = {}
-    for key, entries in found.items():
+    for key, entries in runs_by_key.items():
         counts, settings, log_rates, noises = zip(*sorted(entries), strict=True)
         runs[key] = Runs(
             workers=np.array(counts, dtype=np.int64),

@@ -14,7 +14,7 @@ import numpy as np
 from nodewise.plugin import Floats, Ints, SyncMode
 from nodewise_laws import expected_maximum_gamma
 from nodewise_laws.order_statistics import MAX_WORKERS as MOST_WORKERS
-from nodewise_queueing.expected import Expected
+from nodewise_queueing.servers_share import ShareDistribution
 
 __all__ = ["Hypotheses", "Shape", "hypotheses_of", "shape_of"]
 
@@ -72,7 +72,7 @@ class Shape:
     barrier: Floats
 
 
-def hypotheses_of(mode: SyncMode, expected: Expected) -> Hypotheses:
+def hypotheses_of(mode: SyncMode, expected: ShareDistribution) -> Hypotheses:
     """All hypotheses of a mode.
 
     ASYNC: share and sharpness as they are expected of such a job. SYNC: the share and the variation of compute explain

@@ -45,7 +45,7 @@ class Load:
     order_spread: float
 
     @staticmethod
-    def unmeasured() -> Load:
+    def without_runs() -> Load:
         """Without a run of several workers: nothing beyond what is expected, and its usual doubt."""
         return Load(0.0, LOG_LOSS_SPREAD, 0.0, ORDER_SPREAD)
 
@@ -67,7 +67,7 @@ def fitted_load(runs: Runs, log_rates: Callable[[float, Floats], Floats], *, ord
     """
     several = runs.workers >= 2
     if not several.any():
-        return Load.unmeasured()
+        return Load.without_runs()
     factors = np.linspace(0.0, LARGEST_LOG_LOAD, _LOADS)
     shifts = np.linspace(-1.0, 1.0, _SHIFTS) if ordered else np.zeros(1)
     cost = np.empty((len(factors), len(shifts)))

@@ -20,13 +20,13 @@ from nodewise.plugin import (
     freeze,
 )
 from nodewise_queueing.curve_model import CurveModel
+from nodewise_queueing.heterogeneous import mixed_columns
 from nodewise_queueing.hybrid import hybrid_columns
-from nodewise_queueing.mixed import mixed_columns
 from nodewise_queueing.phase_model import PhaseModel
 from nodewise_queueing.rows import Class, CurveKey, Group, plan_of
-from nodewise_queueing.simulated import Simulated, simulated_columns
+from nodewise_queueing.simulation import SimulationRow, simulated_columns
 from nodewise_queueing.situation import Situation
-from nodewise_queueing.support import Refused, Support
+from nodewise_queueing.support import RefusalError, Support
 from nodewise_queueing.tables import Columns, Curve
 
 __all__ = ["QueueingModel"]
@@ -82,7 +82,7 @@ class QueueingModel:
         """Predict every row; rows outside the model or the evidence are refused one by one."""
         plan = plan_of(configurations, self._devices_per_worker)
         simulate = options.fidelity == Fidelity.SIMULATE
-        refusals = [RowRefusal(rows, refusal) for rows, refusal in plan.refused]
+        refusals = [RowRefusal(rows, refusal) for rows, refusal in plan.refusals]
         found: list[_Found] = []
         for group in plan.groups:
             if simulate:
@@ -96,7 +96,7 @@ class QueueingModel:
 
     def prepare(self, key: CurveKey) -> None:
         """Make the first table of a curve ahead of questions; nothing where the evidence supports none."""
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(RefusalError):
             self._curve(key).reaching(1)
 
     # --- by the laws
@@ -113,7 +113,7 @@ class QueueingModel:
                 self._point(key) if key.classes else self._curve(key).reaching(group.largest).take(group.workers)
                 for key in keys
             ]
-        except Refused as refused:
+        except RefusalError as refused:
             refusals.append(RowRefusal(_members(group, len(configurations)), refused.refusal))
             return
         if group.key.classes:
@@ -147,7 +147,7 @@ class QueueingModel:
 
             def build(population: int) -> Columns:
                 table = model.table(key, population)
-                return table.noticed(own) if own else table
+                return table.with_notices(own) if own else table
 
             if len(self._curves) >= KEPT_CURVES:
                 self._curves.clear()
@@ -171,7 +171,7 @@ class QueueingModel:
         situations = []
         for device, each in zip(devices, classes, strict=True):
             model = self._phases[device].on(each.device)
-            situation = model.situation(key.mode, key.setting).slowed(each.compute_factor)
+            situation = model.situation(key.mode, key.setting).slow_compute(each.compute_factor)
             own = self._support.notices(device, each.device)
             situations.append(replace(situation, notices=(*situation.notices, *own)))
         return situations
@@ -192,7 +192,7 @@ class QueueingModel:
             try:
                 if workers not in done:
                     done[workers] = self._runs(group.key, workers, options)
-            except Refused as refused:
+            except RefusalError as refused:
                 refusals.append(RowRefusal((row,), refused.refusal))
                 continue
             at = freeze(np.array([row], dtype=np.int64))
@@ -205,7 +205,7 @@ class QueueingModel:
         parts = []
         for each in key.by_mode():
             situations = tuple(self._situations(each, classes))
-            parts.append(simulated_columns(Simulated(each.mode, situations, counts, key.backup_workers), options))
+            parts.append(simulated_columns(SimulationRow(each.mode, situations, counts, key.backup_workers), options))
         return parts
 
 
@@ -227,7 +227,7 @@ def _repeat(columns: Columns, rows: int) -> Columns:
         columns,
         values=freeze(np.repeat(columns.values, rows, axis=1)),
         bottleneck=freeze(columns.bottleneck.repeat(rows)),
-        unsaid=tuple(each.repeated(rows) for each in columns.unsaid),
+        unsaid=tuple(each.repeat(rows) for each in columns.unsaid),
     )
 
 

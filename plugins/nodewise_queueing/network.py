@@ -10,14 +10,14 @@ import numpy as np
 from nodewise.plugin import Floats
 from nodewise_laws import flow_capped_rates, load_dependent, overlapped_mva
 
-__all__ = ["Network", "Solved"]
+__all__ = ["Network", "NetworkSolution"]
 
 CONVOLVED: Final = 512
 """Workers up to which load-dependent stations are solved exactly: the cost grows with the square."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solved:
+class NetworkSolution:
     """Rates of 1 to n workers together, per second, and (n, K) seconds of a cycle spent at each station, not saved."""
 
     rate_per_s: Floats
@@ -66,16 +66,16 @@ class Network:
         largest = max(self.demands_s)
         return self.alone_s / largest if largest > 0.0 else float("inf")
 
-    def shared(self, population: int) -> Solved:
+    def solve_fair_sharing(self, population: int) -> NetworkSolution:
         """Stations shared fairly by workers out of step, for 1 to `population`: mean value analysis."""
         saved = [s - d * (f - 1.0) for d, f, s in zip(self.demands_s, self.flows, self.saved_s, strict=True)]
         plain = overlapped_mva(self.demands_s, saved, self.think_s, population, residual_share=self.residual_share)
         capped = any(flows > 1.0 for flows in self.flows) and sum(self.saved_s) <= self.think_s
         if not capped:
-            return Solved(plain.throughput_per_s, plain.exposed_s)
-        return self._cap(Solved(plain.throughput_per_s, plain.exposed_s))
+            return NetworkSolution(plain.throughput_per_s, plain.exposed_s)
+        return self._cap(NetworkSolution(plain.throughput_per_s, plain.exposed_s))
 
-    def _cap(self, delayed: Solved) -> Solved:
+    def _cap(self, delayed: NetworkSolution) -> NetworkSolution:
         """The same where workers' links are the slower ones: stations whose rate grows with the workers present.
 
         Exact (convolution) for a network whose think time is shorter by what is saved, up to CONVOLVED workers; beyond,
@@ -91,7 +91,7 @@ class Network:
         rate[:exact] = curve.throughput_per_s
         rate = np.minimum(rate, self.orderly_rate(population))
         exposed[:exact] = np.maximum(curve.residence_s - self.saved_s, 0.0)
-        return Solved(rate, exposed)
+        return NetworkSolution(rate, exposed)
 
     def orderly_rate(self, population: int) -> Floats:
         """(n,) the asymptotic bound min(W / cycle alone, 1 / D_max): nobody waits until a station is full."""

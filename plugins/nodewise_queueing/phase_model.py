@@ -17,7 +17,7 @@ from nodewise_queueing.exchange import PULLS, Exchange, exchange_of, pulls_taken
 from nodewise_queueing.load import LOG_LOSS_SPREAD, Load, fitted_load
 from nodewise_queueing.regularity import ORDER_NOISE, order_swing
 from nodewise_queueing.rows import CurveKey, Setting
-from nodewise_queueing.scaling import factors_between, link_floor_s, pulled, scaled_phases
+from nodewise_queueing.scaling import factors_between, link_floor_s, repeat_pulls, scaled_phases
 from nodewise_queueing.situation import Situation
 from nodewise_queueing.synchronous import rounds_of, seconds_of, synchronous_table, variation_doubt
 from nodewise_queueing.tables import Columns
@@ -57,7 +57,7 @@ class PhaseModel:
     pulls_each: float = 1.0
 
     @staticmethod
-    def fitted(
+    def fit(
         phases: Phases, facts: Facts, runs: Mapping[int, Runs], device: str = "", catalogue: Catalogue | None = None
     ) -> PhaseModel:
         """Fit the load of each mode that was run with several workers, and settle what was not stated.
@@ -90,7 +90,7 @@ class PhaseModel:
         """Runs of a mode, with noise that holds what predictions of them may err by."""
         runs = self.runs[mode]
         noise = np.hypot(runs.log_noise, _doubt(mode, runs, self.groups(mode, runs)))
-        return replace(runs, log_noise=noise).pooled()
+        return replace(runs, log_noise=noise).pool()
 
     def with_variation_weighed(self) -> PhaseModel:
         """Likely variations of compute weighed by synchronous runs, where it was not measured.
@@ -102,16 +102,18 @@ class PhaseModel:
             return self
         prior = self._likely(runs.settings[-1])
         weights = []
-        for cv, weight in prior.weighted:
-            tried = replace(self, variation=replace(prior, taken=cv, others=()))
+        for cv, weight in prior.values_and_weights:
+            tried = replace(self, variation=replace(prior, value=cv, others=()))
             weights.append(weight * _evidence(tried, SyncMode.SYNC))
         if not sum(weights) > 0.0:
             return self
-        found = sorted(zip((cv for cv, _ in prior.weighted), (weight / sum(weights) for weight in weights)))
-        below = np.cumsum([weight for _, weight in found])
-        taken = found[int(np.searchsorted(below, EVEN))][0]
-        others = tuple((cv, weight) for cv, weight in found if cv != taken and weight >= LEAST_WEIGHT)
-        return replace(self, variation=Variation(taken=taken, others=others, of=f"{prior.of} that ran such rounds"))
+        posterior = sorted(
+            zip((cv for cv, _ in prior.values_and_weights), (weight / sum(weights) for weight in weights))
+        )
+        below = np.cumsum([weight for _, weight in posterior])
+        value = posterior[int(np.searchsorted(below, EVEN))][0]
+        others = tuple((cv, weight) for cv, weight in posterior if cv != value and weight >= LEAST_WEIGHT)
+        return replace(self, variation=Variation(value=value, others=others, of=f"{prior.of} that ran such rounds"))
 
     def with_pulls_weighed(self) -> PhaseModel:
         """Who pulls, weighed by runs of workers of several devices."""
@@ -155,12 +157,12 @@ class PhaseModel:
         variation = self._likely(setting)
         device_phases = self._of_one_device(phases, variation)
         return Situation(
-            phases=pulled(device_phases, self.facts, exchange.pulls),
+            phases=repeat_pulls(device_phases, self.facts, exchange.pulls),
             facts=self.facts,
             variation=variation,
             exchange=exchange,
             floor_s=link_floor_s(device_phases, self.facts, both_ways=mode == SyncMode.ASYNC),
-            load=self.loads.get(mode, Load.unmeasured()),
+            load=self.loads.get(mode, Load.without_runs()),
             demand_log_spread=factors.demand_log_spread,
             compute_log_spread=factors.compute_log_spread,
             largest_workers=runs.worker_counts[-1] if runs is not None else 1,
@@ -174,8 +176,8 @@ class PhaseModel:
             return phases
         compute_s = max(phases.compute_s - timed.adding_s, 0.0)
         return replace(
-            pulled(phases, self.facts, 1.0 / timed.pulls),
-            compute_s=compute_s / float(expected_maximum_gamma(1.0, variation.taken, timed.devices)),
+            repeat_pulls(phases, self.facts, 1.0 / timed.pulls),
+            compute_s=compute_s / float(expected_maximum_gamma(1.0, variation.value, timed.devices)),
         )
 
     def knee(self, mode: SyncMode, setting: Setting) -> float:
@@ -190,7 +192,7 @@ class PhaseModel:
         if key.setting.devices == 1 or weight < LEAST_WEIGHT:
             return table
         effect = np.log(other.columns(key, population).step_s[1:] / table.step_s[1:])
-        return table.doubted(
+        return table.with_unsaid(
             unsaid_of(PULLS, pulls_taken(each=each), [(effect, weight)], table.basic["log_spread"][1:])
         )
 
@@ -205,7 +207,7 @@ class PhaseModel:
         # More servers may also undo the step that workers fell in with fewer: no ground to promise it.
         fewer = replace(key.setting, servers=self.phases.setting.servers)
         shares = self.facts.byte_share(fewer.servers) / self.facts.byte_share(key.setting.servers)
-        return table.lengthened(asynchronous_table(self.situation(key.mode, fewer), population).step_s / shares)
+        return table.lengthen(asynchronous_table(self.situation(key.mode, fewer), population).step_s / shares)
 
 
 _Groups = list[tuple[Situation, Ints]]
@@ -236,11 +238,11 @@ def _evidence(model: PhaseModel, mode: SyncMode) -> float:
     pooled = model.pooled_runs(mode)
     rates = _rates_by_load(mode, pooled, model.groups(mode, pooled))
     several = pooled.workers >= 2
-    found = 0.0
+    log_evidence = 0.0
     for load in _EVIDENCE_LOADS:
         misfit = ((rates(load, np.zeros(1))[0] - pooled.log_rate) / pooled.log_noise)[several]
-        found += math.exp(-0.5 * (float(misfit @ misfit) + (load / LOG_LOSS_SPREAD) ** 2))
-    return found / float(np.prod(pooled.log_noise[several]))
+        log_evidence += math.exp(-0.5 * (float(misfit @ misfit) + (load / LOG_LOSS_SPREAD) ** 2))
+    return log_evidence / float(np.prod(pooled.log_noise[several]))
 
 
 def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[float, Floats], Floats]:
@@ -254,7 +256,7 @@ def _rates_by_load(mode: SyncMode, runs: Runs, groups: _Groups) -> Callable[[flo
                 expected[:, rows] = -np.log(seconds_of(rounds_of(situation, log_load, workers)))
                 continue
             rates = rates_of(situation, network_of(situation, log_load), int(workers.max()))
-            expected[:, rows] = rates.shifted(shifts[:, np.newaxis], workers - 1)
+            expected[:, rows] = rates.shift(shifts[:, np.newaxis], workers - 1)
         return expected
 
     return log_rates

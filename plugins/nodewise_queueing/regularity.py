@@ -19,7 +19,7 @@ import numpy as np
 from nodewise.plugin import Floats
 from nodewise_queueing.network import Network
 
-__all__ = ["ORDER_NOISE", "ORDER_SPREAD", "between", "coherence_of", "expected_order", "order_swing", "paced"]
+__all__ = ["ORDER_NOISE", "ORDER_SPREAD", "between", "coherence_of", "expected_order", "lock_order", "order_swing"]
 
 COHERENT_JITTER: Final = 0.3
 """Standard deviation of compute, in units of one transfer under load, at which workers keep half of their coherence."""
@@ -58,7 +58,7 @@ def expected_order(network: Network, coherence: float, population: int) -> Float
     return np.asarray(coherence * np.interp(workers / network.knee, ORDER_NODES, places))
 
 
-def paced(order: Floats, lock_utilisation: Floats) -> Floats:
+def lock_order(order: Floats, lock_utilisation: Floats) -> Floats:
     """The place of workers that a lock lets through one by one, each after the same time.
 
     What leaves such a lock comes as regularly as it is busy: the squared variation of the times between departures is

@@ -125,7 +125,7 @@ class Plan:
     """How the rows of a question fall apart."""
 
     groups: tuple[Group, ...]
-    refused: tuple[tuple[tuple[int, ...], Refusal], ...]
+    refusals: tuple[tuple[tuple[int, ...], Refusal], ...]
 
 
 def clients_of(configurations: Configurations, devices_per_worker: int) -> Clients:
@@ -166,16 +166,16 @@ def settings_of(
         clients.devices,
         clients.node_shared,
     )
-    known: dict[tuple[float, ...], Setting] = {}
+    settings: dict[tuple[float, ...], Setting] = {}
     found = []
-    for stated in zip(*(column[rows].tolist() for column in columns)):
-        setting = known.get(stated)
+    for values in zip(*(column[rows].tolist() for column in columns)):
+        setting = settings.get(values)
         if setting is None:
-            servers, link, batch, accumulation, devices, shared = stated
+            servers, link, batch, accumulation, devices, shared = values
             setting = Setting(
                 max(servers, 1), link or default_link_bytes_per_s, batch, max(accumulation, 1), devices, shared
             )
-            known[stated] = setting
+            settings[values] = setting
         found.append(setting)
     return found
 
@@ -271,11 +271,11 @@ def _sort(configurations: Configurations, clients: Clients) -> Plan:
         alike, inverse = np.unique(columns.T, axis=0, return_inverse=True)
         members = [np.flatnonzero(inverse.ravel() == index) for index in range(len(alike))]
     groups: list[Group] = []
-    refused: list[tuple[tuple[int, ...], Refusal]] = []
+    refusals: list[tuple[tuple[int, ...], Refusal]] = []
     for values, found in zip(alike.tolist(), members, strict=True):
         device, mode, servers, link, batch, accumulation, backup, composition, devices, shared, unsupported = values
         if unsupported:
-            refused.append((tuple(found.tolist()), _REFUSALS[int(unsupported)]))
+            refusals.append((tuple(found.tolist()), _REFUSALS[int(unsupported)]))
             continue
         key = CurveKey(
             device=configurations.devices[int(device)],
@@ -286,7 +286,7 @@ def _sort(configurations: Configurations, clients: Clients) -> Plan:
         )
         workers = clients.clients if len(found) == rows else freeze(clients.clients[found])
         groups.append(Group(key, None if len(found) == rows else freeze(found), workers, int(workers.max())))
-    return Plan(tuple(groups), tuple(refused))
+    return Plan(tuple(groups), tuple(refusals))
 
 
 def _modes(configurations: Configurations) -> Ints:

@@ -14,7 +14,7 @@ from nodewise.plugin import Notice
 from nodewise_queueing.evidence import Facts, Phases
 from nodewise_queueing.rows import Setting
 
-__all__ = ["SERVER_EXPONENT", "Factors", "factors_between", "link_floor_s", "pulled", "scaled_phases"]
+__all__ = ["SERVER_EXPONENT", "Factors", "factors_between", "link_floor_s", "repeat_pulls", "scaled_phases"]
 
 WIRE_BYTES_PER_BYTE: Final = 1514.0 / 1448.0
 """Bytes on an Ethernet link per byte of payload at an MTU of 1500: headers of Ethernet (14), IP (20) and TCP with
@@ -139,7 +139,7 @@ def scaled_phases(phases: Phases, asked: Setting, facts: Facts, factors: Factors
     )
 
 
-def pulled(phases: Phases, facts: Facts, times: float) -> Phases:
+def repeat_pulls(phases: Phases, facts: Facts, times: float) -> Phases:
     """Phases of a worker that pulls the parameters so many times over its link, waiting for one round trip."""
     if times == 1.0:
         return phases

@@ -102,7 +102,7 @@ class Situation:
     @property
     def compute_cv(self) -> float:
         """Coefficient of variation of it; at most what the laws take."""
-        cv = min(self.variation.taken, MAX_COEFFICIENT_OF_VARIATION)
+        cv = min(self.variation.value, MAX_COEFFICIENT_OF_VARIATION)
         if self.exchange.devices == 1:
             return cv
         own_s = self._slowest_s
@@ -112,7 +112,7 @@ class Situation:
     def _slowest_s(self) -> float:
         if self.exchange.devices == 1:
             return self.phases.compute_s
-        cv = min(self.variation.taken, MAX_COEFFICIENT_OF_VARIATION)
+        cv = min(self.variation.value, MAX_COEFFICIENT_OF_VARIATION)
         return float(expected_maximum_gamma(self.phases.compute_s, cv, self.exchange.devices))
 
     @property
@@ -120,13 +120,13 @@ class Situation:
         """Seconds of one worker's step when it is alone."""
         return self.phases.cycle_s - self.phases.compute_s + self.compute_s
 
-    def varied(self, cv: float) -> Situation:
+    def with_variation(self, cv: float) -> Situation:
         """The same with another variation of compute."""
-        return replace(self, variation=replace(self.variation, taken=cv))
+        return replace(self, variation=replace(self.variation, value=cv))
 
-    def slowed(self, factor: float) -> Situation:
+    def slow_compute(self, factor: float) -> Situation:
         """The situation of workers that compute slower by a factor."""
-        return replace(self, phases=self.phases.slowed(factor))
+        return replace(self, phases=self.phases.slow_compute(factor))
 
     @property
     def measured_variance(self) -> float:

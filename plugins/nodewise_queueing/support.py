@@ -9,7 +9,7 @@ from nodewise.plugin import Notice, Refusal, SyncMode
 from nodewise_queueing.evidence import DeviceEvidence
 from nodewise_queueing.rows import CurveKey
 
-__all__ = ["OTHER_WORKERS", "PHASE_TIMINGS", "Refused", "Support"]
+__all__ = ["OTHER_WORKERS", "PHASE_TIMINGS", "RefusalError", "Support"]
 
 PHASE_TIMINGS = "phase_timings"
 OTHER_WORKERS = "observations at another number of workers"
@@ -17,7 +17,7 @@ LINK = "network.link_bytes_per_second"
 """What a refusal names as missing."""
 
 
-class Refused(Exception):  # noqa: N818 - what happened to the rows, not a fault
+class RefusalError(Exception):
     """Rows are not answered, and why."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -25,9 +25,9 @@ class Refused(Exception):  # noqa: N818 - what happened to the rows, not a fault
         self.refusal = refusal
 
     @staticmethod
-    def missing(message: str, *fields: str) -> Refused:
+    def missing(message: str, *fields: str) -> RefusalError:
         """What is known does not suffice; ``fields`` would help."""
-        return Refused(Refusal.missing(message, *fields))
+        return RefusalError(Refusal.missing(message, *fields))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Support:
     devices: Mapping[str, DeviceEvidence]
 
     def device(self, key: CurveKey) -> str:
-        """The device whose evidence answers a row; Refused where none does.
+        """The device whose evidence answers a row; RefusalError where none does.
 
         Evidence of a device that was not stated stands for any; a row that states none takes the only one there is.
         """
@@ -49,11 +49,11 @@ class Support:
                 device = next(iter(self.devices))
             elif self.devices:
                 known, asked = ", ".join(self.devices), device or "an accelerator that is not stated"
-                raise Refused.missing(
+                raise RefusalError.missing(
                     f"the evidence is of {known}; nothing was measured on {asked}", PHASE_TIMINGS, OTHER_WORKERS
                 )
             else:
-                raise Refused.missing(
+                raise RefusalError.missing(
                     "nothing was measured: the queueing model needs phase timings of one worker, or throughputs of "
                     "parameter-server runs at two or more numbers of workers",
                     PHASE_TIMINGS,
@@ -63,21 +63,21 @@ class Support:
         return device
 
     def devices_of(self, key: CurveKey, *, phases_needed: bool) -> tuple[str, ...]:
-        """The devices whose evidence answers a curve, one per class of workers; Refused where some class has none.
+        """The devices whose evidence answers a curve, one per class of workers; RefusalError where some class has none.
 
         Workers that are not alike, and simulations, need the phases of every device.
         """
-        found = []
+        devices = []
         for name in [each.device for each in key.classes] or [key.device]:
             device = self.device(key if name == key.device else replace(key, device=name))
             if (phases_needed or key.classes) and self.devices[device].phases is None:
-                raise Refused.missing(
+                raise RefusalError.missing(
                     f"throughputs alone do not tell the phases of {name or 'the workers'}: workers that are not alike, "
                     "and simulations, need phase timings",
                     PHASE_TIMINGS,
                 )
-            found.append(device)
-        return tuple(found)
+            devices.append(device)
+        return tuple(devices)
 
     def only(self, device: str, key: CurveKey) -> int | None:
         """The one number of workers that a device's evidence answers for; None = any."""
@@ -87,9 +87,9 @@ class Support:
         counts = evidence.runs[key.mode].worker_counts
         return counts[0] if len(counts) == 1 else None
 
-    def elsewhere(self, mode: SyncMode, only: int) -> Refused:
+    def elsewhere(self, mode: SyncMode, only: int) -> RefusalError:
         """Why other numbers of workers than the one that was measured are not answered."""
-        return Refused.missing(
+        return RefusalError.missing(
             f"{mode.name} throughput is known at {only} workers only, which does not tell compute from waiting at "
             "another number",
             PHASE_TIMINGS,
@@ -99,26 +99,28 @@ class Support:
     def notices(self, device: str, asked: str) -> tuple[Notice, ...]:
         """What the reader should know of the evidence of a device that answers for the one that was asked about."""
         evidence = self.devices[device]
-        taken: tuple[Notice, ...] = ()
+        assumption: tuple[Notice, ...] = ()
         if asked and not device:
-            taken = (Notice("DEVICE_ASSUMED", f"the evidence does not say its device: it is taken as that of {asked}"),)
+            assumption = (
+                Notice("DEVICE_ASSUMED", f"the evidence does not say its device: it is taken as that of {asked}"),
+            )
         if not evidence.queued_timings:
-            return taken
+            return assumption
         counted = ", ".join(str(count) for count in evidence.queued_timings)
         message = f"phases timed with {counted} workers are not used: they hold waiting; one worker's do not"
-        return (*taken, Notice("TIMINGS_NOT_USED", message))
+        return (*assumption, Notice("TIMINGS_NOT_USED", message))
 
 
 def _check(evidence: DeviceEvidence, key: CurveKey) -> None:
     """Refuse a curve that the evidence of a device does not describe."""
     if key.setting.link_bytes_per_s > 0.0 and not _link_known(evidence, key):
-        raise Refused.missing(
+        raise RefusalError.missing(
             "a link is asked about, but not known of what was measured: transfers cannot be scaled to it", LINK
         )
     if evidence.phases is not None:
         return
     if key.backup_workers:
-        raise Refused.missing(
+        raise RefusalError.missing(
             "throughputs alone do not tell how workers' compute varies, which is what backup workers are for",
             PHASE_TIMINGS,
         )
@@ -133,7 +135,7 @@ def _check(evidence: DeviceEvidence, key: CurveKey) -> None:
     if evidence.queued_timings:
         counted = ", ".join(str(count) for count in evidence.queued_timings)
         known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
-    raise Refused.missing(known, PHASE_TIMINGS, OTHER_WORKERS)
+    raise RefusalError.missing(known, PHASE_TIMINGS, OTHER_WORKERS)
 
 
 def _link_known(evidence: DeviceEvidence, key: CurveKey) -> bool:

@@ -14,7 +14,7 @@ from nodewise_laws.alternatives import mean_square
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.evidence import Facts
 from nodewise_queueing.situation import Situation, Transfer, extrapolation_of, swing
-from nodewise_queueing.tables import Columns, combined_spread, tabulated
+from nodewise_queueing.tables import Columns, combined_spread, tabulate
 from nodewise_queueing.unsaid import Unsaid, unsaid_of
 from nodewise_queueing.variation import COMPUTE_CV
 
@@ -152,21 +152,24 @@ def synchronous_table(situation: Situation, population: int, backup_workers: int
 
     spread = combined_spread(
         situation.measured_variance,
-        swing(lambda by: log_step(situation.varied(max(situation.variation.taken + by, 0.0))), sampling_of(situation)),
+        swing(
+            lambda by: log_step(situation.with_variation(max(situation.variation.value + by, 0.0))),
+            sampling_of(situation),
+        ),
         swing(lambda by: log_step(situation, load.log_factor + by), load.log_spread),
         swing(lambda by: log_step(_dearer(situation, math.exp(by))), situation.demand_log_spread),
-        swing(lambda by: log_step(situation.slowed(math.exp(by))), situation.compute_log_spread),
+        swing(lambda by: log_step(situation.slow_compute(math.exp(by))), situation.compute_log_spread),
     )
     unsaid: tuple[Unsaid, ...] = ()
     if situation.variation.others and situation.compute_s > 0.0:
         base = log_step(situation)
-        effects = [(log_step(situation.varied(cv)) - base, weight) for cv, weight in situation.variation.others]
-        found = unsaid_of(COMPUTE_CV, situation.variation.words, effects, np.broadcast_to(spread, nodes.shape))
-        unsaid = (found.read_between(workers, nodes),)
+        effects = [(log_step(situation.with_variation(cv)) - base, weight) for cv, weight in situation.variation.others]
+        doubt = unsaid_of(COMPUTE_CV, situation.variation.words, effects, np.broadcast_to(spread, nodes.shape))
+        unsaid = (doubt.read_between(workers, nodes),)
     network = network_of(situation, load.log_factor)
     download, upload = situation.transfers(load.log_factor)
     busy = busy_s(situation.facts, workers, download.demand_s, upload.demand_s, situation.phases.update_s)
-    return tabulated(
+    return tabulate(
         step_s=step_s,
         log_spread=np.interp(workers, nodes, np.broadcast_to(spread, nodes.shape)),
         extrapolation=extrapolation_of(workers, network.knee, situation.largest_workers),
@@ -184,12 +187,12 @@ def variation_doubt(situation: Situation, log_load: float, workers: Ints) -> Flo
     """Standard deviation of ln(round) from not knowing how much compute varies."""
 
     def log_round(cv: float) -> Floats:
-        return np.asarray(np.log(seconds_of(rounds_of(situation.varied(max(cv, 0.0)), log_load, workers))))
+        return np.asarray(np.log(seconds_of(rounds_of(situation.with_variation(max(cv, 0.0)), log_load, workers))))
 
-    taken = situation.variation.taken
+    value = situation.variation.value
     if not situation.variation.others:
-        return swing(lambda by: log_round(taken + by), sampling_of(situation))
-    base = log_round(taken)
+        return swing(lambda by: log_round(value + by), sampling_of(situation))
+    base = log_round(value)
     return np.sqrt(mean_square([(log_round(cv) - base, weight) for cv, weight in situation.variation.others]))
 
 

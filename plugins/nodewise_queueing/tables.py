@@ -11,7 +11,7 @@ import numpy as np
 from nodewise.plugin import Floats, Ints, Notice, Predictions, RowStatus, constant_ints, freeze
 from nodewise_queueing.unsaid import Unsaid, unsaid_notices
 
-__all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "combined_spread", "tabulated"]
+__all__ = ["BASIC", "SMALLEST_TABLE", "Columns", "Curve", "combined_spread", "tabulate"]
 
 _ANSWERED: Final = int(RowStatus.ANSWERED)
 
@@ -111,17 +111,17 @@ class Columns:
         """Seconds of a step."""
         return self.basic["step_s"]
 
-    def noticed(self, notices: tuple[Notice, ...]) -> Columns:
+    def with_notices(self, notices: tuple[Notice, ...]) -> Columns:
         """The same with more to know."""
         return replace(self, notices=(*self.notices, *notices))
 
-    def doubted(self, unsaid: Unsaid) -> Columns:
+    def with_unsaid(self, unsaid: Unsaid) -> Columns:
         """The same table with one more fact that is not stated."""
         values = self.values.copy()
         values[1, 1:] = combined_spread(0.0, values[1, 1:], unsaid.deviation)
-        return replace(self, values=freeze(values), unsaid=(*self.unsaid, unsaid.counted()))
+        return replace(self, values=freeze(values), unsaid=(*self.unsaid, unsaid.prepend_row()))
 
-    def lengthened(self, least_s: Floats) -> Columns:
+    def lengthen(self, least_s: Floats) -> Columns:
         """The same with every step at least so long: its parts in proportion, rates and utilisations against it."""
         before_s = self.step_s
         step_s = np.maximum(before_s, least_s)
@@ -198,7 +198,7 @@ def combined_spread(variance: float, *parts: Floats | float) -> Floats:
     return np.asarray(np.minimum(total, LARGEST_LOG_SPREAD))
 
 
-def tabulated(
+def tabulate(
     *,
     step_s: Floats,
     log_spread: Floats,
@@ -218,17 +218,17 @@ def tabulated(
     log_spread = combined_spread(0.0, log_spread, *(each.deviation for each in unsaid)) if unsaid else log_spread
     basic = dict(zip(BASIC, (step_s, log_spread, extrapolation, *staleness), strict=True))
 
-    def counted(columns: Mapping[str, Floats]) -> dict[str, Floats]:
+    def after_first(columns: Mapping[str, Floats]) -> dict[str, Floats]:
         return {name: np.concatenate(([0.0], column)) for name, column in columns.items()}
 
     return Columns.of(
-        counted(basic),
-        parts=counted(parts),
-        utilisation=counted(utilisation),
-        extra=counted(extra),
+        after_first(basic),
+        parts=after_first(parts),
+        utilisation=after_first(utilisation),
+        extra=after_first(extra),
         bottleneck=np.concatenate(([0], np.asarray(bottleneck, dtype=np.int64))),
         notices=notices,
-        unsaid=tuple(each.counted() for each in unsaid),
+        unsaid=tuple(each.prepend_row() for each in unsaid),
     )
 
 

@@ -57,11 +57,11 @@ class Unsaid:
         """Some rows, in the given order."""
         return Unsaid(fact=self.fact, taken=self.taken, effects=self.effects.take(rows, axis=1))
 
-    def counted(self) -> Unsaid:
+    def prepend_row(self) -> Unsaid:
         """The same with a row before the others, which nobody asks for."""
         return replace(self, effects=freeze(np.concatenate((self.effects[:, :1], self.effects), axis=1)))
 
-    def repeated(self, rows: int) -> Unsaid:
+    def repeat(self, rows: int) -> Unsaid:
         """One row for several that ask the same."""
         return replace(self, effects=freeze(self.effects.repeat(rows, axis=1)))
 
@@ -81,31 +81,31 @@ def unsaid_of(fact: str, taken: str, effects: Effects, log_spread: Floats) -> Un
 def mixed_unsaid(parts: Sequence[Sequence[Unsaid]], weights: Sequence[Floats]) -> tuple[Unsaid, ...]:
     """Facts of a step that is made of several, each of which is so much of it row by row."""
     nothing = np.array([[0.0], [1.0], [1.0]])
-    found: dict[str, Unsaid] = {}
+    unsaid_by_fact: dict[str, Unsaid] = {}
     for unsaid, weight in zip(parts, weights, strict=True):
         for each in unsaid:
-            before = found[each.fact].effects if each.fact in found else nothing
-            found[each.fact] = replace(each, effects=before + weight * (each.effects - nothing))
-    return tuple(found.values())
+            before = unsaid_by_fact[each.fact].effects if each.fact in unsaid_by_fact else nothing
+            unsaid_by_fact[each.fact] = replace(each, effects=before + weight * (each.effects - nothing))
+    return tuple(unsaid_by_fact.values())
 
 
 def unsaid_notices(unsaid: Sequence[Unsaid], log_spread: Floats) -> tuple[Notice, ...]:
     """What widens the interval of rows, and which fact would narrow it most; ``log_spread`` holds their doubt."""
-    told = [each for each in unsaid if each.deviation.max(initial=0.0) >= TOLD]
-    if not told:
+    relevant = [each for each in unsaid if each.deviation.max(initial=0.0) >= TOLD]
+    if not relevant:
         return ()
-    if len(told) > 1:
-        told.sort(key=lambda each: -float(np.square(each.deviation).mean()))
+    if len(relevant) > 1:
+        relevant.sort(key=lambda each: -float(np.square(each.deviation).mean()))
     texts = [
         f"{each.fact} ({each.taken}; {each.effects[1].min():.2f} to {each.effects[2].max():.2f} times the step)"
-        for each in told
+        for each in relevant
     ]
-    width, deviation = _middle(log_spread), _middle(told[0].deviation)
+    width, deviation = _middle(log_spread), _middle(relevant[0].deviation)
     without = math.sqrt(max(width * width - deviation * deviation, 0.0))
     before, after = (math.exp(2.0 * DEVIATIONS * each) for each in (width, without))
     text = f"not stated, and so in the interval: {', '.join(texts)}"
     narrowed = f"from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
-    return (Notice("UNSAID", f"{text}. Stating {told[0].fact} narrows the interval most, {narrowed}"),)
+    return (Notice("UNSAID", f"{text}. Stating {relevant[0].fact} narrows the interval most, {narrowed}"),)
 
 
 def _middle(column: Floats) -> float:

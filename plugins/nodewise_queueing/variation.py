@@ -36,7 +36,7 @@ class Variation:
 
     Attributes
     ----------
-    taken : float
+    value : float
         What is measured, or most likely.
     others : tuple of (float, float)
         Other likely values with their weights; empty = it was measured.
@@ -46,7 +46,7 @@ class Variation:
         Whether workers that share a node have others.
     """
 
-    taken: float
+    value: float
     others: tuple[tuple[float, float], ...] = ()
     of: str = ""
     by_placement: bool = False
@@ -54,37 +54,37 @@ class Variation:
     @property
     def words(self) -> str:
         """What is taken, and why."""
-        return f"taken as {self.taken:.2g}, as of {self.of}"
+        return f"taken as {self.value:.2g}, as of {self.of}"
 
     @property
-    def weighted(self) -> tuple[tuple[float, float], ...]:
+    def values_and_weights(self) -> tuple[tuple[float, float], ...]:
         """All values with their weights, which add up to 1."""
-        return ((self.taken, 1.0 - sum(weight for _, weight in self.others)), *self.others)
+        return ((self.value, 1.0 - sum(weight for _, weight in self.others)), *self.others)
 
 
 _ACCELERATOR: Final = Variation(
-    taken=ACCELERATOR_CV, others=((0.015, 0.2), (0.1, 0.2), (0.3, 0.1)), of="accelerators of their own"
+    value=ACCELERATOR_CV, others=((0.015, 0.2), (0.1, 0.2), (0.3, 0.1)), of="accelerators of their own"
 )
 _PROCESSOR: Final = Variation(
-    taken=0.05,
+    value=0.05,
     others=((0.02, 0.2), (0.14, 0.2), (0.3, 0.1)),
     of="processors with one worker each",
     by_placement=True,
 )
 _SHARED_PROCESSOR: Final = Variation(
-    taken=0.14,
+    value=0.14,
     others=((0.08, 0.2), (0.23, 0.2), (0.4, 0.1)),
     of="workers that share a node's cores",
     by_placement=True,
 )
 _UNKNOWN: Final = Variation(
-    taken=0.3,
+    value=0.3,
     others=((ACCELERATOR_CV, 0.15), (0.1, 0.25), (0.5, 0.2)),
     of="devices that the catalogue does not know",
 )
 """Neither accelerators nor processors, emulated ones included: jobs of the project's testbed have 0.1 to 0.5."""
 _UNSTATED: Final = Variation(
-    taken=0.1, others=((ACCELERATOR_CV, 0.35), (0.3, 0.25)), of="workers whose device is not stated"
+    value=0.1, others=((ACCELERATOR_CV, 0.35), (0.3, 0.25)), of="workers whose device is not stated"
 )
 """The middle of all kinds."""
 
@@ -96,8 +96,8 @@ _PROCESSOR_WORDS: Final = ("cpu", "xeon", "epyc")
 def measured_variation(cv: float | None, devices: int) -> Variation | None:
     """That of one device, where a worker of so many was timed, whose slowest varies less; None = not measured."""
     if not cv or devices == 1:
-        return None if cv is None else Variation(taken=cv)
-    return Variation(taken=cv * cv / maximum_cv_gamma(min(cv, MAX_COEFFICIENT_OF_VARIATION), devices))
+        return None if cv is None else Variation(value=cv)
+    return Variation(value=cv * cv / maximum_cv_gamma(min(cv, MAX_COEFFICIENT_OF_VARIATION), devices))
 
 
 def likely_variation(device: str, catalogue: Catalogue, *, node_shared: bool) -> Variation:

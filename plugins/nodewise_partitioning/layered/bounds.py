@@ -35,7 +35,7 @@ def least_of(times: Times, precision: str, prefixes: Configurations) -> Mapping[
     ----------
     precision : the job's own number format, where a prefix states none.
     """
-    found = {name: np.zeros(len(prefixes)) for name in ("step_s", "memory_bytes", "memory_capacity_bytes")}
+    columns = {name: np.zeros(len(prefixes)) for name in ("step_s", "memory_bytes", "memory_capacity_bytes")}
     machines = prefixes.workers // np.maximum(prefixes.data_parallel, 1)
     names = ("device_index", "precision_index", "sync_mode", "batch_per_worker", "accumulation", "link_bytes_per_s")
     keys = np.stack(
@@ -58,11 +58,11 @@ def least_of(times: Times, precision: str, prefixes: Configurations) -> Mapping[
             per_node=int(per_node),
             link_bytes_per_s=link,
         )
-        known = times.device(inner.device, inner.precision)
-        found["memory_capacity_bytes"][members] = known.memory_bytes
-        found["memory_bytes"][members] = MARGIN * _least_bytes(times, inner, known)
-        found["step_s"][members] = MARGIN * _least_s(times, inner, known, prefixes, members)
-    return {name: freeze(values) for name, values in found.items()}
+        device_model = times.device(inner.device, inner.precision)
+        columns["memory_capacity_bytes"][members] = device_model.memory_bytes
+        columns["memory_bytes"][members] = MARGIN * _least_bytes(times, inner, device_model)
+        columns["step_s"][members] = MARGIN * _least_s(times, inner, device_model, prefixes, members)
+    return {name: freeze(values) for name, values in columns.items()}
 
 
 def _least_s(times: Times, inner: Inner, device: Device, prefixes: Configurations, members: Ints) -> Floats:

@@ -54,7 +54,7 @@ class LayerCosts:
         """Forward and backward pass of each layer."""
         return self.forward_flops + self.error_flops + self.update_flops
 
-    def scaled(self, samples: float) -> LayerCosts:
+    def scale(self, samples: float) -> LayerCosts:
         """Of so many samples that go through the network together."""
         return replace(
             self,

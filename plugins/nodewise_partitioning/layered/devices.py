@@ -77,7 +77,7 @@ class Device:
         """
         if self.is_processor:
             return costs
-        together = costs.scaled(float(batch))
+        together = costs.scale(float(batch))
         beside_s = LAUNCH_S + ELEMENTWISE_PASSES * together.activation_bytes / self.memory_bytes_per_s
 
         def whole(flops: Floats) -> Floats:

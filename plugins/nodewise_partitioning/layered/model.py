@@ -28,8 +28,8 @@ from nodewise.plugin import (
     freeze,
 )
 from nodewise_partitioning.layered.bounds import least_of
-from nodewise_partitioning.layered.planned import Planned
 from nodewise_partitioning.layered.questions import ASSUMED_PRECISION, Inner, Question, question_of
+from nodewise_partitioning.layered.replica_plan import ReplicaPlan
 from nodewise_partitioning.layered.space import LayeredSpace
 from nodewise_partitioning.layered.times import EXTRA, MEMORY_COLUMNS, MESSAGE_S, PARTS, Times
 
@@ -103,13 +103,13 @@ class LayeredModel:
         question = question_of(chunk, self._profile, self._catalogue)
         if question.refusals:
             raise NodewiseError.refused(question.refusals[0].refusal)
-        found = self._columns(chunk, question, dense=False)
-        found |= {
-            "step_s": added(found[name] for name in PARTS),
-            "memory_bytes": found["memory"],
-            "memory_capacity_bytes": found["capacity"],
+        columns_by_name = self._columns(chunk, question, dense=False)
+        columns_by_name |= {
+            "step_s": added(columns_by_name[name] for name in PARTS),
+            "memory_bytes": columns_by_name["memory"],
+            "memory_capacity_bytes": columns_by_name["capacity"],
         }
-        return {name: freeze(found[name]) for name in columns}
+        return {name: freeze(columns_by_name[name]) for name in columns}
 
     @property
     def memory_terms(self) -> Sequence[str]:
@@ -138,8 +138,8 @@ class LayeredModel:
         columns = {name: np.zeros(len(rows)) for name in (*PARTS, "memory", "capacity", *MEMORY_COLUMNS, *beside)}
         for inner, members in question.groups.items():
             replicas = np.floor(rows.workers[members] / (inner.width * inner.stages))
-            stated = rows.data_parallel[members]
-            replicas = np.where(stated > 0, stated, replicas).astype(np.float64)
+            stated_replicas = rows.data_parallel[members]
+            replicas = np.where(stated_replicas > 0, stated_replicas, replicas).astype(np.float64)
             for name, values in self._times.columns(inner, rows, members, replicas, dense=dense).items():
                 if name in columns:
                     columns[name][members] = values
@@ -148,26 +148,26 @@ class LayeredModel:
         return columns
 
     def _notices(self, groups: Mapping[Inner, Ints]) -> tuple[Notice, ...]:
-        found = [Notice("FACTS_ALONE", "no run of the job is used: times come from facts of layers, device and link")]
+        notices = [Notice("FACTS_ALONE", "no run of the job is used: times come from facts of layers, device and link")]
         if not self._times.message_known and groups:
             text = (
                 f"the time per message was not measured and is taken as {MESSAGE_S:g} s (per_message_s, round_trip_s)"
             )
-            found.append(Notice("MESSAGE_TIME_ASSUMED", text))
+            notices.append(Notice("MESSAGE_TIME_ASSUMED", text))
         if not self._profile.workload.precision and any(inner.precision == ASSUMED_PRECISION for inner in groups):
-            found.append(Notice("PRECISION_ASSUMED", f"precision is not stated and taken as {ASSUMED_PRECISION}"))
+            notices.append(Notice("PRECISION_ASSUMED", f"precision is not stated and taken as {ASSUMED_PRECISION}"))
         names = [layer.name or f"layer {index}" for index, layer in enumerate(self._profile.workload.layers or ())]
         shared = [inner for inner in groups if inner.width * inner.stages > 1][:MOST_LAYOUTS]
         for inner in shared:
             message = (
-                f"a replica of {inner.width * inner.stages} workers: {_laid_out(names, self._times.planned(inner))}"
+                f"a replica of {inner.width * inner.stages} workers: {_laid_out(names, self._times.plan_of(inner))}"
             )
             rows = tuple(groups[inner].tolist()) if len(groups) > 1 else ()
-            found.append(Notice("LAYOUT", message, rows))
-        return tuple(found)
+            notices.append(Notice("LAYOUT", message, rows))
+        return tuple(notices)
 
 
-def _laid_out(costs_names: Sequence[str], planned_by: Planned) -> str:
+def _laid_out(costs_names: Sequence[str], planned_by: ReplicaPlan) -> str:
     """Parts of the layers for people: runs of layers that have as many, stage by stage."""
     layout = planned_by.layout
     stages = []

@@ -24,14 +24,14 @@ distributed: experiences on accelerating data parallel training", VLDB 2020)."""
 
 def bucket_ends(parameter_bytes: Floats, bucket_bytes: float = BUCKET_BYTES) -> list[tuple[int, float]]:
     """Layers, last first, whose gradients fill a bucket: the layer that completes each, and its bytes."""
-    found: list[tuple[int, float]] = []
-    held = 0.0
+    ends: list[tuple[int, float]] = []
+    sum_bytes = 0.0
     for layer in range(len(parameter_bytes) - 1, -1, -1):
-        held += float(parameter_bytes[layer])
-        if held >= bucket_bytes or (layer == 0 and held > 0.0):
-            found.append((layer, held))
-            held = 0.0
-    return found
+        sum_bytes += float(parameter_bytes[layer])
+        if sum_bytes >= bucket_bytes or (layer == 0 and sum_bytes > 0.0):
+            ends.append((layer, sum_bytes))
+            sum_bytes = 0.0
+    return ends
 
 
 def exposed_s(

@@ -132,7 +132,7 @@ def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s
     before, stage_before = 1, layout.stage[0]
     for layer in range(len(costs)):
         parts, stage = layout.parts[layer], layout.stage[layer]
-        held = slice(stage * layout.width, stage * layout.width + parts)
+        machines = slice(stage * layout.width, stage * layout.width + parts)
         exchange = exchange_of(costs, layer, before, parts, together=stage == stage_before)
         seconds = exchange.seconds(message_s, bytes_per_s)
         thread_s = 1.0 / (machine.thread_flops_per_s * parts)
@@ -141,12 +141,12 @@ def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s
         # Errors go the same ways back, and so as long.
         latency += forward + error + update + 2.0 * seconds
         communication += 2.0 * seconds
-        compute[held] += forward + error + update
+        compute[machines] += forward + error + update
         # What a machine receives forward it sends backward, and the other way round: both directions carry the same.
-        network[held] += exchange.received_bytes + 2.0 * exchange.among_bytes
+        network[machines] += exchange.received_bytes + 2.0 * exchange.among_bytes
         network[stage_before * layout.width : stage_before * layout.width + before] += exchange.sent_bytes
-        parameters[held] += costs.parameter_bytes[layer] / (1 if costs.strips[layer] else parts)
-        activations[held] += costs.activation_bytes[layer] / parts
+        parameters[machines] += costs.parameter_bytes[layer] / (1 if costs.strips[layer] else parts)
+        activations[machines] += costs.activation_bytes[layer] / parts
         before, stage_before = parts, stage
     return Replica(
         latency_s=latency,

@@ -52,8 +52,8 @@ class Latencies:
 
         ``together``: part i of both is on one machine.
         """
-        known = self._known.get((layer, together))
-        if known is None:
+        latency = self._known.get((layer, together))
+        if latency is None:
             sends_s = exchange_seconds(
                 self.costs,
                 layer,
@@ -64,8 +64,8 @@ class Latencies:
             )
             computes_s = self.costs.flops[layer] / (self._thread_flops_per_s * self.choices)
             # Errors go the same ways back.
-            known = self._known[layer, together] = computes_s + 2.0 * sends_s
-        return known
+            latency = self._known[layer, together] = computes_s + 2.0 * sends_s
+        return latency
 
 
 def choices_of(width: int) -> list[int]:

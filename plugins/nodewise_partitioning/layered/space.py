@@ -31,7 +31,7 @@ from nodewise.plugin import (
     constant_ints,
     freeze,
 )
-from nodewise_partitioning.space import MOST_PREFIXES, SETTLED, divisors, too_many, unused
+from nodewise_partitioning.space import MOST_PREFIXES, SETTLED, divisors, too_many, unused_values
 
 __all__ = ["LayeredSpace"]
 
@@ -94,8 +94,8 @@ class LayeredSpace:
         if not all(constraints.allows(name, value) for name, value in DEFAULTS.items()):
             self._modes = []
         self._splits: dict[int, list[tuple[int, int]]] = {}
-        found = list(self._rows())
-        rows = np.concatenate(found, axis=1) if found else np.zeros((len(_COLUMNS), 0), dtype=np.int64)
+        prefix_rows = list(self._rows())
+        rows = np.concatenate(prefix_rows, axis=1) if prefix_rows else np.zeros((len(_COLUMNS), 0), dtype=np.int64)
         columns = dict(zip(_COLUMNS, np.repeat(rows, len(constraints.precisions), axis=1)))
         pool, self._machines = columns.pop("pool"), columns.pop("machines")
         count = len(pool)
@@ -126,20 +126,23 @@ class LayeredSpace:
         keys = np.stack([getattr(prefixes, name) for name in _REFUSED_BY])
         _, first, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)
         examples = prefixes.take(as_ints(first))
-        found: list[Exclusion] = []
-        kept = np.ones(len(prefixes), dtype=bool)
+        exclusions: list[Exclusion] = []
+        is_possible = np.ones(len(prefixes), dtype=bool)
         for refusal in refusals(examples):
             rows = list(refusal.rows)
             mine = np.isin(kind.ravel(), rows)
             inside = (examples.sync_mode[rows] == SyncMode.ALLREDUCE) & (examples.nodes[rows] == 1)
-            kept &= ~mine
-            if not inside.all() or not kept.any():
+            is_possible &= ~mine
+            if not inside.all() or not is_possible.any():
                 raise NodewiseError.refused(refusal.refusal)
             count = int(np.count_nonzero(mine))
-            found.append(Exclusion(constraint="sync_modes", message=refusal.refusal.message, count=count))
-        if found:
-            self.prefixes, self._machines = prefixes.take(as_ints(np.flatnonzero(kept))), self._machines[kept]
-        return tuple(found)
+            exclusions.append(Exclusion(constraint="sync_modes", message=refusal.refusal.message, count=count))
+        if exclusions:
+            self.prefixes, self._machines = (
+                prefixes.take(as_ints(np.flatnonzero(is_possible))),
+                self._machines[is_possible],
+            )
+        return tuple(exclusions)
 
     def lower_bound(self) -> Mapping[str, Floats]:
         """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
@@ -175,7 +178,7 @@ class LayeredSpace:
     ) -> Iterator[tuple[int, int, SyncMode, NDArray[np.int64], list[tuple[int, int, int]]]]:
         """Nodes, machines of a replica, mode, servers and batches that go together."""
         most = self._constraints.max_nodes
-        known: dict[int, list[tuple[int, int, int]]] = {}
+        choices: dict[int, list[tuple[int, int, int]]] = {}
         for nodes in pool.nodes:
             if most is not None and nodes > most:
                 continue
@@ -184,12 +187,12 @@ class LayeredSpace:
                 replicas = workers // machines
                 if not self._constraints.allows("data_parallel", replicas):
                     continue
-                if replicas not in known:
-                    known[replicas] = self._batches(replicas)
+                if replicas not in choices:
+                    choices[replicas] = self._batches(replicas)
                 for mode in self._modes:
                     servers = self._servers(nodes, mode)
-                    if len(servers) and known[replicas] and self._ways(machines, alone=mode == SyncMode.ALLREDUCE):
-                        yield nodes, machines, mode, servers, known[replicas]
+                    if len(servers) and choices[replicas] and self._ways(machines, alone=mode == SyncMode.ALLREDUCE):
+                        yield nodes, machines, mode, servers, choices[replicas]
 
     def _ways(self, machines: int, *, alone: bool) -> list[tuple[int, int]]:
         """Parts and stages of so many machines; of all-reduce every replica is one."""
@@ -234,11 +237,13 @@ class LayeredSpace:
     def _exclusions(self) -> tuple[Exclusion, ...]:
         """Listed values that no configuration has, and why."""
         constraints, prefixes = self._constraints, self.prefixes
-        found = list(self._unknown)
+        exclusions = list(self._unknown)
         for name, default in DEFAULTS.items():
             listed = getattr(constraints, name)
             if listed is not None:
-                found += unused(name, listed, {default}, f"layered networks are not split that way, only {default} is")
+                exclusions += unused_values(
+                    name, listed, {default}, f"layered networks are not split that way, only {default} is"
+                )
         kinds = np.unique(self._kind).tolist()
         used = np.concatenate([self._flat[self._first[kind] : self._first[kind + 1]] for kind in kinds] or [_NO_WAYS])
         rules = {
@@ -250,11 +255,11 @@ class LayeredSpace:
             "parameter_servers": ("max_nodes leaves none for them, or no mode has servers", prefixes.parameter_servers),
         }
         for name, (rule, column) in rules.items():
-            found += unused(name, getattr(constraints, name) or (), set(np.unique(column).tolist()), rule)
+            exclusions += unused_values(name, getattr(constraints, name) or (), set(np.unique(column).tolist()), rule)
         if not len(prefixes):
             rule = "no number of nodes divides into allowed parts, stages, replicas and servers with an allowed batch"
-            found.append(Exclusion(constraint="space", message=rule))
-        return tuple(found)
+            exclusions.append(Exclusion(constraint="space", message=rule))
+        return tuple(exclusions)
 
 
 def _require_servers(constraints: PlanConstraints) -> None:

@@ -34,10 +34,10 @@ def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
     bounds = np.unique(up_to[np.newaxis, 1:] - up_to[:-1, np.newaxis])
     bounds = bounds[bounds >= 0.0]
     met = bisect_left(bounds[:-1], x=True, key=lambda bound: _fill(up_to, float(bound), stages) is not None)
-    found = _fill(up_to, float(bounds[met]), stages)
+    split = _fill(up_to, float(bounds[met]), stages)
     # The largest bound is the cost of all layers, which any filling meets.
-    assert found is not None
-    return found
+    assert split is not None
+    return split
 
 
 def _fill(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, stages: int) -> tuple[int, ...] | None:
@@ -45,7 +45,7 @@ def _fill(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, sta
     layers = len(up_to) - 1
     # Differences of sums miss the bound that they are by rounding.
     slack = bound + 1e-12 * float(up_to[-1])
-    found: list[int] = []
+    ends: list[int] = []
     start = 0
     for stage in range(stages):
         end = int(np.searchsorted(up_to, up_to[start] + slack, side="right")) - 1
@@ -53,6 +53,6 @@ def _fill(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, sta
         end = min(max(end, start), layers - (stages - stage - 1))
         if end == start:
             return None
-        found += [stage] * (end - start)
+        ends += [stage] * (end - start)
         start = end
-    return tuple(found) if start == layers else None
+    return tuple(ends) if start == layers else None

@@ -15,9 +15,9 @@ from nodewise_partitioning.layered.devices import LAUNCH_S, Device, device_of
 from nodewise_partitioning.layered.exchange import Servers, asynchronous, knee_replicas, synchronous
 from nodewise_partitioning.layered.memory import device_bytes, optimizer_states
 from nodewise_partitioning.layered.overlap import bucket_ends, exposed_s
-from nodewise_partitioning.layered.planned import Planned, planned
 from nodewise_partitioning.layered.provisioning import smallest_sufficient
 from nodewise_partitioning.layered.questions import Inner
+from nodewise_partitioning.layered.replica_plan import ReplicaPlan, plan_replica
 from nodewise_partitioning.layered.shapes import Latencies, choices_of
 
 __all__ = ["COMPUTE_CV", "EXTRA", "MEMORY_COLUMNS", "MESSAGE_S", "PARTS", "Times"]
@@ -56,7 +56,7 @@ class Times:
         self.message_known = network.per_message_s is not None or network.round_trip_s is not None
         self._half_duplex = bool(network.half_duplex)
         self._worker_link_bytes_per_s = network.worker_link_bytes_per_s
-        self._laid_out: dict[Inner, Planned] = {}
+        self._laid_out: dict[Inner, ReplicaPlan] = {}
         self._latencies: dict[tuple[str, str, int, float, float, int], Latencies] = {}
 
     def columns(
@@ -74,37 +74,37 @@ class Times:
         assert device is not None
         return device
 
-    def planned(self, inner: Inner) -> Planned:
+    def plan_of(self, inner: Inner) -> ReplicaPlan:
         """How the replicas of some rows are laid over their machines; decided once."""
         # Neither how replicas exchange nor how often changes what is inside them.
         key = replace(inner, mode=0, accumulation=1)
-        known = self._laid_out.get(key)
-        if known is None:
+        plan = self._laid_out.get(key)
+        if plan is None:
             device = self.device(inner.device, inner.precision)
             latencies = self._latencies_of(inner, device)
-            known = planned(latencies, device, batch=inner.batch, width=inner.width, stages=inner.stages)
+            plan = plan_replica(latencies, device, batch=inner.batch, width=inner.width, stages=inner.stages)
             if len(self._laid_out) >= MOST_KEPT:
                 self._laid_out.clear()
-            self._laid_out[key] = known
-        return known
+            self._laid_out[key] = plan
+        return plan
 
     def _latencies_of(self, inner: Inner, device: Device) -> Latencies:
         message_s, bytes_per_s = self._inside(inner, device)
         # One table serves every width up to a power of two.
         most = 1 << (inner.width - 1).bit_length()
         key = (inner.device, inner.precision, device.together(inner.batch), message_s, bytes_per_s, most)
-        known = self._latencies.get(key)
-        if known is None:
+        latencies = self._latencies.get(key)
+        if latencies is None:
             if len(self._latencies) >= MOST_KEPT:
                 self._latencies.clear()
-            known = self._latencies[key] = Latencies(
+            latencies = self._latencies[key] = Latencies(
                 device.work(self.costs, inner.batch),
                 choices_of(most),
                 thread_flops_per_s=device.machine.thread_flops_per_s,
                 message_s=message_s,
                 bytes_per_s=bytes_per_s,
             )
-        return known
+        return latencies
 
     def _inside(self, inner: Inner, device: Device) -> tuple[float, float]:
         """Message and rate between machines of a replica: a replica inside one node stays there."""
@@ -137,14 +137,14 @@ class Times:
     def _parameter_servers(
         self, inner: Inner, servers: Ints, replicas: Floats, *, dense: bool
     ) -> Mapping[str, Floats | float]:
-        laid, device = self.planned(inner), self.device(inner.device, inner.precision)
+        laid, device = self.plan_of(inner), self.device(inner.device, inner.precision)
         batch = inner.batch * inner.accumulation
         batch_s = np.full(len(replicas), laid.batch_s(batch))
         parameters = laid.replica.parameter_bytes
         exchange = self.servers(inner, float(parameters.max()), float(parameters.sum()))
         count = np.maximum(servers, 1).astype(np.float64)
         traffic = laid.traffic_s(batch)
-        found: dict[str, Floats | float] = {
+        columns: dict[str, Floats | float] = {
             "memory": laid.memory_bytes,
             "capacity": device.memory_bytes,
             MEMORY_COLUMNS[0]: laid.held_parameter_bytes,
@@ -156,7 +156,7 @@ class Times:
             step = synchronous(batch_s, replicas, count, exchange, compute_cv=COMPUTE_CV)
             unsure = np.log1p(unsure_s / step.step_s)
             busy = np.minimum(exchange.round_s(replicas, count) / step.step_s, 1.0)
-            found |= {
+            columns |= {
                 "compute": batch_s - traffic,
                 "partition_traffic": traffic,
                 "exchange": step.exchange_s,
@@ -166,14 +166,14 @@ class Times:
             cycle = asynchronous(batch_s, replicas, count, exchange)
             unsure = np.log((cycle.longest_cycle_s + unsure_s) / cycle.cycle_s)
             busy = cycle.utilisation
-            found |= {
+            columns |= {
                 "compute": cycle.compute_s - traffic,
                 "partition_traffic": traffic,
                 "exchange": cycle.exchange_s,
                 "queueing": cycle.queueing_s,
             }
         if dense:
-            found |= {
+            columns |= {
                 "spread": np.hypot(LOG_SPREAD, unsure / np.sqrt(12.0)),
                 "busy": busy,
                 "threads_per_worker": float(laid.threads),
@@ -181,7 +181,7 @@ class Times:
                 "knee_replicas": knee_replicas(batch_s, count, exchange),
                 "sufficient_servers": _sufficient_servers(inner, float(batch_s.max(initial=0.0)), replicas, exchange),
             }
-        return found
+        return columns
 
     def _all_reduce(self, inner: Inner, rows: Configurations, members: Ints) -> Mapping[str, Floats | float]:
         device = self.device(inner.device, inner.precision)
@@ -205,7 +205,7 @@ class Times:
         work = device.work(self.costs, inner.batch)
         threads, micro_s = 1, float(work.flops.sum()) / device.flops_per_s
         if device.is_processor:
-            laid = self.planned(inner)
+            laid = self.plan_of(inner)
             threads, micro_s = laid.threads, laid.batch_s(inner.batch)
         backward_s = micro_s * (work.error_flops + work.update_flops) / float(work.flops.sum())
         buckets = bucket_ends(self.costs.parameter_bytes)
@@ -214,15 +214,15 @@ class Times:
         activations = float(self.costs.activation_bytes.sum())
         samples = np.full(count, float(threads if device.is_processor else inner.batch))
         memory = device_bytes(parameters, activations, samples, self.states)
-        held = device_bytes(parameters, activations, np.zeros(count), self.states)
+        memory_bytes = device_bytes(parameters, activations, np.zeros(count), self.states)
         return {
             "compute": micro_s * inner.accumulation,
             "exchange": exposed,
             "optimizer": self.update_s(device),
             "memory": memory,
             "capacity": device.memory_bytes,
-            MEMORY_COLUMNS[0]: held,
-            MEMORY_COLUMNS[1]: memory - held,
+            MEMORY_COLUMNS[0]: memory_bytes,
+            MEMORY_COLUMNS[1]: memory - memory_bytes,
             "spread": LOG_SPREAD,
             "threads_per_worker": float(threads),
             "replica_samples_per_s": inner.batch / micro_s,
@@ -234,7 +234,7 @@ def _sufficient_servers(inner: Inner, batch_s: float, replicas: Floats, exchange
     # Synchronous ones exchange at a time, asynchronous ones when they like.
     rest_s = exchange.machine_s() + (0.0 if inner.mode == SyncMode.SYNC else batch_s)
     counts, index = np.unique(replicas, return_inverse=True)
-    found = []
+    sufficient = []
     for count in counts.tolist():
         of_all = np.float64(count)
 
@@ -243,5 +243,5 @@ def _sufficient_servers(inner: Inner, batch_s: float, replicas: Floats, exchange
                 return float(exchange.round_s(np.asarray(of_all), np.asarray(float(servers))))
             return float(of_all * exchange.cycle_demand_s(np.asarray(float(servers))))
 
-        found.append(smallest_sufficient(busy_s, rest_s, MOST_SERVERS) or 0)
-    return np.asarray(found, dtype=np.float64)[index.reshape(replicas.shape)]
+        sufficient.append(smallest_sufficient(busy_s, rest_s, MOST_SERVERS) or 0)
+    return np.asarray(sufficient, dtype=np.float64)[index.reshape(replicas.shape)]

@@ -9,7 +9,7 @@ import pytest
 from partitioned_transformers import KnownContext, a100, dimensions, profile, rows
 
 from nodewise.plugin import NodewiseError, Options, Reason
-from nodewise_partitioning.calibration import Calibrated, Runs, calibrated
+from nodewise_partitioning.calibration import Calibration, Runs, calibrate
 from nodewise_partitioning.estimator import PartitioningEstimator
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.software import FIELDS, Software, stack_of
@@ -27,15 +27,15 @@ def runs(software: Software) -> Runs:
 
 
 def test_no_runs_change_nothing() -> None:
-    found = calibrated(Software(), [])
+    found = calibrate(Software(), [])
     assert found.software == Software()
     assert found.runs == 0
-    assert found.kept == tuple(FIELDS)
+    assert found.unidentified == tuple(FIELDS)
 
 
 def test_a_slower_stack_is_found() -> None:
     slower = replace(Software(), gemm_efficiency=0.6, host_layer_s=4e-3)
-    found = calibrated(Software(), [runs(slower)], widened=4.0, noise=0.005)
+    found = calibrate(Software(), [runs(slower)], widened=4.0, noise=0.005)
     assert found.software.gemm_efficiency < 0.75
     assert found.software.host_layer_s == pytest.approx(4e-3, rel=0.05)
     assert np.max(np.abs(found.log_residuals)) < 0.01
@@ -43,15 +43,15 @@ def test_a_slower_stack_is_found() -> None:
 
 
 def test_what_no_run_shows_keeps_its_prior_and_is_told() -> None:
-    found = calibrated(Software(), [runs(replace(Software(), gemm_efficiency=0.6, network_efficiency=0.1))])
+    found = calibrate(Software(), [runs(replace(Software(), gemm_efficiency=0.6, network_efficiency=0.1))])
     assert found.software.network_efficiency == pytest.approx(Software().network_efficiency, rel=1e-6)
-    assert {"network_efficiency", "network_tensor_efficiency", "stage_link_efficiency"} <= set(found.kept)
+    assert {"network_efficiency", "network_tensor_efficiency", "stage_link_efficiency"} <= set(found.unidentified)
 
 
 def test_one_disturbed_run_pulls_little() -> None:
     clean = runs(Software())
     disturbed = replace(clean, step_s=clean.step_s * np.array([1.0, 1.0, 1.0, 1.0, 1.0, 5.0]))
-    found = calibrated(Software(), [disturbed])
+    found = calibrate(Software(), [disturbed])
     again = step_parts_s(dimensions(), LAYOUT, a100(), found.software).sum(axis=0)
     np.testing.assert_allclose(again[:5], clean.step_s[:5], rtol=0.06)
 
@@ -59,14 +59,14 @@ def test_one_disturbed_run_pulls_little() -> None:
 def test_numbers_stay_within_their_bounds_whatever_was_measured() -> None:
     for factor in (0.01, 100.0):
         clean = runs(Software())
-        found = calibrated(Software(), [replace(clean, step_s=clean.step_s * factor)])
+        found = calibrate(Software(), [replace(clean, step_s=clean.step_s * factor)])
         for field, value in zip(FIELDS.values(), found.software.vector(), strict=True):
             assert field.lower * 0.999 <= value <= field.upper * 1.001
 
 
 def test_the_order_of_runs_changes_nothing() -> None:
     one, two = runs(replace(Software(), gemm_efficiency=0.6)), runs(Software())
-    first, second = calibrated(Software(), [one, two]), calibrated(Software(), [two, one])
+    first, second = calibrate(Software(), [one, two]), calibrate(Software(), [two, one])
     np.testing.assert_allclose(first.software.vector(), second.software.vector(), rtol=1e-3)
 
 
@@ -103,4 +103,4 @@ def test_frameworks_are_known_however_written() -> None:
     assert stack_of("Megatron-LM flash-attention", "fp16")[0].flash_attention
     software, known = stack_of("home-made", "fp16")
     assert (software.framework, known) == ("megatron", False)
-    assert Calibrated(software).runs == 0
+    assert Calibration(software).runs == 0

@@ -23,7 +23,7 @@ DEEPER = replace(SMALL, layers=2 * SMALL.layers)
 def learned(log_level: float | np.ndarray, layout: Layout = DOUBLED, asked: Transformer = SMALL) -> Levels:
     """From runs of the small model."""
     runs = Runs(dimensions(SMALL), layout, a100(), np.ones(len(layout)))
-    return levels_of(dimensions(asked), [runs], -np.broadcast_to(log_level, len(layout)), known=True)
+    return levels_of(dimensions(asked), [runs], -np.broadcast_to(log_level, len(layout)), known_framework=True)
 
 
 def told(levels: Levels, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +32,7 @@ def told(levels: Levels, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
 
 
 def facts(*, known: bool = True) -> Levels:
-    return levels_of(dimensions(SMALL), (), np.zeros(0), known=known)
+    return levels_of(dimensions(SMALL), (), np.zeros(0), known_framework=known)
 
 
 def test_without_runs_the_equations_hold_and_an_unknown_stack_is_less_sure() -> None:
@@ -64,9 +64,9 @@ def test_a_level_reaches_models_as_far_as_their_work_is_alike(
 
     def asked(hidden: float, tokens: float) -> tuple[float, float]:
         small = dimensions(DEEPER)
-        model = replace(small, hidden=small.hidden * hidden, sequence=small.sequence * tokens)
+        model = replace(small, hidden_size=small.hidden_size * hidden, sequence=small.sequence * tokens)
         runs = Runs(dimensions(SMALL), DOUBLED, a100(), np.ones(len(DOUBLED)), job=Job("another", "other software"))
-        levels = levels_of(model, [runs], np.full(len(DOUBLED), -log_level), known=True)
+        levels = levels_of(model, [runs], np.full(len(DOUBLED), -log_level), known_framework=True)
         return float(np.log(levels.factor_of(a100(), OTHER))), float(levels.log_spread_of(a100(), OTHER)[0])
 
     alike, narrow = asked(1.0, 1.0)
@@ -82,13 +82,13 @@ def test_a_level_reaches_models_as_far_as_their_work_is_alike(
 def test_runs_of_unlike_models_change_little() -> None:
     """What runs of a model of 8 times the hidden size ask for is none of a small model's affair."""
     small = dimensions(SMALL)
-    large = replace(small, hidden=8.0 * small.hidden)
+    large = replace(small, hidden_size=8.0 * small.hidden_size)
     ones, asked = np.ones(len(DOUBLED)), dimensions(DEEPER)
     like, unlike = (
         Runs(each, DOUBLED, a100(), ones, job=Job(name, name)) for name, each in (("like", small), ("unlike", large))
     )
-    alone = levels_of(asked, [like], -0.1 * ones, known=True)
-    beside = levels_of(asked, [like, unlike], np.concatenate([-0.1 * ones, 0.4 * ones]), known=True)
+    alone = levels_of(asked, [like], -0.1 * ones, known_framework=True)
+    beside = levels_of(asked, [like, unlike], np.concatenate([-0.1 * ones, 0.4 * ones]), known_framework=True)
     levels = [float(np.log(each.factor_of(a100(), OTHER))) for each in (alone, beside)]
     assert levels[1] == pytest.approx(levels[0], abs=0.01)
 
@@ -105,7 +105,7 @@ def test_runs_inside_one_node_narrow_nothing_across_nodes() -> None:
 
 
 def test_no_runs_ask_for_nothing() -> None:
-    assert len(fitted_of((), np.zeros(0), known=True)) == 0
+    assert len(fitted_of((), np.zeros(0), known_framework=True)) == 0
 
 
 def test_growth_with_nodes_goes_on() -> None:
@@ -121,7 +121,7 @@ def test_runs_of_the_job_itself_count_more_than_those_of_another_job() -> None:
     runs = [Runs(dimensions(SMALL), DOUBLED, a100(), np.ones(len(DOUBLED)), job=each) for each in jobs]
     residuals = np.repeat([-0.1, 0.1], len(DOUBLED))
     for job, level in zip(jobs, (0.1, -0.1), strict=True):
-        factor = told(levels_of(dimensions(SMALL), runs, residuals, known=True, job=job), DOUBLED)[0]
+        factor = told(levels_of(dimensions(SMALL), runs, residuals, known_framework=True, job=job), DOUBLED)[0]
         np.testing.assert_allclose(np.log(factor), level, atol=0.03)
 
 

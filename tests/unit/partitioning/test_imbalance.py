@@ -41,7 +41,7 @@ def test_more_experts_on_a_device_even_out_and_one_device_has_them_all() -> None
 
 
 def test_what_is_not_said_of_experts_widens_a_row() -> None:
-    levels = levels_of(dimensions(MIXTURE), (), np.zeros(0), known=True)
+    levels = levels_of(dimensions(MIXTURE), (), np.zeros(0), known_framework=True)
     layout = Layout.of(2, expert=np.array([1.0, 64.0]), data=64.0, devices=64.0)
     spread = levels.log_spread_of(a100(), layout)
     own = log_spread_of(dimensions(MIXTURE), layout)

@@ -230,7 +230,7 @@ def test_gradients_of_one_micro_batch_come_as_activations_go() -> None:
 
 def test_a_layer_is_there_twice_where_parameters_are_gathered() -> None:
     layout = Layout.of(2, micro_batch=8.0, data=8.0, devices=8.0, zero_stage=np.array([0.0, 3.0]))
-    alone, gathered = under_torch(layout, f"{TORCH} fused-kernels", frozen=1.0 - 1e-6)["activations"]
+    alone, gathered = under_torch(layout, f"{TORCH} fused-kernels", frozen_share=1.0 - 1e-6)["activations"]
     assert gathered > alone
 
 
@@ -272,7 +272,7 @@ def test_logits_are_held_in_16_bits_where_nothing_tells_and_three_copies_do_not_
         software = stack_of(framework, "bf16")[0]
         board = board_of(a100("bf16"), software)
         assert settled_states(layout, wordy, board, software).narrow_loss.tolist() == expected
-    adapters = replace(wordy, training=Training(frozen=1.0 - 1e-6))
+    adapters = replace(wordy, training=Training(frozen_share=1.0 - 1e-6))
     software = stack_of(TORCH, "bf16")[0]
     assert not settled_states(layout, adapters, board_of(a100("bf16"), software), software).narrow_loss.any()
 

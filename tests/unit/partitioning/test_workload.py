@@ -63,9 +63,9 @@ def test_a_gated_layer_costs_half_as_much_again() -> None:
     """N. Shazeer, "GLU variants improve transformer": a third matrix, unless the layer is made narrower."""
     plain, gated = dimensions(), dimensions(replace(SMALL, gated_feed_forward=True))
     attention = plain.layers * (
-        2.0 * plain.sequence * plain.attention_parameters + 4.0 * plain.sequence**2 * plain.hidden
+        2.0 * plain.sequence * plain.attention_parameters + 4.0 * plain.sequence**2 * plain.hidden_size
     )
-    rest = attention + 2.0 * plain.sequence * plain.hidden * plain.vocabulary
+    rest = attention + 2.0 * plain.sequence * plain.hidden_size * plain.vocabulary
     assert gated.forward_flops() - rest == pytest.approx(1.5 * (plain.forward_flops() - rest))
     layout = Layout.of(1, micro_batch=64.0)
     times = [_feed_forward_s(each, layout) for each in (SMALL, replace(SMALL, gated_feed_forward=True))]
@@ -131,8 +131,8 @@ def test_experts_hold_more_than_they_compute() -> None:
     assert shared[0] == 4.0 * 64.0**2
     assert held[0] == 2.0 * 8.0 * 64.0**2
     dense = found.layers * 2.0 * found.sequence * found.attention_parameters
-    scores = found.layers * 4.0 * found.sequence**2 * found.hidden
-    words = 2.0 * found.sequence * found.hidden * found.vocabulary
+    scores = found.layers * 4.0 * found.sequence**2 * found.hidden_size
+    words = 2.0 * found.sequence * found.hidden_size * found.vocabulary
     active = found.layers * 2.0 * found.sequence * found.feed_forward_parameters(2.0 * found.feed_forward)
     assert found.forward_flops() == dense + scores + words + active
 

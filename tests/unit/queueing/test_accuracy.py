@@ -19,7 +19,7 @@ from learn_async_prior import learned_of
 from learn_async_prior import scored as scored_by
 from nodewise.plugin import Observations
 from nodewise_cli.app import app
-from nodewise_queueing.expected import LEARNED
+from nodewise_queueing.servers_share import LEARNED
 
 pytestmark = pytest.mark.data
 

@@ -140,7 +140,7 @@ def test_runs_alike_weigh_as_one() -> None:
     log_rate, log_noise = draw.normal(0.0, 1.0, 500), draw.uniform(0.05, 0.2, 500)
     settings = tuple(Setting(1, 0.0, 32, 1) for _ in workers)
     runs = Runs(workers=workers, log_rate=log_rate, log_noise=log_noise, settings=settings)
-    pooled = runs.pooled()
+    pooled = runs.pool()
     assert pooled.workers.tolist() == list(range(1, 9))
 
     def misfit(of: Runs, beyond: float) -> float:
@@ -153,5 +153,5 @@ def test_runs_alike_weigh_as_one() -> None:
 def test_runs_that_are_not_alike_are_left_as_they_are() -> None:
     workers, log_rate = np.array([1, 1, 2]), np.array([0.1, 0.3, 0.7])
     settings = (Setting(1, 0.0, 16, 1), Setting(1, 0.0, 32, 1), Setting(1, 0.0, 32, 1))
-    pooled = Runs(workers=workers, log_rate=log_rate, log_noise=np.full(3, 0.1), settings=settings).pooled()
+    pooled = Runs(workers=workers, log_rate=log_rate, log_noise=np.full(3, 0.1), settings=settings).pool()
     assert (pooled.log_rate.tolist(), pooled.settings) == (log_rate.tolist(), settings)

@@ -26,7 +26,7 @@ def said(plan: Plan | None) -> object:
     """A plan as plain values."""
     assert plan is not None
     groups = [(astuple(each.key), each.rows, each.workers.tolist(), each.largest) for each in plan.groups]
-    return groups, plan.refused
+    return groups, plan.refusals
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from nodewise.plugin import Catalogue, Floats
 from nodewise_queueing.scaling import SERVER_EXPONENT
 from nodewise_queueing.variation import likely_variation
 
-__all__ = ["LEARNED", "Expected", "Learned", "expected_of", "relative_speed"]
+__all__ = ["LEARNED", "ShareDistribution", "SharePrior", "expected_of", "relative_speed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class SharePrior:
     """What sources teach about jobs in general.
 
     Attributes
@@ -47,7 +47,7 @@ class Learned:
     sharpness_spread: float
 
 
-LEARNED: Final = Learned(share=0.26, share_spread=0.65, sharpest=5.6, by_variation=-2.8, sharpness_spread=0.36)
+LEARNED: Final = SharePrior(share=0.26, share_spread=0.65, sharpest=5.6, by_variation=-2.8, sharpness_spread=0.36)
 """From all sources. The testbed alone says 0.28, 0.67, 5.7, -2.8 and 0.40, hence a sharpness of 5.1 on accelerators;
 CM-DARE's accelerators alone 0.24, 0.57 and 4.8."""
 
@@ -66,7 +66,7 @@ cv that is log-uniform from that of accelerators to 0.5, the widest that the pro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ShareDistribution:
     """Distributions of two logarithms, independent of each other.
 
     Attributes
@@ -96,14 +96,16 @@ class Expected:
         return np.maximum(np.exp(middles), 1.0)
 
 
-def expected_of(device: str, byte_share: float, catalogue: Catalogue, learned: Learned = LEARNED) -> Expected:
+def expected_of(
+    device: str, byte_share: float, catalogue: Catalogue, learned: SharePrior = LEARNED
+) -> ShareDistribution:
     """What is expected of workers on a device; ``byte_share``: what the server that holds most holds of the bytes."""
     speed = relative_speed(device, catalogue)
     known = speed is not None
     cv, cv_spread = UNKNOWN_CV, UNKNOWN_CV_SPREAD
     if known:
-        cv, cv_spread = likely_variation(device, catalogue, node_shared=False).taken, 0.0
-    return Expected(
+        cv, cv_spread = likely_variation(device, catalogue, node_shared=False).value, 0.0
+    return ShareDistribution(
         odds=learned.share / (1.0 - learned.share) * byte_share**SERVER_EXPONENT * (speed if known else 1.0),
         odds_log_spread=learned.share_spread if known else UNKNOWN_SHARE_SPREAD,
         sharpness=learned.sharpest * math.exp(learned.by_variation * cv),

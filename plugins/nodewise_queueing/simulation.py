@@ -12,11 +12,11 @@ from nodewise_laws import MAX_COEFFICIENT_OF_VARIATION
 from nodewise_queueing.asynchronous import network_of
 from nodewise_queueing.simulator import Law, Link, SimulationResult, SimulationSpec, simulate
 from nodewise_queueing.situation import Situation, extrapolation_of
-from nodewise_queueing.support import Refused
+from nodewise_queueing.support import RefusalError
 from nodewise_queueing.tables import Columns
 from nodewise_queueing.variation import COMPUTE_CV
 
-__all__ = ["Simulated", "simulated_columns"]
+__all__ = ["SimulationRow", "simulated_columns"]
 
 WARM_UP_CYCLES: Final = 5
 """Cycles of each worker that are dropped at least: workers begin at random points of a cycle and find their order."""
@@ -28,7 +28,7 @@ MAX_UPDATES: Final = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
+class SimulationRow:
     """One row to simulate: workers by class, each with its own situation."""
 
     mode: SyncMode
@@ -42,7 +42,7 @@ class Simulated:
         return sum(self.counts)
 
 
-def specification_of(row: Simulated) -> SimulationSpec:
+def specification_of(row: SimulationRow) -> SimulationSpec:
     """What the simulator is told. Transfers are those of the class that has most workers."""
     situation = row.situations[max(range(len(row.counts)), key=row.counts.__getitem__)]
     phases, facts = situation.phases, situation.facts
@@ -75,7 +75,7 @@ def specification_of(row: Simulated) -> SimulationSpec:
     )
 
 
-def _check(row: Simulated, options: Options) -> None:
+def _check(row: SimulationRow, options: Options) -> None:
     """Refuse a row that is not simulated."""
     alike = {
         (phases.download_s, phases.upload_s, phases.update_s, phases.hidden_s, each.compute_cv)
@@ -84,22 +84,22 @@ def _check(row: Simulated, options: Options) -> None:
     }
     if len(alike) > 1:
         text = "workers whose transfers, updates or variations of compute differ are not simulated: ask for the model"
-        raise Refused(Refusal.unsupported(text))
+        raise RefusalError(Refusal.unsupported(text))
     updates = sum(_length(row, options)) * (row.workers if row.mode == SyncMode.SYNC else 1)
     if updates > MAX_UPDATES:
         text = (
             f"a simulation of {updates:,} updates is too long, {MAX_UPDATES:,} are the most; ask for fewer workers or "
             "steps, or for the model"
         )
-        raise Refused(Refusal.unsupported(text))
+        raise RefusalError(Refusal.unsupported(text))
 
 
-def simulated_columns(row: Simulated, options: Options) -> Columns:
+def simulated_columns(row: SimulationRow, options: Options) -> Columns:
     """The answer to one row; its number of workers tells its random numbers from those of other rows.
 
     Raises
     ------
-    Refused
+    RefusalError
         Why it is not simulated.
     NodewiseError
         DEADLINE_EXCEEDED: the call's time is over before the row is simulated.
@@ -124,14 +124,14 @@ def simulated_columns(row: Simulated, options: Options) -> Columns:
     return _columns(row, result)
 
 
-def _length(row: Simulated, options: Options) -> tuple[int, int]:
+def _length(row: SimulationRow, options: Options) -> tuple[int, int]:
     """Rounds, or updates of all workers, to drop and to count."""
     synchronous = row.mode == SyncMode.SYNC
     counted = int(counted_steps(as_ints([row.mode]), as_ints([row.workers]), options.simulated_steps)[0])
     return max(round(counted * WARM_UP_SHARE), WARM_UP_CYCLES * (1 if synchronous else row.workers)), counted
 
 
-def _columns(row: Simulated, result: SimulationResult) -> Columns:
+def _columns(row: SimulationRow, result: SimulationResult) -> Columns:
     synchronous = row.mode == SyncMode.SYNC
     step_s = (1.0 if synchronous else row.workers) / result.throughput_per_s
     means = {
@@ -175,7 +175,7 @@ def _notices(situation: Situation) -> tuple[Notice, ...]:
     return (*situation.notices, Notice("UNSAID", text))
 
 
-def _restore_measured(means: dict[str, float], row: Simulated) -> None:
+def _restore_measured(means: dict[str, float], row: SimulationRow) -> None:
     """Give compute and transfers back what the specification moved between them."""
     moved = sum(
         (each.compute_s - max(each.compute_s - _quicker_s(each), 0.0)) * count / row.workers

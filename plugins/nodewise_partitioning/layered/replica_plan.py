@@ -16,11 +16,11 @@ from nodewise_partitioning.layered.replica import Layout, Rate, Replica, rate_of
 from nodewise_partitioning.layered.shapes import Latencies, fastest_shapes
 from nodewise_partitioning.layered.splits import min_max_split
 
-__all__ = ["Planned", "planned"]
+__all__ = ["ReplicaPlan", "plan_replica"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Planned:
+class ReplicaPlan:
     """A replica as laid out.
 
     Attributes
@@ -57,7 +57,7 @@ class Planned:
         )
 
 
-def planned(latencies: Latencies, device: Device, *, batch: int, width: int, stages: int) -> Planned:
+def plan_replica(latencies: Latencies, device: Device, *, batch: int, width: int, stages: int) -> ReplicaPlan:
     """The better of two layouts: parts by least latency, and every layer in as many parts as a stage has machines.
 
     Layers go to stages by the smallest largest stage. The faster layout that fits the memory is taken; where none fits,
@@ -72,7 +72,7 @@ def planned(latencies: Latencies, device: Device, *, batch: int, width: int, sta
     shapes = {(width,) * len(work)}
     if width > 1:
         shapes.add(fastest_shapes(latencies, stage, width))
-    found = []
+    plans = []
     for parts in sorted(shapes):
         layout = Layout(parts, stage, width, stages)
         replica = replica_of(work, layout, machine, message_s=latencies.message_s, bytes_per_s=bytes_per_s)
@@ -80,8 +80,8 @@ def planned(latencies: Latencies, device: Device, *, batch: int, width: int, sta
         # No more samples are in flight than there are between two exchanges.
         flying = min(threads * stages, max(batch // device.together(batch), 1))
         rate = rate_of(replica, machine, threads=threads, flying=flying, bytes_per_s=bytes_per_s)
-        found.append(
-            Planned(
+        plans.append(
+            ReplicaPlan(
                 layout=layout,
                 replica=replica,
                 together=device.together(batch),
@@ -90,9 +90,9 @@ def planned(latencies: Latencies, device: Device, *, batch: int, width: int, sta
                 rate=rate,
             )
         )
-    fitting = [each for each in found if not device.memory_bytes or each.memory_bytes <= device.memory_bytes]
+    fitting = [each for each in plans if not device.memory_bytes or each.memory_bytes <= device.memory_bytes]
     if not fitting:
-        return min(found, key=lambda each: each.memory_bytes)
+        return min(plans, key=lambda each: each.memory_bytes)
     return max(fitting, key=lambda each: each.rate.samples_per_s)
 
 

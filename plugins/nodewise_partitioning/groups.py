@@ -12,11 +12,11 @@ from nodewise_partitioning.hardware import Device, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layout import Layout
 from nodewise_partitioning.memory import board_of, settled_states
-from nodewise_partitioning.rows import Asked, asked_of
+from nodewise_partitioning.rows import QueryRows, query_rows_of
 from nodewise_partitioning.software import Software
-from nodewise_partitioning.unsaid import OPEN, by_stack, formats_of, kinds_of, settled
+from nodewise_partitioning.unsaid import OPEN, by_stack, formats_of, kinds_of, settle_open_rows
 
-__all__ = ["Group", "grouped", "refused", "rows_asked", "settled_in"]
+__all__ = ["Group", "group_rows", "refusals_of", "rows_asked", "settled_in"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,33 +31,35 @@ class Group:
 
 def rows_asked(
     knowledge: Knowledge, configurations: Configurations
-) -> tuple[Asked, list[Group], tuple[RowRefusal, ...]]:
+) -> tuple[QueryRows, list[Group], tuple[RowRefusal, ...]]:
     """Rows that can be answered, by device, and why the others are refused; the groups' rows count among these."""
-    asked = _query_rows(knowledge, configurations)
-    groups, unknown = grouped(knowledge, configurations, asked.rows, asked.layout)
+    query = _query_rows(knowledge, configurations)
+    groups, unknown = group_rows(knowledge, configurations, query.rows, query.layout)
     if unknown:
-        lost = np.concatenate([np.array(refusal.rows) for refusal in unknown])
-        kept = np.flatnonzero(~np.isin(asked.rows, lost))
-        place = np.full(len(asked.rows), -1)
-        place[kept] = np.arange(len(kept))
+        unknown_rows = np.concatenate([np.array(refusal.rows) for refusal in unknown])
+        remaining = np.flatnonzero(~np.isin(query.rows, unknown_rows))
+        place = np.full(len(query.rows), -1)
+        place[remaining] = np.arange(len(remaining))
         groups = [replace(group, rows=as_ints(place[group.rows])) for group in groups]
-        assumed = as_ints(np.setdiff1d(asked.assumed_link, lost))
-        asked = Asked(as_ints(asked.rows[kept]), asked.layout.take(as_ints(kept)), assumed, asked.refusals)
-    asked = replace(asked, layout=settled_in(knowledge, asked.layout, groups))
-    refusals = tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
-    return asked, groups, refusals
+        assumed = as_ints(np.setdiff1d(query.assumed_link, unknown_rows))
+        query = QueryRows(
+            as_ints(query.rows[remaining]), query.layout.take(as_ints(remaining)), assumed, query.refusals
+        )
+    query = replace(query, layout=settled_in(knowledge, query.layout, groups))
+    refusals = tuple(sorted((*query.refusals, *unknown), key=lambda each: each.rows))
+    return query, groups, refusals
 
 
 def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Layout:
     """The layouts with what they leave open settled on their devices."""
-    stated = knowledge.dimensions.training.master_weights
-    open_states = stated is False or any(group.software.eager_memory for group in groups)
+    master_weights = knowledge.dimensions.training.master_weights
+    open_states = master_weights is False or any(group.software.eager_memory for group in groups)
     if (layout.recomputation > 0.0).all() and not open_states:
         return layout
     columns = {name: getattr(layout, name).copy() for name in OPEN}
     for group in groups:
         rows = layout.take(group.rows)
-        own = settled(
+        own = settle_open_rows(
             rows,
             knowledge.dimensions,
             group.device,
@@ -72,7 +74,7 @@ def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Lay
     return replace(layout, **columns)
 
 
-def grouped(
+def group_rows(
     knowledge: Knowledge, configurations: Configurations, rows: Ints, layout: Layout | None = None
 ) -> tuple[list[Group], list[RowRefusal]]:
     """Groups of some rows, with places among these, and rows whose device or number format is not known.
@@ -96,20 +98,20 @@ def grouped(
     return groups, unknown
 
 
-def refused(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
+def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
     """Rows that are not answered, and why."""
-    asked = _query_rows(knowledge, configurations)
-    devices = _devices(knowledge, configurations, asked.rows)
+    query = _query_rows(knowledge, configurations)
+    devices = _devices(knowledge, configurations, query.rows)
     unknown = [
-        RowRefusal(tuple(asked.rows[members].tolist()), device)
+        RowRefusal(tuple(query.rows[members].tolist()), device)
         for device, members in devices
         if isinstance(device, Refusal)
     ]
-    return tuple(sorted((*asked.refusals, *unknown), key=lambda each: each.rows))
+    return tuple(sorted((*query.refusals, *unknown), key=lambda each: each.rows))
 
 
-def _query_rows(knowledge: Knowledge, configurations: Configurations) -> Asked:
-    return asked_of(
+def _query_rows(knowledge: Knowledge, configurations: Configurations) -> QueryRows:
+    return query_rows_of(
         configurations,
         knowledge.dimensions,
         knowledge.network,

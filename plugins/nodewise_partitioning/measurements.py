@@ -100,20 +100,20 @@ def gains_of(
     kernels: KernelEfficiency | None = None,
 ) -> Gains:
     """What tables, or else kernels beside those of A100, say of a device of that peak and link."""
-    found = {}
+    gains = {}
     if kernels is not None:
-        found["gemm_efficiency"] = _DEFAULTS.gemm_efficiency * kernels.matrix_share / REFERENCE_MATRIX_SHARE
+        gains["gemm_efficiency"] = _DEFAULTS.gemm_efficiency * kernels.matrix_share / REFERENCE_MATRIX_SHARE
     if all_reduces:
         ranks, table = max(all_reduces.items())
         bus = ring_bus_bytes_per_s(table.sizes[-1], float(ranks), table.seconds[-1])
-        found["replica_link_efficiency"] = bus / link_bytes_per_s
+        gains["replica_link_efficiency"] = bus / link_bytes_per_s
     if matrix_products is not None:
         ramp, per_flop = affine_s(matrix_products.sizes, matrix_products.seconds)
-        found["gemm_ramp_s"] = ramp
-        found["gemm_efficiency"] = 1.0 / max(per_flop * flops_per_s, 1e-9)
+        gains["gemm_ramp_s"] = ramp
+        gains["gemm_efficiency"] = 1.0 / max(per_flop * flops_per_s, 1e-9)
     return Gains(
         **{
             name: float(np.clip(value, FIELDS[name].lower, FIELDS[name].upper)) / getattr(_DEFAULTS, name)
-            for name, value in found.items()
+            for name, value in gains.items()
         }
     )

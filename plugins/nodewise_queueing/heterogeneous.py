@@ -95,9 +95,9 @@ def _order_effect(
     mean_s = float(share @ compute)
     std_s = math.sqrt(float(share @ (own**2 + (compute - mean_s) ** 2)))
     first = situations[int(share.argmax())]
-    mean = first.slowed(mean_s / first.phases.compute_s) if first.phases.compute_s > 0.0 else first
+    mean = first.slow_compute(mean_s / first.phases.compute_s) if first.phases.compute_s > 0.0 else first
     network, total = network_of(mean, mean.load.log_factor), sum(counts)
-    solved = network.shared(total)
+    solved = network.solve_fair_sharing(total)
     order = usual_order(mean, network, solved, compute_std_s=std_s)[-1] + mean.load.order_shift
     # What multiclass analysis leaves out (the lock's order, shared links of slow workers) is as for alike ones.
     alone = multiclass(*_single(network), [total]).throughput_per_s.sum()
@@ -173,7 +173,7 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
     )
 
 
-def _other_variations(situations: list[Situation], taken: Floats) -> Iterator[tuple[Floats, float]]:
+def _other_variations(situations: list[Situation], values: Floats) -> Iterator[tuple[Floats, float]]:
     """Other likely variations of compute, from the least on, with the mean of their weights.
 
     One cause moves all classes. Those with fewer values, or a known variation, keep their last.
@@ -181,7 +181,7 @@ def _other_variations(situations: list[Situation], taken: Floats) -> Iterator[tu
     others = [sorted(situation.variation.others) for situation in situations]
     most = max(map(len, others))
     for place in range(most):
-        chosen = [each[min(place, len(each) - 1)] if each else (cv, 0.0) for each, cv in zip(others, taken.tolist())]
+        chosen = [each[min(place, len(each) - 1)] if each else (cv, 0.0) for each, cv in zip(others, values.tolist())]
         weights = [weight for (_, weight), each in zip(chosen, others) if place < len(each)]
         yield np.array([cv for cv, _ in chosen]), sum(weights) / len(weights)
 
@@ -223,9 +223,12 @@ def _row(
     )
     unsaid: tuple[Unsaid, ...] = ()
     if effects and parts["compute"] > 0.0:
-        taken = " and ".join(dict.fromkeys(each.variation.words for each in situations if each.variation.others))
-        unsaid = (unsaid_of(COMPUTE_CV, taken, effects, np.array([float(spread)])),)
+        words = " and ".join(dict.fromkeys(each.variation.words for each in situations if each.variation.others))
+        unsaid = (unsaid_of(COMPUTE_CV, words, effects, np.array([float(spread)])),)
         spread = combined_spread(0.0, spread, unsaid[0].deviation[0])
     basic = dict(zip(BASIC, (step_s, float(spread), float(extrapolation), *staleness), strict=True))
-    notices = (notice, *dict.fromkeys(told for situation in situations for told in situation.notices))
+    notices = (
+        notice,
+        *dict.fromkeys(notice_of_class for situation in situations for notice_of_class in situation.notices),
+    )
     return Columns.row(basic, parts=parts, utilisation=utilisation, notices=notices, unsaid=unsaid)
