@@ -557,7 +557,7 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
         return layout
     may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0) & (master_weights is None)
 
-    def room(tried: Layout) -> NDArray[np.bool_]:
+    def fits(tried: Layout) -> NDArray[np.bool_]:
         needed = added(needed_of_first_stage(dimensions, tried, device, software).terms.values())
         return np.asarray(needed <= device.memory_bytes)
 
@@ -569,13 +569,13 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
     tuning = may & alone & (layout.recomputation == FULL)
     lacking = may & ~tuning
     if lacking.any():
-        lacking &= ~room(replace(least, narrow_loss=loss))
+        lacking &= ~fits(replace(least, narrow_loss=loss))
     if lacking.any():
-        lacking &= room(replace(layout, narrow_states=ones, narrow_loss=loss))
+        lacking &= fits(replace(layout, narrow_states=ones, narrow_loss=loss))
     settled_layout = replace(layout, narrow_states=np.where(tuning | lacking, 1.0, layout.narrow_states))
     if open_loss:
-        tight = ~room(settled_layout)
+        tight = ~fits(settled_layout)
         if tight.any():
-            tight &= room(replace(settled_layout, narrow_loss=loss))
+            tight &= fits(replace(settled_layout, narrow_loss=loss))
             settled_layout = replace(settled_layout, narrow_loss=np.where(tight, 1.0, settled_layout.narrow_loss))
     return settled_layout
