@@ -172,7 +172,7 @@ class _Job:
         launches = np.flatnonzero(graph.edge_kind == EdgeKind.LAUNCH)
         self._launch_source[graph.target[launches]] = graph.source[launches]
         self._named = {
-            kind: graph.named(pattern)
+            kind: graph.match_names(pattern)
             for kind, pattern in (
                 ("synchronisation", SYNCHRONISATION),
                 ("allocation", ALLOCATION),
@@ -186,7 +186,7 @@ class _Job:
             ("computation", "operators", -1),
             ("computation", "copies and fills", -1),
         ]
-        matrix, elementwise = graph.named(MATRIX), graph.named(ELEMENTWISE)
+        matrix, elementwise = graph.match_names(MATRIX), graph.match_names(ELEMENTWISE)
         self._work = np.where(matrix, 0, np.where(elementwise, 1, 2))
         self._work[graph.kind == NodeKind.OPERATOR] = 3
         self._work[self._role == Role.COPY] = 4
@@ -270,7 +270,7 @@ class _Idle:
         self._work, self._work_begin = work[np.argsort(begins, kind="stable")], np.sort(begins)
         of_rank = graph, case.traces[self._rank], case.clocks.clocks[column]
         self._spans = [Calls.functions(*of_rank), Calls.events(*of_rank)]
-        self._named_copy = graph.named(COPY_CALL)
+        self._named_copy = graph.match_names(COPY_CALL)
         self._of_lane: dict[tuple[int, int], Calls] = {}
 
     def divide(self, begin_ns: Ints, end_ns: Ints, step_begin_ns: Ints) -> None:

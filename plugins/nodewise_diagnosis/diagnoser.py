@@ -17,7 +17,7 @@ from nodewise.plugin import (
 )
 from nodewise_diagnosis.diagnosing import diagnosed
 from nodewise_diagnosis.running_job import diagnose_steps
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.replaying.replayer import replay_steps
 
 __all__ = ["ReplayDiagnoser"]
 
@@ -27,7 +27,7 @@ class ReplayDiagnoser:
 
     def replay(self, traces: Sequence[Trace], question: ReplayQuestion, context: DiagnoserContext) -> Replay:
         """Replay steps of a job from the traces of some or all of its ranks; see ``nodewise.plugin.Diagnoser``."""
-        return replayed(traces, question, context)
+        return replay_steps(traces, question, context)
 
     def diagnose(
         self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext

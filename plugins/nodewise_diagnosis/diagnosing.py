@@ -29,8 +29,8 @@ from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_s
 from nodewise_diagnosis.stragglers import late_ranks, stragglers
 from nodewise_diagnosis.strategies import searched
 from nodewise_diagnosis.verdict import NOTHING, bound_by, claims, verdict
-from nodewise_replay.alignment.clocks import Clocks, aligned
-from nodewise_replay.building.assembly import built
+from nodewise_replay.alignment.clocks import Clocks, align_clocks
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.graph.graph import NO_NODE, Graph
 from nodewise_replay.replaying.arrivals import replayed_collectives
 from nodewise_replay.replaying.measures import odd_steps
@@ -47,8 +47,8 @@ def diagnosed(
     if not ordered:
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: none; record at least one step of one rank")
     context.advanced("graph", 0, 1)
-    clocks = aligned(ordered)
-    graph = built(ordered, clocks)
+    clocks = align_clocks(ordered)
+    graph = build_graph(ordered, clocks)
     context.advanced("graph", 1, 1)
     steps = wanted_steps(graph, question.steps)
     if not len(steps):

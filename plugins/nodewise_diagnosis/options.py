@@ -19,7 +19,7 @@ from nodewise_diagnosis.remedies import FAULTS, GAPS
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
-from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.applying import apply_changes
 from nodewise_replay.changes.buckets import in_each_buckets
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import NodeKind
@@ -252,8 +252,8 @@ def _gaps(accounting: Accounting) -> Iterator[Option]:
 def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
     graph = case.graph
     kernel = (graph.kind == NodeKind.KERNEL) & (case.roles.role == Role.COMPUTE)
-    matrix = kernel & graph.named(MATRIX)
-    elementwise = kernel & ~matrix & graph.named(ELEMENTWISE)
+    matrix = kernel & graph.match_names(MATRIX)
+    elementwise = kernel & ~matrix & graph.match_names(ELEMENTWISE)
     if elementwise.any():
         share = float(elementwise.sum() / max(kernel.sum(), 1))
         # Fewer kernels are launched: the host's work shrinks with them.
@@ -267,7 +267,7 @@ def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
             rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
             effort="medium: model = torch.compile(model); AdamW(..., fused=True)",
         )
-    full = kernel & graph.named(FULL_PRECISION) & ~graph.named(HALF_PRECISION)
+    full = kernel & graph.match_names(FULL_PRECISION) & ~graph.match_names(HALF_PRECISION)
     if (full & matrix).any():
         devices = [name for trace in case.traces.values() for name in trace.devices]
         devices = devices or [name for name in case.profile.observations.configurations.devices if name]
@@ -366,7 +366,7 @@ def _buckets(case: Case) -> Iterator[Option]:
         return
     best: tuple[float, float] | None = None
     rests_on = ""
-    recorded = Scenario.recorded(case.graph, case.traces, case.graph.duration_ns, case.graph.lag_ns)
+    recorded = Scenario.from_recording(case.graph, case.traces, case.graph.duration_ns, case.graph.lag_ns)
     for size, found in in_each_buckets(recorded, [float(-(-total // parts)) for parts in _BUCKETS]):
         step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
         if best is None or step < best[0]:
@@ -398,7 +398,7 @@ def changed_job(case: Case, changes: tuple[Change, ...], attempt: Attempt | None
     duration = graph.duration_ns if attempt is None else whole_ns(attempt.duration_ns)
     lag = graph.lag_ns if attempt is None else attempt.lag_ns
     try:
-        return applied(Scenario.recorded(graph, case.traces, duration, lag), changes)
+        return apply_changes(Scenario.from_recording(graph, case.traces, duration, lag), changes)
     except NodewiseError:
         return None
 
