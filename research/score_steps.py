@@ -22,7 +22,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import ReplayQuestion
 from nodewise.domain.trace import Trace
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_job_traces.operations import is_operation_table, read_operations
 from nodewise_job_traces.stragglers import analyse_stragglers
 from nodewise_replay.replaying.replayer import replay_steps
@@ -61,7 +61,7 @@ def _traces(path: Path) -> str:
     across = replay_steps(traces, ReplayQuestion(), recorded_traces.NobodyWaits())
     steps = tuple(step.step for step in across.steps)
     question = DiagnosisQuestion(steps=steps, strategies=0, bottlenecks=1)
-    told = diagnosed(traces, Profile(), question, recorded_traces.NobodyWaits()).step_s
+    told = diagnose_traces(traces, Profile(), question, recorded_traces.NobodyWaits()).step_s
     if across.host_error is None or across.persistence_error is None:
         return "one step"
     measured = float(np.mean([step.measured_host_s for step in across.steps]))

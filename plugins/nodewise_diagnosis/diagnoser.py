@@ -15,7 +15,7 @@ from nodewise.plugin import (
     StepTimes,
     Trace,
 )
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_diagnosis.running_job import diagnose_steps
 from nodewise_replay.replaying.replayer import replay_steps
 
@@ -33,7 +33,7 @@ class ReplayDiagnoser:
         self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
     ) -> Diagnosis:
         """Bottlenecks and strategies of a job, most worthwhile first; see ``nodewise.plugin.Diagnoser``."""
-        return diagnosed(traces, profile, question, context)
+        return diagnose_traces(traces, profile, question, context)
 
     def diagnose_steps(self, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
         """Slowdowns of a job that runs; see ``nodewise.plugin.StepsDiagnoser``."""

@@ -14,7 +14,7 @@ from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import ReplayQuestion
 from nodewise.domain.trace import Trace
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_replay.estimating.recordings import recordings_of
 from nodewise_replay.estimating.step_seconds import step_seconds
 from nodewise_replay.replaying.replayer import replay_steps
@@ -32,7 +32,7 @@ JOBS = {
 
 def _step_s(traces: Sequence[Trace], steps: tuple[int, ...]) -> float:
     question = DiagnosisQuestion(steps=steps, strategies=0, bottlenecks=1)
-    found = diagnosed(traces, Profile(), question, NobodyWaits())
+    found = diagnose_traces(traces, Profile(), question, NobodyWaits())
     assert max(one.step_s for one in found.ranks) == pytest.approx(found.step_s, rel=1e-3)
     return found.step_s
 
