@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from results import Result
 
 from nodewise.domain.trace import Trace, TraceSource, TraceSteps
-from nodewise_replay.alignment.clocks import aligned
-from nodewise_replay.building.assembly import built
+from nodewise_replay.alignment.clocks import align_clocks
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.graph.graph import Graph, NodeKind
-from nodewise_replay.graph.sweep import swept
+from nodewise_replay.graph.sweep import sweep_times
 from nodewise_traces.plugin import nodewise_trace_readers
 
 JOB = Path(__file__).parent.parent / "tests" / "fixtures" / "traces" / "ddp_4_ranks_8_buckets"
@@ -107,18 +107,18 @@ def plain_sweep(graph: Graph, duration_ns: NDArray[np.int64]) -> list[int]:
 def run() -> Iterator[Result]:
     """One core; everything is compiled before it is timed."""
     recorded = traces()
-    per_copy = len(built(recorded, aligned(recorded)))
+    per_copy = len(build_graph(recorded, align_clocks(recorded)))
     job = [repeated(trace, max(1, round(NODES / per_copy))) for trace in recorded]
-    graph = built(job, aligned(job))
+    graph = build_graph(job, align_clocks(job))
     slower = np.where(graph.kind == NodeKind.TRANSFER, 2 * graph.duration_ns, graph.duration_ns)
-    if swept(graph, slower)[1].tolist() != plain_sweep(graph, slower):
+    if sweep_times(graph, slower)[1].tolist() != plain_sweep(graph, slower):
         raise SystemExit("the compiled sweep differs from the plain one")
     events = sum(len(trace) for trace in job)
     files = [gzip.decompress(path.read_bytes()) for path in JOB.glob("rank*.json.gz")]
     copies = events / sum(len(trace) for trace in recorded)
     parse_s = copies * quickest_s(lambda: [json.loads(content) for content in files])
-    build_s = quickest_s(lambda: built(job, aligned(job)))
-    sweep_s = quickest_s(lambda: swept(graph, slower))
+    build_s = quickest_s(lambda: build_graph(job, align_clocks(job)))
+    sweep_s = quickest_s(lambda: sweep_times(graph, slower))
     plain_s = quickest_s(lambda: plain_sweep(graph, slower), 3)
     yield Result("replay_sweep", len(graph) / sweep_s, f"nodes/s of {len(graph)}", len(graph) / plain_s)
     yield Result("replay_what_if", sweep_s * 1e3, f"ms of {len(graph)} nodes", plain_s * 1e3)

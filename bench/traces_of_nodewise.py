@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from nodewise.plugin import Trace, TraceSource
-from nodewise_replay.building.assembly import built
+from nodewise_replay.building.assembly import build_graph
 from nodewise_traces.formats.kineto import KinetoReader
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     # Machine code is loaded (or compiled, once per machine) by a small trace: a server does so at its start.
     small = load(warm_up)
     if with_graph:
-        built([small])
+        build_graph([small])
     del small
     Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     before_bytes = memory_bytes("VmRSS")
@@ -40,7 +40,7 @@ def main() -> None:
     trace = load(path)
     loaded = time.perf_counter()
     if with_graph:
-        built([trace])
+        build_graph([trace])
     graphed = time.perf_counter()
     peak_bytes = memory_bytes("VmHWM")
     told = {"load_s": loaded - started, "graph_s": graphed - loaded, "events": trace.report.counts["events"]}

@@ -14,7 +14,7 @@ from pathlib import Path
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import Trace, TraceSource
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.replaying.replayer import replay_steps
 from nodewise_traces.plugin import nodewise_trace_readers
 
 _HEAD_BYTES = 4096
@@ -73,7 +73,7 @@ def _read(path: Path) -> list[Trace]:
 
 def _replayed(job: list[Trace], *, in_sample: bool) -> Replay | None:
     try:
-        return replayed(job, ReplayQuestion(in_sample=in_sample), _Unhurried())
+        return replay_steps(job, ReplayQuestion(in_sample=in_sample), _Unhurried())
     except NodewiseError as error:
         print(error.message)
         return None

@@ -22,10 +22,10 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import ReplayQuestion
 from nodewise.domain.trace import Trace
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_job_traces.operations import is_operation_table, read_operations
 from nodewise_job_traces.stragglers import analyse_stragglers
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.replaying.replayer import replay_steps
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
@@ -58,10 +58,10 @@ def _traces(path: Path) -> str:
     traces: Sequence[Trace] = recorded_jobs.job_of(folder, pattern)
     if len({trace.rank for trace in traces}) < len(traces):
         traces = [replace(trace, rank=rank) for rank, trace in enumerate(traces)]
-    across = replayed(traces, ReplayQuestion(), recorded_traces.NobodyWaits())
+    across = replay_steps(traces, ReplayQuestion(), recorded_traces.NobodyWaits())
     steps = tuple(step.step for step in across.steps)
     question = DiagnosisQuestion(steps=steps, strategies=0, bottlenecks=1)
-    told = diagnosed(traces, Profile(), question, recorded_traces.NobodyWaits()).step_s
+    told = diagnose_traces(traces, Profile(), question, recorded_traces.NobodyWaits()).step_s
     if across.host_error is None or across.persistence_error is None:
         return "one step"
     measured = float(np.mean([step.measured_host_s for step in across.steps]))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nodewise.plugin import Change, ChangeKind, Trace, TraceSource
-from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.applying import apply_changes
 from nodewise_replay.estimating.recordings import Recording, recordings_of
 from nodewise_replay.estimating.step_seconds import step_parts
 from nodewise_traces.formats.kineto import KinetoReader
@@ -109,7 +109,7 @@ def scores_of(jobs: list[Job]) -> list[Score]:
             if recording is None:
                 recording = source.recording()
                 recorder_s = float(step_parts(recording.scenario, recording.hub).sum()) - source.measured_s
-            predicted = step_parts(applied(recording.scenario, changes), recording.hub)
+            predicted = step_parts(apply_changes(recording.scenario, changes), recording.hub)
             found.append(
                 Score(
                     source=source.facts["name"],

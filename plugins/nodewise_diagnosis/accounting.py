@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Floats, Ints, ReplayedCollective, StepPart
 from nodewise_diagnosis.case import Case
-from nodewise_diagnosis.functions import Calls, Taken
+from nodewise_diagnosis.functions import Calls, ClaimedSpans
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.vocabulary import (
     ALLOCATION,
@@ -25,7 +25,7 @@ from nodewise_diagnosis.vocabulary import (
 from nodewise_replay.building.call_names import BLOCKING_COPY
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
 
-__all__ = ["HOST_PARTS", "MATRIX_PART", "MEMORY_BOUND_PART", "Accounting", "PartName", "accounted", "loading_name"]
+__all__ = ["HOST_PARTS", "MATRIX_PART", "MEMORY_BOUND_PART", "Accounting", "PartName", "account_steps", "loading_name"]
 
 _LONG_NS: Final = 1_000_000
 """A launch takes some microseconds and the interpreter between two operators some tens: a host that launches nothing
@@ -78,7 +78,7 @@ class _Ledger:
         for number, time_ns in enumerate(np.bincount(label, weights=free, minlength=len(keys)).tolist()):
             if time_ns > 0:
                 self.parts[keys[number]] += time_ns
-        self._begin, self._end = _joined(np.concatenate((self._begin, begin)), np.concatenate((self._end, end)))
+        self._begin, self._end = _join(np.concatenate((self._begin, begin)), np.concatenate((self._end, end)))
 
     def gaps(self) -> tuple[Ints, Ints]:
         """Begins and ends of what is free."""
@@ -96,7 +96,7 @@ class _Ledger:
         return taken
 
 
-def _joined(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+def _join(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
     """Spans that touch or overlap as one."""
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
@@ -139,7 +139,7 @@ class Accounting:
         )
 
 
-def accounted(case: Case, collectives: Mapping[int, ReplayedCollective]) -> Accounting:
+def account_steps(case: Case, collectives: Mapping[int, ReplayedCollective]) -> Accounting:
     """Divide the mean step of every rank.
 
     A moment is computation where anything computes or copies; else exchange, or the wait for one, where one goes on;
@@ -172,7 +172,7 @@ class _Job:
         launches = np.flatnonzero(graph.edge_kind == EdgeKind.LAUNCH)
         self._launch_source[graph.target[launches]] = graph.source[launches]
         self._named = {
-            kind: graph.named(pattern)
+            kind: graph.match_names(pattern)
             for kind, pattern in (
                 ("synchronisation", SYNCHRONISATION),
                 ("allocation", ALLOCATION),
@@ -186,7 +186,7 @@ class _Job:
             ("computation", "operators", -1),
             ("computation", "copies and fills", -1),
         ]
-        matrix, elementwise = graph.named(MATRIX), graph.named(ELEMENTWISE)
+        matrix, elementwise = graph.match_names(MATRIX), graph.match_names(ELEMENTWISE)
         self._work = np.where(matrix, 0, np.where(elementwise, 1, 2))
         self._work[graph.kind == NodeKind.OPERATOR] = 3
         self._work[self._role == Role.COPY] = 4
@@ -211,7 +211,7 @@ class _Job:
             self.members[key[:2]].append(loading[label == number])
         idle = _Idle(case, column, self._launch_source, self._named, ledger.parts, self.nodes)
         idle.divide(*ledger.gaps(), begin)
-        return _told(ledger.parts, len(case.watch.steps))
+        return _step_parts(ledger.parts, len(case.watch.steps))
 
     def _exchanges(self, ledger: _Ledger, column: int, mine: NDArray[np.bool_]) -> None:
         """Transfers and the waits for them, each with who was last."""
@@ -270,7 +270,7 @@ class _Idle:
         self._work, self._work_begin = work[np.argsort(begins, kind="stable")], np.sort(begins)
         of_rank = graph, case.traces[self._rank], case.clocks.clocks[column]
         self._spans = [Calls.functions(*of_rank), Calls.events(*of_rank)]
-        self._named_copy = graph.named(COPY_CALL)
+        self._named_copy = graph.match_names(COPY_CALL)
         self._of_lane: dict[tuple[int, int], Calls] = {}
 
     def divide(self, begin_ns: Ints, end_ns: Ints, step_begin_ns: Ints) -> None:
@@ -347,7 +347,7 @@ class _Idle:
         left &= ~slow_call & ~slow_operator
         left, time = self._functions(gap, node, time, left, left & ~long, lane, is_first)
         # What follows a wait for the device is its doing: the host could not run ahead.
-        drained = self._drained(begin, pieces, low)
+        drained = self._draining_calls(begin, pieces, low)
         after = left & ~long & (drained[gap] >= 0)
         self._by_name("synchronisation", drained[gap], time, after)
         short = left & ~long & ~after
@@ -359,9 +359,9 @@ class _Idle:
         for number in np.flatnonzero(unnamed > 0).tolist():
             first, last = np.searchsorted(gap[rest], (number, number + 1))
             mine = np.arange(*np.searchsorted(gap, (number, number + 1)))
-            claim_task = mine[~(left & long)[mine]]
-            taken = Taken(since[claim_task], until[claim_task])
-            told = self._explained(int(begin[number]), int(end[number]), taken, lane, is_first=bool(is_first[number]))
+            claimed = mine[~(left & long)[mine]]
+            taken = ClaimedSpans(since[claimed], until[claimed])
+            told = self._explain(int(begin[number]), int(end[number]), taken, lane, is_first=bool(is_first[number]))
             for key, took in told.items():
                 self._add(*key, np.array(took), node[rest[first:last]])
 
@@ -416,7 +416,7 @@ class _Idle:
         if node is not None and len(node):
             self._nodes[kind, what].append(node)
 
-    def _drained(self, begin: Ints, pieces: Ints, low: Ints) -> Ints:
+    def _draining_calls(self, begin: Ints, pieces: Ints, low: Ints) -> Ints:
         """The call that waited for the device when each gap began; -1 = none."""
         graph = self._graph
         if not len(pieces):
@@ -427,8 +427,8 @@ class _Idle:
         waits &= graph.end_ns[node] - graph.begin_ns[node] > graph.duration_ns[node] + 1_000
         return np.where(waits, node, -1)
 
-    def _explained(
-        self, begin: int, end: int, taken: Taken, lane: int, *, is_first: bool
+    def _explain(
+        self, begin: int, end: int, taken: ClaimedSpans, lane: int, *, is_first: bool
     ) -> dict[tuple[str, str], float]:
         """What of a gap is not taken, ns, by the functions whose own time it is.
 
@@ -462,7 +462,7 @@ def _function(name: str, *, is_first: bool) -> tuple[str, str]:
 _LAUNCHES: Final = "operators and their launches"
 
 
-def _told(parts: Mapping[_Key, float], steps: int) -> tuple[StepPart, ...]:
+def _step_parts(parts: Mapping[_Key, float], steps: int) -> tuple[StepPart, ...]:
     """Parts in seconds of a mean step, the longest first; the small ones of a kind are one."""
     named: dict[_Key, float] = defaultdict(float)
     met: dict[str, int] = defaultdict(int)

@@ -11,7 +11,7 @@ from nodewise_diagnosis.candidates import Candidate, Tier, candidates
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.stopwatch import NS, RECORDED, persistence_ns
 
-__all__ = ["UNKNOWN_PERSISTENCE", "Ranked", "ranked"]
+__all__ = ["UNKNOWN_PERSISTENCE", "RankedBottleneck", "rank_candidates"]
 
 _ROUNDING_S: Final = 2e-6
 """Gains below are rounding of recorders."""
@@ -28,7 +28,7 @@ UNKNOWN_PERSISTENCE: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Ranked:
+class RankedBottleneck:
     """A bottleneck, what it came from, and whether the search was over before the budget."""
 
     bottleneck: Bottleneck
@@ -36,14 +36,14 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tried:
+class _Trial:
     candidate: Candidate
     gain_s: float
     worth_s: float
     noise_s: float
 
 
-def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, bool]:
+def rank_candidates(case: Case, accounting: Accounting) -> tuple[list[RankedBottleneck], float, bool]:
     """Replay every candidate, and rank them: faults before overheads and work, what does not matter last.
 
     A gain matters if it is more than what steps differ by anyway. A fault of single steps makes these differ itself, so
@@ -53,7 +53,7 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
     watch, run, base_ns = case.watch, case.context, case.base_ns
     lengths = watch.lengths_ns()
     noise = persistence_ns(lengths) * NS if len(lengths) > 1 else UNKNOWN_PERSISTENCE * base_ns * NS
-    tried: list[_Tried] = []
+    tried: list[_Trial] = []
     complete = True
     for candidate in candidates(case, accounting):
         if tried and run.remaining_s() <= 0:
@@ -70,7 +70,7 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
             worth = min((base_ns - watch.step_ns(candidate.reduced)) * NS, candidate.holds_s)
         # Columns of all nodes: only faults are mended later on.
         mendable = candidate.removed if is_fault and gain > _ROUNDING_S else RECORDED
-        tried.append(_Tried(replace(candidate, removed=mendable, reduced=None, alone=None), gain, worth, own_noise))
+        tried.append(_Trial(replace(candidate, removed=mendable, reduced=None, alone=None), gain, worth, own_noise))
     # What makes single steps late hides no other fault.
     calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
     calm = max(calm, _FLOOR * base_ns * NS)
@@ -80,10 +80,14 @@ def ranked(case: Case, accounting: Accounting) -> tuple[list[Ranked], float, boo
         least = max(min(one.noise_s, calm), floor * base_ns * NS)
         told.append((one, _bottleneck(one, least, base_ns * NS)))
     told.sort(key=lambda one: _order(one[0], matters=one[1].matters))
-    return [Ranked(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in told], calm, complete
+    return (
+        [RankedBottleneck(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in told],
+        calm,
+        complete,
+    )
 
 
-def _order(tried: _Tried, *, matters: bool) -> tuple[bool, bool, float]:
+def _order(tried: _Trial, *, matters: bool) -> tuple[bool, bool, float]:
     """Place in the list: what matters before what does not, faults before the rest.
 
     Then by what the step gains; faults that do not matter by how conspicuous they are, so that they are told as such.
@@ -93,7 +97,7 @@ def _order(tried: _Tried, *, matters: bool) -> tuple[bool, bool, float]:
     return not matters, not fault, -size
 
 
-def _bottleneck(tried: _Tried, noise_s: float, step_s: float) -> Bottleneck:
+def _bottleneck(tried: _Trial, noise_s: float, step_s: float) -> Bottleneck:
     candidate, gain = tried.candidate, tried.gain_s
     matters = gain > max(noise_s, _ROUNDING_S)
     parts = [candidate.why] if candidate.why else []

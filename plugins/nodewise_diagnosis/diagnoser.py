@@ -15,9 +15,9 @@ from nodewise.plugin import (
     StepTimes,
     Trace,
 )
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_diagnosis.running_job import diagnose_steps
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.replaying.replayer import replay_steps
 
 __all__ = ["ReplayDiagnoser"]
 
@@ -27,13 +27,13 @@ class ReplayDiagnoser:
 
     def replay(self, traces: Sequence[Trace], question: ReplayQuestion, context: DiagnoserContext) -> Replay:
         """Replay steps of a job from the traces of some or all of its ranks; see ``nodewise.plugin.Diagnoser``."""
-        return replayed(traces, question, context)
+        return replay_steps(traces, question, context)
 
     def diagnose(
         self, traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
     ) -> Diagnosis:
         """Bottlenecks and strategies of a job, most worthwhile first; see ``nodewise.plugin.Diagnoser``."""
-        return diagnosed(traces, profile, question, context)
+        return diagnose_traces(traces, profile, question, context)
 
     def diagnose_steps(self, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
         """Slowdowns of a job that runs; see ``nodewise.plugin.StepsDiagnoser``."""

@@ -17,8 +17,8 @@ from nodewise.plugin import (
     ReplayedCollective,
     Trace,
 )
-from nodewise_diagnosis.accounting import accounted
-from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE, ranked
+from nodewise_diagnosis.accounting import account_steps
+from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE, rank_candidates
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.lanes import lanes
 from nodewise_diagnosis.likeness import likeness_of
@@ -27,19 +27,19 @@ from nodewise_diagnosis.roles import roles_of
 from nodewise_diagnosis.shares import rank_shares
 from nodewise_diagnosis.stopwatch import NS, Stopwatch, persistence_ns, wanted_steps
 from nodewise_diagnosis.stragglers import late_ranks, stragglers
-from nodewise_diagnosis.strategies import searched
+from nodewise_diagnosis.strategies import search_strategies
 from nodewise_diagnosis.verdict import NOTHING, bound_by, claims, verdict
-from nodewise_replay.alignment.clocks import Clocks, aligned
-from nodewise_replay.building.assembly import built
+from nodewise_replay.alignment.clocks import Clocks, align_clocks
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.graph.graph import NO_NODE, Graph
 from nodewise_replay.replaying.arrivals import replayed_collectives
 from nodewise_replay.replaying.measures import odd_steps
 from nodewise_replay.replaying.replayer import edge_counts
 
-__all__ = ["diagnosed"]
+__all__ = ["diagnose_traces"]
 
 
-def diagnosed(
+def diagnose_traces(
     traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
 ) -> Diagnosis:
     """Diagnose steps of a job. Raises as ``Diagnoser.diagnose``."""
@@ -47,8 +47,8 @@ def diagnosed(
     if not ordered:
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: none; record at least one step of one rank")
     context.advanced("graph", 0, 1)
-    clocks = aligned(ordered)
-    graph = built(ordered, clocks)
+    clocks = align_clocks(ordered)
+    graph = build_graph(ordered, clocks)
     context.advanced("graph", 1, 1)
     steps = wanted_steps(graph, question.steps)
     if not len(steps):
@@ -73,16 +73,16 @@ def diagnosed(
         graph, by_rank, graph.end_ns - graph.duration_ns, graph.end_ns, steps.tolist(), clocks.uncertainty_ns
     )
     by_node = _by_node(graph, steps, collectives)
-    accounting = accounted(case, by_node)
+    accounting = account_steps(case, by_node)
     shares = rank_shares(case, accounting)
     last = stragglers(case.exchanges, by_node)
     late = late_ranks(case, by_node, last)
-    found, noise, complete = ranked(case, accounting)
+    found, noise, complete = rank_candidates(case, accounting)
     weighed = claims(case, shares)
     unknown = _unknown(case)
     bound = NOTHING if unknown else bound_by(weighed, noise)
     bottlenecks = tuple(one.bottleneck for one in found[: question.bottlenecks])
-    strategies, searched_all = searched(case, accounting, found, noise)
+    strategies, searched_all = search_strategies(case, accounting, found, noise)
     return Diagnosis(
         bottlenecks=bottlenecks,
         strategies=strategies,

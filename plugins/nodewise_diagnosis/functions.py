@@ -13,7 +13,7 @@ from nodewise.plugin import Floats, Frames, Ints, Trace
 from nodewise_replay.alignment.clocks import Clock
 from nodewise_replay.graph.graph import Graph
 
-__all__ = ["Calls", "Taken"]
+__all__ = ["Calls", "ClaimedSpans"]
 
 _COVERS: Final = 0.9
 """What takes at least this share of a span of time explains it."""
@@ -22,7 +22,7 @@ _LONG_EVENT_NS: Final = 900_000
 """Events that explain a millisecond of nothing else take most of it."""
 
 
-class Taken:
+class ClaimedSpans:
     """Ascending spans of a gap that have a name already."""
 
     def __init__(self, begin_ns: Ints, end_ns: Ints) -> None:
@@ -93,13 +93,13 @@ class Calls:
             return ""
         return self.names[int(self.name[rows[np.argmin((self.end_ns - self.begin_ns)[rows])]])]
 
-    def own(self, begin: int, end: int, taken: Taken | None = None) -> dict[str, float]:
+    def own(self, begin: int, end: int, taken: ClaimedSpans | None = None) -> dict[str, float]:
         """Time in a span of time that calls of each function take, ns, but for what is taken already.
 
         A call is the span's own if most of it is in there. Of calls inside each other the outermost counts, unless
         those of one function within it take nearly all of the span.
         """
-        taken = taken or Taken.nothing()
+        taken = taken or ClaimedSpans.nothing()
         # Most of a call that begins earlier than a span's length before the span is outside of it.
         first, last = np.searchsorted(self.begin_ns, (2 * begin - end, end), "left")
         rows = np.arange(first, last)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Catalogue, Change, ChangeKind, CollectiveKind, Floats, Ints, NodewiseError
 from nodewise_diagnosis.accounting import HOST_PARTS, MEMORY_BOUND_PART, Accounting, PartName
-from nodewise_diagnosis.bottlenecks import Ranked
+from nodewise_diagnosis.bottlenecks import RankedBottleneck
 from nodewise_diagnosis.candidates import AVOIDABLE, LAUNCH_PARTS, Tier, launch_nodes
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.remedies import FAULTS, GAPS
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch, whole_ns
 from nodewise_diagnosis.vocabulary import ELEMENTWISE, FULL_PRECISION, HALF_PRECISION, LOADING, MATRIX
-from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.applying import apply_changes
 from nodewise_replay.changes.buckets import in_each_buckets
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import NodeKind
@@ -123,9 +123,9 @@ _HALF_THE_BYTES: Final = 2.0
 """How many times faster 16-bit numbers are at best where the catalogue does not know the device."""
 
 
-def options(case: Case, accounting: Accounting, found: Sequence[Ranked]) -> Iterator[Option]:
+def options(case: Case, accounting: Accounting, found: Sequence[RankedBottleneck]) -> Iterator[Option]:
     """All single strategies that the traces give grounds for."""
-    yield from _mended(case, found)
+    yield from _mending_options(case, found)
     yield from _loading(case)
     if case.roles.device:
         launches = launch_nodes(case.roles.role, accounting)
@@ -139,7 +139,7 @@ def options(case: Case, accounting: Accounting, found: Sequence[Ranked]) -> Iter
     yield from _memory(case)
 
 
-def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
+def _mending_options(case: Case, found: Sequence[RankedBottleneck]) -> Iterator[Option]:
     """Faults: what takes longer than its like is brought to it."""
     recorded = np.maximum(case.graph.duration_ns.astype(np.float64), 1.0)
     for one in found:
@@ -156,7 +156,7 @@ def _mended(case: Case, found: Sequence[Ranked]) -> Iterator[Option]:
         roles = {Role(role) for role in np.unique(case.roles.role[touched]).tolist()}
         yield Option(
             name=f"mend: {one.bottleneck.what}",
-            apply=_scaled((..., (ratio, ratio, (1 + ratio) / 2))),
+            apply=_scale_nodes((..., (ratio, ratio, (1 + ratio) / 2))),
             acts_on=frozenset[PartName]().union(*(_OF_ROLE[role] for role in roles)),
             group=f"mend {one.bottleneck.kind} {one.bottleneck.what}",
             changes=(Change(kind=ChangeKind.SCALE, value=mean, ranks=ranks),),
@@ -170,7 +170,7 @@ def _indexes(chosen: NDArray[Any]) -> NDArray[Any]:
     return np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
 
 
-def _scaled(*scaled: tuple[Any, tuple[Any, Any, Any]]) -> Callable[[Attempt, Level], None]:
+def _scale_nodes(*scaled: tuple[Any, tuple[Any, Any, Any]]) -> Callable[[Attempt, Level], None]:
     """What is left of some nodes (``...`` = all), by level: a share, or one for each of them."""
     places = [(chosen if chosen is ... else _indexes(chosen), left) for chosen, left in scaled]
 
@@ -191,7 +191,7 @@ def _loading(case: Case) -> Iterator[Option]:
         return
     yield Option(
         name="load batches ahead",
-        apply=_scaled((chosen, (0.0, 0.0, 0.2))),
+        apply=_scale_nodes((chosen, (0.0, 0.0, 0.2))),
         acts_on=_LOADING,
         group="loading",
         changes=(_scale(0.0, name_pattern=f"(?i){LOADING.pattern}"),),
@@ -207,7 +207,7 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
     note = f"; {len(syncs)} waits of hosts for their devices stay" if len(syncs) else ""
     yield Option(
         name="capture the step's launches in graphs",
-        apply=_scaled((launches, _HOST_LEFT)),
+        apply=_scale_nodes((launches, _HOST_LEFT)),
         acts_on=_LAUNCHES,
         group="launches",
         changes=(_scale(_HOST_LEFT[1], ("operator", "call", "gap")),),
@@ -217,13 +217,13 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
     )
     if len(syncs):
 
-        def unsynchronised(attempt: Attempt, level: Level) -> None:
+        def remove_synchronisation(attempt: Attempt, level: Level) -> None:
             if level != Level.WORST:
                 attempt.lag_ns = watch.without_edges(syncs, attempt.lag_ns)
 
         yield Option(
             name="remove the host's waits for its device",
-            apply=unsynchronised,
+            apply=remove_synchronisation,
             acts_on=_LAUNCHES,
             group="synchronisation",
             rests_on="replay without them, of the step alone; at worst none can go, as the host needs the results",
@@ -241,7 +241,7 @@ def _gaps(accounting: Accounting) -> Iterator[Option]:
         most = max(parts, key=lambda what: accounting.held_s({kind}, what))
         yield Option(
             name=name,
-            apply=_scaled((np.unique(np.concatenate(list(parts.values()))), _GAP_LEFT)),
+            apply=_scale_nodes((np.unique(np.concatenate(list(parts.values()))), _GAP_LEFT)),
             acts_on=_kinds(kind),
             group=kind,
             rests_on=f"replay with a tenth (0 to a half) of what the device waits for there, most of it in {most}",
@@ -252,22 +252,22 @@ def _gaps(accounting: Accounting) -> Iterator[Option]:
 def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
     graph = case.graph
     kernel = (graph.kind == NodeKind.KERNEL) & (case.roles.role == Role.COMPUTE)
-    matrix = kernel & graph.named(MATRIX)
-    elementwise = kernel & ~matrix & graph.named(ELEMENTWISE)
+    matrix = kernel & graph.match_names(MATRIX)
+    elementwise = kernel & ~matrix & graph.match_names(ELEMENTWISE)
     if elementwise.any():
         share = float(elementwise.sum() / max(kernel.sum(), 1))
         # Fewer kernels are launched: the host's work shrinks with them.
         best, likely, worst = (1 - share * (1 - left) for left in _FUSED_LEFT)
         yield Option(
             name="fuse memory-bound kernels",
-            apply=_scaled((elementwise, _FUSED_LEFT), (launches, (best, likely, worst))),
+            apply=_scale_nodes((elementwise, _FUSED_LEFT), (launches, (best, likely, worst))),
             acts_on=frozenset({MEMORY_BOUND_PART}) | _LAUNCHES,
             group="fusion",
             changes=(_scale(_FUSED_LEFT[1], ("kernel",), ELEMENTWISE.pattern),),
             rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
             effort="medium: model = torch.compile(model); AdamW(..., fused=True)",
         )
-    full = kernel & graph.named(FULL_PRECISION) & ~graph.named(HALF_PRECISION)
+    full = kernel & graph.match_names(FULL_PRECISION) & ~graph.match_names(HALF_PRECISION)
     if (full & matrix).any():
         devices = [name for trace in case.traces.values() for name in trace.devices]
         devices = devices or [name for name in case.profile.observations.configurations.devices if name]
@@ -275,7 +275,7 @@ def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
         left = (1 / peak, 0.5, 0.8)
         yield Option(
             name="16-bit numbers in matrix products and convolutions",
-            apply=_scaled((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
+            apply=_scale_nodes((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
             acts_on=_COMPUTATION,
             group="precision",
             rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
@@ -302,7 +302,7 @@ def _communication(case: Case) -> Iterator[Option]:
     found = changed_job(case, twice)
     if found is not None:
         ratio = found.duration_ns / np.maximum(case.graph.duration_ns, 1)
-        carried = _scaled((..., (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)))
+        carried = _scale_nodes((..., (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)))
         told = f"replay of {', '.join(found.rests_on)}; at best all of their time is halved"
         yield Option(
             name="a link of twice the bandwidth",
@@ -332,7 +332,7 @@ def _communication(case: Case) -> Iterator[Option]:
     if hidden.any() and len(case.exchanges) > 1:
         yield Option(
             name="more overlap of communication with computation",
-            apply=_scaled((hidden, (0.0, 0.5, 1.0))),
+            apply=_scale_nodes((hidden, (0.0, 0.5, 1.0))),
             acts_on=_EXCHANGES,
             group="overlap",
             rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
@@ -343,12 +343,12 @@ def _communication(case: Case) -> Iterator[Option]:
         )
     for count in _MICRO_BATCHES:
 
-        def accumulated(attempt: Attempt, _: Level, count: int = count) -> None:
+        def accumulate(attempt: Attempt, _: Level, count: int = count) -> None:
             attempt.micro_batches = count
 
         yield Option(
             name=f"accumulate gradients over {count} micro-batches",
-            apply=accumulated,
+            apply=accumulate,
             acts_on=_EXCHANGES | _COMPUTATION | _LAUNCHES,
             group="accumulation",
             rests_on=f"replay: {count - 1} of {count} micro-batches without exchange and update; the speed-up is per "
@@ -366,7 +366,7 @@ def _buckets(case: Case) -> Iterator[Option]:
         return
     best: tuple[float, float] | None = None
     rests_on = ""
-    recorded = Scenario.recorded(case.graph, case.traces, case.graph.duration_ns, case.graph.lag_ns)
+    recorded = Scenario.from_recording(case.graph, case.traces, case.graph.duration_ns, case.graph.lag_ns)
     for size, found in in_each_buckets(recorded, [float(-(-total // parts)) for parts in _BUCKETS]):
         step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
         if best is None or step < best[0]:
@@ -375,13 +375,13 @@ def _buckets(case: Case) -> Iterator[Option]:
         return
     size = best[1]
 
-    def regrouped(attempt: Attempt, level: Level) -> None:
+    def regroup(attempt: Attempt, level: Level) -> None:
         if level != Level.WORST:
             attempt.bucket_bytes = size
 
     yield Option(
         name=f"gradient buckets of {size / 2**20:.2f} MiB",
-        apply=regrouped,
+        apply=regroup,
         acts_on=_EXCHANGES,
         group="buckets",
         changes=(Change(kind=ChangeKind.BUCKET_BYTES, value=size),),
@@ -398,7 +398,7 @@ def changed_job(case: Case, changes: tuple[Change, ...], attempt: Attempt | None
     duration = graph.duration_ns if attempt is None else whole_ns(attempt.duration_ns)
     lag = graph.lag_ns if attempt is None else attempt.lag_ns
     try:
-        return applied(Scenario.recorded(graph, case.traces, duration, lag), changes)
+        return apply_changes(Scenario.from_recording(graph, case.traces, duration, lag), changes)
     except NodewiseError:
         return None
 
@@ -412,7 +412,7 @@ def _memory(case: Case) -> Iterator[Option]:
     high, low = max(int(one.max()) for one in held), min(int(one.min()) for one in held)
     compute = (case.roles.role == Role.COMPUTE) & ~case.roles.optimizer
 
-    def recomputed(attempt: Attempt, level: Level) -> None:
+    def recompute(attempt: Attempt, level: Level) -> None:
         # Forward passes are a third of the computation, as backward ones take twice as long: they are done again.
         again = (1.25, 4 / 3, 1.5)[level]
         attempt.duration_ns[compute] *= again * factor
@@ -420,7 +420,7 @@ def _memory(case: Case) -> Iterator[Option]:
 
     yield Option(
         name=f"recompute activations and take {factor:g} times the batch",
-        apply=recomputed,
+        apply=recompute,
         acts_on=EVERYTHING,
         group="batch",
         rests_on=f"memory between {low:,} and {high:,} bytes in a step: the difference can be recomputed; computation "

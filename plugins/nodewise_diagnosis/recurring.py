@@ -61,8 +61,8 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
     members: dict[int, list[int]] = {}
     for row, node in enumerate(rows.transfer.tolist()):
         members.setdefault(node, []).append(row)
-    described = {node: _described(watch, traces, members[node]) for node in transfers.tolist()}
-    by_identity = _identified(watch, transfers, described, members)
+    described = {node: _describe(watch, traces, members[node]) for node in transfers.tolist()}
+    by_identity = _identify(watch, transfers, described, members)
     took = _took(watch, roles, wanted)
     sorted_by = wanted[np.argsort(roles.exchange[wanted], kind="stable")]
     of = roles.exchange[sorted_by]
@@ -89,7 +89,7 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
     return found
 
 
-def _described(watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[int]) -> tuple[tuple[object, ...], int]:
+def _describe(watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[int]) -> tuple[tuple[object, ...], int]:
     """Family and bytes of a transfer, from what its first rank recorded."""
     rows = watch.graph.collectives
     table, place = traces[int(rows.rank[members[0]])].collectives, int(rows.row[members[0]])
@@ -101,7 +101,7 @@ def _described(watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[
     return (kind, table.groups[group].name if group >= 0 else "", len(members)), size
 
 
-def _identified(
+def _identify(
     watch: Stopwatch,
     transfers: Ints,
     described: Mapping[int, tuple[tuple[object, ...], int]],

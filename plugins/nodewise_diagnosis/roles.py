@@ -14,7 +14,7 @@ from nodewise.plugin import EventKind, Ints, Trace
 from nodewise_diagnosis.functions import Calls
 from nodewise_diagnosis.vocabulary import LAUNCH, LOADING, OPTIMIZER
 from nodewise_replay.alignment.clocks import Clock, Clocks
-from nodewise_replay.building.nesting import nested
+from nodewise_replay.building.nesting import cut_host_threads
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind, matching
 
 __all__ = ["Role", "Roles", "roles_of"]
@@ -76,7 +76,7 @@ def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None
     role = np.full(len(graph), Role.HOST, dtype=np.int8)
     role[kind == NodeKind.KERNEL] = Role.COMPUTE
     role[(kind == NodeKind.COPY) | (kind == NodeKind.FILL)] = Role.COPY
-    launched_alone = 0 if has_device else int(((kind == NodeKind.CALL) & graph.named(LAUNCH)).sum())
+    launched_alone = 0 if has_device else int(((kind == NodeKind.CALL) & graph.match_names(LAUNCH)).sum())
     has_device |= launched_alone > 0
     if not has_device:
         role[kind == NodeKind.OPERATOR] = Role.COMPUTE
@@ -121,7 +121,7 @@ class _Spans:
         self._trace = trace
         self._on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
         self._order = np.flatnonzero(self._on_host)
-        self._parent = nested(self._order, trace.lane, trace.begin_ns, trace.duration_ns).parent
+        self._parent = cut_host_threads(self._order, trace.lane, trace.begin_ns, trace.duration_ns).parent
         self._steps = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
 
     def inside(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:

@@ -151,7 +151,7 @@ def _rank_alarm(aligned: StepWindows, group: _Group) -> StepAlarm:
         if excess > most:
             part, most = name, excess
     ranks = tuple(aligned.rank[list(group.columns)].tolist())
-    whose = f"Node {group.node} (ranks {_listed(ranks)})" if group.node >= 0 else f"Rank {ranks[0]}"
+    whose = f"Node {group.node} (ranks {_rank_list(ranks)})" if group.node >= 0 else f"Rank {ranks[0]}"
     verb = "take" if group.node >= 0 and len(ranks) > 1 else "takes"
     return _alarm(aligned, one, "node" if group.node >= 0 else "rank", ranks, group.node, part, f"{whose} {verb}")
 
@@ -231,6 +231,6 @@ def _median(seconds: Floats) -> float:
     return float(np.nanmedian(seconds)) if seconds.size else 0.0
 
 
-def _listed(ranks: Sequence[int]) -> str:
+def _rank_list(ranks: Sequence[int]) -> str:
     shown = ", ".join(map(str, ranks[:8]))
     return shown if len(ranks) <= 8 else f"{shown}, ..."

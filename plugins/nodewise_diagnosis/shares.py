@@ -83,19 +83,19 @@ def _shares(case: Case, column: int, rank: int, parts: tuple[StepPart, ...]) -> 
     )
     exchanging = (Intervals(begun, left) | Intervals(busy_from[hosts], graph.end_ns[hosts])).within(windows)
 
-    def held(*kinds: str) -> float:
+    def seconds_of(*kinds: str) -> float:
         return sum(part.seconds for part in parts if part.kind in kinds)
 
     return RankShares(
         rank=rank,
         step_s=windows.total_ns * NS / steps,
-        compute_s=held("computation"),
+        compute_s=seconds_of("computation"),
         communication_s=exchanging.total_ns * NS / steps,
-        exposed_communication_s=held("transfer", "waiting"),
+        exposed_communication_s=seconds_of("transfer", "waiting"),
         waiting_s=waiting.total_ns * NS / steps,
-        idle_s=held("dependency", *HOST_PARTS),
-        host_bound_s=held(*HOST_PARTS),
-        data_loading_s=held("loading"),
+        idle_s=seconds_of("dependency", *HOST_PARTS),
+        host_bound_s=seconds_of(*HOST_PARTS),
+        data_loading_s=seconds_of("loading"),
         memory_high_water_bytes=_high_water(case.traces[rank], case.clocks.clocks[column], windows),
         parts=parts,
         step_ordinals=tuple((ordinals + 1).tolist()),

@@ -98,7 +98,7 @@ def find_slowdowns(series: Floats, windows_between_alarms: float, *, alike: bool
             recent = series[window - LEAST_WINDOWS + 1 : window + 1, place]
             if (recent < centre[place] + one.size / 2).all():
                 first_calm = window - LEAST_WINDOWS + 1
-                found.append(_measured(series, one, centre, sigma, first_calm))
+                found.append(_measure(series, one, centre, sigma, first_calm))
                 del slow[place]
                 busy[place], sums[place] = False, 0.0
                 calm[first_calm : window + 1, place] = True
@@ -116,7 +116,7 @@ def find_slowdowns(series: Floats, windows_between_alarms: float, *, alike: bool
                 slow[place] = Slowdown(series=place, begin=first, alarm=window, end=-1, size=size, error=0.0)
                 busy[place] = True
                 calm[first : window + 1, place] = False
-    found += [_measured(series, one, centre, sigma, -1) for one in slow.values()]
+    found += [_measure(series, one, centre, sigma, -1) for one in slow.values()]
     return sorted(found, key=lambda one: (one.alarm, one.series))
 
 
@@ -167,7 +167,7 @@ def _thresholds(sigma: Floats, windows_between_alarms: float) -> Floats:
     return np.maximum(x / (2 * drift) - 1.166, 0.0) * sigma
 
 
-def _measured(series: Floats, one: Slowdown, centre: Floats, sigma: Floats, end: int) -> Slowdown:
+def _measure(series: Floats, one: Slowdown, centre: Floats, sigma: Floats, end: int) -> Slowdown:
     """A slowdown with its size over all its windows."""
     run = series[one.begin : end if end >= 0 else None, one.series]
     run = run[np.isfinite(run)]

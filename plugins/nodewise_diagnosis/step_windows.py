@@ -97,7 +97,7 @@ def align_windows(times: StepTimes) -> StepWindows:
         rank=rank,
         node=node,
         step_s=matrix(times.step_s)[kept],
-        lost=_lost(known),
+        lost=_gap_count(known),
         parts={name: matrix(column_s)[kept] for name, column_s in parts.items() if (column_s >= 0.0).all()},
     )
 
@@ -121,7 +121,7 @@ def _newest_run(times: StepTimes) -> StepTimes:
     return StepTimes(**{each.name: getattr(times, each.name)[kept] for each in fields(StepTimes)})
 
 
-def _lost(known: NDArray[np.bool_]) -> int:
+def _gap_count(known: NDArray[np.bool_]) -> int:
     """Gaps between the first and the last entry of each column."""
     before = np.maximum.accumulate(known, axis=0)
     after = np.maximum.accumulate(known[::-1], axis=0)[::-1]

@@ -12,13 +12,13 @@ import numpy as np
 
 from nodewise.plugin import Change, ChangeKind, Strategy
 from nodewise_diagnosis.accounting import Accounting, PartName
-from nodewise_diagnosis.bottlenecks import Ranked
+from nodewise_diagnosis.bottlenecks import RankedBottleneck
 from nodewise_diagnosis.case import Case
 from nodewise_diagnosis.options import EVERYTHING, Attempt, Level, Option, changed_job, options
 from nodewise_diagnosis.roles import Role
 from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
 
-__all__ = ["searched"]
+__all__ = ["search_strategies"]
 
 _POOL: Final = 10
 """Single strategies that combinations are made of: the best ones."""
@@ -38,14 +38,14 @@ _DEVIATION_OF_MEAN_DIFFERENCE: Final = 1.2533
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _Trial:
     parts: tuple[int, ...]
     step_ns: float
     per_sample_ns: float
 
 
-def searched(
-    case: Case, accounting: Accounting, found: Sequence[Ranked], noise_s: float
+def search_strategies(
+    case: Case, accounting: Accounting, found: Sequence[RankedBottleneck], noise_s: float
 ) -> tuple[tuple[Strategy, ...], bool]:
     """The best strategies, single and combined, by speed-up per sample; whether the search came to its end.
 
@@ -75,14 +75,14 @@ class _Search:
         self._case, self._options, self._run, self._noise_s = case, found, case.context, noise_s
         self._recorded = case.watch.graph.duration_ns.astype(np.float64)
         self._durations = np.empty_like(self._recorded)
-        self._evaluated: dict[tuple[tuple[int, ...], Level], _Tried] = {}
+        self._evaluated: dict[tuple[tuple[int, ...], Level], _Trial] = {}
         self._least_ns = max(_LEAST_GAIN * case.base_ns, 1.0)
         self._done = 0
         self.complete = True
 
-    def all_tried(self) -> list[_Tried]:
+    def all_tried(self) -> list[_Trial]:
         """Strategies worth a word."""
-        singles: list[_Tried] = []
+        singles: list[_Trial] = []
         for index in range(len(self._options)):
             if self._over():
                 return singles
@@ -98,7 +98,7 @@ class _Search:
         idle = others[: _POOL - len(pool)]
         level = combined
         for size in range(2, _LARGEST + 1):
-            extended: dict[tuple[int, ...], _Tried] = {}
+            extended: dict[tuple[int, ...], _Trial] = {}
             heads = level if size == 2 else level[:_BEAM]
             for head in heads:
                 for index in pool + idle:
@@ -117,7 +117,7 @@ class _Search:
                 break
         return result
 
-    def strategy(self, tried: _Tried) -> Strategy:
+    def strategy(self, tried: _Trial) -> Strategy:
         """With its interval: every part at its best and at its worst, and what steps differ by."""
         case, parts = self._case, [self._options[index] for index in tried.parts]
         spread = _NORMAL_90 * _DEVIATION_OF_MEAN_DIFFERENCE * self._noise_s / sqrt(len(case.watch.steps))
@@ -160,7 +160,7 @@ class _Search:
         names = ", ".join(sorted(f"{kind} ({what})" if what else kind for kind, what in acts_on))
         return f"{told}; acts on {names}, {self._accounting.held_of_s(acts_on) * 1e3:.3f} ms of the step"
 
-    def _every_part_helps(self, one: _Tried) -> bool:
+    def _every_part_helps(self, one: _Trial) -> bool:
         for index in one.parts:
             if self._over():
                 return True
@@ -169,19 +169,19 @@ class _Search:
                 return False
         return True
 
-    def _try(self, parts: tuple[int, ...]) -> _Tried:
+    def _try(self, parts: tuple[int, ...]) -> _Trial:
         self._done += 1
         self._run.advanced("strategies", self._done, self._done + 1)
         return self._evaluate(parts, Level.LIKELY)
 
-    def _evaluate(self, parts: tuple[int, ...], level: Level) -> _Tried:
+    def _evaluate(self, parts: tuple[int, ...], level: Level) -> _Trial:
         """Replay the steps with some strategies, once."""
         key = parts, level
         if key not in self._evaluated:
-            self._evaluated[key] = self._replayed(parts, level)
+            self._evaluated[key] = self._replay(parts, level)
         return self._evaluated[key]
 
-    def _replayed(self, parts: tuple[int, ...], level: Level) -> _Tried:
+    def _replay(self, parts: tuple[int, ...], level: Level) -> _Trial:
         watch, roles = self._case.watch, self._case.roles
         np.copyto(self._durations, self._recorded)
         attempt = Attempt(self._durations, watch.graph.lag_ns)
@@ -200,7 +200,7 @@ class _Search:
                 * attempt.samples
             )
             step = max(step, least)
-        return _Tried(parts, step, step / (attempt.micro_batches * attempt.samples))
+        return _Trial(parts, step, step / (attempt.micro_batches * attempt.samples))
 
     def _step_ns(self, attempt: Attempt) -> float:
         watch = self._case.watch

@@ -46,7 +46,7 @@ class Claims:
     gain: dict[str, float]
 
     @property
-    def lost(self) -> float:
+    def lost_s(self) -> float:
         """What is no computation."""
         return max(self.step - self.held["device"], 0.0)
 
@@ -56,12 +56,12 @@ def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
     graph, role, beyond_ns = case.graph, case.roles.role, case.likeness.beyond_ranks_ns
     duration = graph.duration_ns.astype(np.float64)
 
-    def gained(edited: Floats, begin_shift_ns: Ints | None = None) -> float:
+    def gain_of(edited: Floats, begin_shift_ns: Ints | None = None) -> float:
         edit = Edit(duration_ns=whole_ns(edited), begin_shift_ns=begin_shift_ns)
         return (case.base_ns - case.watch.step_ns(edit)) * NS
 
     def without(one: Role) -> float:
-        return gained(np.where(role == one, 0.0, duration))
+        return gain_of(np.where(role == one, 0.0, duration))
 
     # Only ranks that are slower than the others in sum: two ranks would otherwise change places.
     alike = duration.copy()
@@ -73,9 +73,9 @@ def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
     if case.watch.steps[0] == 0:
         begins = graph.steps.begin_ns[0]
         shift = np.rint(np.median(begins) - begins).astype(np.int64)
-    groups = [_grouped(one.parts) for one in shares]
+    groups = [_group_parts(one.parts) for one in shares]
     replayed = {
-        "device": gained(np.where((role == Role.COMPUTE) | (role == Role.COPY), 0.0, duration)),
+        "device": gain_of(np.where((role == Role.COMPUTE) | (role == Role.COPY), 0.0, duration)),
         "network": without(Role.COMMUNICATION),
         "loading": without(Role.LOADING),
         "host": without(Role.HOST) if case.roles.device else 0.0,
@@ -83,7 +83,7 @@ def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
     most = {name: max(parts[name] for parts in groups) for name in replayed}
     most["network"] = max(parts["network"] + parts["skew"] for parts in groups)
     gain = {name: max(min(each, most[name]), 0.0) for name, each in replayed.items()}
-    gain["skew"] = gained(alike, shift) if len(graph.ranks) > 1 else 0.0
+    gain["skew"] = gain_of(alike, shift) if len(graph.ranks) > 1 else 0.0
     held = {name: float(np.mean([each[name] for each in groups])) for name in (*gain, "dependency")}
     return Claims(step=case.base_ns * NS, held=held, gain=gain)
 
@@ -91,7 +91,7 @@ def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
 _GROUPS: Final = {"computation": "device", "transfer": "network", "waiting": "skew"}
 
 
-def _grouped(parts: Sequence[StepPart]) -> dict[str, float]:
+def _group_parts(parts: Sequence[StepPart]) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for part in parts:
         found["host" if part.kind in HOST_PARTS else _GROUPS.get(part.kind, part.kind)] += part.seconds
@@ -115,7 +115,7 @@ def bound_by(found: Claims, noise_s: float) -> str:
     # Where no rank is slower than others, what they wait for is the exchange: a server's, or a chain of them.
     held = {**found.held, "network": found.held["network"] + found.held["skew"]}
     name = max(("network", "host", "loading"), key=lambda one: held[one])
-    enough = found.gain[name] > noise_s and held[name] >= _MOST * found.lost
+    enough = found.gain[name] > noise_s and held[name] >= _MOST * found.lost_s
     if enough and (not computes or held[name] >= AVOIDABLE * found.step):
         return name
     return "device" if computes else NOTHING

@@ -21,7 +21,7 @@ from nodewise.plugin import (
     freeze,
 )
 from nodewise_replay.changes.scenario import Scenario
-from nodewise_replay.estimating.asked import Evidence
+from nodewise_replay.estimating.evidence import Evidence
 from nodewise_replay.estimating.model import ReplayModel
 from nodewise_replay.estimating.recordings import Recording, recordings_of
 from nodewise_replay.estimating.step_seconds import step_seconds
@@ -123,7 +123,7 @@ class ReplayEstimator:
             )
             notices.append(Notice("RANKS_MISSING", message))
         recordings = list(kept.values())
-        _warmed(recordings[0].scenario)
+        _warm_up(recordings[0].scenario)
         return ReplayModel(
             recordings, Evidence.of(profile, recordings), profile.observations, tuple(dict.fromkeys(notices))
         )
@@ -136,6 +136,6 @@ class ReplayEstimator:
         return recordings
 
 
-def _warmed(scenario: Scenario) -> None:
+def _warm_up(scenario: Scenario) -> None:
     """Compile the sweep while fitting, so that the first answer does not wait for it."""
     step_seconds(scenario, scenario.graph.ranks)

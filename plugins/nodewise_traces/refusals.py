@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from nodewise.plugin import NodewiseError, Reason, TraceSource, Violation
 
-__all__ = ["contradicted", "refused"]
+__all__ = ["contradiction_error", "unusable_error"]
 
 
-def refused(source: TraceSource, message: str) -> NodewiseError:
+def unusable_error(source: TraceSource, message: str) -> NodewiseError:
     """An error for a stream of which nothing usable is left."""
     return _error(Reason.INVALID_FIELD, source, message)
 
 
-def contradicted(source: TraceSource, message: str) -> NodewiseError:
+def contradiction_error(source: TraceSource, message: str) -> NodewiseError:
     """An error for a stream that says something else than its sender."""
     return _error(Reason.CONTRADICTORY_FACTS, source, message)
 

@@ -15,7 +15,7 @@ from nodewise.rpc.diagnoses import write_timeline
 from nodewise_cli.comparison import Comparison, Run, compared
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, RankShares, ReadTrace, Strategy
 from nodewise_client._timelines import gathered
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 from nodewise_values.wire import from_own_message
 
@@ -23,7 +23,7 @@ from nodewise_values.wire import from_own_message
 def answer_of(traces: Sequence[Trace], **question: Any) -> DiagnosisAnswer:
     """The diagnosis of traces, as a client has it."""
     asked = DiagnosisQuestion(**({"strategies": 0, "bottlenecks": 0, "timeline": True} | question))
-    return answered(diagnosed(traces, Profile(), asked, NobodyWaits()), traces)
+    return answered(diagnose_traces(traces, Profile(), asked, NobodyWaits()), traces)
 
 
 def answered(found: Diagnosis, traces: Sequence[Trace]) -> DiagnosisAnswer:

@@ -19,7 +19,7 @@ from simulated_gpu_jobs import Job, Stall
 from nodewise.domain.diagnosis import Bottleneck, Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 
 FOUND, WRONG, NOTHING = "found", "wrong", "nothing"
 SIZES = (0.03, 0.06, 0.12, 0.25)
@@ -113,7 +113,7 @@ def _key(one: Bottleneck) -> tuple[str, str, int]:
 
 
 def _diagnosed(traces: Sequence[Trace]) -> Diagnosis:
-    return diagnosed(traces, Profile(), DiagnosisQuestion(strategies=0, bottlenecks=200), NobodyWaits())
+    return diagnose_traces(traces, Profile(), DiagnosisQuestion(strategies=0, bottlenecks=200), NobodyWaits())
 
 
 def faults() -> Iterator[Fault]:

@@ -12,9 +12,9 @@ from nodewise.domain.trace import Trace, TraceSteps
 from nodewise_diagnosis.recurring import exchanges_of
 from nodewise_diagnosis.roles import Role, roles_of
 from nodewise_diagnosis.stopwatch import Edit, Stopwatch, wanted_steps
-from nodewise_replay.building.assembly import built
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.graph.graph import Graph, NodeKind
-from nodewise_replay.graph.sweep import swept
+from nodewise_replay.graph.sweep import sweep_times
 
 
 class Bed:
@@ -22,7 +22,7 @@ class Bed:
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self.traces = sorted(traces, key=lambda trace: trace.rank)
-        self.graph = built(self.traces)
+        self.graph = build_graph(self.traces)
         self.roles = roles_of(self.graph, self.traces)
         self.watch = Stopwatch(self.graph, wanted_steps(self.graph, ()))
         self.every_step = Stopwatch(self.graph, np.arange(len(self.graph.steps)))
@@ -55,7 +55,7 @@ class Bed:
 
     def planted(self, duration_ns: NDArray[np.int64]) -> list[Trace]:
         """Return the traces that would have been recorded with these durations."""
-        begin, end = swept(self.graph, duration_ns, joined=True)
+        begin, end = sweep_times(self.graph, duration_ns, joined=True)
         return [_rewritten(self.graph, trace, begin, end) for trace in self.traces]
 
 

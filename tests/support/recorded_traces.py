@@ -21,7 +21,7 @@ from nodewise.domain.trace import (
 )
 from nodewise.plugin import Catalogue
 from nodewise_replay.graph.graph import CollectiveNodes, Graph, StepBounds
-from nodewise_replay.graph.ordering import ordered
+from nodewise_replay.graph.ordering import topological_order
 
 US = 1_000
 MAIN, OTHER, COMPUTE, COMMUNICATION = 0, 1, 2, 3
@@ -194,7 +194,7 @@ def graph_of(
         edge_kind=np.zeros(len(edges), dtype=np.int8),
         origin=np.zeros(len(edges), dtype=np.int8),
         binding=np.ones(len(edges), dtype=np.bool_),
-        order=ordered(first, source),
+        order=topological_order(first, source),
         key=np.arange(count, dtype=np.int64),
         lanes=((0, LANES[0]),),
         names=("work",),

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import CollectiveKind, Floats, Ints, Trace
-from nodewise_replay.alignment.matching import Matched, matched_collectives
+from nodewise_replay.alignment.matching import MatchedCollectives, matched_collectives
 from nodewise_replay.alignment.messages import completions
 
-__all__ = ["Clock", "Clocks", "aligned", "closest_bounds", "robust_line"]
+__all__ = ["Clock", "Clocks", "align_clocks", "closest_bounds", "robust_line"]
 
 _ENDS_TOGETHER: Final = (
     CollectiveKind.ALL_REDUCE,
@@ -68,7 +68,7 @@ class Clocks:
         return np.array([clock.offset_ns for clock in self.clocks], dtype=np.int64)
 
 
-def aligned(traces: Sequence[Trace], matched: Matched | None = None) -> Clocks:
+def align_clocks(traces: Sequence[Trace], matched: MatchedCollectives | None = None) -> Clocks:
     """Bring all clocks to the first rank's.
 
     Parameters
@@ -83,7 +83,7 @@ def aligned(traces: Sequence[Trace], matched: Matched | None = None) -> Clocks:
 
 
 class _Alignment:
-    def __init__(self, traces: Sequence[Trace], matched: Matched) -> None:
+    def __init__(self, traces: Sequence[Trace], matched: MatchedCollectives) -> None:
         self._traces, self._ranks = traces, len(traces)
         who, row = matched.who, matched.row
         event = np.array([traces[w].collectives.event[r] for w, r in zip(who, row, strict=True)], dtype=np.int64)
@@ -120,7 +120,7 @@ class _Alignment:
             found[which] = clock
             corrected[:, which] = clock.common(self._end[:, which])
         bounds = self._bounds()
-        warnings = self._bounded(found, doubt, bounds)
+        warnings = self._check_bounds(found, doubt, bounds)
         return Clocks(
             clocks=tuple(found.get(which, Clock()) for which in range(self._ranks)),
             uncertainty_ns=doubt,
@@ -169,7 +169,7 @@ class _Alignment:
         rows = np.flatnonzero((begins == self._begin[collective, which]) & (table.kind == CollectiveKind.SEND))
         return len(rows) > 0
 
-    def _bounded(self, found: dict[int, Clock], doubt: Floats, bounds: Floats) -> tuple[str, ...]:
+    def _check_bounds(self, found: dict[int, Clock], doubt: Floats, bounds: Floats) -> tuple[str, ...]:
         """Check offsets against what must come before what; fill in what follows from that alone."""
         warnings = []
         closed = closest_bounds(bounds)

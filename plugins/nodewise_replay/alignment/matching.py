@@ -12,7 +12,7 @@ from nodewise.plugin import NO_EVENT, CollectiveKind, Floats, Ints, Trace
 from nodewise_laws.object_code import object_code
 from nodewise_replay.alignment.messages import completions, known_peers
 
-__all__ = ["Matched", "matched_collectives"]
+__all__ = ["MatchedCollectives", "matched_collectives"]
 
 _SAME_SIZE: Final = frozenset(
     {
@@ -36,7 +36,7 @@ _POINT_TO_POINT: Final = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Matched:
+class MatchedCollectives:
     """Collectives of the job as columns, one row per collective and rank, by collective, then by rank.
 
     Attributes
@@ -56,7 +56,7 @@ class Matched:
     warnings: tuple[str, ...] = ()
 
 
-def matched_collectives(traces: Sequence[Trace]) -> Matched:
+def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
     """Number the job's collectives.
 
     Within a group of ranks: by the recorder's sequence number, messages of a graph by their tag; where there is none by
@@ -65,7 +65,9 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
     """
     if len(traces) == 1:
         rows = np.flatnonzero(np.asarray(traces[0].collectives.event) >= 0)
-        return Matched(member=np.arange(len(rows)), who=np.zeros(len(rows), dtype=np.int64), row=rows, alone=0)
+        return MatchedCollectives(
+            member=np.arange(len(rows)), who=np.zeros(len(rows), dtype=np.int64), row=rows, alone=0
+        )
     peers = known_peers(traces)
     classes: dict[object, list[tuple[int, int]]] = {}
     for who, trace in enumerate(traces):
@@ -83,7 +85,7 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
             found.extend([list(zip(ranks, rows, strict=True)) for rows in zip(*ranks.values(), strict=True)])
         else:
             misfits += 1
-            found.extend(_aligned(ranks, tokens, ends, offsets))
+            found.extend(_align_orders(ranks, tokens, ends, offsets))
     partners = {identity: len(ranks) for identity, ranks in sequences.items()}
     alone = sum(len(collective) == 1 for collective in found) if max(partners.values(), default=0) > 1 else 0
     warnings = []
@@ -94,7 +96,9 @@ def matched_collectives(traces: Sequence[Trace]) -> Matched:
         )
     table = [(number, who, row) for number, collective in enumerate(found) for who, row in collective]
     columns = np.array(table, dtype=np.int64).reshape(-1, 3)
-    return Matched(member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings))
+    return MatchedCollectives(
+        member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings)
+    )
 
 
 def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
@@ -158,7 +162,7 @@ def _rough_offsets(traces: Sequence[Trace], agreed: Sequence[dict[int, list[int]
     return np.array([int(np.median(one)) if one else 0 for one in differences], dtype=np.int64)
 
 
-def _aligned(
+def _align_orders(
     ranks: dict[int, list[int]], tokens: Sequence[Ints], ends: Sequence[Ints], offsets: Ints
 ) -> list[list[tuple[int, int]]]:
     """Align every rank's order with that of the rank that recorded most."""

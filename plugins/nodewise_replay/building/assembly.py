@@ -12,17 +12,17 @@ from nodewise.plugin import Ints, NodewiseError, Reason, Trace
 from nodewise_replay.alignment.clocks import Clock, Clocks
 from nodewise_replay.building.rank import RankPart, rank_part
 from nodewise_replay.building.sharing import shared_nodes, world_size
-from nodewise_replay.building.stated import stated_part
 from nodewise_replay.building.step_clocks import StepClock, step_clocks
+from nodewise_replay.building.untimed_rank import stated_part
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, StepBounds
 from nodewise_replay.graph.ordering import a_circle
-from nodewise_replay.graph.sweep import swept
-from nodewise_replay.graph.wiring import Edges, NodeColumns, wired
+from nodewise_replay.graph.sweep import sweep_times
+from nodewise_replay.graph.wiring import Edges, NodeColumns, wire_graph
 
-__all__ = ["built"]
+__all__ = ["build_graph"]
 
 
-def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
+def build_graph(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
     """Build the graph of all steps that were recorded.
 
     Parameters
@@ -52,27 +52,27 @@ def built(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
     numbers, steps = step_clocks(traces, hands)
     if traces[0].timed:
         parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
-        return _assembled(parts, numbers, steps, timed=True)
+        return _assemble(parts, numbers, steps, timed=True)
     parts = [stated_part(trace) for trace in traces]
-    graph = _assembled(parts, np.ones(1, dtype=np.int64), steps, timed=False)
-    begin, end = swept(graph)
+    graph = _assemble(parts, np.ones(1, dtype=np.int64), steps, timed=False)
+    begin, end = sweep_times(graph)
     return replace(graph, begin_ns=begin, end_ns=end)
 
 
-def _assembled(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, timed: bool) -> Graph:
+def _assemble(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, timed: bool) -> Graph:
     """Join the ranks, keep what belongs to a step; what came before and holds it back becomes its release."""
     first = np.concatenate(([0], np.cumsum([len(part.nodes) for part in parts])))
     first_lane = np.concatenate(([0], np.cumsum([len(part.trace.lanes) for part in parts])))
     names, nodes = _job_nodes(parts, first_lane)
     shared = shared_nodes(parts, first, nodes, timed=timed)
     nodes = nodes.followed_by(shared.nodes)
-    of_ranks = (part.edges.shifted(int(one)) for part, one in zip(parts, first, strict=False))
+    of_ranks = (part.edges.shift(int(one)) for part, one in zip(parts, first, strict=False))
     edges = Edges.none().followed_by(*of_ranks, shared.edges)
     kept = nodes.step >= 0
     outside = edges.rows(np.flatnonzero(~kept[edges.source] & kept[edges.target]))
     np.maximum.at(nodes.release_ns, outside.target, nodes.end_ns[outside.source] + outside.lag_ns)
     try:
-        columns, number = wired(nodes, edges, kept)
+        columns, number = wire_graph(nodes, edges, kept)
     except NodewiseError as error:
         raise _circle(nodes, edges.rows(np.flatnonzero(kept[edges.source] & kept[edges.target])), names) from error
     missing = Counter({EdgeKind.COLLECTIVE: shared.alone})
@@ -99,19 +99,19 @@ def _circle(nodes: NodeColumns, edges: Edges, names: tuple[str, ...]) -> Nodewis
     late_ns = nodes.end_ns[source] - nodes.begin_ns[target]
     worst = int(late_ns.argmax())
 
-    def told(node: int) -> str:
+    def describe(node: int) -> str:
         rank = int(nodes.rank[node])
         where = f"rank {rank}" if rank >= 0 else "an exchange"
         return f"{names[int(nodes.name[node])][:80]} of {where}"
 
-    events = list(dict.fromkeys(told(int(node)) for node in target))
+    events = list(dict.fromkeys(describe(int(node)) for node in target))
     who = sorted({int(rank) for rank in nodes.rank[target] if rank >= 0})
     return NodewiseError(
         Reason.CONTRADICTORY_FACTS,
         f"traces of ranks {', '.join(map(str, who))}: {len(circle)} events wait for each other in a circle, among them "
-        f"{'; '.join(events[:4])}; likeliest because {told(int(source[worst]))} is recorded to end "
-        f"{late_ns[worst] * 1e-6:.3f} ms after {told(int(target[worst]))} begins, which waits for it: times that were "
-        "overwritten, clocks that differ, or files of different runs",
+        f"{'; '.join(events[:4])}; likeliest because {describe(int(source[worst]))} is recorded to end "
+        f"{late_ns[worst] * 1e-6:.3f} ms after {describe(int(target[worst]))} begins, which waits for it: times that "
+        "were overwritten, clocks that differ, or files of different runs",
         {"nodes": str(len(circle))},
     )
 

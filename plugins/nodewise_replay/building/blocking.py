@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, SyncKind
 from nodewise_replay.building.call_names import BLOCKING_COPY, DEVICE_SYNC, EVENT_SYNC, PAGEABLE_TO_HOST, STREAM_SYNC
-from nodewise_replay.building.launched import Streams, launched_by_thread
+from nodewise_replay.building.launch_order import Streams, launched_by_thread
 from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.building.view import View
 from nodewise_replay.building.waits import Wait, Waits
@@ -42,17 +42,17 @@ class _Inference:
         self._missing = 0
 
     def all_syncs(self) -> Waits:
-        view, stated = self._view, self._stated()
+        view, stated = self._view, self._recorded_waits()
         is_call = (view.trace.kind == EventKind.CALL) & (view.nesting.rest >= 0)
-        for call in np.flatnonzero(is_call & view.named(DEVICE_SYNC)).tolist():
+        for call in np.flatnonzero(is_call & view.match_names(DEVICE_SYNC)).tolist():
             self._wait_for_lanes(call, self._streams)
-        for call in np.flatnonzero(is_call & view.named(STREAM_SYNC)).tolist():
+        for call in np.flatnonzero(is_call & view.match_names(STREAM_SYNC)).tolist():
             lane, _ = stated.get(call, (-1, 0))
             if lane >= 0:
                 self._wait_for_lanes(call, (lane,))
             else:
                 self._wait_for_current(call)
-        for call in np.flatnonzero(is_call & view.named(EVENT_SYNC)).tolist():
+        for call in np.flatnonzero(is_call & view.match_names(EVENT_SYNC)).tolist():
             lane, recorded_ns = stated.get(call, (-1, 0))
             if lane >= 0:
                 last = self._streams[lane].latest(recorded_ns, int(view.end_ns[call]) + ROUNDING_NS)
@@ -62,7 +62,7 @@ class _Inference:
         self._copies(is_call)
         return Waits.of(self._found, self._missing)
 
-    def _stated(self) -> dict[int, tuple[int, int]]:
+    def _recorded_waits(self) -> dict[int, tuple[int, int]]:
         """The stream that a recorded synchronisation waits for, by call, and up to what was put on it by when."""
         trace, syncs = self._view.trace, self._view.trace.syncs
         rows = np.flatnonzero((syncs.kind == SyncKind.STREAM) | (syncs.kind == SyncKind.EVENT))
@@ -87,10 +87,10 @@ class _Inference:
         view = self._view
         linked = np.flatnonzero(view.launch >= 0)
         call, work = view.launch[linked], view.device[linked]
-        pageable = view.named(PAGEABLE_TO_HOST) & (view.trace.kind == EventKind.COPY)
+        pageable = view.match_names(PAGEABLE_TO_HOST) & (view.trace.kind == EventKind.COPY)
         waited = (view.trace.kind[work] == EventKind.COPY) & (view.end_ns[call] - view.begin_ns[call] >= _BLOCKS_NS)
         waited &= self._end[linked] > view.begin_ns[call]
-        blocks = is_call[call] & (view.named(BLOCKING_COPY)[call] | pageable[work] | waited)
+        blocks = is_call[call] & (view.match_names(BLOCKING_COPY)[call] | pageable[work] | waited)
         blocks &= self._end[linked] <= view.end_ns[call] + ROUNDING_NS
         pairs = zip(call[blocks].tolist(), linked[blocks].tolist(), strict=True)
         self._found.extend((*pair, Origin.FOUND) for pair in pairs)

@@ -77,24 +77,24 @@ def _waits(view: View, step: Ints, events: Ints, calls: Ints) -> tuple[Ints, Int
     last = nesting.rest[events]
     for lane in _relaying_lanes(view, events):
         spans = nesting.order[(view.lane[nesting.order] == lane) & (nesting.parent[nesting.order] < 0)]
-        relay = _relayed(view, step, events, spans)
+        relay = _releasing_collectives(view, step, events, spans)
         found = relay >= 0
         waiting.append(nesting.before[spans[found]])
         awaited.append(nesting.rest[events[relay[found]]])
         last[relay[found]] = nesting.rest[spans[found]]
-    readers = np.flatnonzero(view.named(GRADIENTS_READ_BACK) & (nesting.before >= 0))
+    readers = np.flatnonzero(view.match_names(GRADIENTS_READ_BACK) & (nesting.before >= 0))
     gaps = nesting.before[readers]
     gaps = gaps[np.argsort(nesting.end_ns[gaps], kind="stable")]
     # A bucket is waited for before the first gradient that was read back after it had come.
     at = np.searchsorted(nesting.end_ns[gaps], nesting.end_ns[last], "left")
     held = at < len(gaps)
     if held.any():
-        waiting.append(_blocked(view, gaps[at[held]], nesting.end_ns[last[held]], nesting.rest[calls]))
+        waiting.append(_blocked_pieces(view, gaps[at[held]], nesting.end_ns[last[held]], nesting.rest[calls]))
         awaited.append(last[held])
     return np.concatenate([none, *waiting]), np.concatenate([none, *awaited])
 
 
-def _blocked(view: View, reading: Ints, came_ns: Ints, issued: Ints) -> Ints:
+def _blocked_pieces(view: View, reading: Ints, came_ns: Ints, issued: Ints) -> Ints:
     """The piece in which a thread was blocked until something came, at the latest the one before it is read.
 
     What is done between (views of the buffer are made) comes after the wait, so the piece during which it came is the
@@ -123,7 +123,7 @@ def _relaying_lanes(view: View, events: Ints) -> Ints:
     return np.flatnonzero(free)
 
 
-def _relayed(view: View, step: Ints, events: Ints, spans: Ints) -> Ints:
+def _releasing_collectives(view: View, step: Ints, events: Ints, spans: Ints) -> Ints:
     """For every span of a thread, the collective whose end lets it begin, as an index into ``events``; -1 = none.
 
     In every step in which the thread has as many spans as there were collectives, and none begins before its

@@ -13,13 +13,13 @@ from nodewise.plugin import Ints
 from nodewise_laws.object_code import object_code
 from nodewise_replay.building.view import View
 
-__all__ = ["device_keys", "host_keys", "mixed"]
+__all__ = ["device_keys", "host_keys", "mix"]
 
 _COUNTER: Final = re.compile(r"#\d+")
 """A number that a name counts steps with, as in ``ProfilerStep#12``."""
 
 
-def mixed(left: Ints | int, right: Ints | int) -> Ints:
+def mix(left: Ints | int, right: Ints | int) -> Ints:
     """One 64-bit digest of two numbers (the finaliser of SplitMix64; overflow is meant)."""
     with np.errstate(over="ignore"):
         state = np.asarray(left).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(right).astype(np.uint64)
@@ -48,8 +48,8 @@ def host_keys(view: View, step: Ints) -> Ints:
     slots, counts = np.full(capacity, -1, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
     occurrence = np.zeros(len(name), dtype=np.int64)
     _count(host, within * len(numbers) + name, slots, counts, occurrence)
-    own = mixed(digest_of[name], occurrence) if len(name) else np.zeros(0, dtype=np.int64)
-    return _chained(host, view.nesting.parent, own, main)
+    own = mix(digest_of[name], occurrence) if len(name) else np.zeros(0, dtype=np.int64)
+    return _digest_chain(host, view.nesting.parent, own, main)
 
 
 def device_keys(view: View, host_key: Ints, step: Ints) -> Ints:
@@ -60,7 +60,7 @@ def device_keys(view: View, host_key: Ints, step: Ints) -> Ints:
     base = np.where(
         linked,
         host_key[np.maximum(view.launch, 0)],
-        mixed(names[view.trace.name[view.device]], lanes[view.lane[view.device]]),
+        mix(names[view.trace.name[view.device]], lanes[view.lane[view.device]]),
     )
     order = np.lexsort((view.begin_ns[view.device], base, step))
     fresh = np.ones(len(order), dtype=np.bool_)
@@ -68,10 +68,10 @@ def device_keys(view: View, host_key: Ints, step: Ints) -> Ints:
     start = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
     which = np.empty(len(order), dtype=np.int64)
     which[order] = np.arange(len(order)) - start
-    return mixed(base, which + 3)
+    return mix(base, which + 3)
 
 
-def _chained(events: Ints, parent: Ints, own: Ints, main: Ints) -> Ints:
+def _digest_chain(events: Ints, parent: Ints, own: Ints, main: Ints) -> Ints:
     """Digest of every event's own and of those around it, level by level."""
     keys, depth = np.zeros(len(own), dtype=np.int64), np.zeros(len(own), dtype=np.int64)
     _depths(events, np.ascontiguousarray(parent), depth)
@@ -80,7 +80,7 @@ def _chained(events: Ints, parent: Ints, own: Ints, main: Ints) -> Ints:
     for first, last in pairwise(levels.tolist()):
         rows = by_depth[first:last]
         outer = np.where(parent[rows] >= 0, keys[parent[rows]], main[rows] + 1)
-        keys[rows] = mixed(outer, own[rows])
+        keys[rows] = mix(outer, own[rows])
     return keys
 
 

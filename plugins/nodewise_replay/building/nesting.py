@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_laws.object_code import object_code
 
-__all__ = ["ROUNDING_NS", "Nesting", "nested"]
+__all__ = ["ROUNDING_NS", "Nesting", "cut_host_threads"]
 
 ROUNDING_NS = 1_000
 """Recorders round times to a microsecond: an end may seem that much later than the begin that it allowed."""
@@ -43,7 +43,7 @@ class Nesting:
     rest: Ints
 
 
-def nested(events: Ints, lane: NDArray[np.int32], begin_ns: Ints, duration_ns: Ints) -> Nesting:
+def cut_host_threads(events: Ints, lane: NDArray[np.int32], begin_ns: Ints, duration_ns: Ints) -> Nesting:
     """Cut host threads at the boundaries of their events.
 
     Parameters

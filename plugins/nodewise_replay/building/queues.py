@@ -11,7 +11,7 @@ from nodewise.plugin import Ints
 from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.building.view import View
 
-__all__ = ["Blocked", "full_queues"]
+__all__ = ["BlockedLaunches", "full_queues"]
 
 _SLOW: Final = 4
 """A launch that takes more than this many times a quick one (the 20th part is quicker) may have waited."""
@@ -22,7 +22,7 @@ _WAKING_NS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocked:
+class BlockedLaunches:
     """Launches that waited for room.
 
     ``call`` are their events, ``awaited`` the position in ``View.device`` of the work that made room for each, and
@@ -34,7 +34,7 @@ class Blocked:
     usual_ns: int = 0
 
 
-def full_queues(view: View) -> Blocked:
+def full_queues(view: View) -> BlockedLaunches:
     """Find launches that went on when a piece of work left the queue: the last that ended before the call did.
 
     Enough must have been queued meanwhile.
@@ -42,7 +42,7 @@ def full_queues(view: View) -> Blocked:
     none = np.zeros(0, dtype=np.int64)
     calls = np.unique(view.launch[view.launch >= 0])
     if len(calls) <= _LEAST_QUEUED:
-        return Blocked(none, none)
+        return BlockedLaunches(none, none)
     took = view.end_ns[calls] - view.begin_ns[calls]
     usual = np.sort(took)[len(took) // 20]  # of a job whose queue is full, most launches wait
     calls = calls[took > _SLOW * usual]
@@ -55,4 +55,4 @@ def full_queues(view: View) -> Blocked:
     made_room = ends[np.maximum(over - 1, 0)]
     waited = (over > 0) & (queued >= _LEAST_QUEUED) & (view.launched_ns[awaited] < view.begin_ns[calls])
     waited &= (made_room > view.begin_ns[calls]) & (end - made_room <= _WAKING_NS)
-    return Blocked(calls[waited], awaited[waited], int(usual))
+    return BlockedLaunches(calls[waited], awaited[waited], int(usual))

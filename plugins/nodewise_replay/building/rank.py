@@ -12,14 +12,14 @@ from nodewise_replay.alignment.clocks import Clock
 from nodewise_replay.building.blocking import host_syncs
 from nodewise_replay.building.contention import occupied_by
 from nodewise_replay.building.host_collectives import host_collectives
-from nodewise_replay.building.keys import device_keys, host_keys, mixed
+from nodewise_replay.building.keys import device_keys, host_keys, mix
 from nodewise_replay.building.lags import device_lags
-from nodewise_replay.building.launched import streams
+from nodewise_replay.building.launch_order import streams
 from nodewise_replay.building.queues import full_queues
 from nodewise_replay.building.step_clocks import StepClock
 from nodewise_replay.building.threads import handovers
-from nodewise_replay.building.view import View, viewed
-from nodewise_replay.building.waits import contradicted, stream_waits
+from nodewise_replay.building.view import View, view_of
+from nodewise_replay.building.waits import find_contradictions, stream_waits
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.wiring import Edges, NodeColumns
 
@@ -61,7 +61,7 @@ class RankPart:
 
 def rank_part(trace: Trace, clock: Clock, steps: StepClock) -> RankPart:
     """Build a rank's part; ``clock`` brings its times to the common ones, ``steps`` says which step is when."""
-    return _Builder(viewed(trace, clock), steps).part()
+    return _Builder(view_of(trace, clock), steps).part()
 
 
 class _Builder:
@@ -126,7 +126,7 @@ class _Builder:
         event = np.concatenate((owner, device))
         begin = np.concatenate((nesting.begin_ns, view.begin_ns[device]))
         end = np.concatenate((nesting.end_ns, view.end_ns[device]))
-        piece_key = mixed(host_key[anchor], (following >= 0).astype(np.int64))
+        piece_key = mix(host_key[anchor], (following >= 0).astype(np.int64))
         work_key = device_keys(view, host_key, work_step)
         return NodeColumns(
             kind=np.concatenate((host_kind, NODE_OF_EVENT[trace.kind[device]])),
@@ -139,7 +139,7 @@ class _Builder:
             begin_ns=begin,
             end_ns=end,
             release_ns=np.full(len(event), HELD_BY_NOTHING, dtype=np.int64),
-            key=mixed(np.concatenate((piece_key, work_key)), trace.rank + 11),
+            key=mix(np.concatenate((piece_key, work_key)), trace.rank + 11),
         )
 
     def _collectives(self) -> tuple[Ints, Ints, Ints]:
@@ -164,7 +164,7 @@ class _Builder:
             kind=np.full(len(work), int(NodeKind.DEPARTURE), dtype=np.int8),
             begin_ns=came.end_ns,
             duration_ns=np.zeros(len(work), dtype=np.int64),
-            key=mixed(came.key, 1),
+            key=mix(came.key, 1),
         )
         nodes = self._nodes = self._nodes.followed_by(left)
         nodes.kind[work] = NodeKind.ARRIVAL
@@ -196,7 +196,7 @@ class _Builder:
         anchored = anchors >= 0
         ends, waiters = self._end_node[waits.awaited], work[waits.waiter]
         real = waits.origin != Origin.INFERRED
-        real[~real] = ~contradicted(nodes, ends[~real], waiters[~real])
+        real[~real] = ~find_contradictions(nodes, ends[~real], waiters[~real])
         launches = (nesting.before[view.launch[linked]], work[linked])
         edges = Edges.exact(*launches, 0, EdgeKind.LAUNCH).followed_by(
             Edges.exact(anchors[anchored], work[unlinked[anchored]], 0, EdgeKind.LAUNCH, Origin.INFERRED),
@@ -204,10 +204,10 @@ class _Builder:
             Edges.exact(ends[real], waiters[real], 0, EdgeKind.STREAM_WAIT, waits.origin[real]),
         )
 
-        def occupied(target: Ints, ready: Ints) -> Ints:
+        def occupy(target: Ints, ready: Ints) -> Ints:
             return occupied_by(target, ready, nodes, work)
 
-        self._edges.append(device_lags(edges, nodes.end_ns, nodes.begin_ns, nodes.kind, occupied))
+        self._edges.append(device_lags(edges, nodes.end_ns, nodes.begin_ns, nodes.kind, occupy))
         syncs = host_syncs(view, by_stream)
         self._missing |= {EdgeKind.LAUNCH: len(unlinked)} if len(unlinked) else {}
         self._missing |= {EdgeKind.STREAM_WAIT: waits.missing, EdgeKind.HOST_SYNC: syncs.missing}

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from nodewise.plugin import CollectiveKind, Ints
 from nodewise_replay.alignment.matching import matched_collectives
 from nodewise_replay.alignment.messages import is_pair
-from nodewise_replay.building.keys import mixed
+from nodewise_replay.building.keys import mix
 from nodewise_replay.building.rank import RankPart
 from nodewise_replay.graph.graph import HELD_BY_NOTHING, NO_NODE, CollectiveNodes, EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.wiring import Edges, NodeColumns
 
-__all__ = ["Shared", "shared_nodes", "world_size"]
+__all__ = ["SharedNodes", "shared_nodes", "world_size"]
 
 SmallInts = NDArray[np.int32]
 _SENDS: Final = (int(CollectiveKind.SEND), int(CollectiveKind.PUSH))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Shared:
+class SharedNodes:
     """Nodes to follow those of the ranks, edges, and who takes part. ``alone``: collectives that lack a partner."""
 
     nodes: NodeColumns
@@ -40,7 +40,7 @@ def world_size(parts: Sequence[RankPart]) -> int:
     return max(stated, len(parts), 1 + max((part.trace.rank for part in parts), default=0))
 
 
-def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, timed: bool) -> Shared:
+def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, timed: bool) -> SharedNodes:
     """Make one node of what ranks did together: it begins at the last arrival and ends at the first departure.
 
     Durations of departures in ``own`` become what is left after that.
@@ -77,7 +77,7 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
     if not timed:
         # What sends in a stated graph is done when its own data have left, whether or not anyone takes them yet, and
         # they travel meanwhile: a ring in which every rank first sends and then receives would wait for itself.
-        eager = _sent(parts, who, rows)
+        eager = _are_sends(parts, who, rows)
         held = eager | ~np.isin(member, member[eager])
         waited = ~eager
         rest[waited], rest[eager] = 0, (left - came)[eager]
@@ -95,7 +95,7 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
     arrived = own.rows(arrival[one])
     shared = _of_no_rank(arrived, NodeKind.TRANSFER, start, over, name=own.name[departure[one]])
     if timed and count:
-        expected, group = _expected(parts, who[one], rows[one])
+        expected, group = _group_sizes(parts, who[one], rows[one])
         absent = np.flatnonzero((np.bincount(member, minlength=count) < expected) & (shared.step >= 0))
         if len(absent):
             begins = _step_begins(parts, first, who[one][absent], shared.step[absent])
@@ -103,7 +103,7 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
             shared, edges = shared.followed_by(peers), [*edges, late]
     ranks = np.array([part.trace.rank for part in parts], dtype=np.int64)
     nodes = CollectiveNodes(transfer=transfer[member], rank=ranks[who], arrival=arrival, departure=departure, row=rows)
-    return Shared(
+    return SharedNodes(
         nodes=shared,
         edges=Edges.none().followed_by(*edges),
         collectives=nodes,
@@ -112,7 +112,7 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
     )
 
 
-def _sent(parts: Sequence[RankPart], who: Ints, rows: Ints) -> NDArray[np.bool_]:
+def _are_sends(parts: Sequence[RankPart], who: Ints, rows: Ints) -> NDArray[np.bool_]:
     """Which entries are the sending end of a message."""
     kinds = [part.trace.collectives.kind[row] for part, row in zip((parts[one] for one in who), rows, strict=True)]
     return np.isin(np.array(kinds, dtype=np.int64), _SENDS)
@@ -139,12 +139,12 @@ def _of_no_rank(like: NodeColumns, kind: NodeKind, begin_ns: Ints, end_ns: Ints,
         begin_ns=begin_ns,
         end_ns=end_ns,
         release_ns=np.full(count, HELD_BY_NOTHING, dtype=np.int64),
-        key=mixed(like.key, int(kind)),
+        key=mix(like.key, int(kind)),
         **others,
     )
 
 
-def _expected(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints, Ints]:
+def _group_sizes(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints, Ints]:
     """How many ranks each collective is of, and the number of its group."""
     world = world_size(parts)
     sizes, groups = np.empty(len(who), dtype=np.int64), np.empty(len(who), dtype=np.int64)

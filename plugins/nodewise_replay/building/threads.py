@@ -48,7 +48,7 @@ def handovers(view: View) -> tuple[Ints, Ints]:
 def backward_lanes(view: View) -> Ints:
     """Host threads other than the main one that run backward operators."""
     trace = view.trace
-    backward = (trace.kind == EventKind.OPERATOR) & ((trace.forward_lane >= 0) | view.named(BACKWARD))
+    backward = (trace.kind == EventKind.OPERATOR) & ((trace.forward_lane >= 0) | view.match_names(BACKWARD))
     lanes = numbers_in(view.lane[backward & (view.nesting.rest >= 0)], len(trace.lanes))
     others: Ints = lanes[lanes != view.main_lane]
     return others

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from nodewise.plugin import NO_EVENT, EventKind, Ints, Trace
 from nodewise_replay.alignment.clocks import Clock
 from nodewise_replay.building.call_names import POLLING
-from nodewise_replay.building.nesting import Nesting, nested
+from nodewise_replay.building.nesting import Nesting, cut_host_threads
 from nodewise_replay.graph.graph import matching
 
-__all__ = ["View", "numbers_in", "viewed"]
+__all__ = ["View", "numbers_in", "view_of"]
 
 _DEVICE_KINDS = (EventKind.KERNEL, EventKind.COPY, EventKind.FILL)
 
@@ -50,7 +50,7 @@ class View:
     place: Ints
     main_lane: int
 
-    def named(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    def match_names(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Events whose name matches."""
         return matching(self.trace.names, pattern)[self.trace.name]
 
@@ -60,7 +60,7 @@ class View:
         return self.trace.lane
 
 
-def viewed(trace: Trace, clock: Clock) -> View:
+def view_of(trace: Trace, clock: Clock) -> View:
     """Make a rank's trace ready; ``clock`` brings its times to the common ones."""
     begin = np.ascontiguousarray(clock.common(trace.begin_ns))
     end = np.maximum(clock.common(trace.end_ns), begin)
@@ -74,7 +74,7 @@ def viewed(trace: Trace, clock: Clock) -> View:
     device = device[np.lexsort((begin[device], trace.lane[device]))]
     launch = _launches(trace, begin, host, device)
     host = host[_busy_lanes(trace, host, launch)[trace.lane[host]]]
-    nesting = nested(host, trace.lane, begin, duration)
+    nesting = cut_host_threads(host, trace.lane, begin, duration)
     place = np.full(len(trace), -1, dtype=np.int64)
     place[device] = np.arange(len(device))
     return View(

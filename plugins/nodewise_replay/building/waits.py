@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Ints, SyncKind
 from nodewise_replay.building.call_names import COMMUNICATION_RECORD, EVENT_RECORD, LIBRARY_SPAN, STREAM_WAIT
-from nodewise_replay.building.launched import Streams, launched_by_thread
+from nodewise_replay.building.launch_order import Streams, launched_by_thread
 from nodewise_replay.building.nesting import ROUNDING_NS
 from nodewise_replay.building.view import View, numbers_in
 from nodewise_replay.graph.graph import Origin
 from nodewise_replay.graph.wiring import NodeColumns
 
-__all__ = ["Wait", "Waits", "contradicted", "stream_waits"]
+__all__ = ["Wait", "Waits", "find_contradictions", "stream_waits"]
 
 
 Wait = tuple[int, int, Origin]
@@ -62,32 +62,32 @@ class _Inference:
         by_thread = launched_by_thread(view).items()
         self._work = Streams({thread: one.only(~collective) for thread, one in by_thread})
         self._collectives = Streams({thread: one.only(collective) for thread, one in by_thread})
-        self._in_record = enclosing(view, view.named(COMMUNICATION_RECORD))
-        self._in_library = enclosing(view, view.named(LIBRARY_SPAN))
+        self._in_record = enclosing(view, view.match_names(COMMUNICATION_RECORD))
+        self._in_library = enclosing(view, view.match_names(LIBRARY_SPAN))
         self._calls = np.flatnonzero(
-            view.named(STREAM_WAIT) & (view.trace.kind == EventKind.CALL) & (view.nesting.rest >= 0)
+            view.match_names(STREAM_WAIT) & (view.trace.kind == EventKind.CALL) & (view.nesting.rest >= 0)
         ).tolist()
         self._communication = set(numbers_in(self._stream[collective], len(view.trace.lanes)).tolist())
 
     def all_waits(self) -> Waits:
-        stated, missing = self._stated()
+        stated, missing = self._recorded_waits()
         waits: list[Wait] = []
         for call in self._calls:
             if call in stated:
                 waits.extend((*wait, Origin.FOUND) for wait in stated[call])
             elif self._in_library[call] < 0:  # else the library's own order, on its own streams
-                found = self._inferred(call)
+                found = self._infer_waits(call)
                 missing += found is None
                 waits.extend((*wait, Origin.INFERRED) for wait in found or ())
         return Waits.of(dict.fromkeys(waits), missing)
 
-    def _stated(self) -> tuple[dict[int, list[tuple[int, int]]], int]:
+    def _recorded_waits(self) -> tuple[dict[int, list[tuple[int, int]]], int]:
         """Return waits that the trace states, by call, and how many of its records cannot be resolved."""
         syncs, trace, view = self._view.trace.syncs, self._view.trace, self._view
         records = np.flatnonzero(syncs.kind == SyncKind.STREAM_WAIT)
         if not len(records):
             return {}, 0
-        recorded = np.flatnonzero(view.named(EVENT_RECORD) & (trace.kind == EventKind.CALL))
+        recorded = np.flatnonzero(view.match_names(EVENT_RECORD) & (trace.kind == EventKind.CALL))
         call_of = {int(trace.correlation[call]): call for call in self._calls}
         record_of = {int(trace.correlation[call]): int(call) for call in recorded}
         stated: dict[int, list[tuple[int, int]]] = {}
@@ -103,7 +103,7 @@ class _Inference:
             stated[call] = [(waiter, awaited)] if awaited >= 0 and waiter >= 0 else []
         return stated, unresolved
 
-    def _inferred(self, call: int) -> list[tuple[int, int]] | None:
+    def _infer_waits(self, call: int) -> list[tuple[int, int]] | None:
         """Return what a call makes wait; None where that cannot be made out."""
         thread, time = int(self._view.lane[call]), int(self._view.begin_ns[call])
         work, collectives = self._work[thread], self._collectives[thread]
@@ -174,7 +174,7 @@ def enclosing(view: View, marked: NDArray[np.bool_]) -> Ints:
     return found
 
 
-def contradicted(nodes: NodeColumns, awaited: Ints, waiter: Ints) -> NDArray[np.bool_]:
+def find_contradictions(nodes: NodeColumns, awaited: Ints, waiter: Ints) -> NDArray[np.bool_]:
     """Which waits some step contradicts: there the same waiter begins before the same awaited work is over.
 
     The program is the same in every step. What happened to be over in time in some steps was not waited for.

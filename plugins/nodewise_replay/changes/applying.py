@@ -15,7 +15,7 @@ from nodewise_replay.changes.refusing import invalid
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.changes.worlds import in_another_world
 
-__all__ = ["applied"]
+__all__ = ["apply_changes"]
 
 
 _APPLIERS: Final[Mapping[ChangeKind, Callable[[Scenario, Change], Scenario]]] = {
@@ -29,7 +29,7 @@ _APPLIERS: Final[Mapping[ChangeKind, Callable[[Scenario, Change], Scenario]]] = 
 """What applies each kind of change."""
 
 
-def applied(scenario: Scenario, changes: Sequence[Change]) -> Scenario:
+def apply_changes(scenario: Scenario, changes: Sequence[Change]) -> Scenario:
     """Apply changes in the order given.
 
     Raises

@@ -10,9 +10,9 @@ import numpy as np
 
 from nodewise.plugin import Change, CollectiveKind, Floats, Ints, NodewiseError, Reason, as_floats
 from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
-from nodewise_replay.changes.gradients import Pass, backward_passes, grouped
+from nodewise_replay.changes.gradients import Pass, backward_passes, group_by_cap
 from nodewise_replay.changes.network import Cost
-from nodewise_replay.changes.refusing import invalid, unsupported
+from nodewise_replay.changes.refusing import invalid, unsupported_error
 from nodewise_replay.changes.scenario import GraphDraft, Scenario
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, NodeKind
 
@@ -47,7 +47,7 @@ def _gradients(scenario: Scenario) -> tuple[Exchanges, list[Pass]]:
     exchanges = exchanges_of(scenario)
     passes = backward_passes(scenario, exchanges)
     if not passes:
-        raise unsupported(
+        raise unsupported_error(
             "no all-reduce of gradients is found: it needs the backward pass's operators and the all-reduces' sizes; "
             "record with shapes",
             "traces.collectives.bytes",
@@ -78,7 +78,7 @@ class _Regrouping:
         for passes in self._passes.values():
             regrouped += self._step(passes)
         if not regrouped:
-            raise unsupported(
+            raise unsupported_error(
                 "ranks issue different gradient all-reduces in the same step: which belong together is not known",
                 "traces.collectives",
             )
@@ -88,7 +88,7 @@ class _Regrouping:
         except NodewiseError as error:
             if error.reason != Reason.CONTRADICTORY_FACTS:
                 raise
-            raise unsupported(
+            raise unsupported_error(
                 "some gradients are waited for before others are ready, so that they cannot share a bucket: smaller "
                 "buckets may do",
                 "traces.process_groups",
@@ -130,7 +130,7 @@ class _Regrouping:
         alike = all(np.array_equal(one.exchange, first.exchange) for one in passes) and len(passes) == len(present)
         if not alike or any(len(one.bytes) != len(first.bytes) for one in passes):
             return False
-        bucket_of = np.array(grouped(first.bytes, self._cap))
+        bucket_of = np.array(group_by_cap(first.bytes, self._cap))
         bytes_of = as_floats(np.bincount(bucket_of, weights=first.bytes))
         transfers = self._transfers(first, bytes_of)
         for one in passes:
@@ -171,7 +171,7 @@ class _Regrouping:
         What reads gradients waits for the former. What was exchanged after a recorded bucket comes after the latter
         (-1 = none): others are issued later, perhaps because of it.
         """
-        bucket_of = np.array([*grouped(one.bytes, self._cap), -1])
+        bucket_of = np.array([*group_by_cap(one.bytes, self._cap), -1])
         ends = np.searchsorted(one.bucket, np.arange(len(one.row)), "right") - 1
         holds = bucket_of[ends]
         return holds, holds - (bucket_of[ends + 1] == holds)
@@ -179,7 +179,7 @@ class _Regrouping:
     def _rank(self, one: Pass, bucket_of: Ints, bytes_of: Floats, transfers: Ints) -> None:
         graph, draft, recorded = self._graph, self._draft, self._graph.collectives.rows(one.row)
         count = len(bytes_of)
-        ready = self._issued(one, np.searchsorted(bucket_of, np.arange(count), "right") - 1)
+        ready = self._issue_buckets(one, np.searchsorted(bucket_of, np.arange(count), "right") - 1)
         # New exchanges take turns on the lanes of the recorded ones.
         first_on = np.sort(np.unique(graph.lane[recorded.arrival], return_index=True)[1])
         like, lanes = recorded.rows(np.resize(first_on, count)), len(first_on)
@@ -202,7 +202,7 @@ class _Regrouping:
         rows = graph.collectives.rows(np.resize(one.row, count))
         draft.add_rows(replace(rows, transfer=transfers, arrival=arrival, departure=departure))
 
-    def _issued(self, one: Pass, last_of: Ints) -> Ints:
+    def _issue_buckets(self, one: Pass, last_of: Ints) -> Ints:
         """The pieces after which new buckets are issued; moves the time of issuing to them."""
         cost, took, wanted = self._issue_ns[one.rank], self._took(one), np.zeros(len(one.first), dtype=np.bool_)
         wanted[last_of] = True

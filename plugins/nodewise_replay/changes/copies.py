@@ -47,7 +47,7 @@ class RankCopies:
         leaves, enters = is_mine[graph.source], is_mine[graph.target]
         draft.copy_edges(np.flatnonzero(leaves | enters if shared else leaves & enters), number)
         if shared:
-            own_rows = rows.rows(rows.rank == source).renumbered(number)
+            own_rows = rows.rows(rows.rank == source).renumber(number)
             draft.add_rows(replace(own_rows, rank=np.full(len(own_rows), rank)))
         column = graph.ranks.index(source)
         for name, parts in self._bounds.items():

@@ -26,7 +26,7 @@ _EVENT_KINDS: dict[str, NodeKind] = {
 """What changes may select, by name."""
 
 
-def _selected(graph: Graph, change: Change) -> NDArray[np.bool_]:
+def _select(graph: Graph, change: Change) -> NDArray[np.bool_]:
     """Nodes that a change concerns.
 
     Raises
@@ -44,7 +44,7 @@ def _selected(graph: Graph, change: Change) -> NDArray[np.bool_]:
             pattern = re.compile(change.name_pattern)
         except re.error as error:
             raise invalid("name_pattern", f"no regular expression: position {error.pos} makes no sense") from None
-        chosen &= graph.named(pattern)
+        chosen &= graph.match_names(pattern)
     if change.ranks:
         concerned = np.isin(graph.rank, change.ranks)
         rows = graph.collectives
@@ -61,7 +61,7 @@ def with_other_durations(scenario: Scenario, change: Change) -> Scenario:
     NodewiseError
         INVALID_FIELD for values out of range and for a selection that makes no sense.
     """
-    chosen = _selected(scenario.graph, change)
+    chosen = _select(scenario.graph, change)
     duration = scenario.duration_ns.astype(np.float64)
     if change.kind == ChangeKind.DELAY:
         duration[chosen] = np.maximum(duration[chosen] + change.value * 1e9, 0.0)
@@ -69,4 +69,4 @@ def with_other_durations(scenario: Scenario, change: Change) -> Scenario:
         raise invalid("value", f"must be 0 or more, not {change.value:g}")
     else:
         duration[chosen] *= change.value
-    return scenario.timed(np.rint(duration).astype(np.int64))
+    return scenario.with_durations(np.rint(duration).astype(np.int64))

@@ -76,7 +76,7 @@ class Exchanges:
             np.maximum.at(found, owners[:, 0], total)
         return found
 
-    def retimed(
+    def retime(
         self, scenario: Scenario, ranks: Ints | None = None, *, bandwidth: float = 1.0, latency: float = 1.0
     ) -> Ints:
         """Durations of a job's nodes with its exchanges among other ranks or over another link.
@@ -91,7 +91,7 @@ class Exchanges:
             mine = np.flatnonzero((self.kind == kind) & (wire > 0))
             for which, cost in enumerate(pair):
                 took = seconds[which, mine]
-                then = cost.changed(took, wire[mine], after[mine], bandwidth=bandwidth, latency=latency)
+                then = cost.rescale(took, wire[mine], after[mine], bandwidth=bandwidth, latency=latency)
                 ratio[which, mine] = np.where(took > 0, then / np.maximum(took, 1e-12), 1.0)
         ratio[:, takers <= 1] = 0.0
         duration = scenario.duration_ns.astype(np.float64)
@@ -111,7 +111,7 @@ def exchanges_of(scenario: Scenario) -> Exchanges:
         table = scenario.traces[scenario.recorded_rank[int(rows.rank[row])]].collectives
         kind[place] = table.kind[int(rows.row[row])]
         takers[place] = 2 if is_pair(int(kind[place])) else max(int(present[place]), graph.world_size)
-    pieces = _relays(graph, rows.departure, member) + _wrapped(scenario, kind[member], member)
+    pieces = _relays(graph, rows.departure, member) + _wrapping_spans(scenario, kind[member], member)
     relay, relay_of = np.array(pieces, dtype=np.int64).reshape(-1, 2).T
     return Exchanges(
         transfer=transfer,
@@ -178,7 +178,7 @@ _REACH = 64
 """Pieces around a message that its span can reach: an annotation, operators and what they call."""
 
 
-def _wrapped(scenario: Scenario, kind: Ints, member: Ints) -> list[tuple[int, int]]:
+def _wrapping_spans(scenario: Scenario, kind: Ints, member: Ints) -> list[tuple[int, int]]:
     """Host time of the named spans around messages, without the operators inside them, each with the exchange."""
     graph, rows = scenario.graph, scenario.graph.collectives
     found: list[tuple[int, int]] = []

@@ -15,7 +15,7 @@ from nodewise_replay.changes.exchanges import Exchanges
 from nodewise_replay.changes.scenario import Scenario, is_piece
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph
 
-__all__ = ["Pass", "backward_passes", "grouped"]
+__all__ = ["Pass", "backward_passes", "group_by_cap"]
 
 _READY: Final = (
     re.compile(r"^autograd::engine::evaluate_function: .*AccumulateGrad"),
@@ -81,7 +81,7 @@ def backward_passes(scenario: Scenario, exchanges: Exchanges) -> list[Pass]:
             of_step = mine[graph.step[rows.transfer[mine]] == step]
             of_step = of_step[np.argsort(launch[rows.arrival[of_step]], kind="stable")]
             spans = ready.get((rank, int(step)), np.zeros((0, 2), dtype=np.int64))
-            issued, taken = _carried(graph, of_step, launch[rows.arrival[of_step]], spans)
+            issued, taken = _gradient_reductions(graph, of_step, launch[rows.arrival[of_step]], spans)
             if not len(issued):
                 continue
             row, issue, carried = issued.T
@@ -105,7 +105,7 @@ def _ready_spans(graph: Graph) -> dict[tuple[int, int], Ints]:
     """By rank and step, (first, last) piece of every operator that makes gradients ready, in order."""
     piece = is_piece(graph)
     for pattern in _READY:
-        nodes = np.flatnonzero(graph.named(pattern) & piece & (graph.event >= 0))
+        nodes = np.flatnonzero(graph.match_names(pattern) & piece & (graph.event >= 0))
         if not len(nodes):
             continue
         owner = np.column_stack((graph.rank[nodes], graph.event[nodes]))
@@ -113,7 +113,7 @@ def _ready_spans(graph: Graph) -> dict[tuple[int, int], Ints]:
         last = np.zeros(len(first), dtype=np.int64)
         np.maximum.at(last, member.reshape(-1), np.arange(len(nodes)))
         spans = np.column_stack((nodes[first], nodes[last]))
-        spans = _reduced(graph, spans[np.argsort(spans[:, 0], kind="stable")])
+        spans = _reducer_spans(graph, spans[np.argsort(spans[:, 0], kind="stable")])
         where = np.column_stack((graph.rank[spans[:, 0]], graph.step[spans[:, 0]]))
         return {
             (int(rank), int(step)): spans[(where == (rank, step)).all(axis=1)]
@@ -122,17 +122,17 @@ def _ready_spans(graph: Graph) -> dict[tuple[int, int], Ints]:
     return {}
 
 
-def _reduced(graph: Graph, spans: Ints) -> Ints:
+def _reducer_spans(graph: Graph, spans: Ints) -> Ints:
     """Spans in which the reducer is seen to take a gradient; all where it is seen in none.
 
     Others are of leaves that no rank exchanges, such as inputs.
     """
-    seen = np.concatenate(([0], np.cumsum(graph.named(_INTO_BUCKET) & is_piece(graph))))
+    seen = np.concatenate(([0], np.cumsum(graph.match_names(_INTO_BUCKET) & is_piece(graph))))
     taken = seen[spans[:, 1] + 1] > seen[spans[:, 0]]
     return spans[taken] if taken.any() else spans
 
 
-def _carried(graph: Graph, rows: Ints, issues: Ints, spans: Ints) -> tuple[Ints, int]:
+def _gradient_reductions(graph: Graph, rows: Ints, issues: Ints, spans: Ints) -> tuple[Ints, int]:
     """Rows of all-reduces that carry gradients, each with its issue and how many it carries; how many all carry."""
     found, taken = [], 0
     for row, issue in zip(rows.tolist(), issues.tolist(), strict=True):
@@ -145,7 +145,7 @@ def _carried(graph: Graph, rows: Ints, issues: Ints, spans: Ints) -> tuple[Ints,
     return np.array(found, dtype=np.int64).reshape(-1, 3), taken
 
 
-def grouped(sizes: Iterable[float], cap_bytes: float) -> list[int]:
+def group_by_cap(sizes: Iterable[float], cap_bytes: float) -> list[int]:
     """Bucket of every gradient, in the order in which they get ready.
 
     As DistributedDataParallel does: a bucket closes as soon as its size reaches the cap. An explicit cap holds for the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodewise.plugin import Change, ChangeKind
 from nodewise_replay.changes.exchanges import exchanges_of
-from nodewise_replay.changes.refusing import invalid, unsupported
+from nodewise_replay.changes.refusing import invalid, unsupported_error
 from nodewise_replay.changes.scenario import Scenario
 
 __all__ = ["over_another_link"]
@@ -25,11 +25,11 @@ def over_another_link(scenario: Scenario, change: Change) -> Scenario:
     exchanges = exchanges_of(scenario)
     costs = exchanges.costs(scenario)
     if not costs:
-        raise unsupported("the traces hold no exchange of known size", "traces.collectives.bytes")
+        raise unsupported_error("the traces hold no exchange of known size", "traces.collectives.bytes")
     # Of a message the span around it has the cost, of an all-reduce the library or the relay.
     told = all(any(cost.latency_told for cost in pair) for pair in costs.values())
     if not faster and not told:
-        raise unsupported(
+        raise unsupported_error(
             "every exchange of a kind has the same size, so nothing tells what of it is latency: record several sizes",
             "traces.collectives.bytes",
         )
@@ -39,5 +39,5 @@ def over_another_link(scenario: Scenario, change: Change) -> Scenario:
         else "transfers of a single size, split into latency and bandwidth as links commonly are"
     )
     if faster:
-        return scenario.timed(exchanges.retimed(scenario, bandwidth=change.value), note)
-    return scenario.timed(exchanges.retimed(scenario, latency=change.value), note)
+        return scenario.with_durations(exchanges.retime(scenario, bandwidth=change.value), note)
+    return scenario.with_durations(exchanges.retime(scenario, latency=change.value), note)

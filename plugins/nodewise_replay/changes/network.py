@@ -69,7 +69,7 @@ class Cost:
         """Whether several sizes tell latency from bandwidth."""
         return self.sizes > 1
 
-    def changed(
+    def rescale(
         self, seconds: Floats, wire_bytes: Floats, after: Floats, *, bandwidth: float = 1.0, latency: float = 1.0
     ) -> Floats:
         """What recorded exchanges take with other bytes or over another link.

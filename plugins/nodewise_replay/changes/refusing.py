@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodewise.plugin import NodewiseError, Reason, Violation
 
-__all__ = ["invalid", "unsupported"]
+__all__ = ["invalid", "unsupported_error"]
 
 
 def invalid(field: str, description: str) -> NodewiseError:
@@ -12,7 +12,7 @@ def invalid(field: str, description: str) -> NodewiseError:
     return NodewiseError.invalid([Violation(f"changes.{field}", description)])
 
 
-def unsupported(message: str, *missing: str) -> NodewiseError:
+def unsupported_error(message: str, *missing: str) -> NodewiseError:
     """A change that the traces do not support; ``missing`` names what would."""
     return NodewiseError(
         Reason.EVIDENCE_MISSING,

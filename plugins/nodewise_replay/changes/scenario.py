@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, Trace
 from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.graph.graph import NO_NODE, CollectiveNodes, EdgeKind, Graph, NodeKind, Origin, StepBounds
-from nodewise_replay.graph.wiring import Edges, NodeColumns, wired
+from nodewise_replay.graph.wiring import Edges, NodeColumns, wire_graph
 
 __all__ = ["GraphDraft", "Scenario", "is_piece"]
 
@@ -47,7 +47,7 @@ class Scenario:
     rests_on: tuple[str, ...] = ()
 
     @staticmethod
-    def recorded(graph: Graph, traces: Mapping[int, Trace], duration_ns: Ints, lag_ns: Ints) -> Scenario:
+    def from_recording(graph: Graph, traces: Mapping[int, Trace], duration_ns: Ints, lag_ns: Ints) -> Scenario:
         """Nothing changed yet."""
         rows = graph.collectives
         size = np.full(len(graph), -1, dtype=np.int64)
@@ -64,7 +64,7 @@ class Scenario:
             bytes=size,
         )
 
-    def timed(self, duration_ns: Ints, *rests_on: str) -> Scenario:
+    def with_durations(self, duration_ns: Ints, *rests_on: str) -> Scenario:
         """The same graph with other durations."""
         return replace(self, duration_ns=duration_ns, rests_on=(*self.rests_on, *rests_on))
 
@@ -98,7 +98,7 @@ class GraphDraft:
 
     def copy_edges(self, edges: Ints, number_of: Ints) -> None:
         """Append copies of recorded edges whose ends are renumbered by ``number_of``."""
-        self._edges.append(self._recorded_edges.rows(edges).renumbered(number_of))
+        self._edges.append(self._recorded_edges.rows(edges).renumber(number_of))
 
     def edges_into(self, nodes: Ints | int) -> Ints:
         """Recorded edges that lead to some nodes."""
@@ -158,7 +158,7 @@ class GraphDraft:
         waits = np.isin(edges.edge_kind, _WAITS)
         edges = replace(edges, source=np.where(waits, heir[edges.source], order_heir[edges.source]))
         nodes_of_all = self._nodes[0].followed_by(*self._nodes[1:])
-        columns, number = wired(nodes_of_all, edges.rows(edges.source >= 0), kept)
+        columns, number = wire_graph(nodes_of_all, edges.rows(edges.source >= 0), kept)
         bounds = graph.steps if steps is None else steps
         last = np.where(bounds.last_node >= 0, number[np.maximum(bounds.last_node, 0)], NO_NODE)
         rows = self._rows[0].followed_by(*self._rows[1:]).among(kept, number)

@@ -11,7 +11,7 @@ from nodewise.plugin import Ints
 from nodewise_replay.alignment.messages import is_receipt
 from nodewise_replay.changes.copies import RankCopies
 from nodewise_replay.changes.exchanges import Exchanges, segment
-from nodewise_replay.changes.refusing import invalid, unsupported
+from nodewise_replay.changes.refusing import invalid, unsupported_error
 from nodewise_replay.changes.scenario import GraphDraft, Scenario, is_piece
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind
 
@@ -56,15 +56,15 @@ def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
     if wanted < 2:
         raise invalid("value", "must be at least 2: a parameter server and a worker")
     if len(graph.ranks) < graph.world_size:
-        raise unsupported("some ranks left no trace: what the server does for them is not known", "traces")
+        raise unsupported_error("some ranks left no trace: what the server does for them is not known", "traces")
     if not is_piece(graph)[graph.collectives.arrival].all():
-        raise unsupported("messages on streams of a device: what a server does for each is not known", "traces")
+        raise unsupported_error("messages on streams of a device: what a server does for each is not known", "traces")
     workers = [rank for rank in graph.ranks if rank != hub]
-    served = _Served(scenario, hub, workers)
+    served = _ServerExchanges(scenario, hub, workers)
     return served.fewer(wanted - 1) if wanted - 1 < len(workers) else served.more(wanted - 1)
 
 
-class _Served:
+class _ServerExchanges:
     def __init__(self, scenario: Scenario, hub: int, workers: list[int]) -> None:
         self._scenario, self._hub, self._workers = scenario, hub, workers
         self._draft = GraphDraft(scenario)
@@ -145,7 +145,7 @@ class _Served:
             )
             draft.copy_edges(np.flatnonzero(within), renumbered)
             for of, owner in ((rows.rank == self._hub, self._hub), (rows.rank == source, rank)):
-                ends = rows.rows((rows.transfer == transfer[0]) & of).renumbered(renumbered)
+                ends = rows.rows((rows.transfer == transfer[0]) & of).renumber(renumbered)
                 draft.add_rows(replace(ends, rank=np.full(len(ends), owner)))
             added.setdefault(kind, []).append((int(renumbered[first]), int(renumbered[last])))
 

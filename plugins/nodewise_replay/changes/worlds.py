@@ -11,7 +11,7 @@ from nodewise.plugin import Change
 from nodewise_replay.alignment.messages import is_pair
 from nodewise_replay.changes.copies import RankCopies
 from nodewise_replay.changes.exchanges import exchanges_of
-from nodewise_replay.changes.refusing import invalid, unsupported
+from nodewise_replay.changes.refusing import invalid, unsupported_error
 from nodewise_replay.changes.scenario import GraphDraft, Scenario
 from nodewise_replay.changes.servers import hub_of, served_by
 from nodewise_replay.graph.graph import NodeKind
@@ -41,7 +41,7 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
     if wanted == graph.world_size:
         return scenario
     if not len(graph.collectives):
-        raise unsupported(
+        raise unsupported_error(
             f"no exchange was recorded in a world of {graph.world_size}: what other ranks would wait for is not known; "
             "record a run on two ranks or more",
             "traces.collectives",
@@ -51,7 +51,7 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
     if messages.any():
         hub = hub_of(scenario, exchanges)
         if hub < 0:
-            raise unsupported(
+            raise unsupported_error(
                 "ranks send to each other in pairs and none of them serves all others: who would send to an added rank "
                 "is not known",
                 "traces.process_groups",
@@ -59,11 +59,11 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
         return served_by(scenario, hub, wanted)
     _whole_world(scenario)
     among = np.full(len(exchanges), wanted)
-    scenario = scenario.timed(exchanges.retimed(scenario, among), "exchanges re-timed by the bytes per link")
+    scenario = scenario.with_durations(exchanges.retime(scenario, among), "exchanges re-timed by the bytes per link")
     if len(graph.ranks) < graph.world_size and wanted == 1:
         # Nobody is left to wait for.
         alone = np.where(graph.kind == NodeKind.PEERS, 0, scenario.duration_ns)
-        scenario = scenario.timed(alone, "ranks without a trace taken out")
+        scenario = scenario.with_durations(alone, "ranks without a trace taken out")
         return replace(scenario, graph=replace(graph, world_size=1))
     if len(graph.ranks) < graph.world_size:
         missing = graph.world_size - len(graph.ranks)
@@ -79,7 +79,7 @@ def _whole_world(scenario: Scenario) -> None:
         for group in trace.collectives.groups:
             size = group.size or len(group.ranks)
             if size and size not in (1, world):
-                raise unsupported(
+                raise unsupported_error(
                     f"rank {rank} exchanges in groups of {size} of {world}: which one an added rank would join is "
                     "not known; only data parallelism over all ranks can be scaled",
                     "traces.process_groups",

@@ -23,10 +23,10 @@ from nodewise.plugin import (
     Refusal,
     RowRefusal,
 )
-from nodewise_replay.changes.applying import applied
+from nodewise_replay.changes.applying import apply_changes
 from nodewise_replay.changes.network import LATENCY_BYTES
 from nodewise_replay.changes.scenario import Scenario
-from nodewise_replay.estimating.asked import Evidence
+from nodewise_replay.estimating.evidence import Evidence
 from nodewise_replay.estimating.recordings import Recording
 from nodewise_replay.estimating.step_seconds import PARTS, step_parts, step_seconds
 
@@ -84,14 +84,14 @@ class ReplayModel:
         """Predict every row; refuse row by row what was recorded otherwise. One replay per distinct configuration."""
         refused: dict[Refusal, list[int]] = {}
         values = np.zeros((2 + len(PARTS), len(configurations)))
-        ratios, refusals = self._evidence.judged(configurations, self._recordings)
+        ratios, refusals = self._evidence.judge(configurations, self._recordings)
         farthest = max(self._known.max(), self._corrected_at.max(initial=0.0))
         for row, workers in enumerate(configurations.workers.tolist()):
             answer = refusals[row] or self._answer(workers, float(ratios[row]), options)
             if isinstance(answer, Refusal):
                 refused.setdefault(answer, []).append(row)
                 continue
-            parts = self._corrected(answer.parts, workers)
+            parts = self._correct(answer.parts, workers)
             values[:, row] = (answer.log_spread, max(workers / farthest, 1.0), *parts)
         answered = sum(map(len, refused.values())) < len(configurations)
         return Predictions.assembled(
@@ -99,10 +99,10 @@ class ReplayModel:
             log_spread=values[0],
             extrapolation=values[1],
             refusals=tuple(RowRefusal(tuple(found), refusal) for refusal, found in refused.items()),
-            notices=self._told() if answered else (),
+            notices=self._notices_of() if answered else (),
         )
 
-    def _told(self) -> tuple[Notice, ...]:
+    def _notices_of(self) -> tuple[Notice, ...]:
         worst = max(recording.persistence for recording in self._recordings)
         fewest = min(recording.steps for recording in self._recordings)
         told = (
@@ -123,7 +123,7 @@ class ReplayModel:
             if options.budget is not None and options.budget.remaining_s() <= 0:
                 raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the time for the call is over")
             try:
-                self._answers[key] = self._replayed(workers, link_ratio)
+                self._answers[key] = self._replay(workers, link_ratio)
             except NodewiseError as error:
                 missing = tuple(filter(None, str(error.metadata.get("missing_fields", "")).split(",")))
                 self._answers[key] = Refusal(error.reason, error.message, missing)
@@ -132,15 +132,15 @@ class ReplayModel:
     def _nearest(self, workers: int) -> Recording:
         return self._recordings[int(np.argmin(np.abs(np.log(self._known / workers))))]
 
-    def _replayed(self, workers: int, link_ratio: float) -> _Answer:
+    def _replay(self, workers: int, link_ratio: float) -> _Answer:
         recording = self._nearest(workers)
         if recording.hub >= 0 and workers > max(MOST_SERVED, recording.workers):
-            near, far = (self._replayed(count, link_ratio) for count in (MOST_SERVED // 2, MOST_SERVED))
+            near, far = (self._replay(count, link_ratio) for count in (MOST_SERVED // 2, MOST_SERVED))
             share = (workers - MOST_SERVED) / (MOST_SERVED - MOST_SERVED // 2)
             grown = np.maximum(far.parts + share * (far.parts - near.parts), 0.0)
             return _Answer(parts=grown, log_spread=far.log_spread)
         changes = self._changes(recording, workers, link_ratio)
-        parts = step_parts(applied(recording.scenario, changes), recording.hub)
+        parts = step_parts(apply_changes(recording.scenario, changes), recording.hub)
         distance = abs(float(np.log(workers / recording.workers)))
         spread = (
             MEASUREMENT_LOG_SPREAD**2
@@ -189,7 +189,7 @@ class ReplayModel:
         configurations = observations.configurations
         if not len(observations):
             return nothing, nothing
-        ratios, refusals = self._evidence.judged(configurations, self._recordings)
+        ratios, refusals = self._evidence.judge(configurations, self._recordings)
         found: dict[int, list[float]] = {}
         for row, workers in enumerate(configurations.workers.tolist()):
             if refusals[row] is not None or ratios[row] != 1.0:
@@ -201,7 +201,7 @@ class ReplayModel:
         at = np.array(sorted(found), dtype=np.float64)
         return at, np.array([float(np.median(found[int(workers)])) for workers in at])
 
-    def _corrected(self, parts: Floats, workers: int) -> Floats:
+    def _correct(self, parts: Floats, workers: int) -> Floats:
         """A step longer or shorter by what measured ones were; the host's part takes it, then all in proportion."""
         if not len(self._corrected_at):
             return parts
@@ -215,6 +215,6 @@ class ReplayModel:
 
 
 def _with_latency(recording: Recording, changes: Sequence[Change], latency_bytes: float) -> float:
-    scenario: Scenario = applied(replace(recording.scenario, latency_bytes=latency_bytes), changes)
+    scenario: Scenario = apply_changes(replace(recording.scenario, latency_bytes=latency_bytes), changes)
     ranks = tuple(rank for rank in scenario.graph.ranks if rank != recording.hub)
     return step_seconds(scenario, ranks)

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Trace
-from nodewise_replay.alignment.clocks import aligned
-from nodewise_replay.building.assembly import built
+from nodewise_replay.alignment.clocks import align_clocks
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.changes.exchanges import Exchanges, exchanges_of
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.changes.servers import hub_of
@@ -87,8 +87,8 @@ def _window(trace: Trace) -> tuple[int, int]:
 
 def _recording(group: Sequence[Trace]) -> Recording:
     ordered = sorted(group, key=lambda trace: trace.rank)
-    graph = built(ordered, aligned(ordered))
-    scenario = Scenario.recorded(graph, {trace.rank: trace for trace in ordered}, graph.duration_ns, graph.lag_ns)
+    graph = build_graph(ordered, align_clocks(ordered))
+    scenario = Scenario.from_recording(graph, {trace.rank: trace for trace in ordered}, graph.duration_ns, graph.lag_ns)
     exchanges = exchanges_of(scenario)
     took = StepTimer(graph).times(graph.end_ns).step_ns
     of_ranks = np.maximum(took[(took >= 0).all(axis=1)], 1).astype(np.float64)

@@ -10,7 +10,7 @@ from nodewise.plugin import Floats, Ints
 from nodewise_replay.changes.exchanges import exchanges_of
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
-from nodewise_replay.graph.sweep import swept
+from nodewise_replay.graph.sweep import sweep_times
 from nodewise_replay.replaying.measures import StepTimer
 
 __all__ = ["PARTS", "step_parts", "step_seconds"]
@@ -30,7 +30,7 @@ def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None
     """
     graph = scenario.graph
     lags = scenario.lag_ns if lag_ns is None else lag_ns
-    _, end = swept(graph, scenario.duration_ns, lags, joined=True)
+    _, end = sweep_times(graph, scenario.duration_ns, lags, joined=True)
     columns = [graph.ranks.index(rank) for rank in ranks]
     took = StepTimer(graph).times(end, joined=True).step_ns[:, columns]
     there = np.flatnonzero((took >= 0).all(axis=1))
@@ -53,7 +53,7 @@ def step_parts(scenario: Scenario, hub: int) -> Floats:
     duration = scenario.duration_ns.copy()
     duration[exchanges.transfer] = 0
     duration[exchanges.relay] = 0
-    quick = scenario.timed(duration)
+    quick = scenario.with_durations(duration)
     at_once = min(step_seconds(quick, ranks), whole)
     alone_lag = scenario.lag_ns.copy()
     alone_lag[(graph.edge_kind == EdgeKind.COLLECTIVE) & (graph.kind[graph.target] == NodeKind.TRANSFER)] = _NOT_HELD

@@ -118,9 +118,9 @@ class CollectiveNodes(Columns):
     def among(self, kept: Flags, number: Ints) -> CollectiveNodes:
         """The rows of nodes that are all kept, whose numbers are others then."""
         held = self.rows(kept[self.transfer] & kept[self.arrival] & kept[self.departure])
-        return held.renumbered(number)
+        return held.renumber(number)
 
-    def renumbered(self, number: Ints) -> CollectiveNodes:
+    def renumber(self, number: Ints) -> CollectiveNodes:
         """The same rows of nodes of other numbers."""
         nodes = {name: number[getattr(self, name)] for name in ("transfer", "arrival", "departure")}
         return replace(self, **nodes)
@@ -220,7 +220,7 @@ class Graph:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def named(self, pattern: re.Pattern[str]) -> Flags:
+    def match_names(self, pattern: re.Pattern[str]) -> Flags:
         """Nodes in whose name the pattern is found."""
         return matching(self.names, pattern)[self.name]
 

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints, NodewiseError, Reason
 from nodewise_laws.object_code import object_code
 
-__all__ = ["a_circle", "first_rows", "in_circles", "occurrences", "ordered"]
+__all__ = ["a_circle", "first_rows", "in_circles", "occurrences", "topological_order"]
 
 
-def ordered(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
+def topological_order(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
     """Order nodes by Kahn's algorithm (1962).
 
     Parameters
@@ -26,7 +26,7 @@ def ordered(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[np.int32]:
         CONTRADICTORY_FACTS if nodes wait for each other in a circle.
     """
     target = np.repeat(np.arange(len(first_edge) - 1, dtype=np.int64), np.diff(first_edge))
-    order, waiting = _peeled(source, target, len(first_edge) - 1)
+    order, waiting = _remove_sources(source, target, len(first_edge) - 1)
     left = int((waiting > 0).sum())
     if left:
         raise NodewiseError(
@@ -55,7 +55,7 @@ def occurrences(group: Ints, order: Ints) -> Ints:
 
 def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
     """Which edges among ``count`` nodes lie between those that no order reaches."""
-    stuck = _peeled(source, target, count)[1] > 0
+    stuck = _remove_sources(source, target, count)[1] > 0
     circles: NDArray[np.bool_] = stuck[source] & stuck[target]
     return circles
 
@@ -76,7 +76,7 @@ def a_circle(count: int, source: Ints, target: Ints) -> list[int]:
     return path[met[node] :][::-1]
 
 
-def _peeled(source: NDArray[np.integer], target: Ints, count: int) -> tuple[NDArray[np.int32], Ints]:
+def _remove_sources(source: NDArray[np.integer], target: Ints, count: int) -> tuple[NDArray[np.int32], Ints]:
     """Nodes in order, and for how many each still waits at the end: 0 unless it is in a circle, or behind one."""
     after = np.argsort(source, kind="stable")
     waiting = np.bincount(target, minlength=count).astype(np.int64)

@@ -9,13 +9,13 @@ from nodewise.plugin import Floats, Ints
 from nodewise_laws.object_code import object_code
 from nodewise_replay.graph.graph import NO_NODE, Graph
 
-__all__ = ["critical_path", "latest_ends", "swept"]
+__all__ = ["critical_path", "latest_ends", "sweep_times"]
 
 Structure = tuple[NDArray[np.int32], Ints, NDArray[np.int32], NDArray[np.int32]]
 """Of a graph: ``order``, ``first_edge``, ``source``, ``step``."""
 
 
-def swept(
+def sweep_times(
     graph: Graph, duration_ns: Ints | None = None, lag_ns: Ints | None = None, *, joined: bool = False
 ) -> tuple[Ints, Ints]:
     """Begin and end of every node: as early as the edges, the lags and the releases allow.
@@ -53,7 +53,7 @@ def latest_ends(
     end_ns: Ints,
     latest_ns: Ints,
 ) -> None:
-    """As ``swept`` with ``joined``, for who asks very often: fills in the ends, and the latest end of each group.
+    """As ``sweep_times`` with ``joined``, for who asks very often: fills in the ends, and the latest end of each group.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def critical_path(
 ) -> NDArray[np.int64]:
     """Nodes that determine when ``last`` ends, the first one first: each begins as soon as the one before lets it.
 
-    Times are those of ``swept`` with the same ``lag_ns`` and ``joined``.
+    Times are those of ``sweep_times`` with the same ``lag_ns`` and ``joined``.
     """
     path = np.empty(len(graph), dtype=np.int64)
     structure = (graph.order, graph.first_edge, graph.source, graph.step)

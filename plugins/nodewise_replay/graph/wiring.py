@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_replay.graph.columns import Columns
 from nodewise_replay.graph.graph import EdgeKind, Origin
-from nodewise_replay.graph.ordering import first_rows, ordered
+from nodewise_replay.graph.ordering import first_rows, topological_order
 
-__all__ = ["Edges", "NodeColumns", "wired"]
+__all__ = ["Edges", "NodeColumns", "wire_graph"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -68,16 +68,16 @@ class Edges(Columns):
         empty = np.zeros(0, dtype=np.int64)
         return Edges.exact(empty, empty, 0, EdgeKind.HOST)
 
-    def shifted(self, by: int) -> Edges:
+    def shift(self, by: int) -> Edges:
         """The same edges between nodes whose numbers are so much higher."""
         return replace(self, source=self.source + by, target=self.target + by)
 
-    def renumbered(self, number: Ints) -> Edges:
+    def renumber(self, number: Ints) -> Edges:
         """The same edges between nodes of other numbers."""
         return replace(self, source=number[self.source], target=number[self.target])
 
 
-def wired(nodes: NodeColumns, edges: Edges, kept: NDArray[np.bool_]) -> tuple[dict[str, Any], Ints]:
+def wire_graph(nodes: NodeColumns, edges: Edges, kept: NDArray[np.bool_]) -> tuple[dict[str, Any], Ints]:
     """Columns of the graph of some nodes and the edges among them, and the number that every node has in it.
 
     Raises
@@ -91,7 +91,7 @@ def wired(nodes: NodeColumns, edges: Edges, kept: NDArray[np.bool_]) -> tuple[di
     source = number[edges.source[inside]].astype(np.int32)
     first_edge = first_rows(number[edges.target[inside]], int(kept.sum()))
     # Before rows are copied: ordering takes as much memory for a while.
-    order = ordered(first_edge, source)
+    order = topological_order(first_edge, source)
     columns = edges.rows(inside).by_name()
     del columns["target"]
     return {

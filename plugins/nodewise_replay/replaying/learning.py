@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from nodewise.plugin import Floats, Ints
 from nodewise_replay.graph.graph import Graph, NodeKind
 
-__all__ = ["Fitted", "fitted"]
+__all__ = ["LearnedDurations", "learn_durations"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Fitted:
+class LearnedDurations:
     """Durations and lags of all nodes and edges as learned.
 
     ``known`` says which nodes have a counterpart in the steps learned from; others take the mean of all of their name,
@@ -27,7 +27,7 @@ class Fitted:
     known: NDArray[np.bool_]
 
 
-def fitted(graph: Graph, fit_steps: Sequence[int], *, own: bool = True) -> Fitted:
+def learn_durations(graph: Graph, fit_steps: Sequence[int], *, own: bool = True) -> LearnedDurations:
     """Learn durations and lags from some steps.
 
     Means, not medians: times of a chain add up, and the sum of the medians of skewed times lies below the median
@@ -65,7 +65,7 @@ def fitted(graph: Graph, fit_steps: Sequence[int], *, own: bool = True) -> Fitte
     from_learned = chosen[graph.step[target]]
     lag, lag_known = edges_alike.means(from_learned & graph.binding, graph.lag_ns, own=own)
     typical, typical_known = edges_typed.means(from_learned, graph.explained_lag_ns, own=own)
-    return Fitted(
+    return LearnedDurations(
         duration_ns=duration,
         lag_ns=np.where(lag_known, lag, np.where(typical_known, typical, 0)),
         known=known,

@@ -21,29 +21,29 @@ from nodewise.plugin import (
     Violation,
     as_floats,
 )
-from nodewise_replay.alignment.clocks import Clocks, aligned
-from nodewise_replay.building.assembly import built
-from nodewise_replay.changes.applying import applied
+from nodewise_replay.alignment.clocks import Clocks, align_clocks
+from nodewise_replay.building.assembly import build_graph
+from nodewise_replay.changes.applying import apply_changes
 from nodewise_replay.changes.scenario import Scenario
 from nodewise_replay.graph.graph import NO_NODE, EdgeKind, Graph, Origin
-from nodewise_replay.graph.sweep import swept
+from nodewise_replay.graph.sweep import sweep_times
 from nodewise_replay.replaying.absent import alike, has_absent_ranks
 from nodewise_replay.replaying.arrivals import replayed_collectives
-from nodewise_replay.replaying.learning import fitted
+from nodewise_replay.replaying.learning import learn_durations
 from nodewise_replay.replaying.measures import StepTimer, StepTimes, odd_steps, replayed_steps, start_errors_s
 from nodewise_replay.replaying.timeline import timeline
 
-__all__ = ["edge_counts", "persistence_error", "replayed"]
+__all__ = ["edge_counts", "persistence_error", "replay_steps"]
 
 
-def replayed(traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
+def replay_steps(traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
     """Replay steps. Raises as ``Diagnoser.replay``."""
     started = time.perf_counter()
     ordered = sorted(traces, key=lambda trace: trace.rank)
     run.advanced("clocks", 0, 3)
-    clocks = aligned(ordered)
+    clocks = align_clocks(ordered)
     run.advanced("graph", 1, 3)
-    graph = built(ordered, clocks)
+    graph = build_graph(ordered, clocks)
     built_at = time.perf_counter()
     run.advanced("replay", 2, 3)
     result = _Answer(graph, clocks, {trace.rank: trace for trace in ordered}, question).replay(started, built_at)
@@ -135,7 +135,7 @@ class _Answer:
         if question.changes:
             return self._changed_times()
         if question.in_sample:
-            begin, end = swept(graph, graph.duration_ns, graph.explained_lag_ns)
+            begin, end = sweep_times(graph, graph.duration_ns, graph.explained_lag_ns)
             return begin, end, StepTimer(graph).times(end), 0
         if self._stated_fit is None and len(self._present) < 2:
             raise _invalid("in_sample", "must be true: there is no other step than the one tested to learn from")
@@ -144,8 +144,8 @@ class _Answer:
             if not (learned != step).any():
                 raise _invalid("fit_steps", f"must hold another step than {step + 1}, which is tested")
         # Steps are apart from each other, so one sweep replays all, each with what the others teach.
-        fit = fitted(graph, learned.tolist(), own=False)
-        begin, end = swept(graph, fit.duration_ns, fit.lag_ns)
+        fit = learn_durations(graph, learned.tolist(), own=False)
+        begin, end = sweep_times(graph, fit.duration_ns, fit.lag_ns)
         unmatched = int((np.isin(graph.step, self._tested) & ~fit.known).sum())
         return begin, end, StepTimer(graph).times(end), unmatched
 
@@ -154,7 +154,7 @@ class _Answer:
         graph, question = self._graph, self._question
         duration, lag, unmatched = graph.duration_ns, graph.lag_ns, 0
         if not question.in_sample and self._stated_fit is not None:
-            fit = fitted(graph, self._stated_fit.tolist())
+            fit = learn_durations(graph, self._stated_fit.tolist())
             duration, lag = fit.duration_ns, fit.lag_ns
             unmatched = int((~fit.known).sum())
         cases = [(duration, lag)]
@@ -163,8 +163,10 @@ class _Answer:
             if not all(change.ranks for change in question.changes):
                 # A change of the whole job changes those without a trace as well.
                 cases.reverse()
-        changed = [applied(Scenario.recorded(graph, self._traces, *case), question.changes) for case in cases]
-        swept_cases = [swept(one.graph, one.duration_ns, one.lag_ns, joined=True) for one in changed]
+        changed = [
+            apply_changes(Scenario.from_recording(graph, self._traces, *case), question.changes) for case in cases
+        ]
+        swept_cases = [sweep_times(one.graph, one.duration_ns, one.lag_ns, joined=True) for one in changed]
         times = [
             StepTimer(one.graph).times(end, joined=True) for one, (_, end) in zip(changed, swept_cases, strict=True)
         ]

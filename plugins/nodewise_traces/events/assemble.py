@@ -18,15 +18,15 @@ from nodewise_traces.events.impossible import cut_outlasting, cut_overruns, move
 from nodewise_traces.events.parents import parents
 from nodewise_traces.events.side_records import memory_of, syncs_of
 from nodewise_traces.events.step_spans import pattern_of, steps_of
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 
-__all__ = ["assembled"]
+__all__ = ["assemble_trace"]
 
 _LATEST_NS: Final = 2**62
 """Times beyond this (the year 2116) are damage; sums of two below it fit 64 bits."""
 
 
-def assembled(table: EventTable, columns: Columns, header: Header, source: TraceSource, reader: str) -> Trace:
+def assemble_trace(table: EventTable, columns: Columns, header: Header, source: TraceSource, reader: str) -> Trace:
     """Make the trace of one rank from everything that was scanned.
 
     Raises
@@ -41,11 +41,11 @@ def assembled(table: EventTable, columns: Columns, header: Header, source: Trace
     kept = np.flatnonzero(sane)
     order = kept[_order(columns.rows(kept))]
     if not len(order):
-        raise refused(
+        raise unusable_error(
             source, "no event has a time and a duration; send what torch.profiler's export_chrome_trace wrote"
         )
     names = table.names.public(header.hosts)
-    columns, again, launch = _repaired(columns.rows(order), names, counts, warnings)
+    columns, again, launch = _repair(columns.rows(order), names, counts, warnings)
     order = order[again]
     place = np.full(len(sane), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -109,7 +109,7 @@ def _order(columns: Columns) -> Ints:
     return np.lexsort((columns.kind == EventKind.CALL, -columns.duration_ns, columns.begin_ns))
 
 
-def _repaired(
+def _repair(
     columns: Columns, names: Sequence[str], counts: Counter[str], warnings: list[str]
 ) -> tuple[Columns, Ints, Ints]:
     """Sorted columns with links by operator and without impossible times of devices' work.

@@ -52,7 +52,7 @@ class Spans:
     parent: Ints
     launch: Ints
 
-    def named(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    def match_names(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Which events have a name that matches."""
         matching = np.fromiter((bool(pattern.search(text)) for text in self.names), np.bool_, len(self.names))
         return matching[self.name] if len(matching) else np.zeros(len(self.name), dtype=np.bool_)
@@ -81,8 +81,8 @@ def collectives_of(
     pattern
         Names of further kernels or spans that are exchanges.
     """
-    kernel = spans.named(_KERNEL) & (spans.kind == EventKind.KERNEL)
-    own = spans.named(pattern) if pattern else np.zeros(len(spans.kind), dtype=np.bool_)
+    kernel = spans.match_names(_KERNEL) & (spans.kind == EventKind.KERNEL)
+    own = spans.match_names(pattern) if pattern else np.zeros(len(spans.kind), dtype=np.bool_)
     kernel |= own & (spans.kind >= EventKind.KERNEL)
     kernel[[event for event in exchanges if spans.kind[event] == EventKind.KERNEL]] = True
     kernel[_by_record(spans, kernel)] = True
@@ -92,8 +92,8 @@ def collectives_of(
         launched = int(spans.launch[event])
         when = spans.begin_ns[launched if launched >= 0 else event]
         rows.append((int(when), event, chain[-1] if chain else NO_EVENT, _of_kernel(spans, event, chain, exchanges)))
-    host = np.flatnonzero((spans.named(_HOST_SPAN) | own) & (spans.kind <= EventKind.CALL))
-    for event, issuer in zip(host.tolist(), _enqueued(spans, host)):
+    host = np.flatnonzero((spans.match_names(_HOST_SPAN) | own) & (spans.kind <= EventKind.CALL))
+    for event, issuer in zip(host.tolist(), _enqueuing_operators(spans, host)):
         found = exchanges.get(event, Exchange())
         if found.kind == CollectiveKind.UNKNOWN:
             found = replace(found, kind=kind_of_name(spans.text(event)))
@@ -129,7 +129,7 @@ def collectives_table(
 
 def _by_record(spans: Spans, known: NDArray[np.bool_]) -> list[int]:
     """Kernels that no name tells: the last one launched within a record of the process groups that holds no other."""
-    records = spans.named(_RECORD)
+    records = spans.match_names(_RECORD)
     if not records.any():
         return []
     last: dict[int, int] = {}
@@ -172,10 +172,10 @@ def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, 
     return replace(best, kind=kind, in_bytes=sizes.in_bytes, out_bytes=sizes.out_bytes)
 
 
-def _enqueued(spans: Spans, chosen: Ints) -> list[int]:
+def _enqueuing_operators(spans: Spans, chosen: Ints) -> list[int]:
     """The operator that enqueued each span: the k-th of its kind, if so none ran before it was asked for."""
     issuers = np.full(len(chosen), NO_EVENT, dtype=np.int64)
-    operators = np.flatnonzero(spans.named(_ENQUEUE) & (spans.kind == EventKind.OPERATOR))
+    operators = np.flatnonzero(spans.match_names(_ENQUEUE) & (spans.kind == EventKind.OPERATOR))
     span_kinds = np.array([kind_of_name(spans.text(span)) for span in chosen.tolist()], dtype=np.int64)
     operator_kinds = np.array([kind_of_name(spans.text(one)) for one in operators.tolist()], dtype=np.int64)
     for kind in np.unique(span_kinds):

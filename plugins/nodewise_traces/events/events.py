@@ -16,7 +16,7 @@ from nodewise_traces.events.categories import DROPPED, FRAME, SYNC, Categories
 from nodewise_traces.events.exchange_arguments import Exchange, Groups, exchange_of
 from nodewise_traces.events.lanes import Lanes
 from nodewise_traces.events.names import Names
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 from nodewise_traces.scanning.fields import (
     ARGUMENT_KEYS,
     CATEGORY,
@@ -32,7 +32,7 @@ from nodewise_traces.scanning.fields import (
 from nodewise_traces.scanning.numbers import integer_or
 from nodewise_traces.scanning.stream import Batch, ChromeStream, Source
 
-__all__ = ["STREAM_EVENTS", "Columns", "EventTable", "scanned"]
+__all__ = ["STREAM_EVENTS", "Columns", "EventTable", "scan"]
 
 _ARGUMENT: Final = {key: FIRST_ARGUMENT + place for place, key in enumerate(ARGUMENT_KEYS)}
 _MEMORY: Final = "[memory]"
@@ -113,7 +113,7 @@ class EventTable:
         rows = batch.rows
         phase = rows[:, PHASE]
         categories = self.categories
-        category = batch.numbered(CATEGORY, categories.__getitem__)
+        category = batch.number_texts(CATEGORY, categories.__getitem__)
         code = categories.codes[category]
         frame = (code == FRAME) & (phase == ord("X"))
         kept_frame = np.zeros(len(rows), dtype=np.bool_)
@@ -126,7 +126,7 @@ class EventTable:
                 self.counts[f"dropped_{label}"] += count
         named = np.flatnonzero(~dropped)
         name = np.full(len(rows), NO_EVENT, dtype=np.int64)
-        name[named] = batch.numbered(NAME, self.names.__getitem__, named)
+        name[named] = batch.number_texts(NAME, self.names.__getitem__, named)
         meaning = self._meaning_of(name)
         spans = ~dropped & ~kept_frame & (phase == ord("X"))
         instants = ~dropped & ((phase == ord("i")) | (phase == ord("I")))
@@ -240,7 +240,7 @@ class EventTable:
         return samples
 
 
-def scanned(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[str, Any]]:
+def scan(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[str, Any]]:
     """All events of a stream, and the members beside them.
 
     Raises
@@ -252,7 +252,7 @@ def scanned(stream: Source, source: TraceSource) -> tuple[EventTable, Mapping[st
     for batch in document.batches():
         table.add(batch)
     if not document.has_events:
-        raise refused(source, "the stream has no list of events: neither a member traceEvents nor a bare list")
+        raise unusable_error(source, "the stream has no list of events: neither a member traceEvents nor a bare list")
     table.counts.update(document.counts)
     return table, document.members
 

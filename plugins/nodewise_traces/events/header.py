@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from nodewise.plugin import ProcessGroup, TraceSource
 from nodewise_traces.events.exchange_arguments import ranks_of
-from nodewise_traces.refusals import contradicted
+from nodewise_traces.refusals import contradiction_error
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
 __all__ = ["Header", "header_of"]
@@ -40,8 +40,8 @@ def header_of(members: Mapping[str, Any], source: TraceSource) -> Header:
     """
     distributed = members.get("distributedInfo")
     distributed = distributed if isinstance(distributed, dict) else {}
-    rank = _agreed("rank", source.rank, small_or(distributed.get("rank"), -1), -1, source)
-    world = _agreed("world_size", source.world_size, small_or(distributed.get("world_size"), 0), 0, source)
+    rank = _reconcile("rank", source.rank, small_or(distributed.get("rank"), -1), -1, source)
+    world = _reconcile("world_size", source.world_size, small_or(distributed.get("world_size"), 0), 0, source)
     host = members.get("host_name")
     return Header(
         rank=rank,
@@ -54,9 +54,9 @@ def header_of(members: Mapping[str, Any], source: TraceSource) -> Header:
     )
 
 
-def _agreed(what: str, stated: int, recorded: int, unknown: int, source: TraceSource) -> int:
+def _reconcile(what: str, stated: int, recorded: int, unknown: int, source: TraceSource) -> int:
     if unknown not in {stated, recorded} and stated != recorded:
-        raise contradicted(source, f"sent as {what} {stated}, but recorded as {what} {recorded}")
+        raise contradiction_error(source, f"sent as {what} {stated}, but recorded as {what} {recorded}")
     return recorded if stated == unknown else stated
 
 

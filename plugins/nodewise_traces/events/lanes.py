@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import NO_EVENT, Ints, Lane
-from nodewise_traces.events.names import Names, Numbered, public_name
-from nodewise_traces.scanning.alike import numbered
+from nodewise_traces.events.names import KeyNumbers, Names, public_name
+from nodewise_traces.scanning.alike import number_texts
 from nodewise_traces.scanning.decode import text_of
 from nodewise_traces.scanning.fields import MISSING, PID, TID
 from nodewise_traces.scanning.numbers import UNRESOLVED, integer_or
@@ -25,7 +25,7 @@ _WORDS_FROM: Final = 2**62
 """Processes and threads that are words are numbered from here on; no operating system gets there."""
 
 
-class Lanes(Numbered[tuple[bool, int, int]]):
+class Lanes(KeyNumbers[tuple[bool, int, int]]):
     """Dictionary of (on a device, device or process, stream or thread)."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Lanes(Numbered[tuple[bool, int, int]]):
         second = np.where(on_device & (stream >= 0), stream, threads)
         keys = np.stack((on_device, first, second), axis=1)
         begin = np.arange(len(keys)) * _KEY.size
-        return numbered(keys.tobytes(), begin, begin + _KEY.size, self._of_key)
+        return number_texts(keys.tobytes(), begin, begin + _KEY.size, self._of_key)
 
     def _of_key(self, key: bytes) -> int:
         on_device, first, second = _KEY.unpack(key)
@@ -60,7 +60,7 @@ class Lanes(Numbered[tuple[bool, int, int]]):
         found: Ints = batch.rows[chosen, column].copy()
         words = np.flatnonzero(found == MISSING)
         if len(words):
-            found[words] = batch.numbered(column + 1, self._of_word, chosen[words])
+            found[words] = batch.number_texts(column + 1, self._of_word, chosen[words])
         return found
 
     def _of_word(self, word: bytes) -> int:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from nodewise_traces.scanning.decode import text_of
 
-__all__ = ["Names", "Numbered", "public_name"]
+__all__ = ["KeyNumbers", "Names", "public_name"]
 
 KeyT = TypeVar("KeyT")
 
@@ -45,7 +45,7 @@ def _home_left_out(match: re.Match[str]) -> str:
     return match.group() if follows in {"/", "\\"} and follows else "home"
 
 
-class Numbered(dict[KeyT, int]):
+class KeyNumbers(dict[KeyT, int]):
     """The number of each key, given at its first use."""
 
     def __missing__(self, key: KeyT) -> int:
@@ -54,7 +54,7 @@ class Numbered(dict[KeyT, int]):
         return number
 
 
-class Names(Numbered[bytes]):
+class Names(KeyNumbers[bytes]):
     """Dictionary of raw names."""
 
     def texts(self, first: int = 0) -> list[str]:

@@ -9,12 +9,12 @@ import numpy as np
 import orjson
 
 from nodewise.plugin import NO_EVENT, EventKind, Trace, TraceSource
-from nodewise_traces.events.assemble import assembled
+from nodewise_traces.events.assemble import assemble_trace
 from nodewise_traces.events.events import Columns, EventTable
 from nodewise_traces.events.exchange_arguments import Exchange
 from nodewise_traces.events.header import Header
-from nodewise_traces.events.names import Numbered
-from nodewise_traces.refusals import refused
+from nodewise_traces.events.names import KeyNumbers
+from nodewise_traces.refusals import unusable_error
 
 __all__ = ["NO_TIME", "STEP_NAMES", "Rows"]
 
@@ -31,7 +31,7 @@ _LONGEST_TEXT: Final = 1 << 16
 """Characters of a name that are looked at; fewer are shown."""
 
 
-class _Names(Numbered[str]):
+class _Names(KeyNumbers[str]):
     """Numbers of names as they are; the table's own are texts of JSON."""
 
     def __init__(self, table: EventTable) -> None:
@@ -113,7 +113,7 @@ class Rows:
             INVALID_FIELD if no span is left.
         """
         if not self._rows:
-            raise refused(source, missing)
+            raise unusable_error(source, missing)
         if all(row[2] in _OF_DEVICES for row in self._rows):
             # A window begins and ends on a host: where none was recorded, it is the time of what the devices did.
             begin = min(row[3] for row in self._rows)
@@ -139,4 +139,4 @@ class Rows:
             self.table.keep_frames(np.array(self._frames, dtype=np.int64).T)
         if steps and "step" not in source.mapping:
             source = replace(source, mapping={**source.mapping, "step": steps})
-        return assembled(self.table, columns, header, source, reader)
+        return assemble_trace(self.table, columns, header, source, reader)

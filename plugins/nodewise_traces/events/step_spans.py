@@ -10,7 +10,7 @@ import numpy as np
 
 from nodewise.plugin import EventKind, Ints, TraceSource, TraceSteps
 from nodewise_traces.events.collectives import Spans
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 
 __all__ = ["pattern_of", "steps_of", "steps_table"]
 
@@ -31,7 +31,7 @@ def pattern_of(source: TraceSource, what: str, otherwise: str = "") -> re.Patter
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        raise refused(source, f"mapping.{what} is no regular expression ({error})") from None
+        raise unusable_error(source, f"mapping.{what} is no regular expression ({error})") from None
 
 
 def steps_of(spans: Spans, duration_ns: Ints, source: TraceSource) -> TraceSteps:
@@ -42,7 +42,7 @@ def steps_of(spans: Spans, duration_ns: Ints, source: TraceSource) -> TraceSteps
     pattern = pattern_of(source, "step", _STEP)
     assert pattern is not None
     host = (spans.kind < EventKind.CALL) | (spans.kind == EventKind.OTHER)
-    rows = np.flatnonzero(spans.named(pattern) & host)
+    rows = np.flatnonzero(spans.match_names(pattern) & host)
     found: dict[int, tuple[int, int]] = {}
     for count, row in enumerate(rows.tolist(), start=1):
         match = pattern.search(spans.text(row))

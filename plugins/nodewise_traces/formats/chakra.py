@@ -25,12 +25,12 @@ from nodewise.plugin import (
 from nodewise_traces.events.collectives import collectives_table
 from nodewise_traces.events.correlations import forward_lanes
 from nodewise_traces.events.exchange_arguments import SAME_OUT, Exchange, kind_of_name
-from nodewise_traces.events.names import Numbered, public_name
+from nodewise_traces.events.names import KeyNumbers, public_name
 from nodewise_traces.events.step_spans import steps_table
 from nodewise_traces.formats.chakra_nodes import Node, NodeType, begins_with_node, json_nodes, protobuf_nodes
 from nodewise_traces.formats.execution_trace import EVENTS_KEY, execution_nodes, is_execution_trace
 from nodewise_traces.formats.protobuf import WireError
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 from nodewise_traces.scanning.decode import starts_json
 from nodewise_traces.scanning.numbers import integer_or, small_or
 from nodewise_traces.scanning.rewound import Rewound
@@ -84,9 +84,9 @@ class ChakraReader:
         except WireError as error:
             counts["truncated"] += 1
             if not nodes:
-                raise refused(source, f"the stream is no Chakra execution trace ({error})") from None
+                raise unusable_error(source, f"the stream is no Chakra execution trace ({error})") from None
         if not nodes:
-            raise refused(source, "the stream holds no node of a Chakra execution trace")
+            raise unusable_error(source, "the stream holds no node of a Chakra execution trace")
         return [_trace([nodes[number] for number in sorted(nodes)], source, counts)]
 
 
@@ -109,7 +109,7 @@ def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
 def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trace:
     """Rows in the order of the nodes' numbers, by which a stream without successors can be chained."""
     kind = np.array([_kind(node) for node in nodes], dtype=np.int8)
-    lanes: Numbered[tuple[bool, int]] = Numbered()
+    lanes: KeyNumbers[tuple[bool, int]] = KeyNumbers()
     on_device = kind >= EventKind.KERNEL
     # The host thread, or the stream, which both are the attribute ``tid``.
     thread_of = [integer_or(node.attributes.get("tid", node.attributes.get("stream")), 0) for node in nodes]
@@ -117,7 +117,7 @@ def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trac
     durations = np.array([node.duration_us for node in nodes], dtype=np.int64)
     starts = np.array([node.start_us for node in nodes], dtype=np.int64)
     timed = bool((starts > 0).all())
-    names: Numbered[str] = Numbered()
+    names: KeyNumbers[str] = KeyNumbers()
     name = np.array([names[node.name] for node in nodes], dtype=np.int32)
     edges = _edges(nodes, counts)
     sequence = np.array([integer_or(node.attributes.get("seq_id"), -1) for node in nodes], dtype=np.int64)
@@ -218,7 +218,7 @@ def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts:
     counts["communication_nodes_sized"] = sum("comm_size" in nodes[row].attributes for row in told)
     chosen = [row for row in told if kind[row] >= EventKind.KERNEL] or told
     issuer = {after: before for before, after in edges.tolist() if nodes[before].communicates}
-    groups: Numbered[str] = Numbered()
+    groups: KeyNumbers[str] = KeyNumbers()
     rows = []
     for row in chosen:
         node = nodes[row]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
-from nodewise_traces.formats.protobuf import WireError, fields_of, messages, packed, signed, zigzag
+from nodewise_traces.formats.protobuf import WireError, fields_of, integers_of, messages, signed_integer, zigzag
 from nodewise_traces.scanning.numbers import integer_or
 from nodewise_traces.scanning.stream import ChromeStream, Source
 
@@ -98,9 +98,9 @@ def _node(message: bytes) -> Node:
     node = Node()
     for number, value in fields_of(message):
         if number == 4:
-            node.control.extend(packed(value))
+            node.control.extend(integers_of(value))
         elif number == 5:
-            node.data.extend(packed(value))
+            node.data.extend(integers_of(value))
         elif number == 2 and isinstance(value, bytes):
             node.name = value.decode("utf-8", errors="replace")
         elif number == 10 and isinstance(value, bytes):
@@ -138,9 +138,9 @@ def _value(number: int, value: int | bytes) -> Value:
             return float(struct.unpack("<d", value)[0])
         if number == 5:
             return float(struct.unpack("<f", value)[0])
-        return signed(value) if number in _SIGNED and len(value) in {4, 8} else None
+        return signed_integer(value) if number in _SIGNED and len(value) in {4, 8} else None
     if number in _SIGNED:
-        return signed(value)
+        return signed_integer(value)
     if number in _ZIGZAG:
         return zigzag(value)
     return value if number in _UNSIGNED else None

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodewise.plugin import EventKind, Trace, TraceSource
-from nodewise_traces.events.assemble import assembled
-from nodewise_traces.events.events import Columns, scanned
+from nodewise_traces.events.assemble import assemble_trace
+from nodewise_traces.events.events import Columns, scan
 from nodewise_traces.events.header import header_of
 from nodewise_traces.events.step_spans import pattern_of
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 from nodewise_traces.scanning.decode import starts_json
 
 __all__ = ["ChromeReader"]
@@ -49,9 +49,9 @@ class ChromeReader:
         """Read the events of one rank. See TraceReader."""
         unknown = sorted(set(source.mapping) - set(MAPPING_KEYS))
         if unknown:
-            raise refused(source, f"mapping.{unknown[0]} means nothing; there are: {', '.join(MAPPING_KEYS)}")
+            raise unusable_error(source, f"mapping.{unknown[0]} means nothing; there are: {', '.join(MAPPING_KEYS)}")
         patterns = {key: pattern_of(source, key, _DEVICE if key == "device" else "") for key in MAPPING_KEYS}
-        table, members = scanned(stream, source)
+        table, members = scan(stream, source)
         lanes = table.lanes
         device = patterns["device"]
         devices = sorted(pid for pid, text in lanes.process_names.items() if device and device.search(text))
@@ -68,7 +68,7 @@ class ChromeReader:
             [compute is None or bool(compute.search(text)) for text in table.names.texts()], dtype=np.bool_
         )
         columns = replace(columns, kind=_kinds(columns, np.array(runs, dtype=np.bool_), works, lanes.device_lanes()))
-        return [assembled(table, columns, header_of(members, source), source, NAME)]
+        return [assemble_trace(table, columns, header_of(members, source), source, NAME)]
 
 
 def _kinds(

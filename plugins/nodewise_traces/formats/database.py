@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from nodewise.plugin import TraceSource
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 
 __all__ = ["MAGIC", "Database", "database_of"]
 
@@ -60,9 +60,9 @@ class Database:
         if table not in self._names:
             return
         there = self._columns[table]
-        chosen = ", ".join(_quoted(there[one.lower()]) if one.lower() in there else "NULL" for one in columns)
+        chosen = ", ".join(_quote(there[one.lower()]) if one.lower() in there else "NULL" for one in columns)
         try:
-            cursor = self._connection.execute(f"SELECT {chosen} FROM {_quoted(self._names[table])}")  # noqa: S608
+            cursor = self._connection.execute(f"SELECT {chosen} FROM {_quote(self._names[table])}")  # noqa: S608
             for place, row in enumerate(cursor):
                 if place >= self._most_rows:
                     raise sqlite3.DatabaseError("more rows than the file can hold")
@@ -71,7 +71,7 @@ class Database:
             self._counts["truncated"] += 1
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
@@ -105,6 +105,6 @@ def database_of(stream: BinaryIO, source: TraceSource, counts: Counter[str], exp
                 connection.execute("PRAGMA cell_size_check = ON")
                 yield Database(connection, size // _ROW_BYTES, counts)
         except _DAMAGE as error:
-            raise refused(
+            raise unusable_error(
                 source, f"the file is no whole SQLite database ({error}); export it again with: {export}"
             ) from None

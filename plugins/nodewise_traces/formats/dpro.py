@@ -18,9 +18,9 @@ import numpy as np
 from nodewise.plugin import NO_EVENT, CollectiveKind, EventKind, Lane, Trace, TraceReport, TraceSource
 from nodewise_traces.events.collectives import collectives_table
 from nodewise_traces.events.exchange_arguments import Exchange
-from nodewise_traces.events.names import Numbered, public_name
+from nodewise_traces.events.names import KeyNumbers, public_name
 from nodewise_traces.events.step_spans import steps_table
-from nodewise_traces.refusals import contradicted, refused
+from nodewise_traces.refusals import contradiction_error, unusable_error
 from nodewise_traces.scanning.decode import starts_json
 from nodewise_traces.scanning.fields import DUR, MISSING, TS
 from nodewise_traces.scanning.numbers import integer_or
@@ -77,9 +77,11 @@ class DproReader:
                 _take(batch.event(row), begin_ns, duration_ns, ranks, counts)
         counts.update(document.counts)
         if not ranks:
-            raise refused(source, 'no event belongs to a rank: "pid" is to end in "rank" and a number')
+            raise unusable_error(source, 'no event belongs to a rank: "pid" is to end in "rank" and a number')
         if source.rank >= 0 and list(ranks) != [source.rank]:
-            raise contradicted(source, f"sent as rank {source.rank}, but holds {', '.join(map(str, sorted(ranks)))}")
+            raise contradiction_error(
+                source, f"sent as rank {source.rank}, but holds {', '.join(map(str, sorted(ranks)))}"
+            )
         return [_trace(number, ranks[number], source, counts) for number in sorted(ranks)]
 
 
@@ -113,7 +115,7 @@ def _take(
 def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) -> Trace:
     rows = sorted(rank.rows, key=lambda row: (row[0], -row[1]))
     begin, duration, lane, kind, _ = np.array([(*row[:2], *row[3:]) for row in rows], dtype=np.int64).T
-    names: Numbered[str] = Numbered()
+    names: KeyNumbers[str] = KeyNumbers()
     name = np.array([names[row[2]] for row in rows], dtype=np.int32)
     none = np.full(len(rows), NO_EVENT, dtype=np.int64)
     messages = [

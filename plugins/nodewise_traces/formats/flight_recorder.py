@@ -16,10 +16,10 @@ from nodewise_traces.events.exchange_arguments import Exchange, kind_of_name, ra
 from nodewise_traces.events.header import header_of
 from nodewise_traces.events.names import public_name
 from nodewise_traces.events.rows import Rows
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 from nodewise_traces.scanning.decode import starts_json
 from nodewise_traces.scanning.numbers import integer_or, small_or
-from nodewise_traces.scanning.plain_pickle import PickleError, is_pickle, loaded
+from nodewise_traces.scanning.plain_pickle import PickleError, is_pickle, load_pickle
 from nodewise_traces.scanning.rewound import Rewound
 from nodewise_traces.scanning.stream import ChromeStream, Source
 
@@ -52,10 +52,12 @@ class FlightRecorderReader:
         whole = Rewound(first, stream)
         rows = Rows()
         if first == b"\x80":
-            document = _unpickled(whole, source)
+            document = _unpickle(whole, source)
             entries: Iterable[Any] = document.get("entries") or ()
             if not isinstance(entries, list | tuple):
-                raise refused(source, "entries must be a list of exchanges, as torch's _dump_nccl_trace writes it")
+                raise unusable_error(
+                    source, "entries must be a list of exchanges, as torch's _dump_nccl_trace writes it"
+                )
             members: Mapping[str, Any] = document
             taken = [_take(entry, rows) for entry in entries]
         else:
@@ -90,22 +92,24 @@ def _missing(unfinished: list[str]) -> str:
     return f"{_MISSING}; the first that is not: {unfinished[0]}" if unfinished else _MISSING
 
 
-def _unpickled(stream: Source, source: TraceSource) -> Mapping[str, Any]:
+def _unpickle(stream: Source, source: TraceSource) -> Mapping[str, Any]:
     parts: list[bytes] = []
     left = _LARGEST_PICKLE_BYTES + 1
     while left and (part := stream.read(left)):
         parts.append(part)
         left -= len(part)
     if not left:
-        raise refused(
+        raise unusable_error(
             source, f"a flight recorder's pickle is at most {_LARGEST_PICKLE_BYTES >> 20} MiB; dump it as JSON"
         )
     try:
-        value = loaded(b"".join(parts))
+        value = load_pickle(b"".join(parts))
     except PickleError as error:
-        raise refused(source, str(error)) from None
+        raise unusable_error(source, str(error)) from None
     if not isinstance(value, dict):
-        raise refused(source, "the pickle must hold a dictionary with entries, as torch's _dump_nccl_trace writes it")
+        raise unusable_error(
+            source, "the pickle must hold a dictionary with entries, as torch's _dump_nccl_trace writes it"
+        )
     return value
 
 

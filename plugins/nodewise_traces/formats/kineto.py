@@ -10,8 +10,8 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from nodewise.plugin import EventKind, Trace, TraceSource
-from nodewise_traces.events.assemble import assembled
-from nodewise_traces.events.events import STREAM_EVENTS, Columns, EventTable, scanned
+from nodewise_traces.events.assemble import assemble_trace
+from nodewise_traces.events.events import STREAM_EVENTS, Columns, EventTable, scan
 from nodewise_traces.events.header import header_of
 from nodewise_traces.scanning.decode import starts_json
 
@@ -47,11 +47,11 @@ class KinetoReader:
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
         """Read the events of one rank. See TraceReader."""
-        table, members = scanned(stream, source)
+        table, members = scan(stream, source)
         header = header_of(members, source)
         for group in header.groups:
             table.groups.learn(group)
-        return [assembled(table, _with_devices(table), header, source, NAME)]
+        return [assemble_trace(table, _with_devices(table), header, source, NAME)]
 
 
 def _with_devices(table: EventTable) -> Columns:

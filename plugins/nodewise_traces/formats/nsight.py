@@ -16,7 +16,7 @@ from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import Header, header_of
 from nodewise_traces.events.rows import NO_TIME, STEP_NAMES, Rows
 from nodewise_traces.formats.database import MAGIC, Database, database_of
-from nodewise_traces.refusals import contradicted, refused
+from nodewise_traces.refusals import contradiction_error, unusable_error
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
 __all__ = ["NsightReader"]
@@ -67,11 +67,11 @@ class NsightReader:
         counts: Counter[str] = Counter()
         with database_of(stream, source, counts, _EXPORT) as database:
             if any(table.startswith("rocpd_") for table in database.tables):
-                raise refused(
+                raise unusable_error(
                     source, "the database is rocprofv3's (rocpd): rocpd convert -i FILE.db --output-format pftrace"
                 )
             if not any(table in database for table in (*(one for one, _ in _WORK), "CUPTI_ACTIVITY_KIND_RUNTIME")):
-                raise refused(
+                raise unusable_error(
                     source,
                     "the database has none of the tables CUPTI_ACTIVITY_KIND_...: record with nsys profile "
                     f"--trace=cuda,nvtx and export with {_EXPORT}",
@@ -86,7 +86,7 @@ class NsightReader:
             base, devices = _base(database), _devices(database)
         chosen = [pid for pid in sorted(processes) if processes[pid].works] or sorted(processes)[:1]
         if len(chosen) > 1 and source.rank >= 0:
-            raise contradicted(source, f"sent as rank {source.rank}, but {len(chosen)} processes used devices")
+            raise contradiction_error(source, f"sent as rank {source.rank}, but {len(chosen)} processes used devices")
         numbers = [ranks.get(pid, -1) for pid in chosen]
         if len(chosen) > 1 and (min(numbers) < 0 or len(set(numbers)) < len(numbers)):
             numbers = list(range(len(chosen)))
@@ -98,7 +98,9 @@ class NsightReader:
             header = _header(rank, len(chosen), base, devices, rows, source)
             traces.append(rows.trace(header, source, NAME, missing=f"no event has a time; {_EXPORT}", steps=STEP_NAMES))
         if not traces:
-            raise refused(source, "no process used a device or called the runtime; record with --trace=cuda,nvtx")
+            raise unusable_error(
+                source, "no process used a device or called the runtime; record with --trace=cuda,nvtx"
+            )
         return traces
 
 

@@ -15,11 +15,11 @@ from typing import BinaryIO, Final
 
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import header_of
-from nodewise_traces.events.names import Numbered
+from nodewise_traces.events.names import KeyNumbers
 from nodewise_traces.events.rows import STEP_NAMES, Rows
 from nodewise_traces.events.step_spans import pattern_of
-from nodewise_traces.formats.protobuf import WireError, fields_of, members, packed, signed
-from nodewise_traces.refusals import refused
+from nodewise_traces.formats.protobuf import WireError, fields_of, integers_of, members, signed_integer
+from nodewise_traces.refusals import unusable_error
 from nodewise_traces.scanning.numbers import small_or
 
 __all__ = ["PerfettoReader"]
@@ -112,7 +112,7 @@ class PerfettoReader:
         except (WireError, struct.error, zlib.error) as error:
             reading.rows.table.counts["truncated"] += 1
             if not len(reading.rows):
-                raise refused(
+                raise unusable_error(
                     source, f"the stream is no Perfetto trace or a part of one ({error}); record it again"
                 ) from None
         return [reading.trace()]
@@ -161,7 +161,7 @@ class _Reading:
         self._device = pattern_of(source, "device")
         self._tracks: dict[int, _Track] = {}
         self._sequences: dict[int, _Sequence] = {}
-        self._streams: Numbered[int] = Numbered()
+        self._streams: KeyNumbers[int] = KeyNumbers()
 
     def take(self, packet: _Message) -> None:
         """Take a packet."""
@@ -202,7 +202,7 @@ class _Reading:
         if kind == _BEGIN and len(track.open) < _MOST_OPEN:
             name = "".join(map(_text, parts.get(23, ()))) or sequence.names.get((2, numbers.get(10, 0)), "")
             category = "".join(map(_text, parts.get(22, ())[:1]))
-            listed = [one for part in parts.get(3, ()) for one in packed(part)]
+            listed = [one for part in parts.get(3, ()) for one in integers_of(part)]
             category = category or sequence.names.get((1, next(iter(listed), numbers.get(3, 0))), "")
             track.open.append((time_ns, name, category.lower(), _correlation(parts.get(4, ()), sequence)))
         elif kind == _END and track.open:
@@ -292,5 +292,5 @@ def _correlation(annotations: Sequence[bytes], sequence: _Sequence) -> int:
         numbers, texts = _split(annotation)
         name = "".join(map(_text, texts.get(10, ()))) or sequence.names.get((3, numbers.get(1, 0)), "")
         if name in _CORRELATIONS:
-            return small_or(signed(numbers.get(3, numbers.get(4, -1))), -1)
+            return small_or(signed_integer(numbers.get(3, numbers.get(4, -1))), -1)
     return -1

@@ -8,7 +8,7 @@ from typing import Final
 
 from nodewise_traces.scanning.stream import Source
 
-__all__ = ["WireError", "fields_of", "members", "messages", "packed", "signed", "zigzag"]
+__all__ = ["WireError", "fields_of", "integers_of", "members", "messages", "signed_integer", "zigzag"]
 
 _LONGEST_MESSAGE_BYTES: Final = 1 << 26
 """The limit that protobuf's own library sets by default."""
@@ -33,7 +33,7 @@ def messages(stream: Source) -> Iterator[bytes]:
         length = _stream_varint(stream)
         if length is None:
             return
-        yield _taken(stream, length, _LONGEST_MESSAGE_BYTES)
+        yield _read_exactly(stream, length, _LONGEST_MESSAGE_BYTES)
 
 
 def members(stream: Source, longest: int = _LONGEST_MESSAGE_BYTES) -> Iterator[tuple[int, bytes]]:
@@ -52,12 +52,12 @@ def members(stream: Source, longest: int = _LONGEST_MESSAGE_BYTES) -> Iterator[t
         if length is None:
             raise WireError("the stream ends inside a field")
         if wire == 2:
-            yield number, _taken(stream, length, longest)
+            yield number, _read_exactly(stream, length, longest)
         elif wire != 0:
-            _taken(stream, length, longest)
+            _read_exactly(stream, length, longest)
 
 
-def _taken(stream: Source, length: int, longest: int) -> bytes:
+def _read_exactly(stream: Source, length: int, longest: int) -> bytes:
     if length > longest:
         raise WireError(f"a message of {length} bytes")
     parts, left = [], length
@@ -132,7 +132,7 @@ def fields_of(message: bytes) -> Iterator[Field]:
         at += length
 
 
-def packed(value: int | bytes) -> list[int]:
+def integers_of(value: int | bytes) -> list[int]:
     """Repeated integers, packed or one by one."""
     if isinstance(value, int):
         return [value]
@@ -143,7 +143,7 @@ def packed(value: int | bytes) -> list[int]:
     return found
 
 
-def signed(value: int | bytes) -> int:
+def signed_integer(value: int | bytes) -> int:
     """An int32 or int64 from its varint, or a fixed one from its bytes."""
     if isinstance(value, bytes):
         number: int = struct.unpack("<q" if len(value) == 8 else "<i", value)[0]

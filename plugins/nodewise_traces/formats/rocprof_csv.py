@@ -13,9 +13,9 @@ from typing import BinaryIO, Final
 
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import header_of
-from nodewise_traces.events.names import Numbered
+from nodewise_traces.events.names import KeyNumbers
 from nodewise_traces.events.rows import NO_TIME, STEP_NAMES, Rows
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
 __all__ = ["RocprofCsvReader"]
@@ -41,13 +41,13 @@ class RocprofCsvReader:
     def read(self, stream: BinaryIO, source: TraceSource) -> list[Trace]:
         """Read the rows of one process. See TraceReader."""
         rows = Rows()
-        queues: Numbered[tuple[str, str]] = Numbered()
+        queues: KeyNumbers[tuple[str, str]] = KeyNumbers()
         header: list[str] = []
         for values in csv.reader(_lines(stream, rows)):
             if _is_header(values):
                 header = [value.strip().lower().replace("-", "_") for value in values]
             elif values and not header:
-                raise refused(source, "the first line must name the columns, as rocprof writes them")
+                raise unusable_error(source, "the first line must name the columns, as rocprof writes them")
             elif len(values) == len(header):
                 _take(dict(zip(header, values)), rows, queues)
             elif values:
@@ -76,7 +76,7 @@ def _is_header(values: list[str]) -> bool:
     return "Start_Timestamp" in values or "BeginNs" in values
 
 
-def _take(row: Mapping[str, str], rows: Rows, queues: Numbered[tuple[str, str]]) -> None:
+def _take(row: Mapping[str, str], rows: Rows, queues: KeyNumbers[tuple[str, str]]) -> None:
     begin = integer_or(row.get("start_timestamp", row.get("beginns")), NO_TIME)
     duration = integer_or(row.get("end_timestamp", row.get("endns")), -1) - begin
     # What has no correlation (rocprof before ROCm 6) has 0 on every row.

@@ -13,9 +13,9 @@ import orjson
 
 from nodewise.plugin import EventKind, Trace, TraceSource
 from nodewise_traces.events.header import header_of
-from nodewise_traces.events.names import Numbered
+from nodewise_traces.events.names import KeyNumbers
 from nodewise_traces.events.rows import NO_TIME, STEP_NAMES, Rows
-from nodewise_traces.refusals import contradicted, refused
+from nodewise_traces.refusals import contradiction_error, unusable_error
 from nodewise_traces.scanning.numbers import integer_or, small_or
 
 __all__ = ["RocprofJsonReader"]
@@ -40,7 +40,7 @@ class RocprofJsonReader:
         """Read the records of all processes. See TraceReader."""
         processes = _processes(stream, source)
         if len(processes) > 1 and source.rank >= 0:
-            raise contradicted(source, f"sent as rank {source.rank}, but it holds {len(processes)} processes")
+            raise contradiction_error(source, f"sent as rank {source.rank}, but it holds {len(processes)} processes")
         traces = []
         for rank, process in enumerate(processes):
             rows = Rows()
@@ -59,17 +59,21 @@ def _processes(stream: BinaryIO, source: TraceSource) -> list[Mapping[str, Any]]
         parts.append(part)
         left -= len(part)
     if not left:
-        raise refused(source, f"rocprofv3's JSON is at most {_LARGEST_BYTES >> 20} MiB; use --output-format pftrace")
+        raise unusable_error(
+            source, f"rocprofv3's JSON is at most {_LARGEST_BYTES >> 20} MiB; use --output-format pftrace"
+        )
     try:
         document = orjson.loads(b"".join(parts))
     except orjson.JSONDecodeError as error:
-        raise refused(source, f"the JSON is damaged or ends early (at character {error.pos})") from None
+        raise unusable_error(source, f"the JSON is damaged or ends early (at character {error.pos})") from None
     listed = document.get(_KEY) if isinstance(document, dict) else None
     processes: list[Mapping[str, Any]] = [
         one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)
     ]
     if not processes:
-        raise refused(source, f'the document must have "{_KEY}" with one object a process, as rocprofv3 writes it')
+        raise unusable_error(
+            source, f'the document must have "{_KEY}" with one object a process, as rocprofv3 writes it'
+        )
     return processes
 
 
@@ -97,8 +101,8 @@ def _take_work(process: Mapping[str, Any], rows: Rows) -> None:
         integer_or(one.get("kernel_id"), -1): str(one.get("formatted_kernel_name") or one.get("kernel_name") or "")
         for one in _objects(process.get("kernel_symbols"))
     }
-    agents: Numbered[int] = Numbered()
-    queues: Numbered[tuple[int, int]] = Numbered()
+    agents: KeyNumbers[int] = KeyNumbers()
+    queues: KeyNumbers[tuple[int, int]] = KeyNumbers()
     for record in _records(process, "kernel_dispatch"):
         begin, duration, correlation = _times(record)
         info = _inner(record, "dispatch_info")

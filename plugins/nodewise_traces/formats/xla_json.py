@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 from nodewise.plugin import Trace, TraceSource
 from nodewise_traces.formats.xla_lines import Line, Profile, device_of
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 from nodewise_traces.scanning.decode import starts_json
 from nodewise_traces.scanning.fields import DUR, MISSING, TS
 from nodewise_traces.scanning.numbers import integer_or
@@ -50,7 +50,7 @@ class XlaJsonReader:
             elif event:
                 profile.rows.table.counts["dropped_other_phases"] += 1
         if not document.has_events:
-            raise refused(source, "the stream has no list of events, as jax.profiler.trace writes it")
+            raise unusable_error(source, "the stream has no list of events, as jax.profiler.trace writes it")
         lines = {key: Line(devices.get(key[0], -1), key[1], name) for key, name in names.items()}
         work = profile.lines_of_work(lines.values())
         for process, thread, name, begin_ns, duration_ns, arguments in waiting:

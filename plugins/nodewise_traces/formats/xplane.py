@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from nodewise.plugin import Trace, TraceSource
-from nodewise_traces.formats.protobuf import WireError, fields_of, members, signed
+from nodewise_traces.formats.protobuf import WireError, fields_of, members, signed_integer
 from nodewise_traces.formats.xla_lines import Line, Profile, device_of
-from nodewise_traces.refusals import refused
+from nodewise_traces.refusals import unusable_error
 
 __all__ = ["XplaneReader"]
 
@@ -56,13 +56,13 @@ class XplaneReader:
         except (WireError, struct.error) as error:
             counts["truncated"] += 1
             if not len(profile.rows):
-                raise refused(
+                raise unusable_error(
                     source,
                     f"the stream is no XPlane file or a part of one ({error}); send what jax.profiler.trace wrote as "
                     "plugins/profile/.../*.xplane.pb",
                 ) from None
         if not planes:
-            raise refused(source, "the stream holds no plane; send what jax.profiler.trace wrote as *.xplane.pb")
+            raise unusable_error(source, "the stream holds no plane; send what jax.profiler.trace wrote as *.xplane.pb")
         return [profile.trace(source, NAME)]
 
 
@@ -126,11 +126,11 @@ def _line(message: bytes, device: int) -> tuple[Line, int]:
         if isinstance(value, bytes):
             name = _text(value) if key in {2, 11} and value else name
         elif key == 1:
-            number = signed(value)
+            number = signed_integer(value)
         elif key == 10:
-            display = signed(value)
+            display = signed_integer(value)
         elif key == 3:
-            begin_ns = signed(value)
+            begin_ns = signed_integer(value)
     return Line(device, display or number, name), begin_ns
 
 
@@ -146,11 +146,11 @@ def _event(message: bytes, plane: _Plane) -> tuple[str, int, int, Mapping[str, A
         elif number == 1:
             metadata = value
         elif number == 2:
-            offset = signed(value)
+            offset = signed_integer(value)
         elif number == 5:
             offset = -1
         elif number == 3:
-            duration = signed(value)
+            duration = signed_integer(value)
     return plane.events.get(metadata, ""), offset, duration, arguments
 
 
@@ -166,5 +166,5 @@ def _stat(message: bytes, plane: _Plane) -> tuple[str, Any]:
         elif number == 7:
             content = plane.stats.get(value, "")
         elif number in {3, 4}:
-            content = signed(value)
+            content = signed_integer(value)
     return key, content

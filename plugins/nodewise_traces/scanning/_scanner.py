@@ -35,7 +35,7 @@ from nodewise_traces.scanning.fields import (
     TS,
 )
 
-__all__ = ["BROKEN", "CLOSED", "FULL", "MORE", "resynchronised", "scan_events"]
+__all__ = ["BROKEN", "CLOSED", "FULL", "MORE", "resynchronise", "scan_events"]
 
 MORE: Final = 0
 """The buffer ends inside an event or between two."""
@@ -210,7 +210,7 @@ def _keep(text: Bytes, at: int, behind: int, rows: Ints, row: int, column: int) 
 
 
 @object_code
-def resynchronised(text: Bytes, at: int, end: int) -> int:
+def resynchronise(text: Bytes, at: int, end: int) -> int:
     """The next place where an event seems to begin, or the list to end; -1 = none in this buffer.
 
     An event begins with an opening brace behind a comma, and then one of the keys of events; the list ends with a

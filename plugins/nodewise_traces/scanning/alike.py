@@ -10,10 +10,10 @@ from nodewise.plugin import Ints
 from nodewise_laws.object_code import object_code
 from nodewise_traces.scanning._text import Bytes
 
-__all__ = ["numbered"]
+__all__ = ["number_texts"]
 
 
-def numbered(text: bytes, begin: Ints, end: Ints, number: Callable[[bytes], int]) -> Ints:
+def number_texts(text: bytes, begin: Ints, end: Ints, number: Callable[[bytes], int]) -> Ints:
     """The number of each row's text.
 
     Parameters

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-__all__ = ["decoded", "starts_json", "text_of"]
+__all__ = ["decode_json", "starts_json", "text_of"]
 
 
-def decoded(text: bytes) -> Any:
+def decode_json(text: bytes) -> Any:
     """A JSON value; None if it is none. Bytes that are no UTF-8 are replaced, NaN and huge integers are taken."""
     try:
         return orjson.loads(text)
@@ -31,5 +31,5 @@ def text_of(inner: bytes) -> str:
     """The text of a JSON string without its quotes."""
     if b"\\" not in inner:
         return inner.decode("utf-8", errors="replace")
-    value = decoded(b'"' + inner + b'"')
+    value = decode_json(b'"' + inner + b'"')
     return value if isinstance(value, str) else inner.decode("utf-8", errors="replace")

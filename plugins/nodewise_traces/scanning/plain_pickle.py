@@ -1,4 +1,4 @@
-"""Pickles of builtin containers, texts and numbers; all others are refused before they are loaded."""
+"""Pickles of builtin containers, texts and numbers; all others are refused before they are load_pickle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import pickletools
 from typing import Any, Final
 
-__all__ = ["PickleError", "is_pickle", "loaded"]
+__all__ = ["PickleError", "is_pickle", "load_pickle"]
 
 _ALLOWED: Final = frozenset(
     {
@@ -39,7 +39,7 @@ class _Plain(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module}.{name}")
 
 
-def loaded(content: bytes) -> Any:
+def load_pickle(content: bytes) -> Any:
     """The value of a pickle.
 
     Raises

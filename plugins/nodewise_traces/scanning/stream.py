@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from nodewise.plugin import Ints
-from nodewise_traces.scanning._scanner import BROKEN, CLOSED, FULL, resynchronised, scan_events
+from nodewise_traces.scanning._scanner import BROKEN, CLOSED, FULL, resynchronise, scan_events
 from nodewise_traces.scanning._text import Bytes, skip_on
-from nodewise_traces.scanning.alike import numbered
-from nodewise_traces.scanning.decode import decoded
+from nodewise_traces.scanning.alike import number_texts
+from nodewise_traces.scanning.decode import decode_json
 from nodewise_traces.scanning.fields import COLUMNS, key_hashes
 
 __all__ = ["Batch", "ChromeStream", "Source"]
@@ -49,13 +49,13 @@ class Batch:
 
     def event(self, row: int) -> dict[str, Any]:
         """One event, decoded whole; empty if that is not possible."""
-        value = decoded(self.text[self.rows[row, 0] : self.rows[row, 1]])
+        value = decode_json(self.text[self.rows[row, 0] : self.rows[row, 1]])
         return value if isinstance(value, dict) else {}
 
-    def numbered(self, column: int, number: Callable[[bytes], int], chosen: Ints | None = None) -> Ints:
-        """The numbers of the raw texts of a column, of empty ones where there is none; see ``alike.numbered``."""
+    def number_texts(self, column: int, number: Callable[[bytes], int], chosen: Ints | None = None) -> Ints:
+        """The numbers of the raw texts of a column, of empty ones where there is none; see ``alike.number_texts``."""
         rows = self.rows if chosen is None else self.rows[chosen]
-        return numbered(self.text, rows[:, column].clip(0), rows[:, column + 1].clip(0), number)
+        return number_texts(self.text, rows[:, column].clip(0), rows[:, column + 1].clip(0), number)
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class ChromeStream:
                 parts.append(self._text[begin : self._at])
             if stop >= 0 or not self._fill():
                 break
-        value = decoded(b"".join(parts)) if kept <= LONGEST_MEMBER_BYTES else None
+        value = decode_json(b"".join(parts)) if kept <= LONGEST_MEMBER_BYTES else None
         if value is None and parts[:1] != [b"null"]:
             self.counts["members_left_out"] += 1
         return value
@@ -168,7 +168,7 @@ class ChromeStream:
         else:
             self._at = max(broke_at, self._at + 1)
         while True:
-            at = int(resynchronised(self._array(), self._at, len(self._text)))
+            at = int(resynchronise(self._array(), self._at, len(self._text)))
             if at >= 0:
                 self._at = at
                 return True

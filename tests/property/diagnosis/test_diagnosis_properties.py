@@ -12,8 +12,8 @@ from nodewise_diagnosis.recurring import Exchange, explained_ns
 from nodewise_diagnosis.shares import Intervals
 from nodewise_diagnosis.stopwatch import Edit, Stopwatch, persistence_ns
 from nodewise_diagnosis.vocabulary import family
-from nodewise_replay.building.assembly import built
-from nodewise_replay.graph.sweep import swept
+from nodewise_replay.building.assembly import build_graph
+from nodewise_replay.graph.sweep import sweep_times
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
 
@@ -41,15 +41,15 @@ def test_intervals_are_sets_of_moments(
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_less_work_never_makes_a_replay_longer(seed: int, share: float, left: float) -> None:
-    graph = built(gloo_job("ddp_2_ranks_3_buckets"))
+    graph = build_graph(gloo_job("ddp_2_ranks_3_buckets"))
     watch = Stopwatch(graph, np.arange(len(graph.steps)))
     random = np.random.default_rng(seed)
     chosen = random.random(len(graph)) < share
     duration = graph.duration_ns.copy()
     duration[chosen] = np.floor(duration[chosen] * left)
 
-    _, before = swept(graph, joined=True)
-    _, after = swept(graph, duration, joined=True)
+    _, before = sweep_times(graph, joined=True)
+    _, after = sweep_times(graph, duration, joined=True)
 
     assert (after <= before).all()
     assert watch.step_ns(Edit(duration_ns=duration)) <= watch.step_ns()
@@ -58,10 +58,10 @@ def test_less_work_never_makes_a_replay_longer(seed: int, share: float, left: fl
 @settings(max_examples=10, deadline=None)
 @given(st.floats(1.0, 3.0), st.integers(1, 20))
 def test_an_untouched_job_replays_as_recorded(factor: float, delay_ms: int) -> None:
-    graph = built(gloo_job("ddp_2_ranks_3_buckets"))
+    graph = build_graph(gloo_job("ddp_2_ranks_3_buckets"))
     watch = Stopwatch(graph, np.arange(len(graph.steps)))
 
-    assert (swept(graph, joined=True)[1] == graph.end_ns).all()
+    assert (sweep_times(graph, joined=True)[1] == graph.end_ns).all()
     # More work never makes it shorter, and no longer than all of it on all ranks.
     duration = np.rint(graph.duration_ns * factor).astype(np.int64)
     duration[0] += delay_ms * 10**6

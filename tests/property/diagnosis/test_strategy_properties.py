@@ -12,7 +12,7 @@ from simulated_gpu_jobs import Job, Stall
 
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion, Strategy
 from nodewise.domain.profile import Profile
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 
 STALLS = st.sampled_from(
     [
@@ -29,7 +29,7 @@ ACTS_ON = re.compile(r"acts on (.*), \d+\.\d+ ms of the step$")
 
 def _diagnosed(job: Job) -> Diagnosis:
     question = DiagnosisQuestion(strategies=20, bottlenecks=50)
-    return diagnosed(job.recorded(), Profile(), question, NobodyWaits())
+    return diagnose_traces(job.recorded(), Profile(), question, NobodyWaits())
 
 
 def _held_s(found: Diagnosis, acts_on: list[str]) -> float:

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from recorded_traces import exchanging, graph_of, shifted
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise_replay.alignment.clocks import aligned, closest_bounds, robust_line
-from nodewise_replay.building.assembly import built
-from nodewise_replay.graph.sweep import critical_path, swept
+from nodewise_replay.alignment.clocks import align_clocks, closest_bounds, robust_line
+from nodewise_replay.building.assembly import build_graph
+from nodewise_replay.graph.sweep import critical_path, sweep_times
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_before() -> None:
     """Compile outside of the tests, whose tracing would make that many times slower."""
     graph = graph_of([1, 1], [(0, 1, 0)])
-    begin, end = swept(graph)
+    begin, end = sweep_times(graph)
     critical_path(graph, begin, end, 1)
     traces = [exchanging(rank, 2, [100.0], [200.0]) for rank in range(2)]
-    built(traces, aligned(traces))
+    build_graph(traces, align_clocks(traces))
 
 
 QUICK = settings(derandomize=True, deadline=None, max_examples=24)
@@ -55,7 +55,7 @@ def by_memory(durations: list[int], edges: list[tuple[int, int, int]], releases:
 @QUICK
 @given(graphs())
 def test_a_sweep_finds_the_longest_paths(drawn: tuple[list[int], list[tuple[int, int, int]], list[int]]) -> None:
-    begin, end = swept(graph_of(*drawn))
+    begin, end = sweep_times(graph_of(*drawn))
     assert end.tolist() == by_memory(*drawn)
     assert (end - begin).tolist() == drawn[0]
 
@@ -66,9 +66,9 @@ def test_longer_durations_end_nothing_earlier(
     drawn: tuple[list[int], list[tuple[int, int, int]], list[int]], data: st.DataObject
 ) -> None:
     graph = graph_of(*drawn)
-    _, end = swept(graph)
+    _, end = sweep_times(graph)
     more = np.array(data.draw(st.lists(st.integers(0, 100), min_size=len(graph), max_size=len(graph))), dtype=np.int64)
-    _, later = swept(graph, graph.duration_ns + more)
+    _, later = sweep_times(graph, graph.duration_ns + more)
     assert (later >= end).all()
 
 
@@ -78,13 +78,13 @@ def test_scaling_everything_scales_all_times(
     drawn: tuple[list[int], list[tuple[int, int, int]], list[int]], factor: int
 ) -> None:
     durations, edges, releases = drawn
-    _, end = swept(graph_of(*drawn))
+    _, end = sweep_times(graph_of(*drawn))
     scaled = graph_of(
         [factor * one for one in durations],
         [(a, b, factor * lag) for a, b, lag in edges],
         [factor * one for one in releases],
     )
-    assert (swept(scaled)[1] == factor * end).all()
+    assert (sweep_times(scaled)[1] == factor * end).all()
 
 
 @QUICK
@@ -93,7 +93,7 @@ def test_a_critical_path_accounts_for_its_end(
     drawn: tuple[list[int], list[tuple[int, int, int]], list[int]],
 ) -> None:
     graph = graph_of(*drawn)
-    begin, end = swept(graph)
+    begin, end = sweep_times(graph)
     last = int(end.argmax())
     path = critical_path(graph, begin, end, last)
     assert path[-1] == last
@@ -119,11 +119,11 @@ def test_clocks_are_recovered_and_the_graph_does_not_change(off: list[int], come
     ends = [max(rank[step] for rank in comes) + 40 for step in range(12)]
     traces = [exchanging(rank, 4, [float(one) for one in comes[rank]], [float(e) for e in ends]) for rank in range(4)]
     moved = [shifted(trace, by) for trace, by in zip(traces, [0, *off], strict=True)]
-    clocks = aligned(moved)
+    clocks = align_clocks(moved)
     assert clocks.offset_ns.tolist() == [0, *(-by for by in off)]
     assert clocks.uncertainty_ns.tolist() == [0.0] * 4
-    assert (built(moved, clocks).begin_ns == built(traces, aligned(traces)).begin_ns).all()
-    assert (swept(built(moved, clocks))[1] == swept(built(traces))[1]).all()
+    assert (build_graph(moved, clocks).begin_ns == build_graph(traces, align_clocks(traces)).begin_ns).all()
+    assert (sweep_times(build_graph(moved, clocks))[1] == sweep_times(build_graph(traces))[1]).all()
 
 
 @QUICK

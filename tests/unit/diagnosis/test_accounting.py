@@ -13,13 +13,13 @@ from recorded_traces import MAIN, NobodyWaits, Recorder
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.trace import EventKind, Frames, Trace
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 
 STEP_US = 10_000
 
 
 def _found(trace: Trace) -> Diagnosis:
-    return diagnosed([trace], Profile(), DiagnosisQuestion(strategies=0), NobodyWaits())
+    return diagnose_traces([trace], Profile(), DiagnosisQuestion(strategies=0), NobodyWaits())
 
 
 def _parts(found: Diagnosis) -> dict[tuple[str, str], float]:

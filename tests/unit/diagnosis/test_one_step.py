@@ -14,10 +14,10 @@ from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise.domain.replay import ReplayQuestion
 from nodewise.domain.trace import Trace
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_replay.estimating.recordings import recordings_of
 from nodewise_replay.estimating.step_seconds import step_seconds
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.replaying.replayer import replay_steps
 
 COPY = Stall(name="cudaMemcpyAsync", cat="cuda_runtime", layer=0, time_us=146_000.0, copies=True)
 JOBS = {
@@ -32,7 +32,7 @@ JOBS = {
 
 def _step_s(traces: Sequence[Trace], steps: tuple[int, ...]) -> float:
     question = DiagnosisQuestion(steps=steps, strategies=0, bottlenecks=1)
-    found = diagnosed(traces, Profile(), question, NobodyWaits())
+    found = diagnose_traces(traces, Profile(), question, NobodyWaits())
     assert max(one.step_s for one in found.ranks) == pytest.approx(found.step_s, rel=1e-3)
     return found.step_s
 
@@ -40,7 +40,7 @@ def _step_s(traces: Sequence[Trace], steps: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("name", JOBS)
 def test_a_step_is_the_same_for_a_replay_a_diagnosis_and_the_estimator(name: str) -> None:
     traces = JOBS[name].recorded()
-    across = replayed(traces, ReplayQuestion(), NobodyWaits())
+    across = replay_steps(traces, ReplayQuestion(), NobodyWaits())
     steps = tuple(step.step for step in across.steps)
     measured = float(np.mean([step.measured_host_s for step in across.steps]))
     assert measured == pytest.approx(_step_s(traces, steps), rel=2e-3)
@@ -58,7 +58,7 @@ def test_a_step_is_the_same_for_a_replay_a_diagnosis_and_the_estimator(name: str
 @pytest.mark.parametrize("name", ["ddp_2_ranks_3_buckets", "ddp_4_ranks_8_buckets", "parameter_server_4_ranks"])
 def test_a_step_of_several_ranks(name: str) -> None:
     traces = gloo_job(name)
-    across = replayed(traces, ReplayQuestion(), NobodyWaits())
+    across = replay_steps(traces, ReplayQuestion(), NobodyWaits())
     steps = tuple(step.step for step in across.steps)
     measured = float(np.mean([step.measured_host_s for step in across.steps]))
     # The slowest rank of each step, and the slowest of all steps in a row.

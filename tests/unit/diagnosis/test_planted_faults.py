@@ -14,7 +14,7 @@ from recorded_traces import NobodyWaits
 from nodewise.domain.diagnosis import Bottleneck, Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
 from nodewise_diagnosis.bottlenecks import UNKNOWN_PERSISTENCE
-from nodewise_diagnosis.diagnosing import diagnosed
+from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_diagnosis.stopwatch import Edit, persistence_ns
 
 HEALTHY = [
@@ -42,7 +42,7 @@ def _noise_ns(bed: Bed, duration_ns: np.ndarray) -> float:  # type: ignore[type-
 
 def _first(bed: Bed, duration_ns: np.ndarray) -> tuple[Bottleneck, Diagnosis]:  # type: ignore[type-arg] # whole numbers
     question = DiagnosisQuestion(strategies=0, bottlenecks=200)
-    found = diagnosed(bed.planted(duration_ns), Profile(), question, NobodyWaits())
+    found = diagnose_traces(bed.planted(duration_ns), Profile(), question, NobodyWaits())
     return found.bottlenecks[0], found
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recorded_traces import Recorder
 
 from nodewise.domain.errors import NodewiseError
-from nodewise_replay.building.assembly import built
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.graph.ordering import a_circle
 
 
@@ -22,7 +22,7 @@ def test_a_circle_names_rank_events_and_cause() -> None:
     recorder.call("cudaLaunchKernel", 700, 705, 2)
     recorder.kernel("second", 100, 200, 2)  # on the same stream, yet launched after the first was over
     with pytest.raises(NodewiseError, match="ranks 3") as caught:
-        built([recorder.trace()])
+        build_graph([recorder.trace()])
     told = str(caught.value)
     assert "second of rank 3" in told
     assert "first of rank 3" in told

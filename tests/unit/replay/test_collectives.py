@@ -9,12 +9,12 @@ from recorded_traces import MAIN, US, NobodyWaits, Recorder, exchanging, shifted
 
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import CollectiveKind, EventKind, Trace
-from nodewise_replay.alignment.clocks import aligned
+from nodewise_replay.alignment.clocks import align_clocks
 from nodewise_replay.alignment.matching import matched_collectives
-from nodewise_replay.building.assembly import built
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.graph.graph import EdgeKind, NodeKind
-from nodewise_replay.graph.sweep import swept
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.graph.sweep import sweep_times
+from nodewise_replay.replaying.replayer import replay_steps
 
 ARRIVALS = [[200.0, 210, 190, 205], [500.0, 260, 300, 203], [220.0, 400, 350, 204]]
 TRANSFER = 40.0
@@ -26,7 +26,7 @@ def ranks() -> list[Trace]:
 
 
 def replay(traces: list[Trace]) -> Replay:
-    return replayed(traces, ReplayQuestion(in_sample=True), NobodyWaits())
+    return replay_steps(traces, ReplayQuestion(in_sample=True), NobodyWaits())
 
 
 def test_a_transfer_is_told_from_waiting() -> None:
@@ -53,10 +53,10 @@ def test_arrivals_within_the_spread_of_the_ends_are_a_tie() -> None:
 
 
 def test_all_ranks_leave_together_whatever_changes() -> None:
-    graph = built(ranks())
+    graph = build_graph(ranks())
     rows = graph.collectives
     operators = (graph.rank == 0) & (graph.kind <= NodeKind.CALL)
-    _, end = swept(graph, np.where(operators, 3 * graph.duration_ns, graph.duration_ns))
+    _, end = sweep_times(graph, np.where(operators, 3 * graph.duration_ns, graph.duration_ns))
     for transfer in np.unique(rows.transfer):
         departures = end[rows.departure[rows.transfer == transfer]]
         assert len(set(departures.tolist())) == 1
@@ -94,7 +94,7 @@ def test_a_lost_collective_does_not_shift_those_after_it() -> None:
     assert matched.alone == 1
     assert all(ends[1][b] - ends[0][a] == 20_000_000 for a, b in pairs)
     assert matched.warnings
-    assert aligned(traces).offset_ns.tolist() == [0, -20_000_000]
+    assert align_clocks(traces).offset_ns.tolist() == [0, -20_000_000]
 
 
 def test_sizes_and_kinds_tell_collectives_apart() -> None:
@@ -124,10 +124,10 @@ def test_a_receipt_ends_with_its_message() -> None:
     send = worker.event("c10d::send", 610, 650)
     worker.collective(send, send, CollectiveKind.SEND, 4096)
     assert span == 1
-    graph = built([server.trace(), worker.trace()])
-    assert (swept(graph)[1] == graph.end_ns).all()
+    graph = build_graph([server.trace(), worker.trace()])
+    assert (sweep_times(graph)[1] == graph.end_ns).all()
     compute = (graph.rank == 1) & (graph.name == graph.names.index("compute"))
-    _, end = swept(graph, np.where(compute, 2 * graph.duration_ns, graph.duration_ns))
+    _, end = sweep_times(graph, np.where(compute, 2 * graph.duration_ns, graph.duration_ns))
     last = graph.steps.last_node[0]
     assert ((end[last] - graph.end_ns[last]) // US).tolist() == [590, 590]
 
@@ -141,10 +141,10 @@ def test_gradients_are_read_back_when_their_bucket_has_come() -> None:
         record.collective(span, issue, CollectiveKind.ALL_REDUCE, 100 * (place + 1))
     record.event("torch.distributed.ddp.reducer::copy_bucket_to_grad", 400, 410)
     record.event("torch.distributed.ddp.reducer::copy_bucket_to_grad", 620, 630)
-    graph = built([record.trace()])
-    assert (swept(graph)[1] == graph.end_ns).all()
+    graph = build_graph([record.trace()])
+    assert (sweep_times(graph)[1] == graph.end_ns).all()
     assert int((graph.edge_kind == EdgeKind.HOST_SYNC).sum()) == 2
     slower = np.where(graph.kind == NodeKind.TRANSFER, 2 * graph.duration_ns, graph.duration_ns)
-    _, end = swept(graph, slower)
+    _, end = sweep_times(graph, slower)
     # The second cannot begin before the first is over on the one thread: 300 + 200 + 2 * 280 + 400 to the end.
     assert end[graph.steps.last_node[0, 0]] >= 1_300 * US

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.domain.trace import CollectiveKind
-from nodewise_replay.changes.gradients import grouped
+from nodewise_replay.changes.gradients import group_by_cap
 from nodewise_replay.changes.network import LATENCY_BYTES, bytes_factor, fitted_cost
 
 MEBIBYTE = 1 << 20
@@ -47,8 +47,8 @@ def test_of_a_single_size_latency_is_what_links_commonly_have() -> None:
 def test_what_is_not_changed_stays(seconds: float, wire: float, factor: float) -> None:
     cost = fitted_cost(np.array([wire, 2 * wire]), np.array([seconds, 2 * seconds]))
     own, wires = np.array([seconds]), np.array([wire])
-    assert cost.changed(own, wires, wires) == pytest.approx(own)
-    slower = cost.changed(own, wires, wires, bandwidth=1 / factor)
+    assert cost.rescale(own, wires, wires) == pytest.approx(own)
+    slower = cost.rescale(own, wires, wires, bandwidth=1 / factor)
     assert slower == pytest.approx(own * factor)
 
 
@@ -80,7 +80,7 @@ def test_a_collective_is_predicted_from_the_others(
 
 @given(sizes=st.lists(st.integers(1, 10**8), min_size=1, max_size=200), cap=st.integers(1, 10**8))
 def test_a_bucket_closes_as_soon_as_it_reaches_the_cap(sizes: list[int], cap: int) -> None:
-    bucket_of = grouped(sizes, cap)
+    bucket_of = group_by_cap(sizes, cap)
     assert bucket_of == sorted(bucket_of)
     for bucket, members in itertools.groupby(range(len(sizes)), key=lambda place: bucket_of[place]):
         own = [sizes[place] for place in members]
@@ -115,7 +115,7 @@ def test_more_gpus_from_one_are_predicted_closer_than_by_dividing(
     assert naive == pytest.approx(naive_error, abs=0.004)
     sizes = bert_base()
     assert sum(sizes) == pytest.approx(435.57e6, rel=1e-4)
-    bucket_of = np.array(grouped(sizes, 25 * MEBIBYTE))
+    bucket_of = np.array(group_by_cap(sizes, 25 * MEBIBYTE))
     bytes_of = np.bincount(bucket_of, weights=sizes)
     cost = fitted_cost(1e6 * np.array(list(all_reduce_ms)), 1e-3 * np.array(list(all_reduce_ms.values())))
     # The backward pass takes two of three FLOPs; a layer's gradients come with it, those of the embeddings at the end.

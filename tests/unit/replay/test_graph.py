@@ -9,9 +9,9 @@ import pytest
 from recorded_traces import COMMUNICATION, COMPUTE, LANES, MAIN, OTHER, US, Recorder
 
 from nodewise.domain.trace import CollectiveKind, EventKind, SyncKind, Trace
-from nodewise_replay.building.assembly import built
+from nodewise_replay.building.assembly import build_graph
 from nodewise_replay.graph.graph import EdgeKind, Graph, NodeKind, Origin
-from nodewise_replay.graph.sweep import swept
+from nodewise_replay.graph.sweep import sweep_times
 
 
 def edges_of(graph: Graph, kind: EdgeKind) -> set[tuple[str, str]]:
@@ -31,13 +31,13 @@ def ends_with(graph: Graph, name: str, kind: NodeKind, scale: float) -> float:
     duration = graph.duration_ns.copy()
     chosen = node(graph, name, kind)
     duration[chosen] = round(duration[chosen] * scale)
-    _, end = swept(graph, duration)
+    _, end = sweep_times(graph, duration)
     return float(end[graph.steps.last_node[0, 0]]) / US
 
 
 def reproduced(graph: Graph) -> bool:
     """Whether a sweep with everything as recorded gives the recorded times."""
-    begin, end = swept(graph)
+    begin, end = sweep_times(graph)
     work = graph.kind >= NodeKind.KERNEL
     return bool((end == graph.end_ns).all() and (begin[work] == graph.begin_ns[work]).all())
 
@@ -47,7 +47,7 @@ def test_host_time_is_cut_into_pieces_that_add_up() -> None:
     record.step(1, 0, 100)
     record.event("outer", 10, 60)
     record.event("inner", 20, 30)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert reproduced(graph)
     own = [int(graph.duration_ns[graph.name == graph.names.index(name)].sum()) // US for name in ("outer", "inner")]
     assert own == [40, 10]
@@ -67,14 +67,14 @@ def blocking() -> Recorder:
 
 
 def test_a_blocking_call_ends_with_what_it_waits_for() -> None:
-    graph = built([blocking().trace()])
+    graph = build_graph([blocking().trace()])
     assert reproduced(graph)
     assert edges_of(graph, EdgeKind.HOST_SYNC) == {("second", "cudaDeviceSynchronize")}
     assert ends_with(graph, "first", NodeKind.KERNEL, 2.0) == 270
     # Now the second begins a launch's 10 us after its call, at 26, and ends at 35; 4 us of the call and 96 are left.
     assert ends_with(graph, "first", NodeKind.KERNEL, 0.0) == 35 + 4 + 96
     # The host comes to its wait last once the device takes next to nothing.
-    shorter = swept(graph, np.where(graph.kind == NodeKind.KERNEL, 0, graph.duration_ns))[1]
+    shorter = sweep_times(graph, np.where(graph.kind == NodeKind.KERNEL, 0, graph.duration_ns))[1]
     assert shorter[graph.steps.last_node[0, 0]] == (30 + 4 + 96) * US
 
 
@@ -85,7 +85,7 @@ def test_a_copy_to_pageable_memory_blocks_inside_its_call() -> None:
     record.kernel("work", 12, 60, 1)
     record.call("cudaMemcpyAsync", 11, 70, 2)
     record.event("Memcpy DtoH (Device -> Pageable)", 62, 64, lane=COMPUTE, kind=EventKind.COPY, correlation=2)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert reproduced(graph)
     assert ends_with(graph, "work", NodeKind.KERNEL, 1.5) == 124
 
@@ -110,7 +110,7 @@ def communicating(waiter_begins: float = 82) -> Recorder:
 
 
 def test_streams_wait_as_the_calls_mean_without_any_record_of_it() -> None:
-    graph = built([communicating().trace()])
+    graph = build_graph([communicating().trace()])
     assert reproduced(graph)
     assert edges_of(graph, EdgeKind.STREAM_WAIT) == {
         ("gradient", "ncclKernel_AllReduce"),
@@ -118,13 +118,13 @@ def test_streams_wait_as_the_calls_mean_without_any_record_of_it() -> None:
     }
     inferred = graph.origin[graph.edge_kind == EdgeKind.STREAM_WAIT]
     assert (inferred == Origin.INFERRED).all()
-    _, end = swept(graph, np.where(graph.kind == NodeKind.TRANSFER, 2 * graph.duration_ns, graph.duration_ns))
+    _, end = sweep_times(graph, np.where(graph.kind == NodeKind.TRANSFER, 2 * graph.duration_ns, graph.duration_ns))
     assert end[node(graph, "update", NodeKind.KERNEL)] == (100 + 38) * US
 
 
 def test_no_wait_is_inferred_against_the_recorded_times() -> None:
     """The update begins before the collective ends: whatever its call waited for, it was not that."""
-    graph = built([communicating(waiter_begins=70).trace()])
+    graph = build_graph([communicating(waiter_begins=70).trace()])
     assert ("ncclKernel_AllReduce", "update") not in edges_of(graph, EdgeKind.STREAM_WAIT)
     assert graph.missing[EdgeKind.STREAM_WAIT] == 1
     assert reproduced(graph)
@@ -142,7 +142,7 @@ def test_recorded_waits_are_believed() -> None:
     record.call("cudaLaunchKernel", 17, 20, 5)
     record.kernel("waiter", 43, 60, 5, lane=COMMUNICATION)
     record.syncs.append((SyncKind.STREAM_WAIT, 4, COMMUNICATION, COMPUTE, 2))
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert edges_of(graph, EdgeKind.STREAM_WAIT) == {("before the event", "waiter")}
     assert graph.origin[graph.edge_kind == EdgeKind.STREAM_WAIT].tolist() == [Origin.FOUND]
 
@@ -157,7 +157,7 @@ def test_a_recorded_wait_for_an_event_is_for_what_came_before_the_event() -> Non
     record.kernel("after the event", 41, 44, 3)
     record.call("cudaEventSynchronize", 15, 46, 4)
     record.syncs.append((SyncKind.EVENT, 4, COMPUTE, COMPUTE, 2))
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert edges_of(graph, EdgeKind.HOST_SYNC) == {("before the event", "cudaEventSynchronize")}
     assert graph.origin[graph.edge_kind == EdgeKind.HOST_SYNC].tolist() == [Origin.FOUND]
     assert reproduced(graph)
@@ -170,11 +170,11 @@ def test_work_kept_from_the_device_by_another_stream() -> None:
     record.kernel("big", 12, 1_000, 1)
     record.call("cudaLaunchKernel", 20, 24, 2)
     record.kernel("small", 990, 1_010, 2, lane=COMMUNICATION)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert edges_of(graph, EdgeKind.CONTENTION) == {("big", "small")}
     assert reproduced(graph)
     duration = np.where(graph.name == graph.names.index("big"), 10 * US, graph.duration_ns)
-    begin, _ = swept(graph, duration)
+    begin, _ = sweep_times(graph, duration)
     assert begin[node(graph, "small", NodeKind.KERNEL)] < 50 * US
 
 
@@ -184,7 +184,7 @@ def test_autograds_thread_works_while_the_main_one_waits() -> None:
     record.event("aten::mm", 10, 110, sequence=1)
     record.event("backward", 120, 900, kind=EventKind.ANNOTATION)
     record.event("MmBackward0", 140, 800, lane=OTHER, sequence=1, forward_lane=MAIN)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert reproduced(graph)
     assert edges_of(graph, EdgeKind.FORWARD_BACKWARD) == {("aten::mm", "MmBackward0")}
     assert ends_with(graph, "MmBackward0", NodeKind.OPERATOR, 0.5) == 1_000 - 330
@@ -196,14 +196,14 @@ def test_a_thread_that_runs_beside_the_main_one_holds_nothing_up() -> None:
     record.step(1, 0, 1_000)
     record.event("sleep", 100, 900)
     record.event("loader", 150, 850, lane=OTHER)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert ends_with(graph, "loader", NodeKind.OPERATOR, 5.0) == 1_000
 
 
 def test_work_whose_launch_was_not_recorded_is_kept_and_counted() -> None:
     record = blocking()
     record.kernel("launched before the recording", 1, 4, 99)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert graph.missing[EdgeKind.LAUNCH] == 1
     assert reproduced(graph)
 
@@ -214,7 +214,7 @@ def test_a_call_may_launch_several_kernels() -> None:
     record.call("cudaGraphLaunch", 5, 10, 7)
     record.kernel("one", 15, 20, 7)
     record.kernel("two", 21, 30, 7)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     assert edges_of(graph, EdgeKind.STREAM) == {("one", "two")}
     assert int((graph.edge_kind == EdgeKind.LAUNCH).sum()) == 2
     assert len(np.unique(graph.key)) == len(graph)
@@ -226,10 +226,10 @@ def test_each_step_begins_as_recorded_or_where_the_one_before_ends() -> None:
         base = 100.0 * (number - 1)
         record.step(number, base, base + 100)
         record.event("work", base + 10, base + 60)
-    graph = built([record.trace()])
+    graph = build_graph([record.trace()])
     doubled = np.where(graph.name == graph.names.index("work"), 2 * graph.duration_ns, graph.duration_ns)
-    _, apart = swept(graph, doubled)
-    _, joined = swept(graph, doubled, joined=True)
+    _, apart = sweep_times(graph, doubled)
+    _, joined = sweep_times(graph, doubled, joined=True)
     last = graph.steps.last_node[:, 0]
     assert (apart[last] // US).tolist() == [150, 250]
     assert (joined[last] // US).tolist() == [150, 300]
@@ -249,7 +249,7 @@ def untimed() -> Trace:
 
 
 def test_edges_are_those_stated_and_streams_are_chained() -> None:
-    graph = built([untimed()])
+    graph = build_graph([untimed()])
     assert edges_of(graph, EdgeKind.STATED) == {("operator", "first"), ("operator", "last")}
     assert edges_of(graph, EdgeKind.STREAM) == {("first", "second")}
     assert graph.origin[graph.edge_kind == EdgeKind.STREAM].tolist() == [Origin.INFERRED]
@@ -258,7 +258,7 @@ def test_edges_are_those_stated_and_streams_are_chained() -> None:
 
 
 def test_a_circle_is_broken_and_told() -> None:
-    graph = built([replace(untimed(), dependencies=np.array([[0, 1], [1, 3], [3, 1], [2, 2]]))])
+    graph = build_graph([replace(untimed(), dependencies=np.array([[0, 1], [1, 3], [3, 1], [2, 2]]))])
     assert graph.missing[EdgeKind.STATED] == 2
     assert edges_of(graph, EdgeKind.STATED) == {("operator", "first"), ("first", "last")}
     assert any("circle" in warning for warning in graph.warnings)
@@ -269,5 +269,5 @@ def test_a_trace_of_one_event_is_a_graph(lane: int) -> None:
     record = Recorder()
     kind = EventKind.OPERATOR if LANES[lane].is_host else EventKind.KERNEL
     record.event("alone", 5, 9, lane=lane, kind=kind)
-    graph = built([record.trace()])
-    assert int(swept(graph)[1].max()) == 9 * US
+    graph = build_graph([record.trace()])
+    assert int(sweep_times(graph)[1].max()) == 9 * US

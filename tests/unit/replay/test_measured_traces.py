@@ -9,16 +9,16 @@ from recorded_traces import NobodyWaits, shifted
 
 from nodewise.domain.replay import Replay, ReplayQuestion
 from nodewise.domain.trace import Trace
-from nodewise_replay.alignment.clocks import aligned
-from nodewise_replay.building.assembly import built
-from nodewise_replay.graph.sweep import swept
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.alignment.clocks import align_clocks
+from nodewise_replay.building.assembly import build_graph
+from nodewise_replay.graph.sweep import sweep_times
+from nodewise_replay.replaying.replayer import replay_steps
 
 pytestmark = pytest.mark.data
 
 
 def replay(traces: list[Trace], *, in_sample: bool = False) -> Replay:
-    return replayed(traces, ReplayQuestion(in_sample=in_sample), NobodyWaits())
+    return replay_steps(traces, ReplayQuestion(in_sample=in_sample), NobodyWaits())
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_eight_ranks_of_a_recommender() -> None:
 
 def test_all_kernels_of_collectives_end_when_they_did() -> None:
     traces = dlrm()
-    graph = built(traces, aligned(traces))
-    _, end = swept(graph, lag_ns=graph.explained_lag_ns)
+    graph = build_graph(traces, align_clocks(traces))
+    _, end = sweep_times(graph, lag_ns=graph.explained_lag_ns)
     leaving = graph.collectives.departure
     assert len(leaving) == 64
     assert np.abs(end[leaving] - graph.end_ns[leaving]).max() <= 20_000
@@ -79,11 +79,11 @@ def test_all_kernels_of_collectives_end_when_they_did() -> None:
 @pytest.mark.parametrize("largest_ns", [100_000, 1_000_000, 50_000_000])
 def test_clocks_that_are_off_are_set_right(largest_ns: int) -> None:
     traces = dlrm()
-    before, unmoved = aligned(traces), replay(traces, in_sample=True)
+    before, unmoved = align_clocks(traces), replay(traces, in_sample=True)
     offsets = np.random.default_rng(0).integers(-largest_ns, largest_ns, 8)
     offsets[0] = 0
     moved = [shifted(trace, int(by), 50e-6) for trace, by in zip(traces, offsets, strict=True)]
-    after = aligned(moved)
+    after = align_clocks(moved)
     assert np.abs(after.offset_ns + offsets - before.offset_ns).max() <= 10_000
     again = replay(moved, in_sample=True)
     assert again.steps[0].predicted_host_s == pytest.approx(unmoved.steps[0].predicted_host_s, abs=10e-6)

@@ -15,11 +15,11 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.replay import Change, ChangeKind, Replay, ReplayQuestion
 from nodewise.domain.trace import Trace
 from nodewise_diagnosis.diagnoser import ReplayDiagnoser
-from nodewise_replay.replaying.replayer import replayed
+from nodewise_replay.replaying.replayer import replay_steps
 
 
 def replay(traces: list[Trace], **question: object) -> Replay:
-    return replayed(traces, ReplayQuestion(**question), NobodyWaits())  # type: ignore[arg-type] # by name
+    return replay_steps(traces, ReplayQuestion(**question), NobodyWaits())  # type: ignore[arg-type] # by name
 
 
 def steady(lengths: list[float]) -> Trace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nodewise.plugin import EventKind, Ints, Trace
-from nodewise_replay.building.keys import mixed
+from nodewise_replay.building.keys import mix
 from nodewise_replay.building.rank import NODE_OF_EVENT, RankPart
 from nodewise_replay.graph.graph import EdgeKind, NodeKind, Origin
 from nodewise_replay.graph.ordering import in_circles
@@ -34,7 +34,7 @@ def stated_part(trace: Trace) -> RankPart:
     backward = in_circles(count, source, target) & (source > target)
     dropped += int(backward.sum())
     source, target = source[~backward], target[~backward]
-    before, after = _chained(trace, source)
+    before, after = _stream_edges(trace, source)
     stated = Edges.exact(end_node[source], target, 0, EdgeKind.STATED)
     streams = Edges.exact(end_node[before], after, 0, EdgeKind.STREAM, Origin.INFERRED)
     kind = np.concatenate((NODE_OF_EVENT[trace.kind], np.full(len(rows), int(NodeKind.DEPARTURE), dtype=np.int8)))
@@ -57,7 +57,7 @@ def stated_part(trace: Trace) -> RankPart:
         begin_ns=zeros.copy(),
         end_ns=end,
         release_ns=zeros.copy(),
-        key=mixed(event + count * (np.arange(len(event)) >= count), trace.rank + 11),
+        key=mix(event + count * (np.arange(len(event)) >= count), trace.rank + 11),
     )
     return RankPart(
         trace=trace,
@@ -72,7 +72,7 @@ def stated_part(trace: Trace) -> RankPart:
     )
 
 
-def _chained(trace: Trace, source: Ints) -> tuple[Ints, Ints]:
+def _stream_edges(trace: Trace, source: Ints) -> tuple[Ints, Ints]:
     """Device work on which nothing depends, and the next on its stream."""
     on_device = np.isin(trace.kind, (EventKind.KERNEL, EventKind.COPY, EventKind.FILL))
     work = np.flatnonzero(on_device)

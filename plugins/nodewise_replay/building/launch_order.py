@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from nodewise.plugin import Ints
 from nodewise_replay.building.view import View, numbers_in
 
-__all__ = ["Launched", "Streams", "launched_by_thread", "streams"]
+__all__ = ["LaunchOrder", "Streams", "launched_by_thread", "streams"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Launched:
+class LaunchOrder:
     """Work in the order of launch, where need be of begin. Positions are those of ``View.device``; -1 = none.
 
     ``ends_ns`` is when a piece of work and all before it had ended.
@@ -24,10 +24,12 @@ class Launched:
     launched_ns: Ints
     ends_ns: Ints
 
-    def only(self, chosen: NDArray[np.bool_]) -> Launched:
+    def only(self, chosen: NDArray[np.bool_]) -> LaunchOrder:
         """Some of the work; ``chosen`` (device events,)."""
         mine = chosen[self.positions]
-        return Launched(positions=self.positions[mine], launched_ns=self.launched_ns[mine], ends_ns=self.ends_ns[mine])
+        return LaunchOrder(
+            positions=self.positions[mine], launched_ns=self.launched_ns[mine], ends_ns=self.ends_ns[mine]
+        )
 
     def before(self, time_ns: int) -> int:
         """The last that was launched before a time."""
@@ -46,13 +48,13 @@ class Launched:
         return int(self.positions[count - 1]) if count else -1
 
 
-class Streams(dict[int, Launched]):
+class Streams(dict[int, LaunchOrder]):
     """Launched work by lane; on a lane that is not there, none."""
 
-    def __missing__(self, lane: int) -> Launched:
+    def __missing__(self, lane: int) -> LaunchOrder:
         """No work; it is not kept."""
         none = np.zeros(0, dtype=np.int64)
-        return Launched(positions=none, launched_ns=none, ends_ns=none)
+        return LaunchOrder(positions=none, launched_ns=none, ends_ns=none)
 
 
 def streams(view: View) -> Streams:
@@ -72,5 +74,5 @@ def _by_lane(view: View, positions: Ints, lane: NDArray[np.int32]) -> Streams:
         mine = positions[lane == number]
         mine = mine[np.argsort(view.launched_ns[mine], kind="stable")]
         ends_ns = np.maximum.accumulate(view.end_ns[view.device[mine]])
-        found[number] = Launched(positions=mine, launched_ns=view.launched_ns[mine], ends_ns=ends_ns)
+        found[number] = LaunchOrder(positions=mine, launched_ns=view.launched_ns[mine], ends_ns=ends_ns)
     return found

@@ -52,7 +52,7 @@ class Evidence:
             link_bytes_per_s=profile.network.link_bytes_per_s or 0.0,
         )
 
-    def judged(
+    def judge(
         self, configurations: Configurations, recordings: Sequence[Recording]
     ) -> tuple[Floats, list[Refusal | None]]:
         """By row: how many times the recorded link's bandwidth, and why the row is not the recorded job, if so."""
