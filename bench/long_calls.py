@@ -57,10 +57,10 @@ def long_calls(channel: grpc.Channel) -> dict[str, Callable[[], Any]]:
         "diagnose": ("DiagnosisService/Diagnose", diagnosis_service_pb2.DiagnoseRequest(profile=traced)),
     }
 
-    def stream_result(path: str, request: bytes) -> Callable[[], Any]:
+    def stream_of(path: str, request: bytes) -> Callable[[], Any]:
         return lambda: channel.unary_stream(f"/nodewise.v1beta1.{path}")(request)
 
-    found = {name: stream_result(path, request.SerializeToString()) for name, (path, request) in told.items()}
+    found = {name: stream_of(path, request.SerializeToString()) for name, (path, request) in told.items()}
     alone = {
         "predict_fits": ("v1.PredictionService/Predict", asked.predict_fits),
         "predict_simulated": ("v1.PredictionService/Predict", asked.predict_simulated),

@@ -195,7 +195,7 @@ def run() -> Iterator[Result]:
     yield from _threads(questions)
 
 
-def stream_result(questions: list[bytes]) -> list[bytes]:
+def as_messages(questions: list[bytes]) -> list[bytes]:
     """The same questions as messages of a stream."""
     return [
         pb.StreamPredictRequest(question_id="1", predict=pb.PredictRequest.FromString(one)).SerializeToString()
@@ -249,7 +249,7 @@ def _small_batches(count: int) -> list[bytes]:
 
 def _costs(ours: Server, bare: Server, questions: list[bytes]) -> Iterator[Result]:
     objectives, unknown = reconsidered(CALLS * (ROUNDS + 1)), unasked(CALLS * (ROUNDS + 1))
-    messages = stream_result(questions)
+    messages = as_messages(questions)
 
     def window(server: Server, asked: list[bytes]) -> Callable[[int], float]:
         return lambda _: cpu_us(server, loader.unary(server.target, PREDICT, asked, CALLS), CALLS)
@@ -375,7 +375,7 @@ def _metrics(questions: list[bytes]) -> Result:
 
 def _threads(questions: list[bytes]) -> Iterator[Result]:
     """Handlers in threads beside handlers in an event loop, over the same behaviours."""
-    messages = stream_result(questions)
+    messages = as_messages(questions)
     script = str(HERE / "threads_server.py")
     with Server(script, "threads") as threads, Server(script, "asyncio") as loop:
         for name, load in (

@@ -28,7 +28,7 @@ def committed(store: ProfileStore, *, first: int = 1, last: int, profile_id: str
         store.append(profile_id, "s", [batch(number, float(number), commit=True)])
 
 
-def claim_task(store: ProfileStore, lease_s: float = LEASE_S) -> UnscoredCommit:
+def claim(store: ProfileStore, lease_s: float = LEASE_S) -> UnscoredCommit:
     commit = store.scores.claim(lease_s)
     assert commit is not None
     return commit
@@ -52,23 +52,19 @@ def test_commits_with_observations_and_a_revision_before_wait_in_order(store: Pr
     store.append("job", "s", [batch(4, 3.0), batch(5, 4.0, commit=True), batch(6, 5.0, commit=True), batch(7, 6.0)])
     assert store.scores.waiting() == 2
     uid = store.load("job").uid
-    assert claim_task(store) == UnscoredCommit(
-        key=1, profile_id="job", uid=uid, revision=3, first_number=3, last_number=4
-    )
-    assert claim_task(store) == UnscoredCommit(
-        key=2, profile_id="job", uid=uid, revision=4, first_number=5, last_number=5
-    )
+    assert claim(store) == UnscoredCommit(key=1, profile_id="job", uid=uid, revision=3, first_number=3, last_number=4)
+    assert claim(store) == UnscoredCommit(key=2, profile_id="job", uid=uid, revision=4, first_number=5, last_number=5)
     assert store.scores.claim(LEASE_S) is None
 
 
 def test_sums_are_added_by_estimator_and_version(store: ProfileStore) -> None:
     committed(store, last=3)
-    assert store.scores.settle(claim_task(store), {("a", "1"): ONE, ("b", "1"): ScoreSums()})
+    assert store.scores.settle(claim(store), {("a", "1"): ONE, ("b", "1"): ScoreSums()})
     (score,) = store.scores.scores()
     assert (score.estimator, score.version, score.sums) == ("a", "1", ONE)
     assert score.update_time_s > 1e9
     more = ScoreSums(observations=3, absolute_log_error=1.0, log_error=1.0, intervals=2, covered=0, unanswered=2)
-    assert store.scores.settle(claim_task(store), {("a", "1"): more, ("a", "2"): ONE})
+    assert store.scores.settle(claim(store), {("a", "1"): more, ("a", "2"): ONE})
     assert plain(store.scores.scores()) == {
         ("a", "1"): ScoreSums(
             observations=4, absolute_log_error=1.5, log_error=0.5, intervals=3, covered=1, unanswered=2
@@ -80,13 +76,13 @@ def test_sums_are_added_by_estimator_and_version(store: ProfileStore) -> None:
 
 def test_what_nobody_answered_is_kept_without_errors(store: ProfileStore) -> None:
     committed(store, last=2)
-    assert store.scores.settle(claim_task(store), {("a", "1"): ScoreSums(unanswered=4)})
+    assert store.scores.settle(claim(store), {("a", "1"): ScoreSums(unanswered=4)})
     assert plain(store.scores.scores()) == {("a", "1"): ScoreSums(unanswered=4)}
 
 
 def test_a_commit_is_settled_once(store: ProfileStore) -> None:
     committed(store, last=2)
-    first, second = claim_task(store, OVER_S), claim_task(store, OVER_S)
+    first, second = claim(store, OVER_S), claim(store, OVER_S)
     assert first == second, "the first scorer's lease was over"
     assert store.scores.settle(second, {("a", "1"): ONE})
     assert not store.scores.settle(first, {("a", "1"): ONE})
@@ -101,7 +97,7 @@ def test_a_batch_sent_again_waits_once(store: ProfileStore) -> None:
     committed(store, last=2)
     committed(store, last=2)
     assert store.scores.waiting() == 1
-    store.scores.settle(claim_task(store), {})
+    store.scores.settle(claim(store), {})
     committed(store, last=2)
     assert store.scores.waiting() == 0
 
@@ -116,13 +112,13 @@ def test_a_refused_append_leaves_nothing_to_score(store: ProfileStore) -> None:
 def test_a_released_commit_is_claimed_as_if_it_never_had_been(store: ProfileStore) -> None:
     committed(store, last=2)
     for _ in range(MOST_ATTEMPTS + 1):
-        store.scores.release(claim_task(store))
-    assert claim_task(store).revision == 2
+        store.scores.release(claim(store))
+    assert claim(store).revision == 2
 
 
 def test_a_commit_that_ends_every_scorer_is_given_up(store: ProfileStore) -> None:
     committed(store, last=3)
-    taken = [claim_task(store, OVER_S).revision for _ in range(2 * MOST_ATTEMPTS)]
+    taken = [claim(store, OVER_S).revision for _ in range(2 * MOST_ATTEMPTS)]
     assert taken == [2] * MOST_ATTEMPTS + [3] * MOST_ATTEMPTS
     assert store.scores.claim(LEASE_S) is None
     assert store.scores.waiting() == 0
@@ -132,25 +128,25 @@ def test_what_was_retracted_before_it_was_scored_is_named(store: ProfileStore) -
     committed(store, last=1)
     store.append("job", "s", [batch(2, 2.0, 3.0, 4.0, commit=True)])
     store.retract("job", "r", Evidence.of([1, 3]))
-    assert claim_task(store).retracted == {3}
+    assert claim(store).retracted == {3}
 
 
 def test_a_deleted_profile_takes_what_waits_with_it_and_leaves_the_scores(store: ProfileStore) -> None:
     committed(store, last=4)
-    store.scores.settle(claim_task(store), {("a", "1"): ONE})
-    lost = claim_task(store)
+    store.scores.settle(claim(store), {("a", "1"): ONE})
+    lost = claim(store)
     store.delete("job")
     assert store.scores.waiting() == 0
     committed(store, last=2)
     assert not store.scores.settle(lost, {("a", "1"): ONE})
     assert plain(store.scores.scores()) == {("a", "1"): ONE}
-    assert claim_task(store).uid != lost.uid
+    assert claim(store).uid != lost.uid
 
 
 def test_scoring_leaves_profiles_and_their_generation_alone(store: ProfileStore) -> None:
     committed(store, last=2)
     profile, generation = store.load("job"), store.generation()
-    store.scores.settle(claim_task(store), {("a", "1"): ONE})
+    store.scores.settle(claim(store), {("a", "1"): ONE})
     assert store.generation() == generation
     assert store.load("job", profile) is profile
 
@@ -160,7 +156,7 @@ def test_no_more_commits_wait_than_can_be_scored_soon() -> None:
     store = open_store("memory:")
     committed(store, last=1 + MOST_WAITING + 512)
     assert MOST_WAITING <= store.scores.waiting() <= MOST_WAITING + 256
-    assert claim_task(store).revision > 2, "the oldest are gone"
+    assert claim(store).revision > 2, "the oldest are gone"
     store.close()
 
 
@@ -205,25 +201,25 @@ def test_scorers_share_the_work_and_count_every_commit_once(shared: Opener) -> N
 def test_a_scorer_that_was_killed_is_stood_in_for_when_its_lease_is_over(shared: Opener) -> None:
     killed = shared()
     committed(killed, last=4)
-    done = claim_task(killed)
+    done = claim(killed)
     killed.scores.settle(done, {("a", "1"): ONE})
-    lost = claim_task(killed, OVER_S)
+    lost = claim(killed, OVER_S)
     killed.close()
     again = shared()
     assert plain(again.scores.scores()) == {("a", "1"): ONE}
     assert again.scores.waiting() == 2
-    assert claim_task(again) == lost
-    assert claim_task(again).revision == 4
+    assert claim(again) == lost
+    assert claim(again).revision == 4
     again.close()
 
 
 def test_a_claim_is_held_against_other_processes_until_its_lease_is_over(shared: Opener) -> None:
     one, other = shared(), shared()
     committed(one, last=2)
-    held = claim_task(one)
+    held = claim(one)
     assert other.scores.claim(LEASE_S) is None
     assert other.scores.waiting() == 1
     one.scores.release(held)
-    assert claim_task(other) == held
+    assert claim(other) == held
     one.close()
     other.close()

@@ -58,11 +58,11 @@ class Profile:
         The others (modules, name scopes, sources) repeat what these say.
         """
         lines = list(lines)
-        stream_result = {line.device for line in lines if _STREAM.match(line.name)}
+        stream_devices = {line.device for line in lines if _STREAM.match(line.name)}
         return {
             line
             for line in lines
-            if line.device >= 0 and (_STREAM if line.device in stream_result else _WORK_LINE).match(line.name)
+            if line.device >= 0 and (_STREAM if line.device in stream_devices else _WORK_LINE).match(line.name)
         }
 
     def take(

@@ -99,7 +99,7 @@ def all_reduces_of(
         What joins devices of a node.
     """
     found: dict[str, dict[int, MeasuredTable]] = {}
-    claim_task: dict[tuple[str, str, int], str] = {}
+    owners: dict[tuple[str, str, int], str] = {}
     # Those of links first: a device's own take their place.
     for entry, fields in sorted(entries.items(), key=lambda each: "device" in each[1]):
         kind = "device" if "device" in fields else "link"
@@ -109,7 +109,7 @@ def all_reduces_of(
         if not members:
             what = "device of the catalogue" if kind == "device" else "link that joins devices in a node"
             raise fail(where, kind, f"names no {what}, found {fields[kind]!r}")
-        other = claim_task.setdefault((kind, names[0], ranks), entry)
+        other = owners.setdefault((kind, names[0], ranks), entry)
         if other != entry:
             raise fail(where, "ranks", f"{ranks} ranks of this {kind} are in {other!r} already")
         for name in members:

@@ -9,7 +9,7 @@ from typing import Final
 from nodewise_integrations.slurm.body import literals
 from nodewise_integrations.slurm.stated import (
     Shape,
-    StatedFacts,
+    StatedOption,
     UnreadableError,
     gpus_in,
     node_counts,
@@ -79,12 +79,12 @@ def read_requests(submission: Submission, script: str, environment: Mapping[str,
     return replace(found, problem=problem, gpus_per_node=_wished(wishes))
 
 
-def _foreign(options: Mapping[str, StatedFacts], script: str) -> str:
+def _foreign(options: Mapping[str, StatedOption], script: str) -> str:
     line = "" if "ignore-pbs" in options else translated(script)
     return line and f"sbatch translates {line!r}; state it in a line #SBATCH, or type --ignore-pbs"
 
 
-def _time_from(options: Mapping[str, StatedFacts]) -> str:
+def _time_from(options: Mapping[str, StatedOption]) -> str:
     limit = options.get("time")
     if limit is not None and limit.typed:
         return limit.source
@@ -101,7 +101,7 @@ def _wished(wishes: Wishes) -> int | None:
     return int(wishes.gpus_per_node) if wishes.gpus_per_node not in {"", AUTO} else None
 
 
-def _with_counts(found: Requests, options: dict[str, StatedFacts], wishes: Wishes, body: str) -> Requests:
+def _with_counts(found: Requests, options: dict[str, StatedOption], wishes: Wishes, body: str) -> Requests:
     wished = _wished(wishes)
     if any(options[name].typed for name in _OF_GPUS if name in options):
         wished = None
@@ -143,16 +143,16 @@ def _with_counts(found: Requests, options: dict[str, StatedFacts], wishes: Wishe
     return replace(found, counts=(own,), nodes_from=_why(options, allowed), kept=kept, gpus_placed=placed)
 
 
-def _states_gpus_of_each(options: Mapping[str, StatedFacts]) -> bool:
+def _states_gpus_of_each(options: Mapping[str, StatedOption]) -> bool:
     """Whether beside GPUs of all nodes together others are stated, with which one more option might not agree."""
     return any(gpus_in(name, options[name]) is not None for name in _OF_GPUS[1:] if name in options)
 
 
-def _states_nodes(options: Mapping[str, StatedFacts]) -> bool:
+def _states_nodes(options: Mapping[str, StatedOption]) -> bool:
     return any(name in options for name in ("nodes", "ntasks", "gpus"))
 
 
-def _why(options: Mapping[str, StatedFacts], allowed: Sequence[int]) -> str:
+def _why(options: Mapping[str, StatedOption], allowed: Sequence[int]) -> str:
     if allowed:
         source = options["nodes"].source
         return f"as asked for with {source}" if len(allowed) == 1 else f"the fewest of {source}"
@@ -162,7 +162,7 @@ def _why(options: Mapping[str, StatedFacts], allowed: Sequence[int]) -> str:
     return "which Slurm gives where no number is stated"
 
 
-def _stands_against(options: Mapping[str, StatedFacts], shape: Shape) -> str:
+def _stands_against(options: Mapping[str, StatedOption], shape: Shape) -> str:
     """The option that another number of nodes would contradict. Empty = there is none."""
     for name, sets in (
         ("nodelist", True),
@@ -191,4 +191,4 @@ def _as_commands_say(counts: tuple[int, ...], own: int | None, body: str) -> tup
     return counts, ""
 
 
-_NONE: Final = StatedFacts("", "", typed=False)
+_NONE: Final = StatedOption("", "", typed=False)

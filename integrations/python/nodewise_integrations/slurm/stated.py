@@ -9,7 +9,7 @@ from typing import Final
 
 from nodewise_integrations.slurm.submission import Submission
 
-__all__ = ["Shape", "StatedFacts", "UnreadableError", "gpus_in", "node_counts", "shape_of", "stated_options"]
+__all__ = ["Shape", "StatedOption", "UnreadableError", "gpus_in", "node_counts", "shape_of", "stated_options"]
 
 _VARIABLES: Final = {
     "SBATCH_ARRAY_INX": "array",
@@ -33,7 +33,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class StatedFacts:
+class StatedOption:
     """An option as it holds."""
 
     value: str
@@ -45,16 +45,16 @@ class StatedFacts:
 
 def stated_options(
     submission: Submission, script: Submission, environment: Mapping[str, str]
-) -> dict[str, StatedFacts]:
+) -> dict[str, StatedOption]:
     """The options that hold, by their long names: those of the command line, else of variables, else of the script."""
     found = {
-        name: StatedFacts(value, f"#SBATCH --{name}={value}", typed=False) for name, value in script.options.items()
+        name: StatedOption(value, f"#SBATCH --{name}={value}", typed=False) for name, value in script.options.items()
     }
     for variable, name in _VARIABLES.items():
         if value := environment.get(variable):
-            found[name] = StatedFacts(value, f"{variable}={value}", typed=True)
+            found[name] = StatedOption(value, f"{variable}={value}", typed=True)
     for name, value in submission.options.items():
-        found[name] = StatedFacts(value, f"--{name}={value}", typed=True)
+        found[name] = StatedOption(value, f"--{name}={value}", typed=True)
     return found
 
 
@@ -88,7 +88,7 @@ _PRODUCTS: Final = (
 """The first is the product of the others."""
 
 
-def shape_of(options: Mapping[str, StatedFacts], *, gpus_per_node: int | None = None) -> Shape:
+def shape_of(options: Mapping[str, StatedOption], *, gpus_per_node: int | None = None) -> Shape:
     """What the stated numbers say together, as sbatch reads them; `gpus_per_node` = a wish, which may not contradict.
 
     Raises UnreadableError where they cannot be read, do not agree, or leave the number of nodes to Slurm.
@@ -150,7 +150,7 @@ def _derive(known: dict[str, int], products: Sequence[tuple[str, str, str]], sai
                         raise UnreadableError(f"{said}: the {whole} cannot be divided evenly among the {part}")
 
 
-def _statements(options: Mapping[str, StatedFacts]) -> list[tuple[str, int, str]]:
+def _statements(options: Mapping[str, StatedOption]) -> list[tuple[str, int, str]]:
     """What each option says: the number's name, the number, and where it stands."""
     found: list[tuple[str, int, str]] = []
     counts = _counts(options)
@@ -176,7 +176,7 @@ def _statements(options: Mapping[str, StatedFacts]) -> list[tuple[str, int, str]
     return found
 
 
-def _counts(options: Mapping[str, StatedFacts]) -> Sequence[int]:
+def _counts(options: Mapping[str, StatedOption]) -> Sequence[int]:
     return node_counts(options["nodes"]) if "nodes" in options else ()
 
 
@@ -185,7 +185,7 @@ _MOST_NODES: Final = 1024**2
 _TIMES: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5}
 
 
-def node_counts(stated: StatedFacts) -> Sequence[int]:
+def node_counts(stated: StatedOption) -> Sequence[int]:
     """Numbers of nodes that `--nodes` allows: `4`, `2-4`, `1k`, and the sizes `2,4,8` and `2-8:2` of newer Slurm."""
     parts: list[range] = []
     for part in stated.value.split(","):
@@ -204,7 +204,7 @@ _COUNT: Final = re.compile(r"(\d{1,9})([kmgtp]?)", re.ASCII | re.IGNORECASE)
 _KIND: Final = re.compile(r"[\w.+-]+", re.ASCII)
 
 
-def gpus_in(option: str, stated: StatedFacts) -> int | None:
+def gpus_in(option: str, stated: StatedOption) -> int | None:
     """The number of GPUs in `8`, `a100:8`, `gpu:a100:8,nvme:1`; None = none are named. Raises UnreadableError."""
     found: list[int] = []
     for part in stated.value.split(","):
@@ -232,14 +232,14 @@ def gpus_in(option: str, stated: StatedFacts) -> int | None:
     return found[0] if found else None
 
 
-def _sockets(options: Mapping[str, StatedFacts]) -> int:
+def _sockets(options: Mapping[str, StatedOption]) -> int:
     stated = options.get("sockets-per-node") or options.get("extra-node-info")
     if stated is None:
         raise UnreadableError(f"{options['gpus-per-socket'].source}: --sockets-per-node must be stated too")
     return _whole(stated.value.partition(":")[0], stated)
 
 
-def _whole(text: str, stated: StatedFacts) -> int:
+def _whole(text: str, stated: StatedOption) -> int:
     if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
         raise UnreadableError(f"{stated.source}: is not a whole number from 1")
     return int(text)

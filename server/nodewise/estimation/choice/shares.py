@@ -158,10 +158,10 @@ class Candidate:
     @property
     def claim(self) -> float | Floats:
         """The error that it claims, or that its strength of evidence is worth."""
-        claim_task = self.assessment.expected_log_error
-        if claim_task is None:
+        expected = self.assessment.expected_log_error
+        if expected is None:
             return STRONG_LOG_ERROR + (WEAK_LOG_ERROR - STRONG_LOG_ERROR) * (1.0 - self.assessment.strength)
-        return claim_task
+        return expected
 
     def reasons(self, modes: Sequence[SyncMode]) -> str:
         """What the expected error rests on besides the claim, for people."""
