@@ -59,9 +59,9 @@ class ArchitectureBatches:
     executor: Executor
     compute: Compute[Workshop]
 
-    async def ranked(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
+    async def rank(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
         """Many architectures of one job; the reply as it goes over the wire."""
-        asked = await self._asked(request, call)
+        asked = await self._read_request(request, call)
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
         try:
             reply: bytes | None = await computed_in(self.executor, call, _ranked_together, self.answers, asked, budget)
@@ -73,7 +73,7 @@ class ArchitectureBatches:
     async def _ranked_singly(self, asked: _Asked, call: Call) -> LongCall:
         return LongCall(_ranked_singly, asked)
 
-    async def _asked(self, request: pb.BatchPredictRequest, call: Call) -> _Asked:
+    async def _read_request(self, request: pb.BatchPredictRequest, call: Call) -> _Asked:
         """What a batch asks about architectures.
 
         Raises

@@ -55,7 +55,7 @@ class Batches:
     async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
         """Many jobs, or many architectures of one; each fails alone."""
         if request.HasField("architectures"):
-            return await self.architectures.ranked(request, call)
+            return await self.architectures.rank(request, call)
         if not request.jobs:
             raise invalid_field("jobs", "must hold at least one job, or architectures be given")
         if request.HasField("profile"):

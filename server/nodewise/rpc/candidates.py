@@ -62,11 +62,11 @@ def with_counts(request: _QuestionT, ranges: Sequence[_Range], profile: Profile,
     del found.ranges[:]
     for number, asked in enumerate(ranges or [_Range()]):
         path = f"ranges[{number}]" if ranges else "ranges"
-        found.ranges.extend([asked] if asked.WhichOneof("axis") else _counted(asked, path, profile, limits))
+        found.ranges.extend([asked] if asked.WhichOneof("axis") else _split_by_counts(asked, path, profile, limits))
     return found
 
 
-def _counted(asked: _Range, path: str, profile: Profile, limits: Limits) -> Iterator[_Range]:
+def _split_by_counts(asked: _Range, path: str, profile: Profile, limits: Limits) -> Iterator[_Range]:
     """A range as several that count nodes, each by consecutive numbers or by one."""
     defaults = defaults_of(profile)
     reach = defaults.reach
@@ -105,7 +105,7 @@ def read_candidates(
     """
     explicit = b"" if ranges else configurations.SerializeToString()
     if explicit:
-        parts = [_remembered(_explicit, configurations, explicit, f"{path}configurations", limits)]
+        parts = [_read_once(_explicit, configurations, explicit, f"{path}configurations", limits)]
     else:
         parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
     total = sum(map(len, parts))
@@ -130,14 +130,14 @@ def read_parts(
     explicit = configurations.SerializeToString()
     if explicit:
         field = f"{path}configurations"
-        found = _remembered(_explicit, configurations, explicit, field, limits)
+        found = _read_once(_explicit, configurations, explicit, field, limits)
         total = len(found)
         yield field, found
     for number, message in enumerate(ranges):
         if total > limits.rows_per_call:
             return
         field = f"{path}ranges[{number}]"
-        found = _remembered(_range, message, message.SerializeToString(), field, limits)
+        found = _read_once(_range, message, message.SerializeToString(), field, limits)
         total += len(found)
         yield field, found
 
@@ -151,7 +151,7 @@ def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
 _kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
 
 
-def _remembered(
+def _read_once(
     read: Callable[[Any, str, Limits], Configurations], message: Any, data: bytes, path: str, limits: Limits
 ) -> Configurations:
     """What was read from the same bytes before: schedulers ask about the same few configurations again and again."""

@@ -38,7 +38,7 @@ from nodewise.rpc.guarding import KnownReply, with_guard
 from nodewise.rpc.intake import LARGE_BYTES, Large
 from nodewise.rpc.refusals import pushback
 
-__all__ = ["UNDECODABLE", "abort", "acquire", "admitted", "stream_handler", "unary_handler"]
+__all__ = ["UNDECODABLE", "abort", "acquire", "admit_caller", "stream_handler", "unary_handler"]
 
 _log = structlog.get_logger("nodewise.rpc")
 
@@ -63,7 +63,7 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
     return (None, False) if default_s is None else (time.monotonic() + default_s, True)
 
 
-async def admitted(path: str, method: Method, context: Context) -> Principal:
+async def admit_caller(path: str, method: Method, context: Context) -> Principal:
     """The caller, who may call the method. Ends the call if he may not."""
     if method.guard is None:
         return ANYONE
@@ -82,7 +82,7 @@ async def acquire(path: str, method: Method, queue: AdmissionQueue, context: Con
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply: ``(request, context, permit it has, principal who was admitted)``."""
+    """The wrapper of a method with one reply: ``(request, context, permit it has, principal of the caller)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
     queue, admission, guard = method.queue, method.admission, method.guard
 
@@ -93,7 +93,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         named = named_in(metadata)
         if principal is None:
             known = ANYONE if guard is None else guard.known_principal(metadata)
-            principal = known or await admitted(path, method, context)
+            principal = known or await admit_caller(path, method, context)
         if guard is not None and request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)
         if request.__class__ is not bytes:
@@ -124,7 +124,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
                     answered = await behaviour(request, call)
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
-            return _serialised(answered, limit)
+            return _serialise(answered, limit)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
             await _end(path, call, context, admission, error, late=watch.expired())
         finally:
@@ -148,7 +148,7 @@ def _hold_until_read(method: Method, size: int, context: Any) -> NodewiseError |
 async def _large(request: Any, path: str, method: Method, call: Call) -> Message | bytes:
     """Answer a message that is looked at before it is decoded, or could not be."""
     if request is UNDECODABLE:
-        raise _malformed(path)
+        raise _malformed_error(path)
     with method.intake.holding(request):
         read = await _read(path, method, request)
         call.check(read)
@@ -166,7 +166,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
         request: Any, context: Context, permit: Permit | None = None, principal: Principal | None = None
     ) -> AsyncGenerator[bytes, None]:
         if principal is None:
-            principal = await admitted(path, method, context)
+            principal = await admit_caller(path, method, context)
         if permit is None and queue is not None and not method.streams_in:
             permit = queue.take() if queue.free > 0 else await acquire(path, method, queue, context, principal)
         deadline_s, _ = _deadline(context, default_s)
@@ -174,11 +174,11 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         try:
             if request is UNDECODABLE:
-                raise _malformed(path)
+                raise _malformed_error(path)
             with ExitStack() as held:
                 held.enter_context(method.holding(call))
                 if method.streams_in:
-                    source = _decoded(request, path, method, call)
+                    source = _decode(request, path, method, call)
                 elif request.__class__ is Large:
                     held.enter_context(method.intake.holding(request))
                     source = await _read(path, method, request)
@@ -186,7 +186,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                     source = request
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
-                        reply = _serialised(message, limit)
+                        reply = _serialise(message, limit)
                         call.step_aside()  # nobody waits for how fast this caller reads
                         yield reply
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
@@ -197,7 +197,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
     return handle
 
 
-def _serialised(answer: Message | bytes, limit: int) -> bytes:
+def _serialise(answer: Message | bytes, limit: int) -> bytes:
     """A reply as bytes, at most ``limit`` of them; a behaviour may have them at hand."""
     reply = answer if isinstance(answer, bytes) else answer.SerializeToString()
     if len(reply) > limit:
@@ -205,12 +205,12 @@ def _serialised(answer: Message | bytes, limit: int) -> bytes:
     return reply
 
 
-async def _decoded(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
+async def _decode(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
     """The messages of a stream, which wait among the calls of others and are never refused."""
     queue = method.queue
     async for request in requests:
         if request is UNDECODABLE:
-            raise _malformed(path)
+            raise _malformed_error(path)
         if queue is not None and queue.free <= 0:
             # The stream computes in the loop from here to its next wait; it holds no permit while it waits then.
             (await queue.acquire(call.caller, never_refuse=True)).release()
@@ -226,11 +226,11 @@ async def _read(path: str, method: Method, large: Large) -> Any:
     read = await method.intake.read(large)
     large.data = b""
     if read is None:
-        raise _malformed(path)
+        raise _malformed_error(path)
     return read
 
 
-def _malformed(path: str) -> NodewiseError:
+def _malformed_error(path: str) -> NodewiseError:
     return NodewiseError(Reason.MALFORMED_MESSAGE, f"the bytes are no request of {path}", {"method": path})
 
 

@@ -81,7 +81,7 @@ class Predictions:
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         if counts_nothing(request):
-            request = await self._counted(request, read_options(request.options), call)
+            request = await self._with_counts(request, read_options(request.options), call)
         data = request.SerializeToString()
         known, state = self.known, self.answering.answers.state
         kept = known.of(data)
@@ -98,7 +98,7 @@ class Predictions:
             profile = await self.sources.profile(request.profile, options.waiting(call))
         question = options.question(profile, asked.configurations, asked.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
-            return await self._simulated(question, options, request.if_none_match, call)
+            return await self._simulate(question, options, request.if_none_match, call)
         resolved = self.answering.answers.resolve_now(question, fitted_only=call.threads_are_busy)
         if resolved is None:
             return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
@@ -147,24 +147,24 @@ class Predictions:
             objective = objective_of(request, configurations, self.limits)
         return options, Job(configurations, objective)
 
-    async def _simulated(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
+    async def _simulate(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
         """By the pool, unless the same was asked since something was learned."""
         profile = question.profile
         learned = self.answering.answers.lessons_for(question)
         known = (learned, profile.digest, profile.revision, question.configurations, question.objective, options)
         reply = None if if_none_match or not profile.digest else self._simulations.get(known)
         if reply is None:
-            reply = await self._computed((question, options, if_none_match), call)
+            reply = await self._compute((question, options, if_none_match), call)
             if profile.digest and not if_none_match:
                 held = (part_of_rows(question.configurations),)
                 self._simulations.put(known, reply, len(reply) + ENTRY_BYTES, held)
         return reply
 
     @unary
-    async def _computed(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
-        return LongCall(_answered, asked)
+    async def _compute(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
+        return LongCall(_answer, asked)
 
-    async def _counted(self, request: _QuestionT, options: ReadOptions, call: Call) -> _QuestionT:
+    async def _with_counts(self, request: _QuestionT, options: ReadOptions, call: Call) -> _QuestionT:
         """A question whose ranges count what the job's evidence suggests."""
         profile = await self.sources.profile(request.profile, options.waiting(call))
         return with_counts(request, request.ranges, profile, self.limits)
@@ -175,21 +175,21 @@ class Predictions:
         wish = from_message(request, Wish)
         options = read_model_options(request.options).required_of(self.answering.answers)
         if counts_nothing(request):
-            request = await self._counted(request, options, call)
+            request = await self._with_counts(request, options, call)
         configurations = read_runnable(request, self.limits)
         objective = objective_of(request, configurations, self.limits)
         profile = await self.sources.profile(request.profile, options.waiting(call))
-        return LongCall(_suggested, (options.question(profile, configurations, objective), wish))
+        return LongCall(_suggest, (options.question(profile, configurations, objective), wish))
 
 
-def _suggested(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
+def _suggest(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
     question, wish = asked
     timed = replace(question, terms=question.terms.within(run.budget))
     found = suggest(workshop.answers, timed, wish)
     yield to_message(found, pb.SuggestMeasurementsResponse).SerializeToString()
 
 
-def _answered(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
+def _answer(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: LongRun) -> Iterator[bytes]:
     question, options, if_none_match = asked
     timed = replace(question, terms=question.terms.within(run.budget))
     yield _reply(answer_unless_known(workshop.answers, timed, if_none_match), options)

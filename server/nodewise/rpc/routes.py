@@ -16,7 +16,7 @@ from nodewise.rpc.admission import AdmissionQueue, Permit
 from nodewise.rpc.calls import Context, Method, metadata_of
 from nodewise.rpc.durations import observe_stream, observe_unary
 from nodewise.rpc.guarding import KnownReply
-from nodewise.rpc.handlers import UNDECODABLE, acquire, admitted, stream_handler, unary_handler
+from nodewise.rpc.handlers import UNDECODABLE, acquire, admit_caller, stream_handler, unary_handler
 from nodewise.rpc.intake import Large
 
 __all__ = ["MethodRoute", "Router", "make_router"]
@@ -92,7 +92,7 @@ class MethodRoute:
         self.method.admission.arrivals += 1
         guard = self.method.guard
         known_caller = None if guard is None else guard.known_principal(metadata_of(context))
-        principal = known_caller or await admitted(self.path, self.method, context)
+        principal = known_caller or await admit_caller(self.path, self.method, context)
         if self.queue is None or self.queue.free > 0:
             return self.read(await receive()), None, principal
 
@@ -155,7 +155,7 @@ def _waiting(
     """The handler of a method with one reply that waits for a permit, or is refused, before the message is received."""
 
     async def handle(requests: AsyncIterator[Any], context: Context) -> bytes:
-        principal = await admitted(path, method, context)
+        principal = await admit_caller(path, method, context)
         request, permit = await _receive(path, method, queue, requests, context, principal)
         return await answer(request, context, permit, principal)
 
@@ -168,7 +168,7 @@ def _waiting_stream(
     """The same with many replies."""
 
     async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
-        principal = await admitted(path, method, context)
+        principal = await admit_caller(path, method, context)
         request, permit = await _receive(path, method, queue, requests, context, principal)
         async with aclosing(answer(request, context, permit, principal)) as messages:
             async for message in messages:

@@ -109,7 +109,7 @@ class ProfileSources:
         kind = source.WhichOneof("source")
         stated = _revisions(source, path)
         if kind == "profile_id":
-            profile = await self._stored(source.profile_id, stated, call, path)
+            profile = await self._stored_profile(source.profile_id, stated, call, path)
         elif kind == "content":
             data = source.content.SerializeToString()
             known = len(data) <= _REMEMBERED_BYTES
@@ -124,7 +124,9 @@ class ProfileSources:
             )
         return profile
 
-    async def _stored(self, profile_id: str, stated: Mapping[str, int], call: Call | None, path: str) -> Profile:
+    async def _stored_profile(
+        self, profile_id: str, stated: Mapping[str, int], call: Call | None, path: str
+    ) -> Profile:
         if "revision" in stated:
             _check_name(profile_id, path)
             exact: Profile = await run_in(self._executor, self._reader.at, profile_id, stated["revision"])

@@ -142,9 +142,9 @@ def _pack_together(
     parts: list[bytes], others: prediction_pb2.Predictions, answers: Sequence[Answer], columns: frozenset[int]
 ) -> None:
     """The columns of several answers, one after the other."""
-    plain, named = _wanted(columns)
+    plain, named = _sources_of(columns)
     for field, head, of in plain:
-        column = _joined(answers, of)
+        column = _join_columns(answers, of)
         if column is None:
             continue
         if head:
@@ -152,9 +152,9 @@ def _pack_together(
         else:
             getattr(others, field).extend(column.tolist())
     if any(map(_knows_samples, answers)):
-        _pack(parts, _SAMPLES, _joined(answers, _SAMPLES_OF))
+        _pack(parts, _SAMPLES, _join_columns(answers, _SAMPLES_OF))
     for tag, held in named:
-        for name, values in _named(answers, held).items():
+        for name, values in _columns_by_name(answers, held).items():
             parts += (_head_of_named(tag, name, len(values)), _floats(values))
 
 
@@ -193,15 +193,15 @@ def _alone(columns: frozenset[int], rows: int, *, interval: bool) -> _Alone:
         heads=tuple(_head_of(head, rows) for _, head, _ in wanted if head),
         floats=attrgetter(*(path for _, head, path in wanted if head)),
         whole=[(field, _found_at(path)) for field, head, path in wanted if not head],
-        named=_wanted(columns)[1],
+        named=_sources_of(columns)[1],
         samples=_head_of(_SAMPLES, rows),
     )
 
 
-def _named(answers: Sequence[Answer], held: Callable[[Answer], Mapping[str, Floats]]) -> dict[str, Any]:
+def _columns_by_name(answers: Sequence[Answer], held: Callable[[Answer], Mapping[str, Floats]]) -> dict[str, Any]:
     """A group's columns of all answers by name."""
     names = dict.fromkeys(name for answer in answers for name in held(answer))
-    return {name: _joined(answers, _of_name(held, name)) for name in names}
+    return {name: _join_columns(answers, _of_name(held, name)) for name in names}
 
 
 def _of_name(held: Callable[[Answer], Mapping[str, Floats]], name: str) -> _Column:
@@ -214,7 +214,7 @@ def _knows_samples(answer: Answer) -> bool:
     return bool(np.logical_or.reduce(answer.samples_per_s))
 
 
-def _joined(answers: Sequence[Answer], of: _Column) -> NDArray[Any] | None:
+def _join_columns(answers: Sequence[Answer], of: _Column) -> NDArray[Any] | None:
     found = [of(answer) for answer in answers]
     known = [column for column in found if column is not None]
     if not known:
@@ -252,7 +252,7 @@ def _head_of_named(tag: bytes, name: str, rows: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _wanted(
+def _sources_of(
     columns: frozenset[int],
 ) -> tuple[list[tuple[str, bytes, _Column]], list[tuple[bytes, Callable[[Answer], Mapping[str, Floats]]]]]:
     """Where a reply's columns come from: those of a name of the contract, packed ones with their tag, and groups."""
