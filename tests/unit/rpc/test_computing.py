@@ -34,6 +34,20 @@ def executor() -> Iterator[Executor]:
         yield pool
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No computation is long, however busy the machine is."""
+    monkeypatch.setattr("nodewise.rpc.calls.COMPUTING_S", 10 * PATIENCE_S)
+
+
+@pytest.fixture
+def go(executor: Executor) -> Iterator[Event]:  # it ends before these threads do
+    """Lets computations end, at the latest when the test does."""
+    event = Event()
+    yield event
+    event.set()
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
@@ -42,8 +56,8 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_one_call_computes_at_a_time(executor: Executor) -> None:
-    admission, go, order = Admission(0.5, 1), Event(), list[str]()
+async def test_one_call_computes_at_a_time(executor: Executor, go: Event) -> None:
+    admission, order = Admission(0.5, 1), list[str]()
     first = asyncio.create_task(computed_in(executor, call_of(admission, "a"), go.wait))
     await until(lambda: admission.computing.free == 0)
     second = asyncio.create_task(computed_in(executor, (call := call_of(admission, "b")), order.append, "b"))
@@ -57,11 +71,13 @@ async def test_one_call_computes_at_a_time(executor: Executor) -> None:
     call.step_aside()
 
 
-async def test_a_long_computation_keeps_no_other_waiting(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_computation_keeps_no_other_waiting(
+    executor: Executor, go: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("nodewise.rpc.calls.COMPUTING_S", 0.01)
-    admission, go = Admission(0.5, 1), Event()
+    admission = Admission(0.5, 1)
     long = asyncio.create_task(computed_in(executor, call_of(admission, "a"), go.wait))
-    await until(lambda: admission.computing.free == 0)
+    await asyncio.sleep(0)  # it takes the only permit
     async with asyncio.timeout(PATIENCE_S):
         assert await computed_in(executor, call_of(admission, "b"), lambda: "done") == "done"
     assert not long.done()
