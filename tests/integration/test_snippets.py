@@ -33,10 +33,16 @@ PAGES = [
 ]
 NEED_TORCH = {"docs/guides/slow_jobs.md", "docs/reference/replay.md"}
 """Parts of a training script: `tests/integration/test_recorder.py` runs the recorder."""
-ELSEWHERE = {"docs/guides/security.md", "docs/guides/running_jobs.md", "docs/plugins/any_language.md", *APART}
+ELSEWHERE = {
+    "docs/guides/security.md",
+    "docs/guides/running_jobs.md",
+    "docs/plugins/any_language.md",
+    "docs/guides/observability.md",
+    *APART,
+}
 """The server of the first has TLS and asks for tokens: `tests/integration/test_tokens_command.py` goes through it. The
 second needs a job that runs: `tests/integration/test_running_jobs.py`. The third needs an estimator that is a server:
-`tests/integration/test_estimator_servers.py`. The others need a cluster manager:
+`tests/integration/test_estimator_servers.py`. The fourth needs HTTP: `tests/integration/test_status.py`. The others need a cluster manager:
 `tests/integration/managers`."""
 LONG = {"docs/guides/planning.md", "docs/guides/simulation.md"}
 """They search and simulate for a quarter of a minute each."""
