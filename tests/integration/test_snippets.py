@@ -42,8 +42,8 @@ ELSEWHERE = {
 }
 """The server of the first has TLS and asks for tokens: `tests/integration/test_tokens_command.py` goes through it. The
 second needs a job that runs: `tests/integration/test_running_jobs.py`. The third needs an estimator that is a server:
-`tests/integration/test_estimator_servers.py`. The fourth needs HTTP: `tests/integration/test_status.py`. The others need a cluster manager:
-`tests/integration/managers`."""
+`tests/integration/test_estimator_servers.py`. The fourth needs HTTP:
+`tests/integration/test_status.py`. The others need a cluster manager: `tests/integration/managers`."""
 LONG = {"docs/guides/planning.md", "docs/guides/simulation.md"}
 """They search and simulate for a quarter of a minute each."""
 OUTPUT = re.compile(r"(--(?:plot|picture|report|timeline|gantt|csv|predictions)) (\S+)")
