@@ -242,7 +242,7 @@ def test_a_simulation_runs_in_a_thread_and_says_what_its_interval_is(client: Cli
         assert not [warning for warning in found.warnings if warning.reason == "NOT_SIMULATED"]
     (given,) = [options for options in telling.options if options.simulated_steps == 1000]
     assert (given.seed, given.budget is not None) == (7, True)
-    assert telling.threads[telling.options.index(given)] == "nodewise-answered"
+    assert telling.threads[telling.options.index(given)] == "nodewise-answer"
     plain = client.predict(PredictRequest(profile=profile_source(PHASES), configurations=rows, options=TELLING))
     assert plain[0].interval_basis is IntervalBasis.MODEL_SPREAD
     by_model = client.predict(
