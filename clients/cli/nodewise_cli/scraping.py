@@ -1,4 +1,4 @@
-"""What a server tells over HTTP beside its services: its checks and its metrics."""
+"""The pages of a server's HTTP listener for operators: checks and metrics."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Page:
                 self._context.load_cert_chain(call.tls_cert, call.tls_key)
 
     def checks(self) -> dict[str, str]:
-        """What a server that is ready has, each with "ok" or what is against it. Raises CommandError."""
+        """The checks of readiness by name, each "ok" or its fault. Raises CommandError."""
         checks: dict[str, str] = json.loads(self._text("/readyz?verbose")).get("checks", {})
         return checks
 
@@ -68,7 +68,7 @@ class Page:
             with urlopen(url, timeout=self._timeout_s, context=self._context) as reply:  # noqa: S310  # the scheme is ours
                 return str(reply.read(), "utf-8")
         except HTTPError as error:
-            if error.code == 503:  # what is not ready says why
+            if error.code == 503:  # not ready: the body names the faults
                 return str(error.read(), "utf-8")
             raise CommandError(f"{url} answers {error.code}: is it where the server answers HTTP?") from None
         except (URLError, OSError) as error:

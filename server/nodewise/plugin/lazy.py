@@ -1,4 +1,4 @@
-"""Objects of classes that are imported when they are first called: one command needs few of all plugins."""
+"""Objects whose class is imported at their first call: a command needs few of all plugins."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["lazy_object"]
 
 
 def lazy_object(place: str, *methods: str) -> Any:
-    """An object that stands for one of a class which is imported and made when a method is first called.
+    """A stand-in for an object. Its class is imported, and the object made, when a method is first called.
 
-    It has a method ``warm_up`` in any case: a server imports all before it serves, and its first answer does not wait.
+    It always has a method ``warm_up``: a server imports all plugins before it serves, so that no answer waits.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Health:
         return bool(response.status == SERVING)
 
     async def checks(self) -> dict[str, str]:
-        """What a server that is ready has, each with "ok" or what is against it."""
+        """The checks of readiness by name, each "ok" or its fault."""
         return {
             "serving": "ok" if await self.is_serving() else "the server does not take calls, or drains",
             "store": self.store_cause or "ok",

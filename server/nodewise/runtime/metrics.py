@@ -1,6 +1,6 @@
 """Metrics in Prometheus' terms. Events are observed as they happen; state is sampled, so that no call waits for it.
 
-Where the environment names a folder (``PROMETHEUS_MULTIPROC_DIR``), whichever worker is asked tells of all of them.
+Where the environment names a folder (``PROMETHEUS_MULTIPROC_DIR``), the page of each worker has the figures of all.
 """
 
 from __future__ import annotations
@@ -64,13 +64,18 @@ GAUGES: Final[tuple[tuple[str, str, tuple[str, ...], Mode], ...]] = (
     ("nodewise_queue_waiting_calls", "Calls that wait for a permit.", ("queue",), "livesum"),
     ("nodewise_queue_permits_in_use", "Calls at work.", ("queue",), "livesum"),
     ("nodewise_queue_permits", "Calls that may be at work at a time.", ("queue",), "livesum"),
-    ("nodewise_plugin_breakers_open", "Estimators that are left alone as they fail.", ("distribution",), "livesum"),
+    (
+        "nodewise_plugin_breakers_open",
+        "Estimators that are not called as they failed.",
+        ("distribution",),
+        "livesum",
+    ),
     ("nodewise_plugin_hosts", "Plugin hosts.", ("distribution",), "livesum"),
     ("nodewise_plugin_hosts_alive", "Plugin hosts with a process.", ("distribution",), "livesum"),
     ("nodewise_generation", "Number of the generation; 0 = what is installed.", ("track",), "livemostrecent"),
-    ("nodewise_cache_bytes", "What caches hold.", (), "livesum"),
-    ("nodewise_cache_capacity_bytes", "What caches may hold.", (), "livesum"),
-    ("nodewise_store_up", "Whether every worker finds the store well.", (), "livemin"),
+    ("nodewise_cache_bytes", "Bytes that caches hold.", (), "livesum"),
+    ("nodewise_cache_capacity_bytes", "Bytes that caches may hold.", (), "livesum"),
+    ("nodewise_store_up", "1 while every worker reaches the store, else 0.", (), "livemin"),
     ("nodewise_store_waiting_writes", "Writes that wait.", (), "livesum"),
     ("nodewise_store_profiles", "Profiles stored.", (), "livemostrecent"),
     ("nodewise_store_bytes", "Bytes stored (kind rows, traces).", ("kind",), "livemostrecent"),
@@ -88,9 +93,9 @@ class Metrics:
     Parameters
     ----------
     admission, writer, store, space, health, scoring
-        What is sampled.
+        Their state is sampled.
     tracks : callable
-        Who answers now.
+        The generations that answer now.
     """
 
     def __init__(

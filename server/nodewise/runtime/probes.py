@@ -1,4 +1,4 @@
-"""Probes over HTTP: is this worker alive, is it to be asked, and is it all there."""
+"""Probes over HTTP: whether a worker is alive, accepts calls, and is ready."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Reply = tuple[int, bytes, str]
 
 
 def probes(health: Health) -> Mapping[str, Page]:
-    """``/livez``: the event loop turns. ``/healthz``: calls are to come here. ``/readyz``: so, and nothing is missing.
+    """``/livez``: the event loop runs. ``/healthz``: the worker accepts calls. ``/readyz``: so, and no check fails.
 
-    A store that all workers share makes none of them less alive: a restart would not bring it back.
+    A store that is away fails ``/readyz`` alone: a restart of the worker would not bring the store back.
     """
 
     async def live(_query: str) -> Reply:

@@ -52,22 +52,22 @@ def status(target: Target = None, http: Http = None, call: HealthCall = SOON) ->
     """
     call = replace(call, server=target or call.server)
     with call.connected() as client:
-        found: dict[str, Any] = {"server": call.server, "ready": False, "checks": _checks(client)}
-        found |= _generation(client)
+        report: dict[str, Any] = {"server": call.server, "ready": False, "checks": _checks(client)}
+        report |= _generation(client)
         try:
-            found["estimators"] = document(client.list_estimators())["estimators"]
+            report["estimators"] = document(client.list_estimators())["estimators"]
         except UnavailableError:  # scores are in the store, whose state is among the checks
-            found["estimators"] = []
+            report["estimators"] = []
     if http is not None:
         page = Page(http, call)
-        found["checks"] = page.checks()
-        found |= _figures(page.samples())
-    found["ready"] = all(each == "ok" for each in found["checks"].values())
+        report["checks"] = page.checks()
+        report |= _figures(page.samples())
+    report["ready"] = all(each == "ok" for each in report["checks"].values())
     if call.as_json:
-        print_json(found)
+        print_json(report)
     else:
-        _show(found)
-    if not found["ready"]:
+        _show(report)
+    if not report["ready"]:
         raise typer.Exit(ExitStatus.FAILURE)
 
 
@@ -103,13 +103,13 @@ def _figures(samples: Samples) -> dict[str, Any]:
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    say(f"{found['server']} is {'ready' if found['ready'] else 'not ready'}", bold=True)
-    for name, state in found["checks"].items():
+def _show(report: dict[str, Any]) -> None:
+    say(f"{report['server']} is {'ready' if report['ready'] else 'not ready'}", bold=True)
+    for name, state in report["checks"].items():
         say(f"  {name}: {state}")
     parts = [
         f"{name.replace('_', ' ')} {value:,}"
-        for name, value in found.items()
+        for name, value in report.items()
         if isinstance(value, int) and name != "ready"
     ]
     if parts:
@@ -117,7 +117,7 @@ def _show(found: dict[str, Any]) -> None:
     say()
     rows = [
         [each["name"], counted(each["scored"]), shown(each["mean_abs_ln"], 3), percent(each["coverage90"])]
-        for each in found["estimators"]
+        for each in report["estimators"]
     ]
     print_table([words("estimator"), figures("scored"), figures("mean_abs_ln"), figures("coverage90")], rows)
 
@@ -132,33 +132,33 @@ def top(
     It reads the server's metrics, so it needs the setting `http`.
     """
     page = Page(http, call)
-    taken = deque([(time.monotonic(), page.samples())], maxlen=WINDOW)
+    samples = deque([(time.monotonic(), page.samples())], maxlen=WINDOW)
     if once or call.as_json or not sys.stdout.isatty():
-        _sample(page, taken)
-        found = _rates(taken)
+        _sample(page, samples)
+        tables = _rates(samples)
         if call.as_json:
             print_json(
                 {
                     name: [dict(zip((each.heading for each in columns), row, strict=True)) for row in rows]
-                    for name, (columns, rows) in found.items()
+                    for name, (columns, rows) in tables.items()
                 }
             )
             return
-        for name, (columns, rows) in found.items():
+        for name, (columns, rows) in tables.items():
             print_table(columns, rows, name)
         return
     with Live(screen=True, auto_refresh=False) as live:
         while True:
-            _sample(page, taken)
-            live.update(Group(*map(_drawn, _rates(taken).items())), refresh=True)
+            _sample(page, samples)
+            live.update(Group(*map(_table_of, _rates(samples).items())), refresh=True)
 
 
-def _sample(page: Page, taken: deque[tuple[float, Samples]]) -> None:
+def _sample(page: Page, samples: deque[tuple[float, Samples]]) -> None:
     time.sleep(REFRESH_S)
-    taken.append((time.monotonic(), page.samples()))
+    samples.append((time.monotonic(), page.samples()))
 
 
-def _drawn(named: tuple[str, Rows]) -> Table:
+def _table_of(named: tuple[str, Rows]) -> Table:
     name, (columns, rows) = named
     table = Table(title=name, title_justify="left", box=None)
     for column in columns:
@@ -168,9 +168,9 @@ def _drawn(named: tuple[str, Rows]) -> Table:
     return table
 
 
-def _rates(taken: deque[tuple[float, Samples]]) -> dict[str, Rows]:
+def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
     """Tables by title, from the oldest sample to the newest."""
-    (before_s, before), (now_s, now) = taken[0], taken[-1]
+    (before_s, before), (now_s, now) = samples[0], samples[-1]
 
     def rate(name: str, **labels: str) -> float:
         """Of a counter; a restart of the server makes it smaller."""
