@@ -69,7 +69,7 @@ def test_any_document_in_any_chunks(
 def names_of(batch: Batch) -> list[bytes]:
     """The raw names of a batch's events, each as its number stands for it."""
     known: dict[bytes, int] = {}
-    numbers = batch.numbered(NAME, lambda text: known.setdefault(text, len(known)))
+    numbers = batch.number_texts(NAME, lambda text: known.setdefault(text, len(known)))
     by_number = list(known)
     return [by_number[number] for number in numbers.tolist()]
 
