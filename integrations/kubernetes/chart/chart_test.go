@@ -1,4 +1,4 @@
-// Package chart holds deploy/ at the repository's root to Helm, Kustomize and a real API server. There is no kubelet: no pod starts.
+// Package chart checks deploy/ at the repository's root with Helm, Kustomize and a real API server. There is no kubelet, so no pod starts.
 package chart
 
 import (
@@ -158,12 +158,12 @@ var cluster = sync.OnceValues(func() (*testcluster.Cluster, error) {
 
 var started bool
 
-// warnings collects what the API server says beside its answers.
+// warnings collects the warnings of the API server.
 type warnings struct{ said []string }
 
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.said = append(w.said, text) }
 
-// reach is a client of the cluster, which has a namespace that takes no pod with more rights than it needs.
+// reach returns a client of the cluster, with a namespace that admits only restricted pods.
 func reach(t *testing.T) (*testcluster.Cluster, client.Client, *warnings) {
 	t.Helper()
 	if _, err := testcluster.Program(); err != nil {
@@ -188,7 +188,7 @@ func reach(t *testing.T) (*testcluster.Cluster, client.Client, *warnings) {
 	return running, kubernetes, said
 }
 
-// objects are those of a manifest.
+// objects returns the objects of a manifest.
 func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	all := []*unstructured.Unstructured{}
@@ -206,7 +206,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
-// apply has the API server validate each object, which refuses unknown fields, then store it; what has no namespace gets the tests'.
+// apply lets the API server validate each object, which refuses unknown fields, and then stores it. Objects without a namespace get the test's.
 func apply(t *testing.T, kubernetes client.Client, all []*unstructured.Unstructured) {
 	t.Helper()
 	for _, options := range [][]client.ApplyOption{{client.DryRunAll}, {}} {
@@ -247,7 +247,7 @@ func TestTheAPIServerTakesWhatIsRendered(t *testing.T) {
 			if len(said.said) > 0 {
 				t.Errorf("the API server warns: %s", said.said)
 			}
-			// As the controller of the Deployment would make it; the namespace refuses what is not restricted.
+			// A pod as the controller of the Deployment would create it; the namespace refuses pods that are not restricted.
 			deployment := &appsv1.Deployment{}
 			if err := kubernetes.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "nodewise"}, deployment); err != nil {
 				t.Fatal(err)

@@ -1,5 +1,5 @@
-// Cluster is a Kubernetes control plane in one program, for tests: etcd, kube-apiserver, kube-controller-manager or kube-scheduler, by the name
-// that it is called by. It is a module of its own: nothing that runs in a cluster needs it.
+// Cluster is a Kubernetes control plane in one program, for tests: etcd, kube-apiserver, kube-controller-manager or kube-scheduler, depending on
+// the name that it is called by. It is a separate module, because nothing that runs in a cluster needs it.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 	program, known := programs[name]
 	if !known {
-		fmt.Fprintln(os.Stderr, "call this program etcd, kube-apiserver, kube-controller-manager or kube-scheduler, by a link of that name")
+		fmt.Fprintln(os.Stderr, "run this program through a link named etcd, kube-apiserver, kube-controller-manager or kube-scheduler")
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(program()))

@@ -18,8 +18,8 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// The logs come by the API server from the kubelet's port, where this test answers: 4 steps per second. One observation a window arrives,
-// though the collector is started again within it.
+// The collector reads logs through the API server from the kubelet's port, where this test answers: 4 steps per second. One observation per
+// window arrives, although the collector is restarted within the window.
 func TestWhatLogsSayIsObserved(t *testing.T) {
 	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		if !strings.HasPrefix(request.URL.Path, "/containerLogs/default/logs-0-") {

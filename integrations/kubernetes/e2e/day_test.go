@@ -23,13 +23,13 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// day is what bench/cluster_day_kubernetes.py writes: jobs, and how often to play them.
+// day is the file that bench/cluster_day_kubernetes.py writes: jobs, and how often to run them.
 type day struct {
 	Target         string  `json:"target"` // Nodewise, with the profiles
 	Nodes          int     `json:"nodes"`
 	DevicesPerNode int     `json:"devices_per_node"`
 	Compression    float64 `json:"compression"` // seconds of the day in one of the clock
-	// Shares are the knee's, one for each play; null = by the numbers that owners ask for.
+	// Shares are the knee's shares, one for each run; null = the owners' own numbers.
 	Shares []*float64 `json:"shares"`
 	Jobs   []dayJob   `json:"jobs"` // by arrival
 }
@@ -41,11 +41,11 @@ type dayJob struct {
 	ArrivalSeconds     float64 `json:"arrival_s"`
 	RequestedPods      int32   `json:"requested_pods"`
 	DevicesPerPod      int     `json:"devices_per_pod"`
-	// Seconds are those that it runs, by devices.
+	// Seconds are the run times by number of devices.
 	Seconds map[string]float64 `json:"seconds"`
 }
 
-// dayResult is what became of a job.
+// dayResult is the result of a job.
 type dayResult struct {
 	Play              int     `json:"play"`
 	Name              string  `json:"name"`
@@ -55,8 +55,8 @@ type dayResult struct {
 	CompletionSeconds float64 `json:"completion_s"`
 }
 
-// play is one queue with nodes of its own, first come first served: jobs come suspended, and are let in, in their order, as soon as the first has
-// room. All that a node has to do is done here; pods are made and placed by Kubernetes.
+// play is one first-come-first-served queue with its own nodes. Jobs are created suspended and admitted in order, as soon as the first one has
+// room. This type does the work of the kubelets; Kubernetes creates and places the pods.
 type play struct {
 	day
 	number  int
@@ -79,7 +79,7 @@ type playing struct {
 	let     time.Time         // in
 }
 
-// With NODEWISE_DAY=FILE the jobs of a day are played in compressed time; what became of each goes to NODEWISE_DAY_RESULTS.
+// With NODEWISE_DAY=FILE the jobs of a day run in compressed time; the results go to NODEWISE_DAY_RESULTS.
 func TestClusterDay(t *testing.T) {
 	path := os.Getenv("NODEWISE_DAY")
 	if path == "" {
@@ -161,7 +161,7 @@ func (p *play) submit(t *testing.T) {
 	}
 }
 
-// object is what the owner creates: his own request, and maybe a wish.
+// object returns the Job as its owner creates it, possibly with annotations.
 func (p *play) object(job dayJob) *batchv1.Job {
 	pods, suspended, indexed, none := job.RequestedPods, true, batchv1.IndexedCompletion, int32(0)
 	devices := job.DevicesPerPod
@@ -183,7 +183,7 @@ func (p *play) object(job dayJob) *batchv1.Job {
 	}
 }
 
-// admit lets jobs in, each as soon as it is the first and has room.
+// admit admits jobs in order, each as soon as it has room.
 func (p *play) admit(t *testing.T) {
 	for job := range p.arrived {
 		p.waitUntil(t, func() bool { return p.room(job.devices) >= job.pods })
@@ -198,7 +198,7 @@ func (p *play) admit(t *testing.T) {
 	}
 }
 
-// room is the number of pods of so many devices that nodes have room for, when all that were let in are placed.
+// room is the number of pods with so many devices that the nodes have room for, after all admitted jobs are placed.
 func (p *play) room(devices int) int {
 	free := map[string]int{}
 	for node, used := range p.used {
@@ -225,7 +225,7 @@ func (p *play) room(devices int) int {
 	return count
 }
 
-// waitUntil waits for something that the ends of jobs change.
+// waitUntil waits for a condition that the ends of jobs change.
 func (p *play) waitUntil(t *testing.T, is func() bool) {
 	for {
 		p.mutex.Lock()
@@ -245,7 +245,7 @@ func (p *play) waitUntil(t *testing.T, is func() bool) {
 	}
 }
 
-// run lets a job whose pods are all on nodes compute for its time; then they are done, and their nodes free.
+// run lets a job compute for its time once all its pods are on nodes; then the pods end and free their nodes.
 func (p *play) run(t *testing.T, job *playing) {
 	started := time.Now()
 	p.mutex.Lock()
@@ -282,7 +282,7 @@ func (p *play) run(t *testing.T, job *playing) {
 	})
 }
 
-// setPhase says of pods what their kubelets would.
+// setPhase sets the phase of pods as their kubelets would.
 func setPhase(t *testing.T, pods []string, phase corev1.PodPhase) {
 	for _, name := range pods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
@@ -293,7 +293,7 @@ func setPhase(t *testing.T, pods []string, phase corev1.PodPhase) {
 	}
 }
 
-// watchPods tells plays which pods are on which nodes.
+// watchPods records which pods are on which nodes.
 func watchPods(t *testing.T, plays []*play) {
 	t.Helper()
 	watched, err := informers.New(rig.Config, informers.Options{DefaultNamespaces: map[string]informers.Config{"default": {}}})

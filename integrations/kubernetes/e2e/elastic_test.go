@@ -11,7 +11,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// Alone an elastic job gets what it gains from; when another comes they share. In a dry run nothing changes but the events.
+// A single elastic job gets the nodes that it gains from; a second job makes them share. In a dry run only events change.
 func TestElasticJobsShare(t *testing.T) {
 	addNodes(t, "elastic", "V100", 4, "")
 	store(t, "team/elastic", measured(t, "V100"))
@@ -51,7 +51,7 @@ func TestElasticJobsShare(t *testing.T) {
 	placed(t, "elastic-two", int(*two.Spec.Parallelism))
 }
 
-// nodesUntil waits until a job's number of nodes is what is awaited.
+// nodesUntil waits until a job's number of nodes meets a condition.
 func nodesUntil(t *testing.T, of *batchv1.Job, awaited func(int32) bool) int32 {
 	t.Helper()
 	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {

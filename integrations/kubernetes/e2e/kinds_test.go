@@ -16,7 +16,7 @@ import (
 // pods is a template of pods that take 8 devices, as JSON.
 const pods = `{"spec": {"containers": [{"name": "trainer", "image": "training", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}}`
 
-// Every kind is held to its operator's published definition by the API server, before and after its nodes are chosen.
+// The API server checks every kind against its operator's published definition, before and after its nodes are chosen.
 func TestEveryKind(t *testing.T) {
 	if rig.noModules != nil {
 		t.Skip("the definitions of operators' kinds cannot be had here: ", rig.noModules)
@@ -82,7 +82,8 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
-// What depends on the number of nodes changes with it: the API server accepts the object. What is left alone has an event that says why.
+// Fields that depend on the number of nodes change with it, and the API server accepts the object. A job that is not changed has an event that
+// says why.
 func TestWhatDependsOnTheNodesChangesToo(t *testing.T) {
 	if rig.noModules != nil {
 		t.Skip("the definitions of operators' kinds cannot be had here: ", rig.noModules)
@@ -138,7 +139,7 @@ func TestWhatDependsOnTheNodesChangesToo(t *testing.T) {
 		{
 			"depends-mpijob", "kubeflow.org/v2beta1", "MPIJob",
 			`{"slotsPerWorker": 8, "mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 2}}}`,
-			"1-8", map[string]string{"spec.mpiReplicaSpecs.Worker.replicas": "2"}, "left the nodes as they are: the nodes of this kind are not chosen: the mpirun",
+			"1-8", map[string]string{"spec.mpiReplicaSpecs.Worker.replicas": "2"}, "did not change the nodes: the number of nodes of this kind is never chosen: the mpirun",
 		},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
@@ -192,7 +193,7 @@ func timeLeft(t *testing.T, made *unstructured.Unstructured) {
 	}
 }
 
-// at is what a path of fields and numbers of entries leads to.
+// at returns the value at a path of fields and list indexes.
 func at(object any, path string) any {
 	for field := range strings.SplitSeq(path, ".") {
 		switch holder := object.(type) {
@@ -222,7 +223,7 @@ func TestWhatIsNotAskedForIsLeftAlone(t *testing.T) {
 		"no-deadline": {map[string]string{
 			"nodewise.dev/profile": "team/alone", "nodewise.dev/nodes": "1-8", "nodewise.dev/settings": settings, "nodewise.dev/samples": "1e9",
 			"nodewise.dev/objective": "fewest-devices", "nodewise.dev/deadline-seconds": "1",
-		}, "left 1 node, as it is written: no number of nodes"},
+		}, "kept 1 node as written: no allowed number of nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := job(t, name, "nowhere", each.annotations)
@@ -234,7 +235,7 @@ func TestWhatIsNotAskedForIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A number of nodes on which a model does not fit is never chosen, though it would be the fastest otherwise.
+// A number of nodes on which the model does not fit is never chosen, even if it would be the fastest otherwise.
 func TestMemoryIsKept(t *testing.T) {
 	store(t, "team/large", transformer(96, 12288)) // 175 billion parameters
 	settings := `{"device_name": "A100-40GB", "batch_per_worker_samples": 1, "zero_stage": 3, "recomputation": "RECOMPUTATION_FULL"}`

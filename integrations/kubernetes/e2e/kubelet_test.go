@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// resting kubelets leave the machine to what is measured.
+// resting stops the kubelets, so that they use no time of the machine while a test measures.
 var resting atomic.Bool
 
-// kubelets do what no machine is here to do: pods on nodes run at once, and are gone when they are to go.
+// kubelets stand in for machines: pods on nodes run at once, and end when they are deleted.
 func kubelets(ctx context.Context) {
 	for ctx.Err() == nil {
 		if resting.Load() {

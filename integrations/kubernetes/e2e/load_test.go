@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// With NODEWISE_LOAD=10s the extender, on one core and with 100 nodes in each request, is asked 1,000 times a second for so long; then again while
-// Nodewise hangs. What `nodewise-kubernetes load` prints is logged.
+// With NODEWISE_LOAD=10s the extender, on one core and with 100 nodes in each request, gets 1,000 requests per second for that time; then again
+// while Nodewise hangs. The test logs the output of `nodewise-kubernetes load`.
 func TestLoad(t *testing.T) {
 	duration := os.Getenv("NODEWISE_LOAD")
 	if duration == "" {
@@ -57,7 +57,7 @@ func TestLoad(t *testing.T) {
 	run("Nodewise hangs")
 }
 
-// cpu is the time that the extender has computed so far.
+// cpu is the CPU time of the extender so far.
 func cpu(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(rig.processes["extender"].Process.Pid) + "/stat")

@@ -1,5 +1,5 @@
-// Package e2e runs the real things: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, Nodewise and our processes under the roles of
-// deploy/, with Node objects in place of machines.
+// Package e2e runs real programs: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, Nodewise and this module's processes under the
+// roles of deploy/, with Node objects instead of machines.
 package e2e
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// rig is all that runs, once for all tests of this package.
+// rig holds all processes of this package's tests. They start once.
 var rig struct {
 	*testcluster.Cluster
 	kubernetes client.Client
@@ -134,7 +134,7 @@ func start(ctx context.Context, command string) error {
 	return startScheduler()
 }
 
-// certify gives both processes their certificate by the command that users run.
+// certify creates the certificates of both processes with the command that users run.
 func certify(ctx context.Context) error {
 	made := exec.CommandContext(ctx, rig.program, "certificates", "-kubeconfig", rig.KubeConfig, "-hosts", "127.0.0.1")
 	authority, err := made.Output()
@@ -152,7 +152,7 @@ func certify(ctx context.Context) error {
 	return nil
 }
 
-// reachWebhook says where the webhook is: no service of this cluster leads anywhere.
+// reachWebhook configures the address of the webhook, because the services of this cluster lead nowhere.
 func reachWebhook(ctx context.Context) error {
 	for _, name := range []string{"webhook", "extender"} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -171,7 +171,7 @@ func reachWebhook(ctx context.Context) error {
 	return rig.kubernetes.Update(ctx, found)
 }
 
-// startProcess starts one of ours under its service account, and waits until it is ready.
+// startProcess starts one of this module's processes under its service account, and waits until it is ready.
 func startProcess(ctx context.Context, name string, options ...string) error {
 	user, err := rig.User("system:serviceaccount:nodewise-system:nodewise-" + name)
 	if err != nil {
@@ -240,7 +240,7 @@ func startScheduler() error {
 	return rig.Run("kube-scheduler", "--config", rig.Write("scheduler.yaml", []byte(config)), "--secure-port=0")
 }
 
-// serveNodewise starts a server of the tests' own, which they stop; its port stays the same.
+// serveNodewise starts a server for the tests, which they may stop; its port stays the same.
 func serveNodewise(command string) error {
 	listen := rig.target
 	if listen == "" {
@@ -272,7 +272,7 @@ func end(process *exec.Cmd) {
 	}
 }
 
-// signalServer signals Nodewise's supervisor and all that it has started.
+// signalServer signals Nodewise's supervisor and all its children.
 func signalServer(signal syscall.Signal) {
 	for _, process := range family(rig.server.Process.Pid) {
 		_ = syscall.Kill(process, signal)
@@ -290,7 +290,7 @@ func family(process int) []int {
 	return all
 }
 
-// apply creates what a manifest holds.
+// apply creates the objects of a manifest.
 func apply(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// The guide's way, step by step: the job gets the number of nodes that Nodewise recommends, says why, runs on them, and goes on as before
-// when Nodewise is stopped.
+// The guide, step by step: the job gets the number of nodes that Nodewise recommends, with the reason, and runs on them. When Nodewise is
+// stopped, jobs run as without it.
 func TestAJobGetsItsNumberOfNodes(t *testing.T) {
 	addNodes(t, "first", "V100", 8, "")
 	store(t, "team/first", measured(t, "V100"))
@@ -71,7 +71,7 @@ func TestAJobGetsItsNumberOfNodes(t *testing.T) {
 	}
 }
 
-// eventOf waits for the one about a job that has a reason.
+// eventOf waits for an event about a job with a given reason.
 func eventOf(t *testing.T, about client.Object, reason string) corev1.Event {
 	t.Helper()
 	var found corev1.Event

@@ -13,7 +13,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// A job goes where it is fastest for its cost, all of it to one device type, though each would have some room.
+// A job is placed where it is fastest for its cost, and entirely on one device type, although each type would have some room.
 func TestAJobStaysOnOneDeviceType(t *testing.T) {
 	addNodes(t, "kinds", "A100-SXM4-80GB", 4, "20")
 	addNodes(t, "kinds", "H100-SXM5-80GB", 3, "40") // twice the price, more than twice as fast, but no room for four
@@ -38,7 +38,8 @@ func TestAJobStaysOnOneDeviceType(t *testing.T) {
 	}
 }
 
-// Where a job does not fit its pods do not go, though all else is taken; where it fits nowhere, nothing is held against any node.
+// Pods are not placed on devices that the job does not fit on, even if all others are in use. If the job fits on no device type, no node is
+// excluded.
 func TestAJobWaitsForADeviceThatHoldsIt(t *testing.T) {
 	addNodes(t, "memory", "T4", 2, "")
 	addNodes(t, "memory", "A100-SXM4-80GB", 1, "")
@@ -70,7 +71,7 @@ func TestAJobWaitsForADeviceThatHoldsIt(t *testing.T) {
 	}
 }
 
-// Of two jobs that could make room, the one that loses less goes; one that would lose more than is gained is spared.
+// Of two jobs that could make room, the one that loses less is preempted. A job that would lose more than is gained is not.
 func TestPreemptionSparesWhoLosesMore(t *testing.T) {
 	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000}
 	if err := rig.kubernetes.Create(t.Context(), high); err != nil {

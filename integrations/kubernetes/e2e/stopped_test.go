@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Without Nodewise a cluster works as before: at most one job waits, for the time-out; then none does, until Nodewise is back.
+// Without Nodewise a cluster works as before: at most one job waits, for the time-out; then no job waits until Nodewise is back.
 func TestNodewiseIsStopped(t *testing.T) {
 	addNodes(t, "stopped", "V100", 5, "")
 	store(t, "team/stopped", measured(t, "V100"))
@@ -62,7 +62,7 @@ func TestNodewiseIsStopped(t *testing.T) {
 	}
 }
 
-// Without our processes, too, jobs are admitted and scheduled.
+// Without this module's processes, too, jobs are admitted and scheduled.
 func TestWebhookAndExtenderAreStopped(t *testing.T) {
 	addNodes(t, "without", "V100", 4, "")
 	for _, name := range []string{"webhook", "extender"} {

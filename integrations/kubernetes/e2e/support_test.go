@@ -17,7 +17,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// addNodes makes nodes of 8 devices each in a test's own cluster of nodes: no other test's pods go there.
+// addNodes creates nodes with 8 devices each for one test; pods of other tests are not placed on them.
 func addNodes(t *testing.T, pool, device string, count int, price string) {
 	t.Helper()
 	addNodesOf(t, pool, device, count, 8, price)
@@ -61,7 +61,7 @@ func lower(text string) string {
 	return string(out)
 }
 
-// template is that of pods that take 8 devices of a test's pool.
+// template returns a pod template with 8 devices in a test's pool.
 func template(pool string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, NodeSelector: map[string]string{"pool": pool},
@@ -71,7 +71,7 @@ func template(pool string) corev1.PodTemplateSpec {
 	}}
 }
 
-// job makes an indexed job of one node, whose owner asks for what annotations say.
+// job creates an indexed job with one node and the given annotations.
 func job(t *testing.T, name, pool string, annotations map[string]string) *batchv1.Job {
 	t.Helper()
 	one, indexed := int32(1), batchv1.IndexedCompletion
@@ -92,7 +92,7 @@ func job(t *testing.T, name, pool string, annotations map[string]string) *batchv
 	return found
 }
 
-// placed waits until all pods of a job are on nodes, and gives the device type of each.
+// placed waits until all pods of a job are on nodes, and returns the number of pods by device type.
 func placed(t *testing.T, name string, count int) map[string]int {
 	t.Helper()
 	found := map[string]int{}
@@ -121,7 +121,7 @@ func placed(t *testing.T, name string, count int) map[string]int {
 	return found
 }
 
-// store keeps a profile.
+// store stores a profile.
 func store(t *testing.T, name string, content *nodewisev1.ProfileContent) {
 	t.Helper()
 	if _, err := rig.nodewise.AppendProfile(t.Context(), &nodewisev1.AppendProfileRequest{ProfileId: name, Content: content}); err != nil {
@@ -129,7 +129,7 @@ func store(t *testing.T, name string, content *nodewisev1.ProfileContent) {
 	}
 }
 
-// measured is what runs on 1, 2 and 4 nodes of a device have shown, of a job that gains from about 4.
+// measured returns runs on 1, 2 and 4 nodes of a device, for a job that gains up to about 4 nodes.
 func measured(t *testing.T, device string) *nodewisev1.ProfileContent {
 	t.Helper()
 	var rows []nodewise.Configuration
@@ -145,7 +145,7 @@ func measured(t *testing.T, device string) *nodewisev1.ProfileContent {
 	return &nodewisev1.ProfileContent{Observations: &nodewisev1.Observations{Configurations: ran, StepsPerSecond: []float64{2, 3.5, 5.5}}}
 }
 
-// transformer is a model that never ran.
+// transformer returns a model that never ran.
 func transformer(layers, width int32) *nodewisev1.ProfileContent {
 	return &nodewisev1.ProfileContent{Workload: &nodewisev1.Workload{
 		Precision: "fp16", Optimizer: "adam", Transformer: &nodewisev1.Transformer{

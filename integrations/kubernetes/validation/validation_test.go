@@ -1,5 +1,5 @@
-// Package validation holds what we write into jobs to what their controllers themselves accept, by the controllers' own code. It is a module of its
-// own, so that the program needs none of theirs.
+// Package validation checks the changes to jobs with the validation code of their controllers. It is a separate module, so that the program does
+// not depend on that code.
 package validation
 
 import (
@@ -60,7 +60,7 @@ func jobSet(t *testing.T, object *unstructured.Unstructured) error {
 	return err
 }
 
-// pyTorch is the training operator's webhook, and what its gang scheduling needs: no more pods than there are.
+// pyTorch is the training operator's webhook, and the rule of its gang scheduling: no more pods than exist.
 func pyTorch(t *testing.T, object *unstructured.Unstructured) error {
 	job := typed[trainingv1.PyTorchJob](t, object)
 	if _, err := (&pytorch.Webhook{}).ValidateCreate(t.Context(), job); err != nil {
@@ -76,7 +76,7 @@ func pyTorch(t *testing.T, object *unstructured.Unstructured) error {
 	return nil
 }
 
-// rayJob is KubeRay's validation, and its controller's count of pods, which must be the one that was chosen.
+// rayJob is KubeRay's validation, and its controller's count of pods, which must equal the chosen one.
 func rayJob(t *testing.T, object *unstructured.Unstructured) error {
 	job := typed[rayv1.RayJob](t, object)
 	if err := ray.ValidateRayJobSpec(job); err != nil {
@@ -113,8 +113,8 @@ func rayOf(rest, group string) string {
 		headGroupSpec: {rayStartParams: {}, template: {spec: ` + pods + `}}, workerGroupSpecs: [{groupName: g, ` + group + `, rayStartParams: {}, template: {spec: ` + pods + `}}]}}}`
 }
 
-// Whatever number of nodes an object allows, its controller accepts the object with it. Without what changes together, all but the last of each
-// kind are refused for some number: that is what broken says.
+// For every number of nodes that an object allows, its controller accepts the object. If the dependent fields did not change, the controllers
+// would refuse all but the last object of each kind for some number: broken says so.
 func TestControllersAcceptWhatIsWritten(t *testing.T) {
 	const slices = `{annotations: {kueue.x-k8s.io/podset-slice-size: "4", kueue.x-k8s.io/podset-slice-required-topology: rack}}`
 	for name, test := range map[string]struct {
@@ -171,7 +171,7 @@ func TestControllersAcceptWhatIsWritten(t *testing.T) {
 	}
 }
 
-// replace writes other numbers for the fields that a text names.
+// replace writes other numbers into the fields that a text names.
 func replace(object, fields string) string {
 	for field := range strings.SplitSeq(fields, ", ") {
 		name, value, _ := strings.Cut(strings.TrimSuffix(field, ","), ": ")

@@ -17,12 +17,12 @@ func allocatorCommand(flags *flag.FlagSet) func(context.Context) error {
 	options := commonFlags(flags)
 	var settings allocator.Settings
 	flags.DurationVar(&settings.Round, "round", time.Minute, "time between two decisions")
-	flags.BoolVar(&settings.DryRun, "dry-run", false, "write events that say what would be done, and change nothing")
-	flags.StringVar(&settings.Policy, "policy", "", "Nodewise's policy; empty = the server's default")
-	flags.DurationVar(&settings.RestartCost, "restart-cost", time.Minute, "what a change costs a job")
-	flags.DurationVar(&settings.MinimumRun, "minimum-run", 10*time.Minute, "how long a job is left alone after it began or changed")
-	flags.Float64Var(&settings.LeastGain, "least-gain", 0.1, "share of its throughput that a job must gain by growing")
-	elect := flags.Bool("leader-elect", true, "of several replicas one alone decides")
+	flags.BoolVar(&settings.DryRun, "dry-run", false, "write events about what would change, and change nothing")
+	flags.StringVar(&settings.Policy, "policy", "", "name of Nodewise's policy; empty = the server's default")
+	flags.DurationVar(&settings.RestartCost, "restart-cost", time.Minute, "time that a change costs a job")
+	flags.DurationVar(&settings.MinimumRun, "minimum-run", 10*time.Minute, "least time between a job's start or change and its next change")
+	flags.Float64Var(&settings.LeastGain, "least-gain", 0.1, "least gain for which a job grows, as a share of its throughput")
+	elect := flags.Bool("leader-elect", true, "only one of several replicas makes decisions")
 	return func(ctx context.Context) error {
 		if settings.Round <= 0 {
 			return fmt.Errorf("-round is %v; give a time above 0, such as 1m", settings.Round)

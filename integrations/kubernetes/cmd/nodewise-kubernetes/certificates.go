@@ -15,8 +15,8 @@ import (
 
 func certificatesCommand(flags *flag.FlagSet) func(context.Context) error {
 	config.RegisterFlags(flags)
-	namespace := flags.String("namespace", "nodewise-system", "where the webhook and the extender are")
-	hosts := flags.String("hosts", "", "other names and addresses that they are reached by, separated by commas")
+	namespace := flags.String("namespace", "nodewise-system", "namespace of the webhook and the extender")
+	hosts := flags.String("hosts", "", "further names and addresses of the two, separated by commas")
 	return func(ctx context.Context) error {
 		kubernetes, err := config.GetConfig()
 		if err != nil {

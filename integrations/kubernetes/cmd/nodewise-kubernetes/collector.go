@@ -16,8 +16,8 @@ import (
 
 func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 	options := commonFlags(flags)
-	window := flags.Duration("window", time.Minute, "time that one observation is about")
-	elect := flags.Bool("leader-elect", true, "of several replicas one alone collects")
+	window := flags.Duration("window", time.Minute, "time that one observation covers")
+	elect := flags.Bool("leader-elect", true, "only one of several replicas collects")
 	return func(ctx context.Context) error {
 		if *window < time.Second {
 			return fmt.Errorf("-window is %v; give at least 1s", *window)

@@ -36,18 +36,18 @@ type common struct {
 func commonFlags(flags *flag.FlagSet) *common {
 	config.RegisterFlags(flags)
 	found := &common{}
-	flags.StringVar(&found.server, "server", cmp.Or(os.Getenv("NODEWISE_SERVER"), "127.0.0.1:50551"), "the Nodewise server, HOST:PORT; its token and certificates come from NODEWISE_TOKEN_FILE, NODEWISE_TLS_CA, ...")
-	flags.StringVar(&found.metrics, "metrics", ":8080", "where to serve Prometheus metrics; 0 = nowhere")
-	flags.StringVar(&found.health, "health", ":8081", "where to serve /healthz and /readyz; 0 = nowhere")
-	flags.DurationVar(&found.settings.Timeout, "timeout", 2*time.Second, "how long a caller may wait for Nodewise")
-	flags.DurationVar(&found.settings.Fresh, "fresh", 30*time.Second, "how long an answer holds before it is asked for again, in the background")
-	flags.DurationVar(&found.settings.Keep, "keep", time.Hour, "how long an answer is used while Nodewise is gone")
+	flags.StringVar(&found.server, "server", cmp.Or(os.Getenv("NODEWISE_SERVER"), "127.0.0.1:50551"), "the Nodewise server, HOST:PORT; NODEWISE_TOKEN_FILE, NODEWISE_TLS_CA, ... name its token and certificates")
+	flags.StringVar(&found.metrics, "metrics", ":8080", "address to serve Prometheus metrics on; 0 = none")
+	flags.StringVar(&found.health, "health", ":8081", "address to serve /healthz and /readyz on; 0 = none")
+	flags.DurationVar(&found.settings.Timeout, "timeout", 2*time.Second, "longest wait of a caller for Nodewise")
+	flags.DurationVar(&found.settings.Fresh, "fresh", 30*time.Second, "how long an answer is used before it is requested again, in the background")
+	flags.DurationVar(&found.settings.Keep, "keep", time.Hour, "how long an answer is used while Nodewise does not answer")
 	return found
 }
 
-// asker connects to Nodewise. Nothing waits for it.
+// asker creates the client of Nodewise. It does not wait for a connection.
 func (c *common) asker(ctx context.Context) (*ask.Asker, error) {
-	// The asker knows when another attempt is worth it, and no caller is to wait for one.
+	// The asker decides when another attempt is worthwhile, and no caller should wait for one.
 	client, err := nodewise.NewClient(c.server, nodewise.FromEnvironment(), nodewise.WithRetry(false), nodewise.WithUserAgent("nodewise-kubernetes"))
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (c *common) asker(ctx context.Context) (*ask.Asker, error) {
 	return ask.New(ctx, client, c.settings), nil
 }
 
-// manager runs what belongs to a process until it ends.
+// manager returns a manager for the work of a process.
 func (c *common) manager(options manager.Options) (manager.Manager, error) {
 	kubernetes, err := config.GetConfig()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *common) manager(options manager.Options) (manager.Manager, error) {
 	return found, found.AddReadyzCheck("ping", healthz.Ping)
 }
 
-// synced is readiness to be asked: the caches hold what the cluster has.
+// synced returns a readiness check: the caches must hold the state of the cluster.
 func synced(ctx context.Context, all cache.Cache) healthz.Checker {
 	return func(*http.Request) error {
 		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -86,28 +86,28 @@ func synced(ctx context.Context, all cache.Cache) healthz.Checker {
 	}
 }
 
-// collectRarely trades memory for time: on one core a collection of garbage holds up all that is asked meanwhile for some 50 ms, and what
-// lives is little. GOGC and GOMEMLIMIT say otherwise.
+// collectRarely trades memory for time. On one core a garbage collection delays all requests for about 50 ms, and little memory is live. GOGC
+// and GOMEMLIMIT override this.
 func collectRarely() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1000)
 	}
 }
 
-// serving are the options of a process that is asked over TLS.
+// serving are the options of a process that serves over TLS.
 type serving struct {
 	listen, certificates, clients string
 }
 
 func servingFlags(flags *flag.FlagSet, port string) *serving {
 	found := &serving{}
-	flags.StringVar(&found.listen, "listen", ":"+port, "where to be asked, HOST:PORT")
-	flags.StringVar(&found.certificates, "certificates", "/etc/nodewise/tls", "folder with tls.crt and tls.key, read again when they change")
-	flags.StringVar(&found.clients, "client-ca", "", "file of the authorities whose clients may ask; empty = anybody who reaches the port")
+	flags.StringVar(&found.listen, "listen", ":"+port, "address to listen on, HOST:PORT")
+	flags.StringVar(&found.certificates, "certificates", "/etc/nodewise/tls", "folder with tls.crt and tls.key, which are read again when they change")
+	flags.StringVar(&found.clients, "client-ca", "", "file of the authorities that clients' certificates must be signed by; empty = clients need no certificate")
 	return found
 }
 
-// tls is the configuration that follows the certificate's file, and what watches it.
+// tls returns a configuration that follows the certificate's file, and the watcher of that file.
 func (s *serving) tls() (*tls.Config, *certwatcher.CertWatcher, error) {
 	watcher, err := certwatcher.New(s.certificates+"/tls.crt", s.certificates+"/tls.key")
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *serving) tls() (*tls.Config, *certwatcher.CertWatcher, error) {
 	return found, watcher, s.authenticate(found)
 }
 
-// authenticate lets in only clients whom the authorities know, where they are given.
+// authenticate admits only clients with a certificate of the given authorities, if there are any.
 func (s *serving) authenticate(config *tls.Config) error {
 	if s.clients == "" {
 		return nil

@@ -18,7 +18,7 @@ import (
 
 func extenderCommand(flags *flag.FlagSet) func(context.Context) error {
 	options, serving := commonFlags(flags), servingFlags(flags, "9443")
-	flags.DurationVar(&options.settings.Patience, "patience", 30*time.Millisecond, "how long kube-scheduler may wait for the first answer about a job; below its httpTimeout")
+	flags.DurationVar(&options.settings.Patience, "patience", 30*time.Millisecond, "longest wait of kube-scheduler for the first answer about a job; must be below its httpTimeout")
 	return func(ctx context.Context) error {
 		collectRarely()
 		asker, err := options.asker(ctx)

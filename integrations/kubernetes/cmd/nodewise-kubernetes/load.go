@@ -16,12 +16,12 @@ import (
 
 func loadCommand(flags *flag.FlagSet) func(context.Context) error {
 	var settings load.Settings
-	flags.StringVar(&settings.URL, "url", "https://127.0.0.1:9443", "the extender")
-	flags.Float64Var(&settings.Rate, "rate", 1000, "requests per second, filter and prioritize by turns")
-	flags.DurationVar(&settings.Duration, "duration", 10*time.Second, "for how long")
-	flags.IntVar(&settings.DevicesPerPod, "devices-per-pod", 8, "accelerators that each pod takes")
+	flags.StringVar(&settings.URL, "url", "https://127.0.0.1:9443", "URL of the extender")
+	flags.Float64Var(&settings.Rate, "rate", 1000, "requests per second, alternating between filter and prioritize")
+	flags.DurationVar(&settings.Duration, "duration", 10*time.Second, "duration of the load")
+	flags.IntVar(&settings.DevicesPerPod, "devices-per-pod", 8, "accelerators of each pod")
 	flags.IntVar(&settings.NodesPerJob, "nodes-per-job", 4, "nodes of each job")
-	flags.StringVar(&settings.Settings, "settings", "", "how the jobs run, JSON of nodewise.v1.ConfigurationSettings")
+	flags.StringVar(&settings.Settings, "settings", "", "how the jobs run, as JSON of nodewise.v1.ConfigurationSettings")
 	profiles := flags.String("profiles", "", "names of profiles, separated by commas")
 	nodes := flags.String("nodes", "", "names of nodes in each request, separated by commas")
 	authorities := flags.String("ca", "", "file of the authorities that signed the extender's certificate")

@@ -1,13 +1,13 @@
 // Nodewise-kubernetes lets Kubernetes act on Nodewise's predictions. Each of its commands is one process:
 //
-//	nodewise-kubernetes webhook     chooses the number of nodes of jobs whose owners ask for it
-//	nodewise-kubernetes extender    answers kube-scheduler: which nodes, how good, whom to preempt
-//	nodewise-kubernetes allocator   shares devices among elastic jobs, round by round
-//	nodewise-kubernetes collector   appends to profiles how fast jobs run, by their logs or metrics
-//	nodewise-kubernetes certificates   makes certificates for both
-//	nodewise-kubernetes load        asks an extender for so long so often, and prints how it answered
+//	nodewise-kubernetes webhook     chooses the number of nodes of new jobs whose owners ask for it
+//	nodewise-kubernetes extender    advises kube-scheduler: nodes to use, their scores, and pods to preempt
+//	nodewise-kubernetes allocator   divides devices among elastic jobs in rounds
+//	nodewise-kubernetes collector   appends the speed of jobs, from their logs or metrics, to profiles
+//	nodewise-kubernetes certificates   creates certificates for the webhook and the extender
+//	nodewise-kubernetes load        sends requests to an extender at a fixed rate, and prints how it answers
 //
-// All of them go on, a little less cleverly, where Nodewise does not answer.
+// All of them continue without predictions if Nodewise does not answer.
 package main
 
 import (
@@ -23,19 +23,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// command is one of the program's. It adds its flags to a set, and runs once they are parsed.
+// command is one command of the program. Its setUp adds flags to a set, and the returned function runs after they are parsed.
 type command struct {
 	name, does string
 	setUp      func(*flag.FlagSet) func(context.Context) error
 }
 
 var commands = []command{
-	{"extender", "answers kube-scheduler: which nodes, how good, whom to preempt", extenderCommand},
-	{"webhook", "chooses the number of nodes of jobs whose owners ask for it", webhookCommand},
-	{"allocator", "shares devices among elastic jobs, round by round", allocatorCommand},
-	{"collector", "appends to profiles how fast jobs run, by their logs or metrics", collectorCommand},
-	{"certificates", "makes certificates for both, tells the API server, and prints the authority for kube-scheduler", certificatesCommand},
-	{"load", "asks an extender for so long so often, and prints how it answered", loadCommand},
+	{"extender", "advises kube-scheduler: nodes to use, their scores, and pods to preempt", extenderCommand},
+	{"webhook", "chooses the number of nodes of new jobs whose owners ask for it", webhookCommand},
+	{"allocator", "divides devices among elastic jobs in rounds", allocatorCommand},
+	{"collector", "appends the speed of jobs, from their logs or metrics, to profiles", collectorCommand},
+	{"certificates", "creates certificates for the webhook and the extender, installs them, and prints the authority for kube-scheduler", certificatesCommand},
+	{"load", "sends requests to an extender at a fixed rate, and prints how it answers", loadCommand},
 }
 
 func main() {
@@ -53,7 +53,7 @@ func start(ctx context.Context, arguments []string) error {
 		names = append(names, each.name)
 	}
 	if len(arguments) == 0 || !slices.Contains(names, arguments[0]) {
-		return fmt.Errorf("say what to do: one of %s; COMMAND -help tells its options", strings.Join(names, ", "))
+		return fmt.Errorf("give a command: one of %s; COMMAND -help lists its options", strings.Join(names, ", "))
 	}
 	chosen := commands[slices.Index(names, arguments[0])]
 	flags := flag.NewFlagSet(chosen.name, flag.ContinueOnError)

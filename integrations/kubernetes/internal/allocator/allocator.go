@@ -1,5 +1,5 @@
-// Package allocator shares a cluster's devices among elastic jobs, round by round: it asks Nodewise's Schedule who should have how many nodes, and
-// patches the parallelism of jobs whose owners let it.
+// Package allocator divides a cluster's devices among elastic jobs in rounds. In each round it calls Nodewise's Schedule, and patches the
+// parallelism of jobs whose owners allow it.
 package allocator
 
 import (
@@ -23,24 +23,24 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
-// Settings say how often and how readily jobs are changed.
+// Settings say how often and for which gain jobs are changed.
 type Settings struct {
 	// Round is the time between two decisions.
 	Round time.Duration
-	// DryRun writes events and changes nothing.
+	// DryRun writes events without changing anything.
 	DryRun bool
 	// Policy is the name of Nodewise's policy; empty = the server's default.
 	Policy string
-	// RestartCost is what a change costs a job; MinimumRun how long it is left alone after one.
+	// RestartCost is the time that a job loses by a change. MinimumRun is the least time between changes of a job.
 	RestartCost, MinimumRun time.Duration
-	// LeastGain is the share of its throughput that a job must gain by growing: less is not worth a change.
+	// LeastGain is the least gain, as a share of the job's throughput, for which a job grows.
 	LeastGain float64
 }
 
-// Scheduler asks Nodewise who gets what, within a time-out.
+// Scheduler calls Nodewise's Schedule within a time-out.
 type Scheduler func(context.Context, *nodewisev1.ScheduleRequest) (*nodewisev1.ScheduleResponse, error)
 
-// Allocator decides round by round.
+// Allocator makes a decision in each round.
 type Allocator struct {
 	Cluster  client.Client
 	Schedule Scheduler
@@ -51,13 +51,13 @@ type Allocator struct {
 	policyState []byte
 }
 
-// Start decides until the context ends. A round that fails changes nothing.
+// Start makes decisions until the context ends. A round that fails changes nothing.
 func (a *Allocator) Start(ctx context.Context) error {
 	ticks := time.NewTicker(a.Settings.Round)
 	defer ticks.Stop()
 	for {
 		if err := a.Decide(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "this round changes nothing")
+			log.FromContext(ctx).Error(err, "the round failed and changes nothing")
 		}
 		select {
 		case <-ctx.Done():
@@ -71,14 +71,14 @@ func (a *Allocator) Start(ctx context.Context) error {
 type elastic struct {
 	job      *batchv1.Job
 	read     *jobs.Job
-	object   *unstructured.Unstructured // which read reads and changes
-	wish     jobs.Wish                  // within what the job allows
-	devices  int32                      // of each node
+	object   *unstructured.Unstructured // that read refers to
+	wish     jobs.Wish                  // limited to what the job allows
+	devices  int32                      // per node
 	pods     []*corev1.Pod
-	selector int // which of the distinct node selectors is its own
+	selector int // index of its node selector
 }
 
-// Decide makes one round.
+// Decide runs one round.
 func (a *Allocator) Decide(ctx context.Context) error {
 	all, err := a.elastic(ctx)
 	if err != nil || len(all) == 0 {
@@ -102,13 +102,13 @@ func (a *Allocator) Decide(ctx context.Context) error {
 	a.policyState = reply.GetPolicyState()
 	for index, given := range reply.GetAllocations() {
 		if err := a.apply(ctx, all[index], given); err != nil {
-			log.FromContext(ctx).Error(err, "a job stays as it is", "job", client.ObjectKeyFromObject(all[index].job))
+			log.FromContext(ctx).Error(err, "a job cannot be changed", "job", client.ObjectKeyFromObject(all[index].job))
 		}
 	}
 	return nil
 }
 
-// elastic are the jobs whose owners let their number of nodes change, that are not done, and that nobody holds back.
+// elastic returns the jobs whose owners allow changes of their nodes, that have not ended, and that are not suspended.
 func (a *Allocator) elastic(ctx context.Context) ([]*elastic, error) {
 	list, pods := &batchv1.JobList{}, &corev1.PodList{}
 	if err := a.Cluster.List(ctx, list); err != nil {
@@ -127,11 +127,11 @@ func (a *Allocator) elastic(ctx context.Context) ([]*elastic, error) {
 		wish, err := jobs.WishOf(job.Annotations)
 		each := &elastic{job: job, wish: wish, devices: jobs.Devices(&job.Spec.Template.Spec)}
 		if err != nil || !wish.Elastic || !wish.Chooses() || each.devices == 0 {
-			continue // the webhook has told why
+			continue // the webhook has reported why
 		}
 		if err := each.within(); err != nil {
-			if err := announce.Event(ctx, a.Cluster, job, "NodesNotChanged", "elastic", "left "+jobs.CountOf(int64(before(job)))+": "+err.Error()); err != nil {
-				log.FromContext(ctx).Error(err, "an event is not written", "job", client.ObjectKeyFromObject(job))
+			if err := announce.Event(ctx, a.Cluster, job, "NodesNotChanged", "elastic", "kept "+jobs.CountOf(int64(before(job)))+": "+err.Error()); err != nil {
+				log.FromContext(ctx).Error(err, "an event cannot be written", "job", client.ObjectKeyFromObject(job))
 			}
 			continue
 		}
@@ -147,14 +147,14 @@ func (a *Allocator) elastic(ctx context.Context) ([]*elastic, error) {
 	return found, nil
 }
 
-// within reads what the job itself allows while it runs. The error says why its nodes cannot change.
+// within reads the job's own limits while it runs. The error says why its nodes cannot change.
 func (e *elastic) within() error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(e.job)
 	if err != nil {
 		return err
 	}
 	e.object = &unstructured.Unstructured{Object: content}
-	e.object.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job")) // which a list leaves out
+	e.object.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job")) // lists do not set it
 	if e.read, err = jobs.Of(e.object); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (e *elastic) within() error {
 	return err
 }
 
-// before is the number of nodes that a job has.
+// before returns the present number of nodes of a job.
 func before(job *batchv1.Job) int32 {
 	if job.Spec.Parallelism == nil {
 		return 1
@@ -195,13 +195,13 @@ func ownerOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// apply changes a job as it was decided, or says so where that is all that is wanted.
+// apply changes a job according to the decision, or only writes an event in a dry run.
 func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.JobAllocation) error {
 	before := before(of.job)
 	nodes := given.GetDevicesCount() / of.devices
 	switch given.GetAction() {
 	case nodewisev1.ScheduleAction_SCHEDULE_ACTION_START, nodewisev1.ScheduleAction_SCHEDULE_ACTION_CHANGE:
-	default: // a job that is to wait does so in the scheduler's queue; one that runs is never stopped from here
+	default: // a job that should wait stays in the scheduler's queue; running jobs are never stopped here
 		return nil
 	}
 	if nodes == before || nodes < of.wish.First || nodes > of.wish.Last || a.Settings.MinimumRun > 0 && time.Since(of.since()) < a.Settings.MinimumRun {
@@ -210,7 +210,7 @@ func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.Jo
 	if nodes > before && !a.worthIt(of, before, nodes, given.GetPool()) {
 		return nil
 	}
-	why := fmt.Sprintf("%s in place of %d: %s", jobs.CountOf(int64(nodes)), before, given.GetWhy())
+	why := fmt.Sprintf("%s instead of %d: %s", jobs.CountOf(int64(nodes)), before, given.GetWhy())
 	if a.Settings.DryRun {
 		return announce.Event(ctx, a.Cluster, of.job, "NodesSuggested", fmt.Sprint(before, nodes), "would give "+why)
 	}
@@ -224,7 +224,7 @@ func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.Jo
 	changed.Annotations[jobs.Chosen] = strconv.Itoa(int(nodes))
 	changed.Annotations[jobs.Reason] = "gave " + why
 	changed.Annotations[jobs.ResizedAt] = time.Now().UTC().Format(time.RFC3339)
-	// Whoever changed the job meanwhile wins; the next round sees it.
+	// If another client changed the job meanwhile, its change stays; the next round sees it.
 	patch := client.MergeFromWithOptions(of.job, client.MergeFromWithOptimisticLock{})
 	if err := a.Cluster.Patch(ctx, changed, patch); err != nil {
 		return client.IgnoreNotFound(err)
@@ -232,7 +232,7 @@ func (a *Allocator) apply(ctx context.Context, of *elastic, given *nodewisev1.Jo
 	return announce.Event(ctx, a.Cluster, of.job, "NodesChanged", changed.Annotations[jobs.ResizedAt], "gave "+why)
 }
 
-// worthIt tells whether a job gains enough by growing. Where that is not known, what was decided holds.
+// worthIt reports whether a job gains enough by growing. If the gain is not known, the decision stands.
 func (a *Allocator) worthIt(of *elastic, before, after int32, pool string) bool {
 	device, _ := deviceOfPool(pool)
 	curve, err := a.Curves.Cached(of.wish.Question(device, of.devices))
@@ -244,7 +244,7 @@ func (a *Allocator) worthIt(of *elastic, before, after int32, pool string) bool 
 	return !known || !alsoKnown || now.Rate == 0 || then.Rate >= now.Rate*(1+a.Settings.LeastGain)
 }
 
-// since is when the job's number of nodes last changed, else when it began.
+// since returns when the job's number of nodes last changed, else when it began.
 func (e *elastic) since() time.Time {
 	if at, err := time.Parse(time.RFC3339, e.job.Annotations[jobs.ResizedAt]); err == nil {
 		return at

@@ -38,7 +38,7 @@ func elasticJob(annotations, spec, podMetadata string) string {
 		spec: {` + spec + `, template: {metadata: ` + podMetadata + `, spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}`
 }
 
-// A job gets what it allows while it runs, with what depends on it; else an event says why it stays as it is.
+// A job gets the nodes that it allows while it runs, and dependent fields change too; otherwise an event says why it is not changed.
 func TestAnElasticJobStaysValid(t *testing.T) {
 	const slicesOfTwo = `{annotations: {kueue.x-k8s.io/podset-slice-size: "2", kueue.x-k8s.io/podset-slice-required-topology: rack}}`
 	for name, test := range map[string]struct {
@@ -47,12 +47,12 @@ func TestAnElasticJobStaysValid(t *testing.T) {
 		after   string  // of the specification, with as many nodes as allowed first
 		event   string
 	}{
-		"together":          {elasticJob("", "parallelism: 8, completions: 8, completionMode: Indexed, backoffLimitPerIndex: 1, maxFailedIndexes: 5", "{}"), []int32{8, 16, 24, 32, 40, 48, 56, 64}, "parallelism 1, completions 1, maxFailedIndexes 1", "gave 1 node in place of 8"},
-		"slices":            {elasticJob("", "parallelism: 8, completions: 8, completionMode: Indexed", slicesOfTwo), []int32{16, 32, 48, 64}, "parallelism 2, completions 2", "gave 2 nodes in place of 8"},
-		"list of work":      {elasticJob("", "parallelism: 4, completions: 6", "{}"), []int32{8, 16, 24, 32, 40, 48}, "parallelism 1, completions 6", "gave 1 node in place of 4"},
-		"partial admission": {elasticJob(`, kueue.x-k8s.io/job-min-parallelism: "2"`, "parallelism: 8", "{}"), nil, "parallelism 8", "left 8 nodes: Kueue changes spec.parallelism by annotation kueue.x-k8s.io/job-min-parallelism"},
-		"all must succeed":  {elasticJob("", "parallelism: 8, completions: 8, completionMode: Indexed, successPolicy: {rules: [{succeededIndexes: 0-7}]}", "{}"), nil, "parallelism 8, completions 8", "left 8 nodes: spec.successPolicy.rules[].succeededIndexes would have to change"},
-		"not indexed":       {elasticJob("", "parallelism: 8, completions: 8", "{}"), nil, "parallelism 8, completions 8", "left 8 nodes: spec.completions would have to change"},
+		"together":          {elasticJob("", "parallelism: 8, completions: 8, completionMode: Indexed, backoffLimitPerIndex: 1, maxFailedIndexes: 5", "{}"), []int32{8, 16, 24, 32, 40, 48, 56, 64}, "parallelism 1, completions 1, maxFailedIndexes 1", "gave 1 node instead of 8"},
+		"slices":            {elasticJob("", "parallelism: 8, completions: 8, completionMode: Indexed", slicesOfTwo), []int32{16, 32, 48, 64}, "parallelism 2, completions 2", "gave 2 nodes instead of 8"},
+		"list of work":      {elasticJob("", "parallelism: 4, completions: 6", "{}"), []int32{8, 16, 24, 32, 40, 48}, "parallelism 1, completions 6", "gave 1 node instead of 4"},
+		"partial admission": {elasticJob(`, kueue.x-k8s.io/job-min-parallelism: "2"`, "parallelism: 8", "{}"), nil, "parallelism 8", "kept 8 nodes: Kueue controls spec.parallelism because of annotation kueue.x-k8s.io/job-min-parallelism"},
+		"all must succeed":  {elasticJob("", "parallelism: 8, completions: 8, completionMode: Indexed, successPolicy: {rules: [{succeededIndexes: 0-7}]}", "{}"), nil, "parallelism 8, completions 8", "kept 8 nodes: spec.successPolicy.rules[].succeededIndexes would have to change"},
+		"not indexed":       {elasticJob("", "parallelism: 8, completions: 8", "{}"), nil, "parallelism 8, completions 8", "kept 8 nodes: spec.completions would have to change"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := read[corev1.Node](t, `{metadata: {name: m, labels: {nvidia.com/gpu.product: V100}}, status: {allocatable: {nvidia.com/gpu: 8}}}`)

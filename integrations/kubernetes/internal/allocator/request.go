@@ -20,13 +20,13 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
-// unknownWork is the work of jobs that say nothing of theirs: all of them are then equally long.
+// unknownWork is the work of jobs that state none; all of them then count as equally long.
 const unknownWork = 1e6
 
-// pool is a group of nodes of one device type that are open to the same jobs.
+// pool is a group of nodes with one device type that the same jobs may use.
 type pool struct {
 	message   *nodewisev1.NodePool
-	selectors []bool // which of the jobs' node selectors its nodes match
+	selectors []bool // for each node selector of the jobs, whether its nodes match
 }
 
 func nameOfPool(device string, number int) string { return fmt.Sprintf("%s/%d", device, number) }
@@ -36,7 +36,7 @@ func deviceOfPool(name string) (string, bool) {
 	return name[:max(end, 0)], end >= 0
 }
 
-// pools are the nodes by device type and by which jobs they are open to, with what pods of others leave.
+// pools returns the nodes by device type and by the jobs that may use them, without the devices that other pods use.
 func (a *Allocator) pools(ctx context.Context, all []*elastic) ([]*pool, error) {
 	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
 	if err := a.Cluster.List(ctx, nodes); err != nil {
@@ -85,7 +85,7 @@ func (a *Allocator) pools(ctx context.Context, all []*elastic) ([]*pool, error) 
 	return slices.SortedFunc(maps.Values(byKey), func(a, b *pool) int { return cmp.Compare(a.message.Name, b.message.Name) }), nil
 }
 
-// usable tells whether pods may come to a node.
+// usable reports whether pods may be placed on a node.
 func usable(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false
@@ -98,7 +98,7 @@ func usable(node *corev1.Node) bool {
 	return false
 }
 
-// selectorsOf are the distinct node selectors of jobs, and each job knows which is its own.
+// selectorsOf returns the distinct node selectors of jobs, and records for each job which one it has.
 func selectorsOf(all []*elastic) []labels.Selector {
 	var found []labels.Selector
 	numbers := map[string]int{}
@@ -115,7 +115,7 @@ func selectorsOf(all []*elastic) []labels.Selector {
 	return found
 }
 
-// message is what Nodewise is to know of a job.
+// message returns the part of the request about a job.
 func (a *Allocator) message(of *elastic, pools []*pool) *nodewisev1.ScheduleJob {
 	job := &nodewisev1.ScheduleJob{
 		JobId: of.job.Namespace + "/" + of.job.Name, Profile: nodewise.StoredProfile(of.wish.Profile), SubmitTime: timestamppb.New(of.job.CreationTimestamp.Time),
@@ -146,7 +146,7 @@ func (a *Allocator) message(of *elastic, pools []*pool) *nodewisev1.ScheduleJob 
 				current.Placement = append(current.Placement, &nodewisev1.NodeDevices{NodeName: name, DevicesCount: holds[name]})
 			}
 		}
-		// A job that is spread over pools counts where it has most.
+		// A job that is spread over pools counts in the pool where it has most devices.
 		if len(current.Placement) > len(job.GetCurrentAllocation().GetPlacement()) {
 			job.CurrentAllocation = current
 		}

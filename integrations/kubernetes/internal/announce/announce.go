@@ -1,5 +1,5 @@
-// Package announce tells of jobs what was decided as they were submitted: an event once a job exists, and when it is expected to be done once it
-// runs.
+// Package announce tells owners what was decided when their jobs were submitted: by an event for each new job, and by an annotation with the
+// expected end of each running job.
 package announce
 
 import (
@@ -27,13 +27,14 @@ import (
 )
 
 const (
-	// eventsLast is how long an API server keeps events unless told otherwise: an older job had its.
+	// eventsLast is how long an API server keeps events by default. An older job already had its event.
 	eventsLast = time.Hour
 	refresh    = time.Minute
 	owner      = "nodewise"
 )
 
-// Watch announces jobs of every kind that the cluster knows, those that are left alone too, and looks again for the others now and then.
+// Watch announces jobs of every kind that the cluster knows, including kinds whose nodes are never changed. It looks for newly installed kinds
+// from time to time.
 func Watch(all manager.Manager) error {
 	waiting := map[schema.GroupVersionKind]bool{}
 	for _, kind := range jobs.Kinds {
@@ -95,7 +96,7 @@ func (a *announcer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	return a.timeLeft(ctx, job)
 }
 
-// timeLeft says when the job is expected to be done, from when it began to run; on a TrainJob also in its status, which has a place for it.
+// timeLeft annotates a running job with its expected end. A TrainJob also has a place for it in its status.
 func (a *announcer) timeLeft(ctx context.Context, job *unstructured.Unstructured) (ctrl.Result, error) {
 	seconds, err := strconv.ParseFloat(job.GetAnnotations()[jobs.FinishSeconds], 64)
 	begun := begin(job)
@@ -120,12 +121,12 @@ func (a *announcer) timeLeft(ctx context.Context, job *unstructured.Unstructured
 	status.SetNamespace(job.GetNamespace())
 	err = a.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), client.FieldOwner(owner))
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // the training itself tells
+		return ctrl.Result{}, nil // the training itself reports its progress
 	}
 	return ctrl.Result{RequeueAfter: refresh}, client.IgnoreNotFound(err)
 }
 
-// begin is when a job began to run; zero = it does not.
+// begin returns when a job began to run; zero = it does not run.
 func begin(job *unstructured.Unstructured) time.Time {
 	if suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend"); suspended {
 		return time.Time{}
@@ -136,7 +137,7 @@ func begin(job *unstructured.Unstructured) time.Time {
 			return begun
 		}
 	}
-	if kind := job.GetKind(); kind == "TrainJob" || kind == "JobSet" { // neither says
+	if kind := job.GetKind(); kind == "TrainJob" || kind == "JobSet" { // neither kind states it
 		return job.GetCreationTimestamp().Time
 	}
 	return time.Time{}
@@ -154,7 +155,7 @@ func ended(job *unstructured.Unstructured) bool {
 	return false
 }
 
-// Event tells something of a job, once: the same reason and key again make no other event.
+// Event writes an event about a job, once for each reason and key.
 func Event(ctx context.Context, to client.Client, job client.Object, reason, key, message string) error {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(string(job.GetUID()) + reason + key))

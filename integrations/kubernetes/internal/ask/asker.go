@@ -1,5 +1,6 @@
-// Package ask asks Nodewise so that nobody waits for it who cannot: curves are answered from memory and refreshed in the background, every
-// call has a time-out, and a server that is gone costs one time-out at most, then nothing until it is back.
+// Package ask asks Nodewise in a way that never blocks callers that cannot wait. Curves are answered from memory and refreshed in the
+// background, and every call has a time-out. If the server does not answer, that costs one time-out at most; after that nothing is sent until a
+// probe succeeds.
 package ask
 
 import (
@@ -17,34 +18,35 @@ import (
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
 )
 
-// ErrNoAnswerYet is what [Asker.Cached] says where nothing is known yet; the answer is on its way.
-var ErrNoAnswerYet = errors.New("no answer from Nodewise yet; it is asked in the background")
+// ErrNoAnswerYet is the error of [Asker.Cached] while the first answer is still being computed.
+var ErrNoAnswerYet = errors.New("no answer from Nodewise yet; the question is asked in the background")
 
-// Server is what is called; *nodewise.Client is one.
+// Server is the part of *nodewise.Client that an Asker calls.
 type Server interface {
 	Predict(context.Context, *nodewisev1.PredictRequest, ...grpc.CallOption) (*nodewisev1.PredictResponse, error)
 	Health(context.Context, string) (healthv1.HealthCheckResponse_ServingStatus, error)
 }
 
-// Settings say how long things may take and last. What is zero has the default.
+// Settings are time limits and sizes. Zero values stand for the defaults.
 type Settings struct {
-	// Timeout is what a caller who waits may wait at most; default 2 s.
+	// Timeout is the longest wait of a caller that waits for an answer; default 2 s.
 	Timeout time.Duration
-	// Patience is for the first answer about a job, of callers who otherwise do not wait; default 30 ms.
+	// Patience is the longest wait for the first answer about a job, for callers that otherwise do not wait; default 30 ms.
 	Patience time.Duration
-	// RefreshTimeout is that of questions in the background, which nobody waits for; default 10 s.
+	// RefreshTimeout is the time-out of questions in the background; default 10 s.
 	RefreshTimeout time.Duration
-	// Fresh is how long an answer is given without asking again; default 30 s.
+	// Fresh is how long an answer is used before it is requested again; default 30 s.
 	Fresh time.Duration
-	// Keep is how long an answer is given while no newer one is to be had; default 1 h.
+	// Keep is how long an answer is used if no newer one is available; default 1 h.
 	Keep time.Duration
-	// RetryRefused is how long a refusal is given without asking again; default 5 s.
+	// RetryRefused is how long a refusal is used before the question is asked again; default 5 s.
 	RetryRefused time.Duration
-	// FirstProbe and MostProbe are the pauses before the first probe of a server that is gone, and at most between probes; default 500 ms and 15 s.
+	// FirstProbe is the pause before the first probe of a server that does not answer, MostProbe the longest pause between probes; default 500 ms
+	// and 15 s.
 	FirstProbe, MostProbe time.Duration
-	// Entries are the questions that are remembered; default 10,000.
+	// Entries is the number of questions in the cache; default 10,000.
 	Entries int
-	// Workers are the questions asked at once in the background; default 4.
+	// Workers is the number of questions asked concurrently in the background; default 4.
 	Workers int
 }
 
@@ -65,7 +67,7 @@ func (s *Settings) fill() {
 	}
 }
 
-// Asker asks one server. It is safe for several goroutines.
+// Asker asks one server. It is safe for concurrent use.
 type Asker struct {
 	server   Server
 	settings Settings
@@ -77,22 +79,22 @@ type Asker struct {
 	now      func() time.Time
 }
 
-// entry is what is known of a question; mutex of the asker guards it.
+// entry is the cached state of a question. The mutex of the asker guards it.
 type entry struct {
 	curve *Curve
-	err   error         // of the last answer, where that was a refusal
+	err   error         // of the last answer, if it was a refusal
 	next  time.Time     // when to ask again
-	asked time.Time     // since when it is in the queue, or being asked; zero = it is not
-	done  chan struct{} // closed when that is over
+	asked time.Time     // when it was queued or sent; zero = it is neither
+	done  chan struct{} // closed when it is answered
 	used  time.Time
 }
 
-// New makes an asker; ctx ends what it does in the background.
+// New returns an asker. Its background work ends with ctx.
 func New(ctx context.Context, server Server, settings Settings) *Asker {
 	settings.fill()
 	a := &Asker{server: server, settings: settings, ctx: ctx, queue: make(chan Question, 1024), entries: map[Question]*entry{}, now: time.Now}
 	a.breaker = &breaker{
-		ctx: ctx, probe: a.probe, first: settings.FirstProbe, most: settings.MostProbe, probeTimeout: settings.Timeout, told: tellBreaker,
+		ctx: ctx, probe: a.probe, first: settings.FirstProbe, most: settings.MostProbe, probeTimeout: settings.Timeout, changed: recordBreaker,
 	}
 	for range settings.Workers {
 		go a.refresh()
@@ -100,8 +102,8 @@ func New(ctx context.Context, server Server, settings Settings) *Asker {
 	return a
 }
 
-// Cached is the curve as far as it is known, at once. Where it is old or not known, it is asked for in the background. The error says why there
-// is none: what Nodewise refused, that it is not reachable, or [ErrNoAnswerYet].
+// Cached returns the cached curve at once. If the curve is old or missing, it is requested in the background. The error says why there is no
+// curve: Nodewise refused, Nodewise is not reachable, or [ErrNoAnswerYet].
 func (a *Asker) Cached(question Question) (*Curve, error) {
 	now := a.now()
 	a.mutex.RLock()
@@ -126,7 +128,7 @@ func (a *Asker) Cached(question Question) (*Curve, error) {
 	return a.given(now, found.curve, found.err)
 }
 
-// Soon is [Asker.Cached], but waits for a first answer that is on its way, no longer than its patience after it was asked for.
+// Soon is like [Asker.Cached], but waits for a first answer that was already requested, up to Patience after the request.
 func (a *Asker) Soon(question Question) (*Curve, error) {
 	curve, err := a.Cached(question)
 	if !errors.Is(err, ErrNoAnswerYet) {
@@ -151,7 +153,7 @@ func (a *Asker) Soon(question Question) (*Curve, error) {
 	}
 }
 
-// Ask is the curve, fresh where the server answers in time, else as far as it is known.
+// Ask returns a fresh curve if the server answers in time, else the cached one.
 func (a *Asker) Ask(ctx context.Context, question Question) (*Curve, error) {
 	now := a.now()
 	a.mutex.Lock()
@@ -168,15 +170,15 @@ func (a *Asker) Ask(ctx context.Context, question Question) (*Curve, error) {
 	return a.given(now, curve, err)
 }
 
-// Do calls the server for something else than a curve, within the time-out, unless it is known to be gone.
+// Do calls the server for anything other than a curve, within the time-out. It fails at once while the server is known not to answer.
 func (a *Asker) Do(ctx context.Context, call func(context.Context) error) error {
 	return a.guarded(ctx, a.settings.Timeout, call)
 }
 
-// Reachable is nil unless the server is known to be gone.
+// Reachable returns nil unless the server is known not to answer.
 func (a *Asker) Reachable() error { return a.breaker.allow() }
 
-// given is what a caller gets of what is known.
+// given returns the curve or error for a caller, from the cached state.
 func (a *Asker) given(now time.Time, curve *Curve, err error) (*Curve, error) {
 	switch {
 	case curve != nil && now.Sub(curve.AskedAt) <= a.settings.Fresh+a.settings.RefreshTimeout:
@@ -197,7 +199,7 @@ func (a *Asker) given(now time.Time, curve *Curve, err error) (*Curve, error) {
 	return nil, ErrNoAnswerYet
 }
 
-// entry is that of a question, made where there is none; the caller holds the lock.
+// entry returns the entry of a question and creates a missing one. The caller holds the lock.
 func (a *Asker) entry(question Question, now time.Time) *entry {
 	found := a.entries[question]
 	if found == nil {
@@ -211,7 +213,7 @@ func (a *Asker) entry(question Question, now time.Time) *entry {
 	return found
 }
 
-// forget makes room: out go the questions that were not asked for longest, a quarter of a sample.
+// forget makes room in the cache: of each sample it removes the question that was unused for the longest time, a quarter of all.
 func (a *Asker) forget() {
 	var oldest Question
 	for range 1 + a.settings.Entries/100 {
@@ -240,7 +242,7 @@ func (a *Asker) refresh() {
 	}
 }
 
-// answer asks the server and remembers what it says.
+// answer asks the server and caches the answer.
 func (a *Asker) answer(ctx context.Context, question Question, timeout time.Duration) (*Curve, error) {
 	a.mutex.RLock()
 	before := a.entries[question]
@@ -266,19 +268,19 @@ func (a *Asker) answer(ctx context.Context, question Question, timeout time.Dura
 	case err == nil && reply.GetUnchanged() && found.curve != nil:
 		found.curve, found.err, found.next = found.curve.confirmed(now), nil, now.Add(a.settings.Fresh)
 	case err == nil && reply.GetUnchanged():
-		return nil, ErrNoAnswerYet // forgotten meanwhile
+		return nil, ErrNoAnswerYet // removed meanwhile
 	case err == nil:
 		found.curve, found.err, found.next = question.read(reply, now), nil, now.Add(a.settings.Fresh)
 	case gone(err) || a.breaker.allow() != nil:
 		return nil, err
-	default: // the server says no: what was known before does not hold
+	default: // the server refuses: the previous answer is no longer valid
 		found.curve, found.err, found.next = nil, err, now.Add(a.settings.RetryRefused)
 		return nil, err
 	}
 	return found.curve, nil
 }
 
-// guarded calls within a time-out, and remembers that the server is gone.
+// guarded calls within a time-out, and opens the breaker if the server does not answer.
 func (a *Asker) guarded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {
 	if err := a.breaker.allow(); err != nil {
 		return err
@@ -309,7 +311,7 @@ func (a *Asker) probe(ctx context.Context) error {
 	return err
 }
 
-// gone tells whether an error says of the server, not of the question, that it cannot answer.
+// gone reports whether an error means that the server cannot answer any question, rather than this one.
 func gone(err error) bool {
 	var failure *nodewise.Error
 	if !errors.As(err, &failure) {
@@ -318,7 +320,7 @@ func gone(err error) bool {
 	switch failure.Reason {
 	case "OVERLOADED", "STORE_UNAVAILABLE", "COMPUTE_LOST", "DEADLINE_EXCEEDED":
 		return true
-	case "": // it never came to the server, or the answer never came back
+	case "": // the request or the reply was lost
 		return failure.Code != codes.InvalidArgument
 	}
 	return false

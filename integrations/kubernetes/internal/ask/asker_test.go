@@ -16,7 +16,7 @@ import (
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
 )
 
-// server answers from a test's functions; time is that of the test's bubble.
+// server answers with a test's functions, in the time of the test's bubble.
 type server struct {
 	asked, probed   atomic.Int64
 	hangs           atomic.Bool

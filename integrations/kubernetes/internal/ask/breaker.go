@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// breaker lets calls through until one finds the server gone; then none, until a probe in the background has found it back. No caller pays
-// for a probe.
+// breaker lets calls through until one of them shows that the server does not answer. After that it blocks all calls until a probe in the
+// background succeeds. Callers never wait for a probe.
 type breaker struct {
-	ctx          context.Context // ends the probes
+	ctx          context.Context // its end stops the probes
 	probe        func(context.Context) error
-	first, most  time.Duration // pauses before probes: doubled from the first up to the most
-	told         func(open bool)
+	first, most  time.Duration // pauses before probes, doubling from first to most
+	changed      func(open bool)
 	mutex        sync.Mutex
 	why          error // nil = closed
 	opened       int
 	probeTimeout time.Duration
 }
 
-// allow is nil where a call may go through, else why not.
+// allow returns nil if a call may go through, else the reason why not.
 func (b *breaker) allow() error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return b.why
 }
 
-// trip opens the breaker, and begins to probe after a pause.
+// trip opens the breaker, and starts to probe after a pause.
 func (b *breaker) trip(why error, pause time.Duration) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -35,7 +35,7 @@ func (b *breaker) trip(why error, pause time.Duration) {
 	}
 	b.why = why
 	b.opened++
-	b.told(true)
+	b.changed(true)
 	go b.watch(max(pause, b.first))
 }
 
@@ -54,7 +54,7 @@ func (b *breaker) watch(pause time.Duration) {
 		if err == nil {
 			b.mutex.Lock()
 			b.why = nil
-			b.told(false)
+			b.changed(false)
 			b.mutex.Unlock()
 			return
 		}

@@ -11,26 +11,26 @@ import (
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
 )
 
-// Question is what is asked about one job. Equal questions share one curve.
+// Question is a question about one job. Equal questions share one curve.
 type Question struct {
 	// Profile is the name of the job's stored profile.
 	Profile string
-	// Devices are the device types asked about, joined by commas in order; empty = that of the job's evidence.
+	// Devices are the device types to predict, joined by commas in order; empty = the device of the job's evidence.
 	Devices string
-	// WorkersPerNode are the devices that the job takes on each node; 0 = as in its evidence.
+	// WorkersPerNode is the number of devices that the job uses on each node; 0 = as in its evidence.
 	WorkersPerNode int32
-	// First and Last are the numbers of nodes asked about; PowersOfTwo leaves the others between them out.
+	// First and Last are the lowest and highest numbers of nodes. With PowersOfTwo only the powers of two between them count.
 	First, Last int32
 	PowersOfTwo bool
-	// Step leaves out all but every so many numbers of nodes, from the first; 0 = 1.
+	// Step is the distance between numbers of nodes, from the first; 0 = 1.
 	Step int32
-	// Settings are how the job runs whatever its scale, as JSON of nodewise.v1.ConfigurationSettings; empty = as in its evidence.
+	// Settings state how the job runs independent of its scale, as JSON of nodewise.v1.ConfigurationSettings; empty = as in its evidence.
 	Settings string
-	// Objective is what best means.
+	// Objective is the objective of the recommendation.
 	Objective Objective
 }
 
-// Check tells what is wrong with the settings.
+// Check returns an error if the settings are invalid.
 func (q Question) Check() error {
 	_, err := q.settings()
 	return err
@@ -44,19 +44,19 @@ func (q Question) settings() (*nodewisev1.ConfigurationSettings, error) {
 	return found, protojson.Unmarshal([]byte(q.Settings), found)
 }
 
-// Objective is what best means, and what it is computed from.
+// Objective is the objective of a recommendation, with its inputs.
 type Objective struct {
 	// Rule is highest-throughput, knee, least-time, least-cost or fewest-devices.
 	Rule string
-	// Share is that of a knee; 0 = the server's default.
+	// Share is the share of the rule knee; 0 = the server's default.
 	Share float64
-	// DeadlineSeconds is when the work must be done, from now; 0 = no deadline.
+	// DeadlineSeconds is the time from now by which the work must be done; 0 = no deadline.
 	DeadlineSeconds float64
-	// Confidence is the probability of the bound to judge by; 0 = judge by the point.
+	// Confidence is the probability of the interval's bound that decides; 0 = the predicted value itself decides.
 	Confidence float64
-	// Samples or Epochs are the work left; 0 and 0 = as the profile says.
+	// Samples or Epochs is the remaining work; both 0 = that of the profile.
 	Samples, Epochs float64
-	// PricePerNodeHour is what a node costs; 0 = not known.
+	// PricePerNodeHour is the price of a node for one hour; 0 = not known.
 	PricePerNodeHour float64
 }
 
@@ -101,7 +101,7 @@ func (q Question) request(digest string, freshness nodewisev1.Freshness) *nodewi
 			if q.WorkersPerNode != 0 {
 				axis.WorkersPerNode = &q.WorkersPerNode
 			}
-			axis.Settings, _ = q.settings() // Check has told what is wrong
+			axis.Settings, _ = q.settings() // Check reports errors
 			if device != "" {
 				if axis.Settings == nil {
 					axis.Settings = &nodewisev1.ConfigurationSettings{}
@@ -122,7 +122,7 @@ func (q Question) request(digest string, freshness nodewisev1.Freshness) *nodewi
 	return request
 }
 
-// axes are the ranges of the numbers of nodes: the contract has powers of two and steps, but not both in one.
+// axes returns the ranges of numbers of nodes. The contract has powers of two and steps, but not both in one range.
 func (q Question) axes() (found []*nodewisev1.ConfigurationRange) {
 	if q.Step > 1 && q.PowersOfTwo {
 		for _, count := range q.Counts() {
@@ -140,40 +140,40 @@ func (q Question) axes() (found []*nodewisev1.ConfigurationRange) {
 
 // Point is the prediction for one device type and number of nodes.
 type Point struct {
-	// Nodes and Workers of it; Workers is 0 where it was not answered.
+	// Nodes and Workers are its counts; Workers is 0 if the row was not answered.
 	Nodes, Workers int32
-	// Rate is the throughput in samples per second, of steps where the batch is not known; 0 where it was not answered.
+	// Rate is the throughput in samples per second, or in steps per second if the batch is not known; 0 if the row was not answered.
 	Rate float64
-	// ExcessMemoryBytes are the bytes that are missing on each device; above 0 only where it does not fit.
+	// ExcessMemoryBytes is the memory missing on each device; above 0 only if the row does not fit.
 	ExcessMemoryBytes float64
-	// FinishSeconds are the seconds until the work is done; 0 = not known.
+	// FinishSeconds is the time until the work is done; 0 = not known.
 	FinishSeconds float64
-	// Refusal is why it was not answered; empty where it was, or does not fit.
+	// Refusal is the reason why the row was refused; empty = it was answered, or does not fit.
 	Refusal string
 }
 
-// Fits tells whether nothing is known against its memory.
+// Fits reports whether the row fits into memory, as far as is known.
 func (p Point) Fits() bool { return p.ExcessMemoryBytes == 0 }
 
-// Curve is the answer to a question. It is not changed once it is given.
+// Curve is the answer to a question. It is immutable.
 type Curve struct {
-	// Points by device type as asked, in order of nodes; under "" where the question names no device.
+	// Points are the rows by device type of the question, in order of nodes; the key is "" if the question names no device.
 	Points map[string][]Point
-	// Recommended is the number of nodes to take; 0 = none meets the objective.
+	// Recommended is the recommended number of nodes; 0 = none meets the objective.
 	Recommended int32
-	// Device is that of the recommendation, FinishSeconds what it takes there (0 = no work is known).
+	// Device is the recommended device type, FinishSeconds the time that the work takes there (0 = no work is known).
 	Device        string
 	FinishSeconds float64
-	// Why is the rule applied, in one sentence with its numbers; where nothing is recommended, why not.
+	// Why says how the rule chose, in one sentence with its numbers, or why nothing is recommended.
 	Why string
-	// Basis says who answered from what, e.g. "queueing 2.1, revision 3 of team-a/a1".
+	// Basis names the estimator and its evidence, e.g. "queueing 2.1, revision 3 of team-a/a1".
 	Basis string
-	// AskedAt is when the server last said that this holds.
+	// AskedAt is when the server last confirmed the curve.
 	AskedAt time.Time
 	digest  string
 }
 
-// Point is the prediction for a device type and a number of nodes, and whether there is one.
+// Point returns the prediction for a device type and a number of nodes, and whether there is one.
 func (c *Curve) Point(device string, nodes int32) (Point, bool) {
 	for _, point := range c.Points[device] {
 		if point.Nodes == nodes {
@@ -183,7 +183,7 @@ func (c *Curve) Point(device string, nodes int32) (Point, bool) {
 	return Point{}, false
 }
 
-// confirmed is the same curve, held to be true again.
+// confirmed returns a copy with a new AskedAt.
 func (c *Curve) confirmed(now time.Time) *Curve {
 	same := *c
 	same.AskedAt = now
@@ -223,7 +223,7 @@ func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve 
 		curve.Points[device] = append(curve.Points[device], point)
 	}
 	if best == nil {
-		curve.Why = "no number of nodes that was asked about meets the objective"
+		curve.Why = "no allowed number of nodes meets the objective"
 		for _, warning := range reply.GetPredictions().GetWarnings() {
 			curve.Why += "; " + warning.GetMessage()
 		}
@@ -234,7 +234,7 @@ func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve 
 	return curve
 }
 
-// Counts are the numbers of nodes asked about, as the server counts them.
+// Counts returns the numbers of nodes of the question, in the order of the answer.
 func (q Question) Counts() []int32 {
 	var found []int32
 	for count := q.First; count <= q.Last; count += max(q.Step, 1) {

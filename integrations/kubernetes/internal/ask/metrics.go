@@ -10,13 +10,13 @@ import (
 var (
 	questions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "nodewise_kubernetes_questions_total",
-		Help: "Curves asked for, by what the caller got: answered, stale, refused, unreachable, unanswered (not yet), dropped (too many at once to ask).",
+		Help: "Requests for curves by outcome: answered, stale, refused, unreachable, unanswered (no answer yet), dropped (too many questions at once).",
 	}, []string{"outcome"})
 	open = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "nodewise_kubernetes_breaker_open", Help: "1 while Nodewise is known to be gone and only probes are sent to it.",
+		Name: "nodewise_kubernetes_breaker_open", Help: "1 while Nodewise does not answer and is only sent probes.",
 	})
 	opened = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "nodewise_kubernetes_breaker_opened_total", Help: "Times that Nodewise was found gone.",
+		Name: "nodewise_kubernetes_breaker_opened_total", Help: "Times that the breaker opened because Nodewise did not answer.",
 	})
 	seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "nodewise_kubernetes_call_seconds", Help: "Duration of calls to Nodewise.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
@@ -41,7 +41,7 @@ func took(duration time.Duration, err error) {
 	seconds.WithLabelValues(result).Observe(duration.Seconds())
 }
 
-func tellBreaker(isOpen bool) {
+func recordBreaker(isOpen bool) {
 	if isOpen {
 		open.Set(1)
 		opened.Inc()

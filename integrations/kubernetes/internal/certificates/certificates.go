@@ -1,4 +1,4 @@
-// Package certificates makes the certificates by which the API server and kube-scheduler know the webhook and the extender.
+// Package certificates creates the certificates by which the API server and kube-scheduler authenticate the webhook and the extender.
 package certificates
 
 import (
@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// Secret holds the certificate; Webhook is the configuration that trusts its authority.
+	// Secret holds the certificate. Webhook is the configuration that trusts its authority.
 	Secret  = "nodewise-tls"
 	Webhook = "nodewise"
 	lasts   = 2 * 365 * 24 * time.Hour
 )
 
-// Install makes an authority and a certificate of both services, keeps the certificate in the secret, has the API server trust the authority, and
-// returns it. The authority's key is not kept: who renews one, renews both.
+// Install creates an authority and a certificate for both services, stores the certificate in the secret, lets the API server trust the
+// authority, and returns the authority. The authority's key is discarded, so both can only be renewed together.
 func Install(ctx context.Context, cluster client.Client, namespace string, hosts []string) (authority []byte, err error) {
 	for _, service := range []string{"nodewise-webhook", "nodewise-extender"} {
 		hosts = append(hosts, service+"."+namespace+".svc", service+"."+namespace+".svc.cluster.local")
@@ -50,7 +50,7 @@ func Install(ctx context.Context, cluster client.Client, namespace string, hosts
 	}
 	webhook := &admissionv1.MutatingWebhookConfiguration{}
 	if err := cluster.Get(ctx, types.NamespacedName{Name: Webhook}, webhook); err != nil {
-		return nil, fmt.Errorf("the webhook's configuration is not there; apply the manifests first: %w", err)
+		return nil, fmt.Errorf("the webhook's configuration does not exist; apply the manifests first: %w", err)
 	}
 	before := webhook.DeepCopy()
 	for index := range webhook.Webhooks {
@@ -59,7 +59,7 @@ func Install(ctx context.Context, cluster client.Client, namespace string, hosts
 	return authority, cluster.Patch(ctx, webhook, client.MergeFrom(before))
 }
 
-// Make makes an authority and a certificate of hosts that it signed, all as PEM.
+// Make creates an authority, and a certificate for hosts that it signs, all as PEM.
 func Make(hosts []string) (authority, certificate, key []byte, err error) {
 	root := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "nodewise"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lasts), SerialNumber: serial(),

@@ -1,4 +1,4 @@
-// Package collector appends to profiles how fast jobs run, as their logs or metrics tell it: training code is not touched, and pods get no
+// Package collector appends the speed of jobs to their profiles, from their logs or metrics. Training code does not change, and pods need no
 // sidecar.
 package collector
 
@@ -27,28 +27,28 @@ import (
 )
 
 const (
-	mostLogBytes = int64(8 << 20) // of a window
-	mostPending  = 1000           // observations kept while Nodewise is gone; the oldest go first
+	mostLogBytes = int64(8 << 20) // per window
+	mostPending  = 1000           // observations kept while Nodewise does not answer; the oldest are dropped first
 	readTimeout  = 10 * time.Second
 )
 
-// Collector reads once in each window.
+// Collector reads logs or metrics once in each window.
 type Collector struct {
 	// Cluster reads pods and nodes; Logs reads logs.
 	Cluster client.Client
 	Logs    kubernetes.Interface
-	// Append sends to Nodewise, within a time-out.
+	// Append appends to a profile of Nodewise, within a time-out.
 	Append func(context.Context, *nodewisev1.AppendProfileRequest) error
-	// Window is the time that one observation is about.
+	// Window is the time that one observation covers.
 	Window time.Duration
 
-	ran     map[types.UID][]types.UID // the pods of each job at the end of the window before
-	scraped map[types.UID][]point     // what metrics have shown, of the window before and this one
+	ran     map[types.UID][]types.UID // the pods of each job at the end of the previous window
+	scraped map[types.UID][]point     // numbers from metrics, of the previous and the present window
 	pending []*nodewisev1.AppendProfileRequest
 }
 
-// Start reads until the context ends, at the end of each window: windows begin at multiples of their length, so that a collector that starts again
-// names them as the one before it did.
+// Start collects at the end of each window until the context ends. Windows begin at multiples of their length, so that a restarted collector
+// uses the same windows as before.
 func (c *Collector) Start(ctx context.Context) error {
 	for {
 		end := time.Now().Truncate(c.Window).Add(c.Window)
@@ -58,21 +58,21 @@ func (c *Collector) Start(ctx context.Context) error {
 		case <-time.After(time.Until(end)):
 		}
 		if err := c.Collect(ctx, end); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "this window is not read")
+			log.FromContext(ctx).Error(err, "the window cannot be read")
 		}
 	}
 }
 
-// running is a job whose pods all run.
+// running is a job whose pods are all running.
 type running struct {
 	uid     types.UID
 	profile string
-	pods    []*corev1.Pod // by name: the first tells for all
+	pods    []*corev1.Pod // by name; the first one is read for all
 	device  string
-	devices int32 // of each pod
+	devices int32 // per pod
 }
 
-// Collect reads the window that has just ended, and sends what it and those before have shown.
+// Collect reads the window that has just ended, and sends its observations and the pending ones.
 func (c *Collector) Collect(ctx context.Context, end time.Time) error {
 	if c.ran == nil {
 		c.ran, c.scraped = map[types.UID][]types.UID{}, map[types.UID][]point{}
@@ -88,7 +88,7 @@ func (c *Collector) Collect(ctx context.Context, end time.Time) error {
 		}
 		request, err := c.observe(ctx, each, end, slices.Equal(ran[each.uid], c.ran[each.uid]))
 		if err != nil {
-			log.FromContext(ctx).Error(err, "a job is not read", "pod", client.ObjectKeyFromObject(each.pods[0]))
+			log.FromContext(ctx).Error(err, "a job's speed cannot be read", "pod", client.ObjectKeyFromObject(each.pods[0]))
 		} else if request != nil {
 			c.pending = append(c.pending, request)
 		}
@@ -105,23 +105,23 @@ func (c *Collector) Collect(ctx context.Context, end time.Time) error {
 	return c.send(ctx)
 }
 
-// send appends what is pending, the oldest first, until Nodewise does not answer.
+// send appends pending observations, the oldest first, until Nodewise does not answer.
 func (c *Collector) send(ctx context.Context) error {
 	for len(c.pending) > 0 {
 		err := c.Append(ctx, c.pending[0])
 		switch reason := nodewise.ReasonOf(err); {
-		case err == nil || reason == "REQUEST_ID_REUSED": // another collector was first, and read a line less or more
+		case err == nil || reason == "REQUEST_ID_REUSED": // another collector sent a slightly different observation first
 		case reason == "":
 			return err
-		default: // what Nodewise refuses it refuses again
-			log.FromContext(ctx).Error(err, "an observation is refused", "profile", c.pending[0].GetProfileId())
+		default: // Nodewise would refuse it again
+			log.FromContext(ctx).Error(err, "Nodewise refused an observation", "profile", c.pending[0].GetProfileId())
 		}
 		c.pending = c.pending[1:]
 	}
 	return nil
 }
 
-// running are the jobs that say how to read them and of which all pods run, on nodes of one device type.
+// running returns the jobs that state how to read their speed and whose pods all run, on nodes of one device type.
 func (c *Collector) running(ctx context.Context) ([]*running, error) {
 	pods, nodes := &corev1.PodList{}, &corev1.NodeList{}
 	if err := c.Cluster.List(ctx, pods); err != nil {
@@ -174,7 +174,8 @@ func byIndex(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(index(a), index(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// observe is what a window has shown of a job; nil = nothing. A window in which pods came or went is about no configuration.
+// observe returns the observation of a job in a window; nil = there is none. A window in which pods were added or removed belongs to no
+// configuration.
 func (c *Collector) observe(ctx context.Context, of *running, end time.Time, same bool) (*nodewisev1.AppendProfileRequest, error) {
 	pattern, err := ParsePattern(of.pods[0].Annotations[jobs.Steps])
 	if err != nil {
@@ -204,13 +205,13 @@ func (c *Collector) observe(ctx context.Context, of *running, end time.Time, sam
 	}, nil
 }
 
-// points are what the log of the window shows, or what metrics have shown until now.
+// points returns the numbers in the log of the window, or in the metrics read so far.
 func (c *Collector) points(ctx context.Context, of *running, pattern Pattern, end time.Time) ([]point, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	pod := of.pods[0]
 	if metrics := pod.Annotations[jobs.Metrics]; metrics != "" {
-		// A number that is read as the window ends is the window's.
+		// A number that is read at the end of the window belongs to the window.
 		found, err := scrape(ctx, "http://"+pod.Status.PodIP+metrics, pattern, end.Add(-time.Millisecond))
 		if err != nil {
 			return nil, err
@@ -218,7 +219,7 @@ func (c *Collector) points(ctx context.Context, of *running, pattern Pattern, en
 		all := append(c.scraped[of.uid], found...)
 		c.scraped[of.uid] = all[max(len(all)-2, 0):]
 		if pattern.name == stepNumber && len(c.scraped[of.uid]) == 2 && c.scraped[of.uid][0].at.Before(end.Add(-c.Window)) {
-			c.scraped[of.uid][0].at = end.Add(-c.Window) // it was read as the window began
+			c.scraped[of.uid][0].at = end.Add(-c.Window) // it was read at the begin of the window
 		}
 		return c.scraped[of.uid], nil
 	}
@@ -248,7 +249,7 @@ func scrape(ctx context.Context, url string, pattern Pattern, at time.Time) ([]p
 	return pattern.read(io.LimitReader(reply.Body, mostLogBytes), false, at)
 }
 
-// configuration is what a job runs on, and how its owner says that it does.
+// configuration returns the configuration that a job runs on, including its owner's settings.
 func configuration(of *running) (*nodewisev1.Configurations, error) {
 	said := &nodewisev1.ConfigurationSettings{}
 	if text := of.pods[0].Annotations[jobs.Settings]; text != "" {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What a pattern's group may be named, by what its number is.
+// Names of a pattern's group, which say what its number is.
 const (
 	stepsPerSecond = "steps_per_second"
 	stepSeconds    = "step_seconds"
@@ -31,7 +31,7 @@ type Pattern struct {
 func ParsePattern(text string) (Pattern, error) {
 	expression, err := regexp.Compile(text)
 	if err != nil {
-		return Pattern{}, fmt.Errorf("the pattern %q is no regular expression: %w", text, err)
+		return Pattern{}, fmt.Errorf("the pattern %q is not a regular expression: %w", text, err)
 	}
 	for group, name := range expression.SubexpNames() {
 		if slices.Contains([]string{stepsPerSecond, stepSeconds, stepNumber}, name) {
@@ -41,23 +41,23 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{}, fmt.Errorf("the pattern %q has no group named %s, %s or %s; write e.g. (?P<%s>[0-9.]+) steps/s", text, stepsPerSecond, stepSeconds, stepNumber, stepsPerSecond)
 }
 
-// Sample is what lines of a window have shown.
+// Sample is the speed of a job according to the lines of a window.
 type Sample struct {
-	// StepsPerSecond is the throughput; Steps the steps counted, 0 where lines do not tell.
+	// StepsPerSecond is the throughput. Steps is the number of steps in the window, 0 if the lines do not state it.
 	StepsPerSecond float64
 	Steps          int32
-	// Variation is the coefficient of variation of the step time; known from two numbers on.
+	// Variation is the coefficient of variation of the step time; it needs at least two numbers.
 	Variation      float64
 	VariationKnown bool
 }
 
-// point is a number that a line has shown, and when.
+// point is a number in a line, and its time.
 type point struct {
 	at    time.Time
 	value float64
 }
 
-// read finds the numbers in lines. Those of a log begin with their time; others hold as of now.
+// read returns the numbers in lines. Lines of a log begin with their time; others are taken as of now.
 func (p Pattern) read(lines io.Reader, timed bool, now time.Time) ([]point, error) {
 	var found []point
 	scanner := bufio.NewScanner(lines)
@@ -86,7 +86,7 @@ func (p Pattern) read(lines io.Reader, timed bool, now time.Time) ([]point, erro
 	return found, scanner.Err()
 }
 
-// sample is what points within a window say; false = too little.
+// sample computes the speed from the points within a window; false = there are too few.
 func (p Pattern) sample(points []point, begin, end time.Time) (Sample, bool) {
 	var within []point
 	for _, each := range points {
@@ -100,7 +100,7 @@ func (p Pattern) sample(points []point, begin, end time.Time) (Sample, bool) {
 		}
 		first, last := within[0], within[len(within)-1]
 		steps, took := last.value-first.value, last.at.Sub(first.at).Seconds()
-		if steps <= 0 || took <= 0 { // it began again
+		if steps <= 0 || took <= 0 { // the count started again
 			return Sample{}, false
 		}
 		return Sample{StepsPerSecond: steps / took, Steps: int32(min(steps, math.MaxInt32))}, true

@@ -14,7 +14,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/ask"
 )
 
-// One request of 100 nodes, without the connection that it comes by.
+// One request with 100 nodes, without its connection.
 func BenchmarkPrioritize(b *testing.B) {
 	var kinds, names []string
 	for number := range 100 {

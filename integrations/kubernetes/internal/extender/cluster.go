@@ -17,25 +17,25 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
-// node is what a decision needs of a node.
+// node is the part of a node that decisions need.
 type node struct {
 	device           string
-	devices          int32 // that can be allocated
-	used             int32 // by pods that are on it
+	devices          int32 // allocatable
+	used             int32 // by pods on the node
 	pricePerNodeHour float64
 }
 
-// pod is what a decision needs of a pod.
+// pod is the part of a pod that decisions need.
 type pod struct {
 	name    string
-	job     types.UID // what controls it, else itself
-	node    string    // empty = it waits
+	job     types.UID // UID of its controller, else its own
+	node    string    // empty = the pod is pending
 	wish    jobs.Wish
-	chosen  int32 // nodes of its job, where that is annotated
+	chosen  int32 // annotated number of nodes of its job; 0 = none
 	devices int32
 }
 
-// Cluster is what is known of nodes and pods, from watching them. It is safe for several goroutines.
+// Cluster is the state of nodes and pods, from watching them. It is safe for concurrent use.
 type Cluster struct {
 	mutex   sync.RWMutex
 	nodes   map[string]node
@@ -44,12 +44,12 @@ type Cluster struct {
 	devices string                               // all device types, in order, joined by commas
 }
 
-// NewCluster knows of nothing.
+// NewCluster returns an empty state.
 func NewCluster() *Cluster {
 	return &Cluster{nodes: map[string]node{}, pods: map[types.UID]pod{}, jobs: map[types.UID]map[types.UID]struct{}{}}
 }
 
-// Watch keeps it up to date by a cache's informers.
+// Watch updates the state from a cache's informers.
 func (c *Cluster) Watch(ctx context.Context, watched cache.Cache) error {
 	nodes, err := watched.GetInformer(ctx, &corev1.Node{})
 	if err != nil {
@@ -81,7 +81,7 @@ func handler[T any](set, forget func(T)) toolscache.ResourceEventHandler {
 	}
 }
 
-// Trim leaves of pods and nodes what is needed, so that a large cluster takes little memory.
+// Trim removes unneeded parts of pods and nodes, so that a large cluster takes little memory.
 func Trim(object any) (any, error) {
 	switch object := object.(type) {
 	case *corev1.Pod:
@@ -98,7 +98,7 @@ func Trim(object any) (any, error) {
 	return object, nil
 }
 
-// SetNode knows a node.
+// SetNode adds or updates a node.
 func (c *Cluster) SetNode(given *corev1.Node) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -132,7 +132,7 @@ func (c *Cluster) nameDevices() {
 	c.devices = strings.Join(found, ",")
 }
 
-// SetPod knows a pod. One that has ended is forgotten.
+// SetPod adds or updates a pod. It removes a pod that has ended.
 func (c *Cluster) SetPod(given *corev1.Pod) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -172,7 +172,7 @@ func (c *Cluster) use(on pod, devices int32) {
 	if on.node == "" || devices == 0 {
 		return
 	}
-	// A node that is not known yet counts what it has until it is.
+	// The devices in use on an unknown node are counted until the node is known.
 	found := c.nodes[on.node]
 	if found.used += devices; found == (node{}) {
 		delete(c.nodes, on.node)
@@ -187,7 +187,7 @@ func podOf(given *corev1.Pod) pod {
 		found.job = owner.UID
 	}
 	if given.Annotations[jobs.Profile] != "" {
-		// A wrong annotation was told about where the job was submitted; here the profile alone matters.
+		// The webhook has already reported invalid annotations; only the profile matters here.
 		found.wish, _ = jobs.WishOf(given.Annotations)
 		chosen, _ := strconv.ParseInt(given.Annotations[jobs.Chosen], 10, 32)
 		found.chosen = int32(chosen)

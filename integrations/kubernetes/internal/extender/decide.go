@@ -12,11 +12,11 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/ask"
 )
 
-// mostRows bounds a curve: of more nodes only powers of two are asked about, and the number itself.
+// mostRows limits a curve: for more nodes only their number itself is predicted.
 const mostRows = 64
 
-// question is what decisions about a pod ask: its job's throughput on every device type, from one node to the nodes of its job. The caller
-// holds the lock.
+// question returns the question that decisions about a pod need: its job's throughput on every device type, from one node to the nodes of its
+// job. The caller holds the lock.
 func (c *Cluster) question(of pod) (ask.Question, bool) {
 	if of.wish.Profile == "" || of.devices == 0 || c.devices == "" {
 		return ask.Question{}, false
@@ -30,20 +30,20 @@ func (c *Cluster) question(of pod) (ask.Question, bool) {
 	return asked.Question(c.devices, of.devices), true
 }
 
-// size is the number of nodes of a pod's job.
+// size returns the number of nodes of a pod's job.
 func (c *Cluster) size(of pod) int32 {
 	return max(of.chosen, int32(len(c.jobs[of.job])), 1)
 }
 
-// Curves gives what is known, at once or after a little patience for the first answer about a job: without it the first pod would be placed as if
-// nothing were known, and the others follow it.
+// Curves returns cached curves, at once or after a short wait for the first answer about a job. Without that answer the first pod would be
+// placed without a prediction, and the other pods would follow it.
 type Curves interface {
 	Cached(ask.Question) (*ask.Curve, error)
 	Soon(ask.Question) (*ask.Curve, error)
 }
 
-// Filter sorts out nodes whose device the job does not fit into. Where it fits none of the cluster's devices nothing is sorted out: the owner may
-// know better.
+// Filter removes nodes whose device does not have enough memory for the job. If the job fits on none of the cluster's device types, no node is
+// removed, because the owner may know better.
 func (c *Cluster) Filter(curves Curves, given *corev1.Pod, names []string) (kept []string, failed extenderv1.FailedNodesMap) {
 	curve, nodes := c.curve(curves, given)
 	if curve == nil {
@@ -63,7 +63,7 @@ func (c *Cluster) Filter(curves Curves, given *corev1.Pod, names []string) (kept
 	for _, name := range names {
 		device := c.nodes[name].device
 		if point, known := curve.Point(device, nodes); known && !point.Fits() {
-			failed[name] = fmt.Sprintf("by Nodewise's prediction the job does not fit: on %d nodes each %s lacks %.1f GB", nodes, device, point.ExcessMemoryBytes/1e9)
+			failed[name] = fmt.Sprintf("Nodewise predicts that the job does not fit into memory: on %d nodes each %s lacks %.1f GB", nodes, device, point.ExcessMemoryBytes/1e9)
 			continue
 		}
 		kept = append(kept, name)
@@ -71,9 +71,9 @@ func (c *Cluster) Filter(curves Curves, given *corev1.Pod, names []string) (kept
 	return kept, failed
 }
 
-// Prioritize scores nodes from 0 to 10 by the throughput that the job would have on their device type, per cost where all have a price. A
-// type that already runs pods of the job stands above all others, and one that has no room for the whole job below those that have. Where
-// nothing is known all scores are 0, which changes nothing.
+// Prioritize scores nodes from 0 to 10 by the predicted throughput of the job on their device type, divided by the price if all nodes have one.
+// A type that already runs pods of the job gets the highest score. A type without room for the whole job scores below all types with room.
+// Without a prediction all scores are 0, which changes nothing.
 func (c *Cluster) Prioritize(curves Curves, given *corev1.Pod, names []string) extenderv1.HostPriorityList {
 	scores := make(extenderv1.HostPriorityList, len(names))
 	for index, name := range names {
@@ -113,7 +113,7 @@ func (c *Cluster) Prioritize(curves Curves, given *corev1.Pod, names []string) e
 		switch room := rooms[device]; {
 		case holds != "" && device == holds:
 			scores[index].Score = extenderv1.MaxExtenderPriority
-		case values[index] == 0: // nothing is known of it
+		case values[index] == 0: // no prediction
 		case room:
 			scores[index].Score = scattered + 1 + int64(math.Round(float64(extenderv1.MaxExtenderPriority-scattered-1)*values[index]/best[room]))
 		default:
@@ -123,10 +123,10 @@ func (c *Cluster) Prioritize(curves Curves, given *corev1.Pod, names []string) e
 	return scores
 }
 
-// scattered is the highest score of a device type on which the job would not be as a whole.
+// scattered is the highest score of a device type that does not have room for the whole job.
 const scattered = 4
 
-// holds is the device type that most pods of the same job are on; empty = none is on any.
+// holds returns the device type that most pods of the same job run on; empty = none runs yet.
 func (c *Cluster) holds(of pod) string {
 	counts, most := map[string]int{}, ""
 	for uid := range c.jobs[of.job] {
@@ -140,7 +140,7 @@ func (c *Cluster) holds(of pod) string {
 	return most
 }
 
-// hasRoom tells whether the free devices of a type take all pods of a job that is on none yet.
+// hasRoom reports whether the free devices of a type are enough for all pods of a job that does not run yet.
 func (c *Cluster) hasRoom(of pod, device string, nodes int32) bool {
 	for _, each := range c.nodes {
 		if each.device == device {
@@ -150,9 +150,9 @@ func (c *Cluster) hasRoom(of pod, device string, nodes int32) bool {
 	return nodes <= 0
 }
 
-// Preempt keeps the nodes on which what the pod brings is at least what its victims lose, both in devices' worth of work: a job's speed-up on its
-// nodes times the devices of each. Without one of its pods a job stops, but for an elastic one, which goes on one smaller. Victims of which
-// nothing is known do not speak against a node.
+// Preempt keeps the nodes on which the pod's gain is at least the loss of its victims. Both are measured in devices' worth of work: the speed-up
+// of a job on its nodes, times the devices of each. A job that loses a pod stops, except for an elastic job, which continues with one node less.
+// Victims without a prediction do not count.
 func (c *Cluster) Preempt(curves Curves, given *corev1.Pod, candidates map[string]*extenderv1.MetaVictims) map[string]*extenderv1.MetaVictims {
 	curve, nodes := c.curve(curves, given)
 	if curve == nil {
@@ -173,10 +173,10 @@ func (c *Cluster) Preempt(curves Curves, given *corev1.Pod, candidates map[strin
 	return kept
 }
 
-// loss is what the victims on a node lose, in devices' worth of work.
+// loss returns the loss of the victims on a node, in devices' worth of work.
 func (c *Cluster) loss(curves Curves, device string, victims *extenderv1.MetaVictims) float64 {
 	total := 0.0
-	stopped := map[types.UID]bool{} // a job that stops loses once
+	stopped := map[types.UID]bool{} // the loss of a stopped job counts once
 	for _, victim := range victims.Pods {
 		c.mutex.RLock()
 		of, found := c.pods[types.UID(victim.UID)]
@@ -205,7 +205,8 @@ func (c *Cluster) loss(curves Curves, device string, victims *extenderv1.MetaVic
 	return total
 }
 
-// speedUp is the throughput on so many nodes in units of that on one; where fewer than some do not fit, these count as linear.
+// speedUp returns the throughput on a number of nodes, relative to one node. If the job does not fit on one node, scaling is taken as linear up
+// to the least number of nodes that it fits on.
 func speedUp(curve *ask.Curve, device string, nodes int32) (float64, bool) {
 	at, known := curve.Point(device, nodes)
 	if !known || at.Rate == 0 {
@@ -219,7 +220,7 @@ func speedUp(curve *ask.Curve, device string, nodes int32) (float64, bool) {
 	return 0, false
 }
 
-// curve is what is known of a pod's job, and its number of nodes; nil = nothing.
+// curve returns the curve of a pod's job and its number of nodes; nil = there is none.
 func (c *Cluster) curve(curves Curves, given *corev1.Pod) (*ask.Curve, int32) {
 	of := podOf(given)
 	c.mutex.RLock()

@@ -17,7 +17,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
-// curves are those of profiles by name.
+// curves are curves by the profiles' names.
 type curves map[string]*ask.Curve
 
 func (c curves) Cached(question ask.Question) (*ask.Curve, error) {
@@ -136,8 +136,8 @@ func TestVictims(t *testing.T) {
 	for node, victim := range map[string]string{"n0": "s0", "n1": "g0", "n3": "x0", "n4": "e0", "n5": "f0"} {
 		candidates[node] = &extenderv1.MetaVictims{Pods: []*extenderv1.MetaPod{{UID: victim}}}
 	}
-	// A pod of a job that scales brings nearly 8 devices' worth of work: as much as one node's job loses that does as well, more than a larger job
-	// loses that goes on one smaller or gained little, less than a gang of two.
+	// A pod of a job that scales brings nearly 8 devices' worth of work. That is as much as a one-node job that scales loses. It is more than the
+	// loss of a larger job that continues with one node less or gained little, and less than that of a gang of two.
 	kept := cluster.Preempt(known, podOn("urgent", "u0", "", "scales", 1), candidates)
 	for node, expected := range map[string]bool{"n0": true, "n1": false, "n3": true, "n4": true, "n5": false} {
 		if kept[node] != nil != expected {

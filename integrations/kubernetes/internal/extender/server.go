@@ -1,5 +1,5 @@
-// Package extender answers kube-scheduler's questions about a pod: which nodes, how good, and whose pods to preempt. It answers from curves in
-// memory and knows nodes and pods by watching them, so that no answer waits for anybody.
+// Package extender answers kube-scheduler's questions about a pod: which nodes it fits on, how good they are, and which pods to preempt. It
+// answers from curves and from watched nodes and pods in memory, so that no answer waits for a call.
 package extender
 
 import (
@@ -18,7 +18,7 @@ import (
 const mostBodyBytes = 64 << 20
 
 var answered = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-	Name: "nodewise_kubernetes_extender_seconds", Help: "Time to answer kube-scheduler, by verb.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14),
+	Name: "nodewise_kubernetes_extender_seconds", Help: "Seconds to answer kube-scheduler, by verb.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14),
 }, []string{"verb"})
 
 func init() { metrics.Registry.MustRegister(answered) }
@@ -71,7 +71,7 @@ func Handler(cluster *Cluster, curves Curves) http.Handler {
 	return mux
 }
 
-// verb answers one kind of request. kube-scheduler takes an error as no opinion where the extender is ignorable.
+// verb answers one kind of request. kube-scheduler ignores an error if the extender is ignorable.
 func verb[A any](name string, answer func(*A) (any, error)) http.Handler {
 	took := answered.WithLabelValues(name)
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {

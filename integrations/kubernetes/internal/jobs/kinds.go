@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds are those whose number of nodes can be chosen. Objects are read by the paths of their published definitions, so that no operator's
-// module, nor its version, is needed.
+// Kinds are the kinds whose number of nodes can be chosen. Objects are read by the paths of their published definitions, so that no module of an
+// operator is needed, and no particular version.
 var Kinds = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"},
 	{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"},
@@ -24,28 +24,29 @@ var Kinds = []schema.GroupVersionKind{
 // Job is an object of one of the kinds.
 type Job struct {
 	object *unstructured.Unstructured
-	// count is the field of what is counted: pods, or groups of unit pods each. extra are nodes besides, such as a PyTorchJob's master.
+	// count is the path of the field that is counted: pods, or groups of unit pods each. extra is the number of further nodes, such as a
+	// PyTorchJob's master.
 	count       []string
 	unit, extra int64
-	// aside are those nodes whose pods have another template.
+	// aside is the number of nodes whose pods have another template.
 	aside int64
-	// holder is the map that the count is in: an entry of a list cannot be reached by a path. entry is that of the list.
+	// holder is the map that contains the count, because a path cannot lead into a list. entry is the entry of that list.
 	holder, entry map[string]any
-	// template is that of the pods of nodes; nil where the object has none.
+	// template is the template of the nodes' pods; nil if the object has none.
 	template map[string]any
-	// runtime is the pods' template of a TrainJob's runtime, and runtimeNodes the number of nodes that it states; 0 = not known.
+	// runtime is the pods' template of a TrainJob's runtime; runtimeNodes is the number of nodes that the runtime states, 0 = not known.
 	runtime      map[string]any
 	runtimeNodes int64
 	// autoscaled says that Ray's autoscaler changes the count.
 	autoscaled bool
-	// limits are what the object itself allows; follows are the fields that change with the number of nodes.
+	// limits are the limits of the object itself; follows are the fields that change with the number of nodes.
 	limits  []limit
 	follows []follow
-	// left is why the number of nodes is left alone.
+	// left says why the number of nodes must not be changed.
 	left error
 }
 
-// limit is what a field allows, in nodes; step is in pods of the template. 0 = it does not limit.
+// limit is the limit of a field: least and most in nodes, step in pods of the template. 0 = no limit.
 type limit struct {
 	least, most, step int64
 	because           string
@@ -60,7 +61,7 @@ func (j *Job) limit(added limit) { j.limits = append(j.limits, added) }
 
 func (j *Job) follow(at place, set func(nodes int64)) { j.follows = append(j.follows, follow{at, set}) }
 
-// leave tells why the nodes are left alone; the first reason holds.
+// leave records why the nodes must not be changed. The first reason counts.
 func (j *Job) leave(format string, values ...any) {
 	if j.left == nil {
 		j.left = fmt.Errorf(format, values...)
@@ -92,7 +93,7 @@ func Of(object *unstructured.Unstructured) (*Job, error) {
 		err = job.ray("spec")
 	default:
 		if why, known := LeftAlone[kind]; known {
-			return job, fmt.Errorf("the nodes of this kind are not chosen: %s", why)
+			return job, fmt.Errorf("the number of nodes of this kind is never chosen: %s", why)
 		}
 		return job, fmt.Errorf("%s is not a kind whose number of nodes can be chosen", kind)
 	}
@@ -107,20 +108,20 @@ func Of(object *unstructured.Unstructured) (*Job, error) {
 	return job, nil
 }
 
-// batch is a Job, or the template of one in a JobSet: a pod is a node.
+// batch reads a Job, or the template of one in a JobSet: each pod is a node.
 func (j *Job) batch(spec ...string) {
 	j.count = append(spec[:len(spec):len(spec)], "parallelism")
 	j.template, _, _ = nestedMap(j.holder, append(spec[:len(spec):len(spec)], "template")...)
 }
 
-// podsOf are the pods of a job of a JobSet.
+// podsOf returns the replicas and the pods of a job in a JobSet.
 func podsOf(replicatedJob map[string]any) (replicas, pods int64) {
 	pods = numberOr(1, replicatedJob, "template", "spec", "parallelism")
 	return numberOr(1, replicatedJob, "replicas"), min(pods, numberOr(pods, replicatedJob, "template", "spec", "completions"))
 }
 
-// jobSet counts the pods of a job that is there once, and else its replicas, each of as many pods as it has. It tells which fields of the table
-// apply then.
+// jobSet counts the pods of a job that has one replica, and otherwise its replicas with their fixed number of pods. It returns which fields of
+// the table apply then.
 func (j *Job) jobSet() (applies func(path string) bool, err error) {
 	entry, err := j.choose("replicated job", replicatedJob, "name", "spec", "replicatedJobs")
 	if err != nil {
@@ -156,7 +157,7 @@ func (j *Job) jobSet() (applies func(path string) bool, err error) {
 	}, nil
 }
 
-// groupOfPodSets minds that of two jobs which Kueue places together one has a single pod.
+// groupOfPodSets checks Kueue's rule that one of two jobs that are placed together must have a single pod.
 func (j *Job) groupOfPodSets(name string) {
 	const group = "kueue.x-k8s.io/podset-group-name"
 	all, _, _ := unstructured.NestedFieldNoCopy(j.object.Object, "spec", "replicatedJobs")
@@ -182,7 +183,7 @@ func (j *Job) pyTorch() error {
 	replicas := []string{"spec", "pytorchReplicaSpecs"}
 	_, hasWorkers, _ := nestedMap(j.holder, append(replicas, "Worker")...)
 	if !hasWorkers {
-		return fmt.Errorf("spec.pytorchReplicaSpecs has no Worker whose replicas could be chosen")
+		return fmt.Errorf("spec.pytorchReplicaSpecs has no Worker, so there are no replicas to choose")
 	}
 	j.count = append(replicas, "Worker", "replicas")
 	j.template, _, _ = nestedMap(j.holder, append(replicas, "Worker", "template")...)
@@ -194,7 +195,7 @@ func (j *Job) pyTorch() error {
 	return nil
 }
 
-// ray chooses the workers of one group, each of which may be several hosts; the head does not train.
+// ray counts the workers of one group. A worker may consist of several hosts; the head does not train.
 func (j *Job) ray(cluster ...string) error {
 	entry, err := j.choose("worker group", workerGroup, "groupName", append(cluster[:len(cluster):len(cluster)], "workerGroupSpecs")...)
 	if err != nil {
@@ -207,12 +208,12 @@ func (j *Job) ray(cluster ...string) error {
 	return nil
 }
 
-// choose finds the one of a list that an annotation names, or the only one.
+// choose returns the entry of a list that an annotation names, or the only entry.
 func (j *Job) choose(what, annotation, nameField string, path ...string) (map[string]any, error) {
 	found, _, _ := unstructured.NestedFieldNoCopy(j.object.Object, path...)
 	list, _ := found.([]any)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s has no %s whose nodes could be chosen", strings.Join(path, "."), what)
+		return nil, fmt.Errorf("%s has no %s, so there are no nodes to choose", strings.Join(path, "."), what)
 	}
 	name, names := j.object.GetAnnotations()[annotation], []string{}
 	for _, each := range list {
@@ -227,13 +228,13 @@ func (j *Job) choose(what, annotation, nameField string, path ...string) (map[st
 		}
 		names = append(names, its)
 	}
-	return nil, fmt.Errorf("annotation %s is %q; name the %s whose nodes are to be chosen: one of %q", annotation, name, what, names)
+	return nil, fmt.Errorf("annotation %s is %q; name the %s whose nodes to choose: one of %q", annotation, name, what, names)
 }
 
-// longestLabel is what names of pods and hosts may have, in characters; generatedSuffix what the API server adds to a generateName.
+// longestLabel is the longest name of a pod or host, in characters. generatedSuffix is the length that the API server adds to a generateName.
 const longestLabel, generatedSuffix = 63, 5
 
-// limitByName minds that the names of pods, which hold an index between two texts, may not be too long.
+// limitByName limits the count so that the names of pods, an index between two texts, do not become too long.
 func (j *Job) limitByName(before, after string) {
 	length := len(j.object.GetName())
 	if length == 0 {
@@ -241,15 +242,15 @@ func (j *Job) limitByName(before, after string) {
 	}
 	digits, most := longestLabel-length-len(before)-len(after), int64(1)
 	if digits < 1 || digits > 6 {
-		return // it is too long as it is, or there is room for any index
+		return // the name is too long anyway, or there is room for any index
 	}
 	for range digits {
 		most *= 10
 	}
-	j.limit(limit{most: j.nodesOf(most), because: fmt.Sprintf("the names of pods may have %d characters", longestLabel)})
+	j.limit(limit{most: j.nodesOf(most), because: fmt.Sprintf("the names of pods may have at most %d characters", longestLabel)})
 }
 
-// Runtime is the runtime of a TrainJob, which states what the TrainJob does not; ok is false for other kinds.
+// Runtime returns the runtime of a TrainJob, which states what the TrainJob does not; ok is false for other kinds.
 func (j *Job) Runtime() (kind schema.GroupVersionKind, name string, ok bool) {
 	reference, _, _ := nestedMap(j.object.Object, "spec", "runtimeRef")
 	name, _ = reference["name"].(string)
@@ -266,18 +267,18 @@ func (j *Job) Runtime() (kind schema.GroupVersionKind, name string, ok bool) {
 	return kind, name, true
 }
 
-// RuntimeIsNeeded tells whether the number of nodes stands in the runtime alone.
+// RuntimeIsNeeded reports whether only the runtime states the number of nodes.
 func (j *Job) RuntimeIsNeeded() bool {
 	_, stated := integer(j.holder, j.count...)
 	_, _, has := j.Runtime()
 	return has && !stated
 }
 
-// UseRuntime takes into account what a TrainJob's runtime states.
+// UseRuntime takes the fields of a TrainJob's runtime into account.
 func (j *Job) UseRuntime(runtime *unstructured.Unstructured) {
 	policy, _, _ := nestedMap(runtime.Object, "spec", "mlPolicy")
 	j.runtimeNodes = numberOr(1, policy, "numNodes")
-	for field, relation := range map[string]Relation{"minNodes": Least, "maxNodes": Most} { // of trainer's first versions
+	for field, relation := range map[string]Relation{"minNodes": Least, "maxNodes": Most} { // in the trainer's first versions
 		elastic, _, _ := nestedMap(policy, "torch", "elasticPolicy")
 		if value, stated := integer(elastic, field); stated {
 			j.relateNumber(relation, place{"spec.mlPolicy.torch.elasticPolicy." + field + " of the runtime", elastic, field}, value, true)
@@ -298,7 +299,7 @@ func (j *Job) UseRuntime(runtime *unstructured.Unstructured) {
 	if launcherTrains {
 		j.aside = 1
 		if !names["launcher"] || !names["node"] {
-			j.limit(limit{most: 1, because: "spec.mlPolicy.mpi.runLauncherAsNode of the runtime is true, which lacks a job named launcher or node"})
+			j.limit(limit{most: 1, because: "spec.mlPolicy.mpi.runLauncherAsNode of the runtime is true, but the runtime lacks a job named launcher or node"})
 		}
 	}
 	pods := &Job{object: &unstructured.Unstructured{Object: map[string]any{"template": j.runtime}}, holder: map[string]any{}, count: []string{"none"}, unit: 1}
@@ -313,27 +314,27 @@ func (j *Job) UseRuntime(runtime *unstructured.Unstructured) {
 	}
 }
 
-// Nodes is the number of nodes that the object states; 1 where neither it nor its runtime states one.
+// Nodes returns the number of nodes that the object states, or 1 if neither it nor its runtime states one.
 func (j *Job) Nodes() int64 {
 	count, stated := integer(j.holder, j.count...)
 	if !stated {
 		return max(j.runtimeNodes, 1)*j.unit + j.extra
 	}
-	if j.count[len(j.count)-1] == "parallelism" { // more pods than there is work for are not started
+	if j.count[len(j.count)-1] == "parallelism" { // pods beyond the completions are never started
 		count = min(count, numberOr(count, j.holder, append(j.count[:len(j.count)-1:len(j.count)-1], "completions")...))
 	}
 	return j.nodesOf(count)
 }
 
-// nodesOf are the nodes of what is counted, countOf the reverse.
+// nodesOf converts a count to nodes; countOf converts nodes to a count.
 func (j *Job) nodesOf(count int64) int64 { return count*j.unit + j.extra }
 
 func (j *Job) countOf(nodes int64) int64 { return max(nodes-j.extra, 0) / j.unit }
 
-// pods are those of the template.
+// pods returns the number of pods with the template.
 func (j *Job) pods(nodes int64) int64 { return max(nodes-j.aside, 0) }
 
-// Within narrows the numbers of nodes that an owner wishes to those that the object allows. The error says why none is left.
+// Within reduces the owner's numbers of nodes to those that the object allows. The error says why none is left.
 func (j *Job) Within(wish Wish) (Wish, error) {
 	if j.left != nil {
 		return wish, j.left
@@ -357,10 +358,10 @@ func (j *Job) Within(wish Wish) (Wish, error) {
 	if step > 1 {
 		because = append(because, fmt.Sprintf("the nodes change by %d at a time", step))
 	}
-	return wish, fmt.Errorf("the job itself allows no number of nodes in annotation %s: %s", Nodes, strings.Join(because, "; "))
+	return wish, fmt.Errorf("the job itself allows none of the numbers in annotation %s: %s", Nodes, strings.Join(because, "; "))
 }
 
-// step is by how many nodes the object changes.
+// step returns the number of nodes by which the object changes.
 func (j *Job) step() int64 {
 	step := j.unit
 	for _, limit := range j.limits {
@@ -378,7 +379,7 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// allows tells what is against a number of nodes; nil where nothing is.
+// allows returns why a number of nodes is not allowed; nil if it is.
 func (j *Job) allows(nodes int64) error {
 	if j.left != nil {
 		return j.left
@@ -394,7 +395,8 @@ func (j *Job) allows(nodes int64) error {
 	return nil
 }
 
-// SetNodes writes a number of nodes and what follows from it. The error says which field of the object does not allow it; nothing is changed then.
+// SetNodes writes a number of nodes and all fields that depend on it. The error names the field that does not allow the number; the object is
+// then unchanged.
 func (j *Job) SetNodes(nodes int64) error {
 	if err := j.allows(nodes); err != nil {
 		return err
@@ -405,26 +407,26 @@ func (j *Job) SetNodes(nodes int64) error {
 	return unstructured.SetNestedField(j.holder, j.countOf(nodes), j.count...)
 }
 
-// Started takes into account what may not change any more once a Job is there: the error says why its nodes may not.
+// Started takes into account which fields of an existing Job can no longer change. The error says why its nodes cannot.
 func (j *Job) Started() error {
 	indexed, _, _ := unstructured.NestedString(j.object.Object, "spec", "completionMode")
 	for _, each := range j.follows {
 		switch {
 		case strings.HasPrefix(each.at.path, "spec.successPolicy"), strings.HasPrefix(each.at.path, "spec.template"):
-			j.leave("%s would have to change with the nodes, and cannot once the Job exists", each.at.name())
+			j.leave("%s would have to change with the nodes, which is not possible once the Job exists", each.at.name())
 		case each.at.path == "spec.completions" && indexed != "Indexed":
-			j.leave("spec.completions would have to change with the nodes, and cannot in a Job that is not Indexed")
+			j.leave("spec.completions would have to change with the nodes, which is only possible in an Indexed Job")
 		}
 	}
 	if j.object.GetAnnotations()[minParallelism] != "" {
-		j.leave("Kueue changes spec.parallelism by annotation %s, and lets nobody else once the Job runs", minParallelism)
+		j.leave("Kueue controls spec.parallelism because of annotation %s, and allows no other changes once the Job runs", minParallelism)
 	}
 	return j.left
 }
 
 const minParallelism = "kueue.x-k8s.io/job-min-parallelism"
 
-// CountOf is a number of nodes in words.
+// CountOf returns a number of nodes in words.
 func CountOf(nodes int64) string {
 	if nodes == 1 {
 		return "1 node"
@@ -432,12 +434,12 @@ func CountOf(nodes int64) string {
 	return fmt.Sprintf("%d nodes", nodes)
 }
 
-// AnnotatePods writes annotations on the pods' template, where the object has one.
+// AnnotatePods writes annotations to the pods' template, if the object has one.
 func (j *Job) AnnotatePods(annotations map[string]string) error {
 	if j.template == nil {
 		return nil
 	}
-	unstructured.RemoveNestedField(j.template, "metadata", "annotations", Chosen) // of the job that this one was copied from
+	unstructured.RemoveNestedField(j.template, "metadata", "annotations", Chosen) // it may come from a copied job
 	for name, value := range annotations {
 		if err := unstructured.SetNestedField(j.template, value, "metadata", "annotations", name); err != nil {
 			return err
@@ -446,8 +448,8 @@ func (j *Job) AnnotatePods(annotations map[string]string) error {
 	return nil
 }
 
-// podSpec is that of a node's pod; nil where there is none that can be read. It is read by paths: turning it into Kubernetes' own types would parse
-// every quantity in it.
+// podSpec returns the specification of a node's pod; nil if it cannot be read. It is read by paths, because a conversion to Kubernetes' own
+// types would parse every quantity in it.
 func (j *Job) podSpec() map[string]any {
 	template := j.template
 	if template == nil {
@@ -457,7 +459,7 @@ func (j *Job) podSpec() map[string]any {
 	return found
 }
 
-// DevicesPerNode are the accelerators that a node's pod takes, else the processes on it; 0 = not known.
+// DevicesPerNode returns the number of accelerators of a node's pod, else the number of its processes; 0 = not known.
 func (j *Job) DevicesPerNode() int32 {
 	trainer, _, _ := nestedMap(j.object.Object, "spec", "trainer")
 	var count int32
@@ -487,13 +489,13 @@ func (j *Job) spec() map[string]any {
 	return found
 }
 
-// Device is the device type that the pods' node selector asks for; empty = none.
+// Device returns the device type in the pods' node selector; empty = none.
 func (j *Job) Device() string {
 	selector, _, _ := unstructured.NestedStringMap(j.podSpec(), "nodeSelector")
 	return DeviceOf(selector)
 }
 
-// Devices are the accelerators that a pod takes.
+// Devices returns the number of accelerators of a pod.
 func Devices(pod *corev1.PodSpec) int32 {
 	var found int32
 	for index := range pod.Containers {
@@ -502,10 +504,10 @@ func Devices(pod *corev1.PodSpec) int32 {
 	return found
 }
 
-// deviceResources are the ends of names of resources that are whole accelerators.
+// deviceResources are suffixes of the names of resources that are whole accelerators.
 var deviceResources = []string{"/gpu", "/tpu", "/gaudi"}
 
-// DevicesOf are the accelerators in a list of resources.
+// DevicesOf returns the number of accelerators in a list of resources.
 func DevicesOf(list corev1.ResourceList) int32 {
 	var found int32
 	for name, quantity := range list {
@@ -524,12 +526,12 @@ func devices(resources corev1.ResourceRequirements) int32 {
 	return max(DevicesOf(resources.Limits), DevicesOf(resources.Requests))
 }
 
-// deviceLabels are labels of nodes that name their accelerator, ours first.
+// deviceLabels are labels of nodes that name their accelerator, Nodewise's own first.
 var deviceLabels = []string{
 	deviceName, "nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "karpenter.k8s.aws/instance-gpu-name", "amd.com/gpu.product-name",
 }
 
-// DeviceOf is the device type that labels name; empty = none.
+// DeviceOf returns the device type that labels name; empty = none.
 func DeviceOf(labels map[string]string) string {
 	for _, name := range deviceLabels {
 		if device := labels[name]; device != "" {
@@ -539,7 +541,7 @@ func DeviceOf(labels map[string]string) string {
 	return ""
 }
 
-// PriceLabel of a node, or annotation of a job, is what a node costs for an hour.
+// PriceLabel is the label of a node, or annotation of a job, that states the price of a node for one hour.
 const PriceLabel = pricePerNodeHour
 
 // integer reads a whole number, as JSON or a test may hold it.
@@ -568,7 +570,7 @@ func numberOr(otherwise int64, object map[string]any, path ...string) int64 {
 	return otherwise
 }
 
-// nestedMap is the map at a path itself, not a copy: what is written to it is written to the object.
+// nestedMap returns the map at a path itself, not a copy: writes to it change the object.
 func nestedMap(object map[string]any, path ...string) (map[string]any, bool, error) {
 	value, found, err := unstructured.NestedFieldNoCopy(object, path...)
 	if !found || err != nil {

@@ -20,17 +20,17 @@ func read(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// What is a choice of the owner's alone is left to him, and the message names what would be right.
+// Nodewise does not make choices that only the owner can make; the message says what is needed.
 func TestWhatCannotBeChosen(t *testing.T) {
 	for text, expected := range map[string]string{
 		`{apiVersion: v1, kind: Pod}`: "is not a kind whose number of nodes can be chosen",
-		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, template: {}}, {name: b, template: {}}]}}`:                             `name the replicated job whose nodes are to be chosen: one of ["a" "b"]`,
+		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, template: {}}, {name: b, template: {}}]}}`:                             `name the replicated job whose nodes to choose: one of ["a" "b"]`,
 		`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a, replicas: 0, template: {}}]}}`:                                         "replicated job a has 0 replicas of 1 pods",
 		`{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {ray.io/cluster: a}}}`:                                                                          "spec.rayClusterSpec.workerGroupSpecs has no worker group",
-		`{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, spec: {slotsPerWorker: 8, mpiReplicaSpecs: {Launcher: {replicas: 1}, Worker: {replicas: 2}}}}`:               "mpirun of an MPIJob's launcher says how many processes start",
+		`{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, spec: {slotsPerWorker: 8, mpiReplicaSpecs: {Launcher: {replicas: 1}, Worker: {replicas: 2}}}}`:               "mpirun of an MPIJob's launcher sets the number of processes",
 		`{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, spec: {minAvailable: 3, tasks: [{replicas: 3, name: a}]}}`:                                                 "spec.minAvailable",
 		`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: {}}}}`:                                                                   "has no Worker",
-		`{apiVersion: ray.io/v1, kind: RayJob, metadata: {annotations: {nodewise.dev/worker-group: c}}, spec: {rayClusterSpec: {workerGroupSpecs: [{groupName: a}]}}}`: `is "c"; name the worker group whose nodes are to be chosen: one of ["a"]`,
+		`{apiVersion: ray.io/v1, kind: RayJob, metadata: {annotations: {nodewise.dev/worker-group: c}}, spec: {rayClusterSpec: {workerGroupSpecs: [{groupName: a}]}}}`: `is "c"; name the worker group whose nodes to choose: one of ["a"]`,
 	} {
 		if _, err := Of(read(t, text)); err == nil || !strings.Contains(err.Error(), expected) {
 			t.Errorf("%s: %v", text, err)
@@ -81,7 +81,7 @@ func trainJobOf(trainer string) string {
 
 const sliced = `{annotations: {kueue.x-k8s.io/podset-slice-size: "4", kueue.x-k8s.io/podset-slice-required-topology: rack}}`
 
-// What depends on a number of nodes changes with it, within what the object allows. The owner asks for 1 to 16 nodes.
+// Fields that depend on the number of nodes change with it, within the object's limits. The owner allows 1 to 16 nodes.
 func TestWhatDependsOnTheNodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		object, runtime string
@@ -173,21 +173,21 @@ func TestWhatDependsOnTheNodes(t *testing.T) {
 	}
 }
 
-// Where the object allows none of the numbers of nodes, the reason names the fields, and nothing is changed.
+// If the object allows none of the numbers of nodes, the reason names the fields, and nothing changes.
 func TestWhatIsNotAllowed(t *testing.T) {
 	for text, expected := range map[string]string{
 		jobOf(`{kueue.x-k8s.io/job-min-parallelism: "5"}`, "parallelism: 20, completions: 20"):                                     "annotation kueue.x-k8s.io/job-min-parallelism is 5, which must stay below the number of nodes",
 		jobOf(`{kueue.x-k8s.io/job-min-parallelism: some}`, "parallelism: 20, completions: 20"):                                    "annotation kueue.x-k8s.io/job-min-parallelism is some, which is not a whole number",
 		jobOf("{}", "parallelism: 8, template: "+gpuPods(`{annotations: {kueue.x-k8s.io/podset-slice-size: "8"}}`)):                "annotation kueue.x-k8s.io/podset-slice-size is 8",
-		jobOf("{}", "parallelism: 8, template: "+gpuPods(`{labels: {scheduling.x-k8s.io/pod-group: g}}`)):                          "label scheduling.x-k8s.io/pod-group is g: another object holds a count of its pods",
+		jobOf("{}", "parallelism: 8, template: "+gpuPods(`{labels: {scheduling.x-k8s.io/pod-group: g}}`)):                          "label scheduling.x-k8s.io/pod-group is g: another object states the number of its pods",
 		jobOf("{}", "parallelism: 8, template: "+gpuPods(`{annotations: {kueue.x-k8s.io/pod-group-total-count: "4"}}`)):            "pod-group-total-count is 4, the job has 8 nodes",
 		jobOf("{}", "parallelism: 8, template: {spec: {schedulingGroup: {podGroupName: g}}}"):                                      "spec.template.spec.schedulingGroup",
 		jobOf("{}", "parallelism: 8, completions: 8, completionMode: Indexed, successPolicy: {rules: [{succeededIndexes: '6'}]}"):  `spec.successPolicy.rules[].succeededIndexes is "6"`,
 		jobOf("{}", "parallelism: 8, completions: 8, completionMode: Indexed, successPolicy: {rules: [{succeededIndexes: many}]}"): `give indexes such as "0,2-7"`,
-		jobOf("{}", "parallelism: 8, template: {spec: {containers: [{name: a, command: [torchrun, --nnodes=8, train.py]}]}}"):      "spec.template.spec.containers says --nnodes=8",
-		jobOf("{}", "parallelism: 8, template: {spec: {containers: [{name: a, args: [--num-nodes, '8']}]}}"):                       "says --num-nodes 8",
-		jobOf("{}", "parallelism: 8, template: {spec: {containers: [{name: a}, {name: b, env: [{name: NNODES, value: '8'}]}]}}"):   "says NNODES=8",
-		trainJobOf("{numNodes: 8, command: [sh, -c, 'torchrun --nnodes 8 a.py']}"):                                                 "spec.trainer says --nnodes 8",
+		jobOf("{}", "parallelism: 8, template: {spec: {containers: [{name: a, command: [torchrun, --nnodes=8, train.py]}]}}"):      "spec.template.spec.containers states --nnodes=8",
+		jobOf("{}", "parallelism: 8, template: {spec: {containers: [{name: a, args: [--num-nodes, '8']}]}}"):                       "states --num-nodes 8",
+		jobOf("{}", "parallelism: 8, template: {spec: {containers: [{name: a}, {name: b, env: [{name: NNODES, value: '8'}]}]}}"):   "states NNODES=8",
+		trainJobOf("{numNodes: 8, command: [sh, -c, 'torchrun --nnodes 8 a.py']}"):                                                 "spec.trainer states --nnodes 8",
 		rayOf("", "replicas: 2, numOfHosts: 8"):                                        "the nodes change by 8 at a time",
 		rayOf("enableInTreeAutoscaling: true, ", "replicas: 8, minReplicas: 6"):        "spec.rayClusterSpec.workerGroupSpecs.minReplicas is 6",
 		pyTorchOf("runPolicy: {schedulingPolicy: {minAvailable: 6}}, ", "replicas: 7"): "spec.runPolicy.schedulingPolicy.minAvailable is 6",
@@ -208,7 +208,7 @@ func TestWhatIsNotAllowed(t *testing.T) {
 	}
 }
 
-// A Job that is there already can change less.
+// Fewer fields of an existing Job can change.
 func TestWhatAStartedJobAllows(t *testing.T) {
 	for text, expected := range map[string]string{
 		jobOf("{}", "parallelism: 2, completions: 2, completionMode: Indexed, maxFailedIndexes: 2, successPolicy: {rules: [{succeededIndexes: '0'}]}"): "",

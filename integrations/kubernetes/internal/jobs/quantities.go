@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// longestQuantity and longestExponent are the characters that a quantity and its exponent may have: twice what any amount that Kubernetes can hold
-// is written with. Beyond 18 digits ParseQuantity computes with all digits that a number stands for: its time grows with the square of the
-// exponent, and "1e-20000000" takes seconds.
+// longestQuantity and longestExponent are the most characters of a quantity and of its exponent: twice those of any amount that Kubernetes can
+// hold. Beyond 18 digits ParseQuantity computes with all digits of a number. Its time grows with the square of the exponent, so "1e-20000000"
+// takes seconds.
 const longestQuantity, longestExponent = 64, 4
 
-// parseQuantity is what works without bound on long numbers; tests look at what it is given.
+// parseQuantity takes unbounded time for long numbers. Tests check its arguments.
 var parseQuantity = resource.ParseQuantity
 
-// quantity reads an amount of an object that nobody has validated yet. The error says why it is not looked at.
+// quantity reads an amount of an object that was not validated. The error says why it is ignored.
 func quantity(value any) (resource.Quantity, error) {
 	switch value.(type) {
 	case string, int64, float64, int, int32:
@@ -33,7 +33,7 @@ func quantity(value any) (resource.Quantity, error) {
 	return parseQuantity(text)
 }
 
-// devicesIn are the accelerators in the resources of a container; what cannot be read of them does not count.
+// devicesIn returns the number of accelerators in the resources of a container. Unreadable amounts are ignored.
 func devicesIn(resources map[string]any) int32 {
 	return devices(corev1.ResourceRequirements{Limits: deviceList(resources["limits"]), Requests: deviceList(resources["requests"])})
 }

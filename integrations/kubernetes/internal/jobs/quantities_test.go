@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// longNumbers are what ParseQuantity would compute with for seconds to minutes.
+// longNumbers are numbers that ParseQuantity would compute with for seconds to minutes.
 var longNumbers = []string{
 	"1e-20000000", "1e20000000", "1E-99999", "-1e+99999", "0.1e-2000000000", strings.Repeat("9", 65), "0." + strings.Repeat("0", 100_000) + "1", strings.Repeat("1", 1_000_000) + "Gi",
 	"1e" + strings.Repeat("0", 100_000) + "1", "1e-9999999999999999999999",
 }
 
-// Nobody has validated what a webhook is given, so nothing long may be computed with.
+// The webhook gets objects before anything has validated them, so it must not parse long numbers.
 func TestLongNumbersAreRefusedBeforeTheyAreParsed(t *testing.T) {
 	var parsed []string
 	parseQuantity = func(text string) (resource.Quantity, error) {

@@ -17,64 +17,65 @@ import (
 // Relation is how a field depends on the number of nodes.
 type Relation string
 
-// Relations. "Counted" is what the kind's own count holds: pods, or groups of pods.
+// Relations. The "count" is the kind's own number: of pods, or of groups of pods.
 const (
 	// Count is the count itself.
 	Count Relation = "count"
-	// GroupSize is the number of pods in each of what is counted.
+	// GroupSize is the number of pods in each counted group.
 	GroupSize Relation = "group size"
-	// Completions follow where all pods train together, and are an upper limit where they are more than the pods.
+	// Completions change with the nodes if all pods train together. A number above that of the pods is an upper limit.
 	Completions Relation = "completions"
-	// Gang follows where it is all nodes, and is a lower limit where it is fewer.
+	// Gang changes with the nodes if it equals their number. A smaller number is a lower limit.
 	Gang Relation = "gang"
-	// AtMost follows where it is all nodes, and is lowered where the nodes become fewer.
+	// AtMost changes with the nodes if it equals their number, and decreases if the nodes become fewer.
 	AtMost Relation = "at most"
 	// Below is a lower limit that the nodes must exceed.
 	Below Relation = "below"
-	// Index of a pod or group, which must exist.
+	// Index is the index of a pod or group, which must exist.
 	Index Relation = "index"
-	// Successes are Gang, of the pods that Indexes beside them name where there are such.
+	// Successes is like Gang, for the pods of the Indexes beside it, if there are any.
 	Successes Relation = "successes"
-	// Indexes of pods as text, such as "0,2-7": an interval to the last one goes on to the last one, all others must exist.
+	// Indexes are indexes of pods as text, such as "0,2-7". An interval to the last pod is extended to the new last pod; all other indexes must
+	// exist.
 	Indexes Relation = "indexes"
-	// Multiple is a number of pods that the pods must be a multiple of.
+	// Multiple is a number that the number of pods must be a multiple of.
 	Multiple Relation = "multiple"
-	// Slices is Multiple in a list of JSON, the largest first.
+	// Slices is like Multiple, in a JSON list; the largest number counts.
 	Slices Relation = "slices"
-	// Least and Most are limits in what is counted.
+	// Least and Most are limits of the count.
 	Least Relation = "least"
 	Most  Relation = "most"
-	// RoomLeast and RoomMost are the same where Ray's autoscaler changes the count, and else make room for it.
+	// RoomLeast and RoomMost are limits of the count if Ray's autoscaler changes it. Otherwise they are changed to allow the count.
 	RoomLeast Relation = "room, least"
 	RoomMost  Relation = "room, most"
-	// Total is a quantity of each resource for all nodes.
+	// Total is a quantity of each resource for all nodes together.
 	Total Relation = "total"
-	// TaskGroups is a list of JSON with a gang for each group of pods, as YuniKorn has it.
+	// TaskGroups is a JSON list with a gang for each group of pods, as in YuniKorn.
 	TaskGroups Relation = "task groups"
-	// Exact follows where it is all nodes; else the nodes are left alone.
+	// Exact changes with the nodes if it equals their number; otherwise the nodes are not changed.
 	Exact Relation = "exact"
-	// Elsewhere names another object that holds a count of the pods: the nodes are left alone.
+	// Elsewhere names another object that holds a count of the pods: the nodes are not changed.
 	Elsewhere Relation = "elsewhere"
 	// Paired groups the pods with those of another job, one of which must have a single pod.
 	Paired Relation = "paired"
-	// Stated is a container, or a list of them, whose command, arguments or variables may state the number of nodes as text: then the nodes are left
-	// alone.
+	// Stated is a container, or a list of containers, whose command, arguments or variables may state the number of nodes as text. If they do, the
+	// nodes are not changed.
 	Stated Relation = "stated"
 	// Single says that there is one node.
 	Single Relation = "single"
-	// Independent fields do not depend on the number of nodes. What is below them does not either.
+	// Independent fields, and the fields below them, do not depend on the number of nodes.
 	Independent Relation = "independent"
 )
 
-// Field is a field of a kind. In a path, [] stands for each entry of a list, [chosen] for the one whose nodes are chosen, and [NAME] for what a
-// map holds under a name.
+// Field is a field of a kind. In a path, [] stands for each entry of a list, [chosen] for the entry whose nodes are chosen, and [NAME] for the
+// entry of a map.
 type Field struct {
 	Path     string
 	Relation Relation
 }
 
-// Table has every field that holds a count, an index or a quantity, by kind. Tests hold it against the operators' own types: a field that
-// they add fails a test until it stands here.
+// Table lists every field that holds a count, an index or a quantity, by kind. Tests compare it with the operators' own types: a field that an
+// operator adds fails a test until it is listed here.
 var Table = map[schema.GroupKind][]Field{
 	{Group: "batch", Kind: "Job"}: together(jobFields("spec."), podFields("spec.template."), metadataFields, []Field{{"metadata.annotations[" + minParallelism + "]", Below}}),
 	{Group: "jobset.x-k8s.io", Kind: "JobSet"}: together([]Field{
@@ -125,7 +126,7 @@ var Table = map[schema.GroupKind][]Field{
 	{Group: "ray.io", Kind: "RayCluster"}: together(rayFields("spec."), metadataFields),
 }
 
-// LeftAlone are the kinds of training jobs whose nodes are not chosen, and why.
+// LeftAlone are the kinds of training jobs whose nodes are never changed, and why.
 var LeftAlone = map[schema.GroupVersionKind]string{
 	{Group: "kubeflow.org", Version: "v2beta1", Kind: "MPIJob"}:                 mpi,
 	{Group: "kubeflow.org", Version: "v1", Kind: "MPIJob"}:                      mpi,
@@ -133,16 +134,16 @@ var LeftAlone = map[schema.GroupVersionKind]string{
 	{Group: "kubeflow.org", Version: "v1", Kind: "XGBoostJob"}:                  roles,
 	{Group: "kubeflow.org", Version: "v1", Kind: "PaddleJob"}:                   roles,
 	{Group: "kubeflow.org", Version: "v1", Kind: "JAXJob"}:                      roles,
-	{Group: "batch.volcano.sh", Version: "v1alpha1", Kind: "Job"}:               "spec.minAvailable, the tasks' own minAvailable and the policies of a Volcano Job together say which pods train",
+	{Group: "batch.volcano.sh", Version: "v1alpha1", Kind: "Job"}:               "spec.minAvailable, the tasks' own minAvailable and the policies of a Volcano Job together determine which pods train",
 	{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}: "spec.replicas of a LeaderWorkerSet are copies of a whole job, and spec.leaderWorkerTemplate.size is part of what its pods run",
 }
 
 const (
-	mpi   = "the mpirun of an MPIJob's launcher says how many processes start, and that is text of its command or image"
-	roles = "the replicas of its several roles depend on each other in a way that the object does not state"
+	mpi   = "the mpirun of an MPIJob's launcher sets the number of processes, in the text of its command or image"
+	roles = "the replicas of its roles depend on each other in ways that the object does not state"
 )
 
-// jobFields are those of a batch/v1 Job.
+// jobFields are the fields of a batch/v1 Job.
 func jobFields(spec string) []Field {
 	return prefixed(spec, []Field{
 		{"parallelism", Count},
@@ -159,7 +160,7 @@ func jobFields(spec string) []Field {
 	})
 }
 
-// rayFields are those of a cluster of Ray.
+// rayFields are the fields of a cluster of Ray.
 func rayFields(spec string) []Field {
 	return append(prefixed(spec, []Field{
 		{"workerGroupSpecs[chosen].replicas", Count},
@@ -171,7 +172,7 @@ func rayFields(spec string) []Field {
 	}), append(podFields(spec+"workerGroupSpecs[chosen].template."), Field{"metadata.annotations[kueue.x-k8s.io/raycluster-podset-replica-sizes]", Elsewhere})...)
 }
 
-// podFields are what the template of a node's pod says of all pods together.
+// podFields are the fields of a node's pod template that concern all pods together.
 func podFields(template string) []Field {
 	return prefixed(template, []Field{
 		{"metadata.annotations[kueue.x-k8s.io/podset-slice-size]", Multiple},
@@ -187,7 +188,7 @@ func podFields(template string) []Field {
 	})
 }
 
-// metadataFields are those of an object's own metadata.
+// metadataFields are the fields of an object's own metadata.
 var metadataFields = []Field{
 	{"metadata.annotations[scheduling.volcano.sh/group-min-member]", Gang},
 	{"metadata.labels[kueue.x-k8s.io/prebuilt-workload-name]", Elsewhere},
@@ -207,7 +208,7 @@ func together(all ...[]Field) (found []Field) {
 	return found
 }
 
-// place is where a field is, in the object itself.
+// place is the location of a field in an object.
 type place struct {
 	path   string
 	holder map[string]any
@@ -216,9 +217,9 @@ type place struct {
 
 var steps = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
-// places are where the object has a field; none where it has not.
+// places returns the locations of a field in the object; none if it does not have the field.
 func (j *Job) places(path string) (found []place) {
-	// A key in brackets has dots of its own.
+	// A key in brackets may contain dots.
 	all := steps.FindAllString(path, -1)
 	holders := []any{j.object.Object}
 	for _, step := range all[:len(all)-1] {
@@ -246,7 +247,7 @@ func (j *Job) places(path string) (found []place) {
 	return found
 }
 
-// number is a whole number, of JSON or of the text of an annotation.
+// number returns a whole number, from JSON or from the text of an annotation.
 func (p place) number() (int64, bool) {
 	if text, isText := p.holder[p.key].(string); isText {
 		found, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
@@ -263,7 +264,7 @@ func (p place) set(number int64) {
 	p.holder[p.key] = number
 }
 
-// name is the field as its owner knows it.
+// name returns the field's name for messages to the owner.
 func (p place) name() string {
 	for _, kind := range []string{"annotation", "label"} {
 		if _, name, found := strings.Cut(p.path, "metadata."+kind+"s["); found {
@@ -273,7 +274,7 @@ func (p place) name() string {
 	return strings.ReplaceAll(p.path, "[chosen]", "")
 }
 
-// relate takes into account what the object's field has to do with its number of nodes.
+// relate takes into account how a field of the object depends on the number of nodes.
 func (j *Job) relate(field Field) {
 	for _, at := range j.places(field.Path) {
 		value, isNumber := at.number()
@@ -297,7 +298,7 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 		j.relateTaskGroups(at)
 		return
 	case Elsewhere:
-		j.leave("%s is %v: another object holds a count of its pods", at.name(), at.holder[at.key])
+		j.leave("%s is %v: another object states the number of its pods", at.name(), at.holder[at.key])
 		return
 	case Stated:
 		containers, isList := at.holder[at.key].([]any)
@@ -306,7 +307,7 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 		}
 		for _, each := range containers {
 			if text := statedNodes(each); text != "" {
-				j.leave("%s says %s, which does not change with the nodes; take it from a variable", at.name(), text)
+				j.leave("%s states %s, which does not change with the nodes; use the operator's variable instead", at.name(), text)
 			}
 		}
 		return
@@ -315,7 +316,7 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 			j.limit(limit{most: 1, because: at.name() + " is true"})
 		}
 		return
-	case Count, GroupSize, Paired, Independent: // of its kind's code
+	case Count, GroupSize, Paired, Independent: // handled by the code of the kind
 		return
 	}
 	if !isNumber {
@@ -324,7 +325,7 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 	}
 	because := fmt.Sprintf("%s is %d", at.name(), value)
 	if relation == Successes && at.holder["succeededIndexes"] != nil {
-		return // which has seen to it
+		return // handled there
 	}
 	switch relation {
 	case Completions:
@@ -365,13 +366,13 @@ func (j *Job) relateNumber(relation Relation, at place, value int64, isNumber bo
 	}
 }
 
-// nodesArguments and nodesVariables are how launchers of training are told their number of nodes.
+// nodesArguments and nodesVariables match the arguments and variables that state the number of nodes to training launchers.
 var (
 	nodesArguments = regexp.MustCompile(`--(?:nnodes|num[-_]nodes|num[-_]machines)[= ]\s*["']?\d[\d:]*|--standalone\b`)
 	nodesVariables = []string{"NNODES", "NUM_NODES", "PET_NNODES", "WORLD_SIZE"}
 )
 
-// statedNodes is the text by which a container states the number of nodes; empty where it does not.
+// statedNodes returns the text by which a container states the number of nodes; empty if it does not.
 func statedNodes(container any) string {
 	its, _ := container.(map[string]any)
 	var words []string
@@ -394,7 +395,7 @@ func statedNodes(container any) string {
 	return ""
 }
 
-// relateRoom reads a bound of Ray's. Its autoscaler keeps within it; without an autoscaler it only has to hold the count.
+// relateRoom reads a bound of Ray's. The autoscaler stays within it. Without an autoscaler the bound only has to include the count.
 func (j *Job) relateRoom(relation Relation, at place, value int64, because string) {
 	switch {
 	case j.autoscaled && relation == RoomLeast:
@@ -412,14 +413,14 @@ func (j *Job) relateRoom(relation Relation, at place, value int64, because strin
 	}
 }
 
-// fixedRoom tells whether the object has bounds without room between them: such a count is fixed, not bounded.
+// fixedRoom reports whether the object's bounds are equal: such a count is fixed.
 func (j *Job) fixedRoom() bool {
 	least, _ := integer(j.holder, "minReplicas")
 	most, stated := integer(j.holder, "maxReplicas")
 	return stated && least == most
 }
 
-// scale changes a quantity of each resource in proportion.
+// scale changes a quantity of each resource in proportion to the nodes.
 func scale(at place, nodes, before int64) {
 	resources, _ := at.holder[at.key].(map[string]any)
 	scaled := maps.Clone(resources)
@@ -436,7 +437,7 @@ func (j *Job) relateSlices(at place) {
 	var layers []struct{ Size int64 }
 	text, _ := at.holder[at.key].(string)
 	if err := json.Unmarshal([]byte(text), &layers); err != nil {
-		j.leave("%s is not a list of JSON", at.name())
+		j.leave("%s is not a JSON list", at.name())
 		return
 	}
 	for _, layer := range layers {
@@ -450,7 +451,7 @@ func (j *Job) relateTaskGroups(at place) {
 	var groups []map[string]any
 	text, _ := at.holder[at.key].(string)
 	if err := json.Unmarshal([]byte(text), &groups); err != nil {
-		j.leave("%s is not a list of JSON", at.name())
+		j.leave("%s is not a JSON list", at.name())
 		return
 	}
 	own, _ := at.holder["yunikorn.apache.org/task-group-name"].(string)
@@ -472,8 +473,8 @@ func (j *Job) relateTaskGroups(at place) {
 	}
 }
 
-// relateIndexes reads indexes of pods. An interval that ends at the last pod ends there afterwards too; all other indexes must exist. Of how many
-// of them must succeed, all remain all.
+// relateIndexes reads indexes of pods. An interval that ends at the last pod is changed to end at the new last pod; all other indexes must
+// exist. If all of these pods must succeed, all must succeed afterwards.
 func (j *Job) relateIndexes(at place, before int64) {
 	text, _ := at.holder[at.key].(string)
 	var total, first, end int64

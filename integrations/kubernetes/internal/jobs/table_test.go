@@ -20,7 +20,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// onePod are parts of Kubernetes' own types, which describe one pod or one service whatever the number of nodes.
+// onePod are parts of Kubernetes' own types that describe one pod or one service, independent of the number of nodes.
 var onePod = []string{
 	"affinity", "containers", "env", "envFrom", "headService", "initContainers", "metadata", "resources", "securityContext", "tolerations", "valueFrom", "volumeMounts", "volumes",
 }
@@ -30,7 +30,7 @@ var counting = regexp.MustCompile(`(?i)index|count|replica|nodes|parallel|^num|^
 
 var brackets = regexp.MustCompile(`\[[^\]]*\]`)
 
-// unknown are the fields that hold a count, an index or a quantity, or may, and do not stand in a kind's table.
+// unknown returns fields that hold, or may hold, a count, an index or a quantity, and are not in a kind's table.
 func unknown(kind schema.GroupKind, fields []string) (found []string) {
 	for _, field := range fields {
 		stands := slices.ContainsFunc(Table[kind], func(known Field) bool {
@@ -44,7 +44,7 @@ func unknown(kind schema.GroupKind, fields []string) (found []string) {
 	return found
 }
 
-// numbersOf walks a published definition.
+// numbersOf walks through a published definition.
 func numbersOf(path string, definition map[string]any) (found []string) {
 	name := path[strings.LastIndex(path, ".")+1:]
 	properties, _ := definition["properties"].(map[string]any)
@@ -66,7 +66,8 @@ func numbersOf(path string, definition map[string]any) (found []string) {
 	return found
 }
 
-// What an operator's definition holds is in the table: a new field that may depend on the number of nodes fails here until it is.
+// The table lists the fields of every operator's definition. A new field that may depend on the number of nodes fails this test until it is
+// listed.
 func TestTheTableKnowsTheFieldsOfEveryDefinition(t *testing.T) {
 	for _, module := range testcluster.Definitions {
 		folder, err := module.Folder()
@@ -110,7 +111,7 @@ func TestTheTableKnowsTheFieldsOfEveryDefinition(t *testing.T) {
 	}
 }
 
-// numbersIn walks a Go type.
+// numbersIn walks through a Go type.
 func numbersIn(path string, in reflect.Type) (found []string) {
 	switch in.Kind() {
 	case reflect.Pointer:
@@ -152,7 +153,7 @@ func TestTheTableKnowsTheFieldsOfAJob(t *testing.T) {
 	}
 }
 
-// An unknown field is found: the two tests above would say nothing if they looked at nothing.
+// An unknown field is reported. Without this test, the two tests above could pass by checking nothing.
 func TestTheTableDoesNotKnowEverything(t *testing.T) {
 	kind := schema.GroupKind{Group: "batch", Kind: "Job"}
 	type added struct {
@@ -170,16 +171,17 @@ func TestTheTableDoesNotKnowEverything(t *testing.T) {
 	}
 }
 
-// lastOf is the name of a field, annotation or label at the end of a path.
+// lastOf returns the name of a field, annotation or label at the end of a path.
 func lastOf(path string) string {
 	all := steps.FindAllString(path, -1)
 	return strings.Trim(all[len(all)-1], "[]")
 }
 
-// kueue has the names that Kueue's own code states.
+// kueue is the module whose code states Kueue's names.
 var kueue = testcluster.Module{Path: "sigs.k8s.io/kueue", Version: "v0.17.0", Sum: "h1:7hzb38M4eKGzYW+CFv2s1L+swzzacUCHOCXxZmAV90I="}
 
-// independentOfKueue are its annotations and labels that hold no count of a job's pods. What job-completions-equal-parallelism asks for is what Completions do.
+// independentOfKueue are annotations and labels of Kueue that hold no count of a job's pods. The rule of job-completions-equal-parallelism is
+// what Completions do.
 var independentOfKueue = []string{
 	"kueue.x-k8s.io/component-workload-index", "kueue.x-k8s.io/elastic-job", "kueue.x-k8s.io/job-completions-equal-parallelism",
 	"kueue.x-k8s.io/job-owner-gvk", "kueue.x-k8s.io/job-owner-name", "kueue.x-k8s.io/job-uid", "kueue.x-k8s.io/manager",
@@ -193,7 +195,7 @@ var independentOfKueue = []string{
 	"kueue.x-k8s.io/workload-slice-replacement-for",
 }
 
-// Kueue's annotations and labels stand in the table, or are known not to depend on the number of nodes.
+// Kueue's annotations and labels are in the table, or do not depend on the number of nodes.
 func TestTheTableKnowsTheAnnotationsOfKueue(t *testing.T) {
 	folder, err := kueue.Folder()
 	if err != nil {
@@ -242,7 +244,7 @@ func TestTheTableKnowsTheAnnotationsOfKueue(t *testing.T) {
 	}
 }
 
-// The page for owners names every field of the table that depends on the number of nodes.
+// The guide names every field of the table that depends on the number of nodes.
 func TestThePageHasTheTable(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/integrations/kubernetes.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package jobs knows the kinds of training jobs: where each keeps its number of nodes, its pods' template and its end, and what owners ask for by
-// annotations.
+// Package jobs knows the kinds of training jobs: the fields that hold the number of nodes, the pods' template and the end of each kind, and the
+// annotations by which owners state their wishes.
 package jobs
 
 import (
@@ -15,16 +15,16 @@ import (
 // Prefix of all annotations and labels.
 const Prefix = "nodewise.dev/"
 
-// What owners ask for.
+// Annotations that owners set.
 const (
-	// Profile is the name of the job's stored profile; without it nothing is asked.
+	// Profile is the name of the job's stored profile. Jobs without it are ignored.
 	Profile = Prefix + "profile"
-	// Nodes are the numbers of nodes to choose from: "1-16", or "pow2:1-16".
+	// Nodes are the allowed numbers of nodes: "1-16", or "pow2:1-16".
 	Nodes = Prefix + "nodes"
 	// Elastic = "true" lets the allocator change the number of nodes while the job runs.
 	Elastic = Prefix + "elastic"
-	// Steps is the pattern of lines that say how fast the job runs: a regular expression with a group named steps_per_second, step_seconds or step.
-	// Metrics says that these lines are to be had from the first pod by HTTP, as ":PORT/PATH"; else they are in its log. Container is the one whose log.
+	// Steps is the pattern of lines that state the job's speed: a regular expression with a group named steps_per_second, step_seconds or step.
+	// Metrics, ":PORT/PATH", is where the first pod serves these lines over HTTP; without it they are read from the log of Container.
 	Steps     = Prefix + "steps-pattern"
 	Metrics   = Prefix + "metrics"
 	Container = Prefix + "container"
@@ -37,22 +37,22 @@ const (
 	epochs           = Prefix + "epochs"
 	pricePerNodeHour = Prefix + "price-per-node-hour"
 	deviceName       = Prefix + "device"
-	// Settings are how the job runs whatever its scale, as JSON of nodewise.v1.ConfigurationSettings.
+	// Settings state how the job runs independent of its scale, as JSON of nodewise.v1.ConfigurationSettings.
 	Settings          = Prefix + "settings"
 	replicatedJob     = Prefix + "replicated-job"
 	workerGroup       = Prefix + "worker-group"
 	mostNodesOfARange = 4096
 )
 
-// What is told.
+// Annotations that Nodewise sets.
 const (
-	// Reason is why so many nodes were chosen, or why none.
+	// Reason says why this number of nodes was chosen, or why none was.
 	Reason = Prefix + "reason"
-	// Chosen is the number of nodes that was chosen, on the job and on its pods.
+	// Chosen is the chosen number of nodes, on the job and on its pods.
 	Chosen = Prefix + "chosen-nodes"
-	// Requested is the number of nodes before that.
+	// Requested is the number of nodes that the owner wrote.
 	Requested = Prefix + "requested-nodes"
-	// FinishSeconds is how long the work takes on the chosen nodes; ExpectedFinish when that is, since the job runs.
+	// FinishSeconds is the predicted run time on the chosen nodes. ExpectedFinish is the expected end, once the job runs.
 	FinishSeconds  = Prefix + "finish-seconds"
 	ExpectedFinish = Prefix + "expected-finish"
 	// ResizedAt is when the allocator last changed the number of nodes.
@@ -61,27 +61,27 @@ const (
 
 var rules = []string{"knee", "highest-throughput", "least-time", "least-cost", "fewest-devices"}
 
-// Wish is what an owner asks for by annotations.
+// Wish is the content of an owner's annotations.
 type Wish struct {
-	// Profile is the name of the stored profile; empty = nothing is asked for.
+	// Profile is the name of the stored profile; empty = the job is ignored.
 	Profile string
-	// First and Last are the numbers of nodes to choose from; 0 = the owner leaves his own.
+	// First and Last are the lowest and highest allowed numbers of nodes; 0 = the owner does not want them chosen.
 	First, Last int32
 	PowersOfTwo bool
-	// Step is by how many nodes the job changes; 0 = 1.
+	// Step is the number of nodes by which the job changes; 0 = 1.
 	Step int32
 	// Elastic says that the number of nodes may change while the job runs.
 	Elastic bool
-	// Device is the device type that the owner names; empty = that of the pods' node selector, else of the evidence.
+	// Device is the device type that the owner states; empty = that of the pods' node selector, else of the evidence.
 	Device    string
 	Settings  string
 	Objective ask.Objective
 }
 
-// Chooses tells whether a number of nodes is asked for.
+// Chooses reports whether the owner wants a number of nodes chosen.
 func (w Wish) Chooses() bool { return w.Profile != "" && w.Last != 0 }
 
-// Question is what to ask Nodewise about the job, whose pods take so many devices each.
+// Question returns the question about the job, whose pods use the given number of devices each.
 func (w Wish) Question(device string, devicesPerNode int32) ask.Question {
 	return ask.Question{
 		Profile: w.Profile, Devices: device, WorkersPerNode: devicesPerNode, First: w.First, Last: w.Last, PowersOfTwo: w.PowersOfTwo, Step: w.Step, Settings: w.Settings,
@@ -89,7 +89,7 @@ func (w Wish) Question(device string, devicesPerNode int32) ask.Question {
 	}
 }
 
-// WishOf reads annotations. The error says which of them is wrong, and what would be right.
+// WishOf reads annotations. The error names an invalid one and says what is valid.
 func WishOf(annotations map[string]string) (Wish, error) {
 	wish := Wish{Profile: annotations[Profile], Elastic: annotations[Elastic] == "true", Device: annotations[deviceName], Settings: annotations[Settings]}
 	wish.Objective.Rule = annotations[objective]

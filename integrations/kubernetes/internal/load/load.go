@@ -1,4 +1,4 @@
-// Package load asks an extender for so long so often, whether or not it keeps up, and measures how it answered.
+// Package load sends requests to an extender at a fixed rate, whether or not it keeps up, and measures the answers.
 package load
 
 import (
@@ -25,26 +25,26 @@ import (
 // connections are more than kube-scheduler uses.
 const connections = 8
 
-// Settings say what is asked.
+// Settings state what to send.
 type Settings struct {
 	// URL of the extender, without a verb.
 	URL string
-	// Rate in requests per second, filter and prioritize by turns, and for how long.
+	// Rate is the number of requests per second, alternating between filter and prioritize. Duration is for how long they are sent.
 	Rate     float64
 	Duration time.Duration
-	// Profiles are the names of the jobs' profiles, by turns.
+	// Profiles are the names of the jobs' profiles, used in turn.
 	Profiles []string
-	// Settings are what each pod says of how its job runs.
+	// Settings are the settings annotation of each pod.
 	Settings string
 	// Nodes are the names of the nodes in each request.
 	Nodes []string
-	// DevicesPerPod and NodesPerJob are what each pod says.
+	// DevicesPerPod and NodesPerJob are the numbers that each pod states.
 	DevicesPerPod, NodesPerJob int
-	// TLS is that of the connection.
+	// TLS is the configuration of the connection.
 	TLS *tls.Config
 }
 
-// Result is how it answered. Times count from when a request was due, so that waiting for a turn counts.
+// Result is the measurement. Times count from when a request was due, so that they include waiting.
 type Result struct {
 	RequestsPerSecond float64 `json:"requests_per_second"`
 	Requests          int     `json:"requests"`
@@ -58,10 +58,10 @@ type Result struct {
 	MostMilliseconds  float64 `json:"most_milliseconds"`
 }
 
-// Run asks until the duration is over.
+// Run sends requests until the duration is over.
 func Run(ctx context.Context, settings Settings) (Result, error) {
 	if settings.Rate <= 0 || settings.Duration <= 0 || len(settings.Profiles) == 0 || len(settings.Nodes) == 0 {
-		return Result{}, fmt.Errorf("give a rate and a duration above 0, a profile and a node")
+		return Result{}, fmt.Errorf("give a rate and a duration above 0, at least one profile and at least one node")
 	}
 	var bodies [][]byte
 	for number := range max(len(settings.Profiles), 64) {
@@ -136,7 +136,7 @@ func askOnce(ctx context.Context, client *http.Client, url string, body []byte) 
 	return bytes.Contains(text, []byte(`"Score":10`)), nil
 }
 
-// pod is as large as pods of training jobs are.
+// pod returns a pod of a typical size for training jobs.
 func pod(settings Settings, number int) *corev1.Pod {
 	name := fmt.Sprintf("train-%d", number)
 	yes := true

@@ -1,5 +1,5 @@
-// Package testcluster gives tests a real Kubernetes control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, which
-// cluster/build has built, with Node objects in place of machines.
+// Package testcluster starts a real Kubernetes control plane for tests: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built
+// by cluster/build, with Node objects instead of machines.
 package testcluster
 
 import (
@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Cluster is a control plane that runs.
+// Cluster is a running control plane.
 type Cluster struct {
-	// Config is an administrator's.
+	// Config is the configuration of an administrator.
 	Config *rest.Config
-	// KubeConfig is a file of the same.
+	// KubeConfig is the same configuration as a file.
 	KubeConfig  string
 	environment *envtest.Environment
 	folder      string
 	programs    []*exec.Cmd
 }
 
-// Program is the path of the control plane's program; the error says how to have one.
+// Program returns the path of the control plane's program; the error says how to build it.
 func Program() (string, error) {
 	found, err := filepath.Glob(filepath.Join(gopath(), "bin", "nodewise-kubernetes-cluster-*"))
 	if err != nil || len(found) == 0 {
@@ -69,12 +69,12 @@ func Start() (*Cluster, error) {
 		c.Stop()
 		return nil, err
 	}
-	c.Config.QPS, c.Config.Burst = 1000, 1000 // tests wait for nobody's turn
+	c.Config.QPS, c.Config.Burst = 1000, 1000 // no throttling in tests
 	c.KubeConfig, err = c.User("tests", "system:masters")
 	return c, err
 }
 
-// User is a file by which somebody reaches the cluster: a service account is system:serviceaccount:NAMESPACE:NAME.
+// User returns a configuration file for a user; a service account is system:serviceaccount:NAMESPACE:NAME.
 func (c *Cluster) User(name string, groups ...string) (string, error) {
 	user, err := c.environment.AddUser(envtest.User{Name: name, Groups: groups}, c.Config)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Cluster) User(name string, groups ...string) (string, error) {
 	return c.Write(strings.ReplaceAll(name, ":", "-")+".kubeconfig", text), nil
 }
 
-// Write makes a file that is gone when the cluster is.
+// Write creates a file that is removed with the cluster.
 func (c *Cluster) Write(name string, text []byte) string {
 	path := filepath.Join(c.folder, name)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -113,13 +113,13 @@ func (c *Cluster) Run(name string, arguments ...string) error {
 	return nil
 }
 
-// Log is what one of the programs has logged.
+// Log returns the log of one of the programs.
 func (c *Cluster) Log(name string) string {
 	text, _ := os.ReadFile(filepath.Join(c.folder, name+".log"))
 	return string(text)
 }
 
-// Install installs the published definitions of a kind, from the folder of a Go module.
+// Install installs the published definition of a kind, from the folder of a Go module.
 func (c *Cluster) Install(module Module) error {
 	folder, err := module.Folder()
 	if err != nil {
@@ -129,23 +129,23 @@ func (c *Cluster) Install(module Module) error {
 	return err
 }
 
-// Folder is where a module's files are, fetched where they are not here yet.
+// Folder returns where a module's files are, and downloads missing ones.
 func (m Module) Folder() (string, error) {
 	out, err := exec.Command("go", "mod", "download", "-json", m.Path+"@"+m.Version).Output() // #nosec G204 -- stated here
 	if err != nil {
-		return "", fmt.Errorf("%s %s cannot be had: %w", m.Path, m.Version, err)
+		return "", fmt.Errorf("%s %s cannot be downloaded: %w", m.Path, m.Version, err)
 	}
-	told := struct{ Dir, Sum string }{}
-	if err := json.Unmarshal(out, &told); err != nil {
+	module := struct{ Dir, Sum string }{}
+	if err := json.Unmarshal(out, &module); err != nil {
 		return "", err
 	}
-	if told.Sum != m.Sum {
-		return "", fmt.Errorf("%s %s has the hash %s, not %s", m.Path, m.Version, told.Sum, m.Sum)
+	if module.Sum != m.Sum {
+		return "", fmt.Errorf("%s %s has the hash %s, not %s", m.Path, m.Version, module.Sum, m.Sum)
 	}
-	return told.Dir, nil
+	return module.Dir, nil
 }
 
-// Stop ends all of it.
+// Stop ends all programs and removes the folder.
 func (c *Cluster) Stop() {
 	for _, program := range c.programs {
 		_ = program.Process.Kill()
@@ -155,7 +155,7 @@ func (c *Cluster) Stop() {
 	_ = os.RemoveAll(c.folder)
 }
 
-// Until waits for something, as long as a busy machine may need.
+// Until waits for a condition, as long as a busy machine may need.
 func Until(ctx context.Context, what func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -179,7 +179,7 @@ type Module struct {
 	Definition string
 }
 
-// Definitions are those of the kinds that the tests create, as their operators publish them.
+// Definitions are the definitions of the kinds that the tests create, as their operators publish them.
 var Definitions = []Module{
 	{"sigs.k8s.io/jobset", "v0.10.1", "h1:u8QKifNsrWVrlRFe6w2ofYTqFT9ma2DRHxfeB2m9xyU=", "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"},
 	{"github.com/kubeflow/trainer/v2", "v2.2.0", "h1:whChZckEtycLo1UKH/M0hiNaCUozbLvf9JrgmMv+TAg=", "manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml"},

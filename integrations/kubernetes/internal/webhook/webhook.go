@@ -1,5 +1,4 @@
-// Package webhook chooses the number of nodes of jobs as they are submitted, where their owners ask for it. It never refuses a job, and never
-// changes one without saying why.
+// Package webhook chooses the number of nodes of new jobs whose owners ask for it. It never refuses a job, and states a reason for every change.
 package webhook
 
 import (
@@ -22,23 +21,23 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
-// Asker answers within its time-out, or at once.
+// Asker answers within its time-out, or from its cache.
 type Asker interface {
 	Ask(context.Context, ask.Question) (*ask.Curve, error)
 	Cached(ask.Question) (*ask.Curve, error)
 }
 
-// runtimePatience is how long a TrainJob waits for its runtime to be read.
+// runtimePatience is the longest wait to read the runtime of a TrainJob.
 const runtimePatience = time.Second
 
-// Handler answers admission requests of new jobs: always allowed. It reads runtimes of TrainJobs.
+// Handler answers admission requests for new jobs, and always allows them. It reads the runtimes of TrainJobs.
 func Handler(asker Asker, runtimes client.Reader) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(request.Object.Raw); err != nil {
 			return admission.Allowed("Nodewise cannot read the object: " + err.Error())
 		}
-		told, changed := Choose(ctx, asker, runtimes, object)
+		reason, changed := Choose(ctx, asker, runtimes, object)
 		if !changed {
 			return admission.Allowed("")
 		}
@@ -47,28 +46,28 @@ func Handler(asker Asker, runtimes client.Reader) admission.Handler {
 			return admission.Allowed("Nodewise cannot write the object: " + err.Error())
 		}
 		response := admission.PatchResponseFromRaw(request.Object.Raw, text)
-		if told != "" {
-			response.Warnings = []string{"Nodewise: " + told} // kubectl prints it
+		if reason != "" {
+			response.Warnings = []string{"Nodewise: " + reason} // kubectl prints it
 		}
 		return response
 	})
 }
 
-// Choose writes the number of nodes and why into a job whose owner asks for it, and tells what is in the reason. Where nothing is chosen the reason
-// says why.
-func Choose(ctx context.Context, asker Asker, runtimes client.Reader, object *unstructured.Unstructured) (told string, changed bool) {
-	// What an operator makes of a job was chosen with the job.
+// Choose writes the number of nodes and the reason into a job whose owner asks for it, and returns the reason. If no number is chosen, the
+// reason says why.
+func Choose(ctx context.Context, asker Asker, runtimes client.Reader, object *unstructured.Unstructured) (reason string, changed bool) {
+	// Objects that an operator creates for a job follow the choice for that job.
 	if object.GetAnnotations()[jobs.Profile] == "" || metav1.GetControllerOf(object) != nil {
 		return "", false
 	}
 	annotations := map[string]string{}
-	told = shortened(choose(ctx, asker, runtimes, object, annotations))
-	if told != "" {
-		annotations[jobs.Reason] = told
+	reason = shortened(choose(ctx, asker, runtimes, object, annotations))
+	if reason != "" {
+		annotations[jobs.Reason] = reason
 	}
 	if len(annotations) > 0 {
 		all := object.GetAnnotations()
-		delete(all, jobs.FinishSeconds) // of the job that this one was copied from, as are these:
+		delete(all, jobs.FinishSeconds) // this and the next three may come from a copied job
 		delete(all, jobs.Chosen)
 		delete(all, jobs.Requested)
 		delete(all, jobs.ExpectedFinish)
@@ -77,20 +76,20 @@ func Choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 		}
 		object.SetAnnotations(all)
 	}
-	return told, true
+	return reason, true
 }
 
 func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *unstructured.Unstructured, annotations map[string]string) string {
 	job, err := jobs.Of(object)
 	if err != nil {
-		return "left the nodes as they are: " + err.Error()
+		return "did not change the nodes: " + err.Error()
 	}
 	defer func() { _ = job.AnnotatePods(forPods(object.GetAnnotations(), annotations)) }()
 	if err := useRuntime(ctx, runtimes, job, object.GetNamespace()); err != nil {
-		return "left the nodes as they are: " + err.Error()
+		return "did not change the nodes: " + err.Error()
 	}
 	before := job.Nodes()
-	left := fmt.Sprintf("left %s: ", asWritten(before))
+	left := fmt.Sprintf("kept %s as written: ", jobs.CountOf(before))
 	wish, err := jobs.WishOf(object.GetAnnotations())
 	if err != nil {
 		return left + err.Error()
@@ -110,10 +109,10 @@ func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 	if curve.Recommended == 0 {
 		return left + curve.Why
 	}
-	// A recommendation is a row that was answered, so one that fits; this holds even if that should change.
+	// A recommended row was answered, so it fits. This check holds even if that should change.
 	point, known := curve.Point(device, curve.Recommended)
 	if !known || !point.Fits() {
-		return left + fmt.Sprintf("%d nodes were recommended, but do not fit into memory", curve.Recommended)
+		return left + fmt.Sprintf("the recommended %d nodes do not fit into memory", curve.Recommended)
 	}
 	if err := job.SetNodes(int64(curve.Recommended)); err != nil {
 		return left + err.Error()
@@ -126,7 +125,7 @@ func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 	return fmt.Sprintf("chose %s instead of %d: %s. By %s.", jobs.CountOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
 }
 
-// useRuntime reads what a TrainJob's runtime states. The error says why that cannot be had where the TrainJob does not state its number of nodes.
+// useRuntime reads the runtime of a TrainJob. If it cannot be read and the TrainJob does not state its number of nodes, the error says why.
 func useRuntime(ctx context.Context, runtimes client.Reader, job *jobs.Job, namespace string) error {
 	kind, name, has := job.Runtime()
 	if !has {
@@ -148,26 +147,19 @@ func useRuntime(ctx context.Context, runtimes client.Reader, job *jobs.Job, name
 		}
 	}
 	if job.RuntimeIsNeeded() {
-		return fmt.Errorf("spec.trainer.numNodes is absent, and %s %s, which states the number of nodes, cannot be read: %w; state spec.trainer.numNodes", kind.Kind, name, err)
+		return fmt.Errorf("spec.trainer.numNodes is absent, and the %s %s, which may state the number of nodes, cannot be read: %w; state spec.trainer.numNodes", kind.Kind, name, err)
 	}
-	return nil // what the TrainJob states holds
+	return nil // the TrainJob states its own number
 }
 
-// warm has Nodewise fit its model now, so that the extender, which cannot wait, has an answer when the first pod is there.
+// warm lets Nodewise fit its model now, so that the extender, which cannot wait, has an answer when the first pod arrives.
 func warm(asker Asker, wish jobs.Wish, job *jobs.Job) {
 	wish.First = int32(min(max(job.Nodes(), 1), math.MaxInt32))
 	wish.Last, wish.Objective = wish.First, ask.Objective{}
 	_, _ = asker.Cached(wish.Question(cmp.Or(wish.Device, job.Device()), job.DevicesPerNode()))
 }
 
-func asWritten(nodes int64) string {
-	if nodes == 1 {
-		return "1 node, as it is written"
-	}
-	return fmt.Sprintf("%d nodes, as they are written", nodes)
-}
-
-// longestReason is in bytes: a reason quotes what is wrong, and the API server refuses an object with more than 256 KiB of annotations.
+// longestReason is in bytes. A reason quotes invalid values, and the API server refuses an object with more than 256 KiB of annotations.
 const longestReason = 2048
 
 func shortened(reason string) string {
@@ -177,7 +169,7 @@ func shortened(reason string) string {
 	return strings.ToValidUTF8(reason[:longestReason], "") + "..."
 }
 
-// forPods are the annotations that the extender and the collector read on pods.
+// forPods returns the annotations of pods that the extender and the collector read.
 func forPods(all ...map[string]string) map[string]string {
 	found := map[string]string{}
 	for _, annotations := range all {

@@ -23,7 +23,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
 
-// asker recommends the least or the most of what it is asked about.
+// asker recommends the lowest or highest number of nodes of a question.
 type asker struct {
 	most  bool
 	asked ask.Question
@@ -59,7 +59,7 @@ func trainJob(trainer string) string {
 	return `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: t, namespace: team, annotations: ` + asks + `}, spec: {runtimeRef: {name: torch}, trainer: ` + trainer + `}}`
 }
 
-// runtimes is a cluster with a runtime of 4 nodes of 8 devices.
+// runtimes returns a cluster with a runtime of 4 nodes with 8 devices.
 func runtimes() client.Reader {
 	runtimeKind := schema.GroupVersionKind{Group: "trainer.kubeflow.org", Version: "v1alpha1", Kind: "ClusterTrainingRuntime"}
 	scheme := runtime.NewScheme()
@@ -88,7 +88,7 @@ func TestARuntimeStatesWhatATrainJobDoesNot(t *testing.T) {
 		"the TrainJob's devices":        {"{numProcPerNode: auto, resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", runtimes(), int64(8), "4", 2, "chose 8 nodes instead of 4"},
 		"the TrainJob's count":          {"{numNodes: 2}", runtimes(), int64(8), "2", 8, "chose 8 nodes instead of 2"},
 		"the count without its runtime": {"{numNodes: 2}", nil, int64(8), "2", 0, "chose 8 nodes instead of 2"},
-		"no count to be had":            {"{numProcPerNode: auto}", nil, nil, "", 0, "spec.trainer.numNodes is absent, and ClusterTrainingRuntime torch, which states the number of nodes, cannot be read"},
+		"no count to be had":            {"{numProcPerNode: auto}", nil, nil, "", 0, "spec.trainer.numNodes is absent, and the ClusterTrainingRuntime torch, which may state the number of nodes, cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object, asker := read(t, trainJob(test.trainer)), &asker{most: true}
@@ -101,7 +101,7 @@ func TestARuntimeStatesWhatATrainJobDoesNot(t *testing.T) {
 	}
 }
 
-// What is asked about is what the job allows, so that a recommendation is never one that it does not.
+// Questions hold only numbers of nodes that the job allows, so that a recommendation is always allowed.
 func TestOnlyWhatTheJobAllowsIsAskedAbout(t *testing.T) {
 	for text, expected := range map[string][]int32{
 		`{apiVersion: ray.io/v1, kind: RayJob, metadata: {annotations: ` + asks + `}, spec: {rayClusterSpec: {workerGroupSpecs: [{groupName: g, replicas: 2, numOfHosts: 3}]}}}`:                            {3, 6},
@@ -118,12 +118,12 @@ func TestOnlyWhatTheJobAllowsIsAskedAbout(t *testing.T) {
 	}
 }
 
-// A job that is left alone is admitted unchanged but for the reason, which kubectl prints as a warning.
+// A job whose nodes do not change is admitted with the reason as its only change, which kubectl prints as a warning.
 func TestAJobThatIsLeftAloneHasTheReason(t *testing.T) {
 	for text, reason := range map[string]string{
 		`{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"annotations": {"nodewise.dev/profile": "a", "nodewise.dev/nodes": "1-8"}}, "spec": {"slotsPerWorker": 8}}`:                          "mpirun",
 		`{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"annotations": {"nodewise.dev/profile": "a", "nodewise.dev/nodes": "1-8"}}, "spec": {"minAvailable": 3}}`:                          "spec.minAvailable",
-		`{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"annotations": {"nodewise.dev/profile": "a", "nodewise.dev/nodes": "1-4", "kueue.x-k8s.io/job-min-parallelism": "4"}}, "spec": {"parallelism": 8}}`: "left 8 nodes, as they are written: the job itself allows no number of nodes in annotation nodewise.dev/nodes: annotation kueue.x-k8s.io/job-min-parallelism is 4",
+		`{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"annotations": {"nodewise.dev/profile": "a", "nodewise.dev/nodes": "1-4", "kueue.x-k8s.io/job-min-parallelism": "4"}}, "spec": {"parallelism": 8}}`: "kept 8 nodes as written: the job itself allows none of the numbers in annotation nodewise.dev/nodes: annotation kueue.x-k8s.io/job-min-parallelism is 4",
 	} {
 		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(text)}}}
 		response := Handler(&asker{}, nil).Handle(t.Context(), request)
@@ -138,7 +138,7 @@ func TestAJobThatIsLeftAloneHasTheReason(t *testing.T) {
 	}
 }
 
-// An object whose annotations are too large would be refused by the API server, and the webhook never refuses a job.
+// The API server refuses an object with too large annotations, and the webhook must never cause a refusal.
 func TestAReasonIsShortWhateverItQuotes(t *testing.T) {
 	for _, annotation := range []string{jobs.Nodes, "nodewise.dev/share", "nodewise.dev/objective", "nodewise.dev/device"} {
 		object := read(t, `{apiVersion: batch/v1, kind: Job, metadata: {annotations: `+asks+`}, spec: {parallelism: 2}}`)
@@ -152,7 +152,7 @@ func TestAReasonIsShortWhateverItQuotes(t *testing.T) {
 	}
 }
 
-// The cases of public bug reports, where they are here: whatever is recommended, the object holds together.
+// The cases of public bug reports, if they are available: the object is consistent after any recommendation.
 func TestCases(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(os.Getenv("NODEWISE_DATA"), "cases/kubernetes/*.yaml"))
 	if os.Getenv("NODEWISE_DATA") == "" || len(files) == 0 {
