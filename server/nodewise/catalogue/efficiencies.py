@@ -13,7 +13,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from nodewise.catalogue.measured import FORMATS, Fail, Named, is_positive, names_of
+from nodewise.catalogue.measurements import FORMATS, Fail, Named, is_positive, names_of
 from nodewise.plugin import KernelEfficiency
 
 __all__ = ["FIELDS", "check_efficiency", "efficiencies_of"]

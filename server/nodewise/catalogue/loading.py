@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from nodewise.catalogue.efficiencies import check_efficiency, efficiencies_of
 from nodewise.catalogue.machines import check_machine, devices_called, machine_names, machines_of, machines_with
-from nodewise.catalogue.measured import FIELDS as MEASURED
-from nodewise.catalogue.measured import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
+from nodewise.catalogue.measurements import FIELDS as MEASURED
+from nodewise.catalogue.measurements import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
 from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
 
 __all__ = ["CatalogueError", "load_catalogue"]

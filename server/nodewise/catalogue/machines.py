@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from nodewise.catalogue.measured import Fail, Named, is_positive, names_of
+from nodewise.catalogue.measurements import Fail, Named, is_positive, names_of
 from nodewise.plugin import CatalogueMachine, catalogue_key
 
 __all__ = ["FIELDS", "check_machine", "devices_called", "machine_names", "machines_of", "machines_with"]

@@ -14,7 +14,7 @@ from nodewise.domain.columns import Floats
 from nodewise.domain.completions import CompletionSpread
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 
-__all__ = ["chosen", "frontier_of", "least_sure", "undominated"]
+__all__ = ["choose_offer", "frontier_of", "least_sure", "pareto_mask"]
 
 SURE_ERRORS: Final = 1.64
 """Standard errors by which a share of runs has to exceed a confidence: of offers just below it one in twenty passes."""
@@ -23,7 +23,7 @@ RULE_OF_THREE: Final = 3.0
 """What is seen in none of n runs has a chance of at most 3 / n (at 95 %)."""
 
 
-def undominated(costs: Floats) -> NDArray[np.bool_]:
+def pareto_mask(costs: Floats) -> NDArray[np.bool_]:
     """Rows that no other row dominates: nowhere more, somewhere less. Equal rows all stay."""
     kept = np.ones(len(costs), dtype=np.bool_)
     for at, row in enumerate(costs):
@@ -38,7 +38,7 @@ def frontier_of(rows: Sequence[OfferResult]) -> tuple[int, ...]:
     if not places:
         return ()
     costs = np.array([_judged_by(rows[at]) for at in places])
-    return tuple(at for at, kept in zip(places, undominated(costs).tolist(), strict=True) if kept)
+    return tuple(at for at, kept in zip(places, pareto_mask(costs).tolist(), strict=True) if kept)
 
 
 def _judged_by(row: OfferResult) -> tuple[float, float, float]:
@@ -60,7 +60,7 @@ def least_sure(share: float, runs: int) -> float:
     return share - SURE_ERRORS * math.sqrt(share * (1.0 - share) / runs)
 
 
-def chosen(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tuple[Choice | None, str]:
+def choose_offer(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tuple[Choice | None, str]:
     """The row to take, or why none is."""
     rule, confidence = objective.rule, objective.confidence
     answered = [at for at, row in enumerate(rows) if row.completion is not None]

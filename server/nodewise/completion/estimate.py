@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from nodewise.completion.checks import checked_as, checked_completion
-from nodewise.completion.choice import chosen, frontier_of
+from nodewise.completion.choice import choose_offer, frontier_of
 from nodewise.completion.questions import (
     CompletionQuestion,
     CompletionResult,
@@ -29,13 +29,13 @@ from nodewise.hosting.calls import call, has
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import CompletionEstimator, EstimatorRecord
 
-__all__ = ["CAPABILITY", "estimated"]
+__all__ = ["CAPABILITY", "estimate_completion"]
 
 CAPABILITY: Final = "completion"
 """What an estimator that tells completion lists among its capabilities."""
 
 
-def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
+def estimate_completion(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
     """Answer all offers, one after another; what is wrong with one costs the others nothing.
 
     Raises
@@ -52,7 +52,7 @@ def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) ->
                 Reason.DEADLINE_EXCEEDED, f"{len(rows)} of {len(question.offers)} offers were done in time"
             )
         rows.append(_row(answers, loaded, question, name, offer, terms, place=len(rows)))
-    choice, why = chosen(rows, question.objective, terms.runs)
+    choice, why = choose_offer(rows, question.objective, terms.runs)
     on_demand = None
     if question.on_demand is not None:
         check = checked_as(OnDemandOutcome)

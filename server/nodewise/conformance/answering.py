@@ -21,7 +21,7 @@ from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, LearningEstimator, Model, Prior, Query
 from nodewise.profiles.digest import content_digest
 
-__all__ = ["Asked", "answering", "assessed", "fitted", "jobs_of", "prior_of", "require_tellable"]
+__all__ = ["JobModel", "answering", "assess", "fit_job", "jobs_of", "prior_of", "require_tellable"]
 
 _OURS: Final = ("FAILED", "INVALID_RESULT", "INTERNAL", "STORE", "DEADLINE")
 """In reasons that are not a plugin's to refuse with."""
@@ -45,7 +45,7 @@ class _Context:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class JobModel:
     """An estimator that agreed to answer a job."""
 
     record: EstimatorRecord
@@ -92,7 +92,7 @@ def prior_of(loaded: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prio
         return None
 
 
-def assessed(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
+def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
     """What an estimator says of a question before it is fitted, if it can be true."""
     query = Query(configurations=rows, catalogue=_catalogue())
     found = sound("assess", lambda: record.estimator.assess(profile, query))
@@ -113,21 +113,21 @@ def require_tellable(refusal: Refusal, where: str) -> None:
         require(refusal.missing_fields, f"{message} ({refusal.message!r})")
 
 
-def fitted(loaded: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> Asked | None:
+def fit_job(loaded: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> JobModel | None:
     """The estimator's model of a job; None = it refuses."""
     rows = _show(loaded.record, job, job.configurations)
-    if not len(rows) or assessed(loaded.record, job.profile, rows).refusal is not None:
+    if not len(rows) or assess(loaded.record, job.profile, rows).refusal is not None:
         return None
     context = _Context(job, prior, _catalogue())
     model = sound(f"fit on {job.name!r}", lambda: loaded.record.estimator.fit(job.profile, context))
-    return Asked(loaded.record, job, model)
+    return JobModel(loaded.record, job, model)
 
 
-def answering(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[Asked]:
+def answering(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[JobModel]:
     """The estimator with each job that it agrees to answer."""
     jobs = jobs_of(evidence)
     prior = prior_of(loaded, jobs)
     for job in jobs:
-        asked = fitted(loaded, job, prior)
+        asked = fit_job(loaded, job, prior)
         if asked is not None:
             yield asked

@@ -132,7 +132,7 @@ def _made_up() -> Evidence:
 
 
 def _cases(registry: Registry, evidence: Evidence | None) -> list[Case]:
-    asked = Evidence.joined((_made_up(), evidence or Evidence()))
+    asked = Evidence.merge((_made_up(), evidence or Evidence()))
     found = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
     for kind, (attribute, checks) in _CHECKS.items():
         for name, loaded in getattr(registry, attribute).items():

@@ -121,7 +121,7 @@ def _streams(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
 
 
 def _damage(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
-    for damaged in (*_FOREIGN, *_damaged(file.content)):
+    for damaged in (*_FOREIGN, *_damaged_copies(file.content)):
         try:
             _read_with(loaded, damaged, file.source, 4096)
         except NodewiseError as error:
@@ -130,7 +130,7 @@ def _damage(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
             require(not leaked and not has_path(told), f"an error about {file.name!r} tells what is private: {told!r}")
 
 
-def _damaged(content: bytes) -> Iterator[bytes]:
+def _damaged_copies(content: bytes) -> Iterator[bytes]:
     chance = np.random.default_rng(0)
     for _ in range(DAMAGES // 3):
         at, length = int(chance.integers(len(content))), int(chance.integers(1, 64))
