@@ -118,7 +118,7 @@ def diagnose_step_times(diagnosers: Diagnosers, name: str, windows: StepTimes, h
     if not hasattr(diagnoser, "diagnose_steps"):
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
-            f"diagnoser {loaded.record.name!r} looks at traces alone, not at times of steps",
+            f"diagnoser {loaded.record.name!r} supports traces only, not step times",
             {"diagnoser": loaded.record.name},
         )
     check = unless_wrong(wrong_steps_diagnosis)
@@ -141,7 +141,7 @@ def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRe
             if len(kept) == 1:
                 return kept[0]
     if found is None:
-        what = f"no diagnoser is named {name!r}" if name else "no diagnoser is named, and there is no only one"
+        what = f"no diagnoser is named {name!r}" if name else "the request names no diagnoser, and there is no default"
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
             f"{what}; loaded are: {available}",

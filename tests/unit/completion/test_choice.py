@@ -53,15 +53,15 @@ def test_the_cheapest_that_is_surely_done_in_time_is_taken() -> None:
     found, why = choose_offer(rows, Objective(rule=LeastCost(deadline_s=43_200.0), confidence=0.95), RUNS)
     assert found is not None
     assert (found.row, found.rule, why) == (2, "least_cost", "")
-    assert "99.00 % of the runs done by 12 h" in found.why
-    assert "of which 2 are done by 12 h with 95 %" in found.why
+    assert "99.00 % of the runs finish by 12 h" in found.why
+    assert "of which 2 finish by 12 h with 95 %" in found.why
     on_average, _ = choose_offer(rows, Objective(rule=LeastCost(deadline_s=43_200.0)), RUNS)
     assert on_average is not None
     assert on_average.row == 1
     late = [row("late", 90_000.0, 10.0, in_time=0.2), row("dear", 30_000.0, 50.0, in_time=0.6)]
     nobody, why = choose_offer(late, Objective(rule=LeastCost(deadline_s=1000.0), confidence=0.95), RUNS)
     assert nobody is None
-    assert why.startswith("none of 2 offers is done by 0.2778 h with 95 %; the closest is 'dear'")
+    assert why.startswith("none of 2 offers finishes by 0.2778 h with 95 %; the closest is 'dear'")
 
 
 def test_least_time_and_fewest_devices_keep_their_limits() -> None:
@@ -84,6 +84,6 @@ def test_offers_that_are_never_done_are_not_taken() -> None:
     )
     found, why = choose_offer([never], Objective(rule=LeastCost()), RUNS)
     assert found is None
-    assert why == "none of 1 offers is ever done; the closest is 'never', which is never done"
+    assert why == "none of 1 offers ever finishes the job; the closest is 'never', which never finishes"
     assert frontier_of([never]) == (0,)
     assert choose_offer([], Objective(), RUNS) == (None, "")
