@@ -75,14 +75,12 @@ def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
     if name and name not in able:
         answers.estimators.named(name)
         listed = ", ".join(able) or "none is loaded"
-        raise invalid_field("completion_estimator", f"must name an estimator of completion times ({listed}), found {name!r}")
+        raise invalid_field("completion_estimator", f"must estimate completion ({listed}), found {name!r}")
     if not able:
         raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator of completion times is loaded", {})
     loaded = able[name or min(able)]
     if not has(loaded, loaded.record.estimator, CompletionEstimator, "complete"):
-        raise invalid_field(
-            "completion_estimator", f"{loaded.record.name!r} lacks the methods of CompletionEstimator"
-        )
+        raise invalid_field("completion_estimator", f"{loaded.record.name!r} lacks the methods of CompletionEstimator")
     return loaded
 
 

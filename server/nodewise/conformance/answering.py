@@ -40,7 +40,7 @@ class _Context:
         return self.job.traces
 
     def model(self, estimator: str) -> Model:
-        message = f"no estimator {estimator!r} stands beside the one that is checked"
+        message = f"the check loads no estimator {estimator!r}, only the one under test"
         raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, message)
 
 
@@ -96,8 +96,8 @@ def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> A
     """What an estimator says of a question before it is fitted, if it can be true."""
     query = Query(configurations=rows, catalogue=_catalogue())
     found = sound("assess", lambda: record.estimator.assess(profile, query))
-    require(isinstance(found, Assessment), f"assess answered a {type(found).__name__}; it must be an Assessment")
-    require(0.0 <= found.strength <= 1.0, f"assess states a strength of {found.strength}; it lies from 0 to 1")
+    require(isinstance(found, Assessment), f"assess returned a {type(found).__name__}; it must return an Assessment")
+    require(0.0 <= found.strength <= 1.0, f"assess returned the strength {found.strength}; it must be 0 to 1")
     if found.refusal is not None:
         require_tellable(found.refusal, "assess")
     return found
@@ -106,10 +106,10 @@ def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> A
 def require_tellable(refusal: Refusal, where: str) -> None:
     """A refusal is the plugin's to say, in words, and names what is missing."""
     ours = any(word in refusal.reason for word in _OURS)
-    require(not ours, f"{where} refuses with {refusal.reason}, which is the server's to say")
-    require(refusal.message, f"{where} refuses without a word; say what would be right")
+    require(not ours, f"{where} refuses with {refusal.reason}, a reason that only the server may give")
+    require(refusal.message, f"{where} refuses without a message; say what the caller should change")
     if refusal.reason is Reason.EVIDENCE_MISSING:
-        message = f"{where} refuses with EVIDENCE_MISSING and names no field: missing_fields say what to provide"
+        message = f"{where} refuses with EVIDENCE_MISSING and names no field; list what to provide in missing_fields"
         require(refusal.missing_fields, f"{message} ({refusal.message!r})")
 
 

@@ -62,13 +62,13 @@ def _answers(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
             return
     refusals = {job.name: assess(loaded.record, job.profile, job.configurations).refusal for job in jobs_of(evidence)}
     told = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals.items() if refusal is not None)
-    require(False, f"it answers no row of any job; pass jobs of its own as evidence ({told})")  # noqa: FBT003
+    require(False, f"the estimator answers no row of any job; pass jobs that it can answer as evidence ({told})")  # noqa: FBT003
 
 
 def _shapes(asked: JobModel) -> None:
     asked.predict(asked.rows)
     none = asked.rows.take(as_ints([]))
-    require(len(asked.predict(none)) == 0, "predict of no rows answers some")
+    require(len(asked.predict(none)) == 0, "predict returns rows for a question without rows")
 
 
 def _inputs(asked: JobModel) -> None:
@@ -77,8 +77,8 @@ def _inputs(asked: JobModel) -> None:
     before, digest = rows.take(turned).take(turned), profile.digest
     asked.predict(rows)
     where = difference(before, rows, "configurations")
-    require(where is None, f"predict changes {where}, which it was given")
-    require(content_digest(profile) == digest, "fit or predict changes the profile, which it was given")
+    require(where is None, f"predict writes to {where}, an argument")
+    require(content_digest(profile) == digest, "fit or predict writes to the profile, an argument")
 
 
 def _purity(asked: JobModel) -> None:
@@ -86,7 +86,7 @@ def _purity(asked: JobModel) -> None:
     first = asked.predict(rows)
     asked.predict(rows.take(as_ints([len(rows) - 1])))
     where = difference(first, asked.predict(rows), "predictions")
-    require(where is None, f"the same question gets another answer: {where} differs the second time")
+    require(where is None, f"the same question gets different answers: {where} differs the second time")
 
 
 def _determinism(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
@@ -103,14 +103,14 @@ def _order(asked: JobModel) -> None:
     order = as_ints(np.random.default_rng(0).permutation(len(rows)))
     turned, back = asked.predict(rows.take(order)), np.argsort(order)
     where = row_difference(asked.predict(rows), _take(turned, back))
-    require(where is None, f"the order of the rows of {asked.job.name!r} changes {where}; each row stands for itself")
+    require(where is None, f"the order of the rows of {asked.job.name!r} changes {where}; predict each row alone")
 
 
 def _row_by_row(asked: JobModel) -> None:
     rows = asked.rows
     alone = [(as_ints([row]), asked.predict(rows.take(as_ints([row])))) for row in range(len(rows))]
     where = row_difference(asked.predict(rows), Predictions.joined(len(rows), alone))
-    require(where is None, f"rows of {asked.job.name!r} asked one by one differ in {where} from all at once")
+    require(where is None, f"rows of {asked.job.name!r} predicted one by one differ in {where} from all rows together")
 
 
 def _claims(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
@@ -126,7 +126,7 @@ def _claims(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
             error = np.inf if alone.refusal is not None else np.atleast_1d(alone.expected_log_error or np.nan)[0]
             require(
                 bool(np.isclose(error, errors[row])) or not np.isfinite(error),
-                f"assess of {job.name!r} expects another error of row {row} alone than among others",
+                f"assess of {job.name!r} returns another expected_log_error for row {row} alone than among others",
             )
 
 
@@ -151,7 +151,7 @@ def _of_profile(record: EstimatorRecord, job: Job, evidence: Evidence) -> None:
     """A refusal that is said to be of the profile alone is one of every question about it."""
     for other in jobs_of(evidence):
         refusal = assess(record, job.profile, other.configurations).refusal
-        told = f"assess refuses {job.name!r} whatever is asked (of_profile), but not the rows of {other.name!r}"
+        told = f"assess refuses {job.name!r} with of_profile=True, but answers the rows of {other.name!r}"
         require(refusal is not None, told)
 
 
@@ -165,7 +165,7 @@ def _columns(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
             if rows is not None and row_difference(plain, asked.predict(rows)) is not None:
                 left -= {column}
     named = ", ".join(sorted(left))
-    require(not left, f"columns lists {named}, which changes no answer: leave it out, or take it into account")
+    require(not left, f"columns lists {named}, which changes no answer; remove it, or take it into account")
 
 
 def _stating(column: str, rows: Configurations) -> Configurations | None:
@@ -200,8 +200,11 @@ def _learning(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None
     first, second = prior_of(loaded, jobs), prior_of(loaded, jobs[::-1])
     if first is None or second is None:
         return
-    require(first.prior_id, "the prior has no id: derive one from what was learned")
-    require(first.prior_id == second.prior_id, "the order of the corpus changes the prior's id; same corpus, same id")
+    require(first.prior_id, "the prior has no id; derive one from what the estimator learned")
+    require(
+        first.prior_id == second.prior_id,
+        "the order of the corpus changes the prior's id; it must not",
+    )
 
 
 def _covariance(asked: JobModel) -> None:
@@ -211,7 +214,7 @@ def _covariance(asked: JobModel) -> None:
     answered = asked.predict(rows).answered
     found = sound("log_covariance", lambda: model.log_covariance(rows, asked.options))
     wrong = wrong_with(found, len(rows))
-    require(wrong is None, f"it states no covariance: {wrong}")
+    require(wrong is None, f"log_covariance returns no covariance: {wrong}")
     require(not found[~answered].any(), "log_covariance holds values in rows that predict refuses")
     require(model.measurement_log_spread >= 0.0, "measurement_log_spread is negative")
 
@@ -256,7 +259,7 @@ def _check_architectures(
         for place, workload in enumerate(workloads)
     ]
     where = row_difference(found.predictions, Predictions.joined(len(many) * len(rows), expected))
-    require(where is None, f"architectures of {job.name!r} asked at once differ in {where} from one by one")
+    require(where is None, f"architectures of {job.name!r} predicted together differ in {where} from one by one")
 
 
 def _variants(workload: Workload) -> list[dict[str, Any]]:

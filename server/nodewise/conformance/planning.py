@@ -26,12 +26,12 @@ def check_evaluation(loaded: LoadedPlugin[EstimatorRecord], asked: JobModel) -> 
     space, rows, found, _ = _evaluate_space(loaded, asked)
     name, job, answer, fits = loaded.record.name, asked.job, asked.predict(rows), found.fits()
     wrong = np.flatnonzero(fits != answer.answered)
-    require(not len(wrong), f"{name}: evaluate and predict disagree whether row {wrong[:1]} of {job.name!r} fits")
+    require(not len(wrong), f"{name}: evaluate and predict disagree on whether row {wrong[:1]} of {job.name!r} fits")
     same = np.array_equal(found.step_s[fits], answer.step_s[fits])
-    require(same, f"{name}: evaluate tells another step_s than predict on {job.name!r}")
+    require(same, f"{name}: evaluate returns another step_s than predict on {job.name!r}")
     if answer.memory_bytes is not None:
         same = np.array_equal(found.memory_bytes, answer.memory_bytes)
-        require(same, f"{name}: evaluate tells other memory_bytes than predict on {job.name!r}")
+        require(same, f"{name}: evaluate returns other memory_bytes than predict on {job.name!r}")
     terms = space.model.memory_terms(rows)
     if terms:
         close = np.allclose(np.sum(list(terms.values()), axis=0), found.memory_bytes, rtol=ROUNDING)

@@ -62,8 +62,8 @@ def _require_one_job(loaded: Sequence[LoadedTrace]) -> None:
     if len(sizes) > 1:
         (first, one), (second, other) = list(sizes.items())[:2]
         raise _contradiction(
-            f"rank {one.trace.rank} belongs to a job of {first} ranks, rank {other.trace.rank} to one of {second}; name "
-            "traces of one run"
+            f"rank {one.trace.rank} belongs to a job of {first} ranks, rank {other.trace.rank} to one of {second}; "
+            "name traces of one run"
         )
     world_size = next(iter(sizes), 0)
     by_rank: dict[int, LoadedTrace] = {}

@@ -109,14 +109,20 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.DIAGNOSER_NOT_FOUND: (Kind.NOT_FOUND, "No diagnoser of that name is loaded."),
     Reason.SHARING_MODEL_NOT_FOUND: (Kind.NOT_FOUND, "No sharing model of that name is loaded."),
     Reason.REVISION_NOT_REACHED: (Kind.UNAVAILABLE, "The profile has not reached the requested revision yet; retry."),
-    Reason.REVISION_NOT_FOUND: (Kind.NOT_FOUND, "The profile never had the requested revision, or it is no longer kept."),
+    Reason.REVISION_NOT_FOUND: (
+        Kind.NOT_FOUND,
+        "The profile never had the requested revision, or no longer has it.",
+    ),
     Reason.MODEL_NOT_CACHED: (
         Kind.PRECONDITION,
         "No model is fitted yet, and the call does not wait for one; the fit has begun.",
     ),
     Reason.ETAG_MISMATCH: (Kind.CONFLICT, "The profile changed since the etag was read."),
     Reason.SESSION_NOT_OPEN: (Kind.PRECONDITION, "The first message of an ingest stream must open a session."),
-    Reason.BATCH_OUT_OF_ORDER: (Kind.PRECONDITION, "A batch before this one is missing; resend from the batch that is named."),
+    Reason.BATCH_OUT_OF_ORDER: (
+        Kind.PRECONDITION,
+        "A batch before this one is missing; resend from the named batch.",
+    ),
     Reason.BATCH_CONFLICT: (Kind.EXISTS, "A batch with this number is stored with other content."),
     Reason.REQUEST_ID_REUSED: (Kind.EXISTS, "This request id was used for a request with other content."),
     Reason.EVIDENCE_MISSING: (Kind.PRECONDITION, "The answer needs more evidence; the error names the missing fields."),
@@ -138,12 +144,18 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.READER_INVALID_RESULT: (Kind.INTERNAL, "The trace reader's columns are invalid; the server discarded them."),
     Reason.DIAGNOSER_FAILED: (Kind.INTERNAL, "The diagnoser raised an exception; the server's log has the details."),
     Reason.DIAGNOSER_INVALID_RESULT: (Kind.INTERNAL, "The diagnoser's answer is invalid; the server discarded it."),
-    Reason.SHARING_MODEL_FAILED: (Kind.INTERNAL, "The sharing model raised an exception; the server's log has the details."),
+    Reason.SHARING_MODEL_FAILED: (
+        Kind.INTERNAL,
+        "The sharing model raised an exception; the log has the details.",
+    ),
     Reason.SHARING_MODEL_INVALID_RESULT: (
         Kind.INTERNAL,
         "The sharing model's answer is invalid; the server discarded it.",
     ),
-    Reason.GENERATION_NOT_FOUND: (Kind.NOT_FOUND, "No such generation of plugins exists, or there is none to return to."),
+    Reason.GENERATION_NOT_FOUND: (
+        Kind.NOT_FOUND,
+        "No such generation of plugins exists, or none to return to.",
+    ),
     Reason.TOKEN_NOT_FOUND: (Kind.NOT_FOUND, "No token of that id is stored."),
     Reason.GENERATION_BUSY: (Kind.CONFLICT, "Another change of plugins is in progress; retry."),
     Reason.PRIOR_NOT_FOUND: (Kind.NOT_FOUND, "The namespace has no prior, or none of that name."),
@@ -152,7 +164,10 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
         "The store cannot be read or written now; `cause` says why where that is known. Retry.",
     ),
     Reason.COMPUTE_LOST: (Kind.UNAVAILABLE, "The process that computed the answer died, and a new one started; retry."),
-    Reason.OVERLOADED: (Kind.EXHAUSTED, "Too many calls of this kind wait already; retry after the delay that is named."),
+    Reason.OVERLOADED: (
+        Kind.EXHAUSTED,
+        "Too many calls of this kind wait already; retry after the named delay.",
+    ),
     Reason.QUOTA_EXCEEDED: (
         Kind.EXHAUSTED,
         "The call would exceed a quota; the message names the quota and its limit. Retry where a delay is named.",
