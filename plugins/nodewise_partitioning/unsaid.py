@@ -27,9 +27,9 @@ from nodewise.plugin import (
     Floats,
     Ints,
     Notice,
-    added,
     as_ints,
     catalogue_key,
+    sum_columns,
 )
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, NARROW_BYTES, Device
@@ -273,4 +273,4 @@ def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple
 
 
 def _needs(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:
-    return added(needed_of_first_stage(dimensions, layout, device, software).terms.values())
+    return sum_columns(needed_of_first_stage(dimensions, layout, device, software).terms.values())

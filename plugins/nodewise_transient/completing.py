@@ -97,7 +97,7 @@ def _group(offer: CompletionOffer, at: int, group: CompletionGroup, lives: Lives
     prices = None
     if group.prices is not None and group.prices.since_s:
         prices = PriceSeries(since_s=np.array(group.prices.since_s), per_h=np.array(group.prices.per_h))
-    joins = offer.joined(at)
+    joins = offer.replacement_group(at)
     return Group(
         count=group.nodes,
         lifetime=lives.law,

@@ -24,8 +24,8 @@ from nodewise.plugin import (
     Query,
     Refusal,
     RowRefusal,
-    added,
     freeze,
+    sum_columns,
 )
 from nodewise_partitioning.layered.bounds import least_of
 from nodewise_partitioning.layered.questions import ASSUMED_PRECISION, Inner, Question, question_of
@@ -105,7 +105,7 @@ class LayeredModel:
             raise NodewiseError.refused(question.refusals[0].refusal)
         columns_by_name = self._columns(chunk, question, dense=False)
         columns_by_name |= {
-            "step_s": added(columns_by_name[name] for name in PARTS),
+            "step_s": sum_columns(columns_by_name[name] for name in PARTS),
             "memory_bytes": columns_by_name["memory"],
             "memory_capacity_bytes": columns_by_name["capacity"],
         }

@@ -222,7 +222,7 @@ def upgrade_tables(connection: Connection) -> None:
     version = _version(connection)
     if version is None or version > SCHEMA_VERSION:
         raise StoreFormatError(
-            f"it has schema {version} and this release knows {SCHEMA_VERSION}: open it with the release that wrote it"
+            f"it has schema {version}, this release supports {SCHEMA_VERSION}; open it with the release that wrote it"
         )
     if version < SCHEMA_VERSION:
         for later in range(version + 1, SCHEMA_VERSION + 1):

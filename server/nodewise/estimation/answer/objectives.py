@@ -22,7 +22,7 @@ from nodewise.domain.objective import (
     Rule,
 )
 from nodewise.domain.predictions import Notice, Predictions
-from nodewise.domain.words import counted, number
+from nodewise.domain.words import number, pluralize
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
@@ -365,5 +365,5 @@ def _by_nodes(configurations: Configurations, reach: Reach, most: float, further
 def _reaches(reach: Reach, most: float, *, by_nodes: bool) -> str:
     if reach.by_phases:
         return f"{most:g} times what the evidence identifies is the furthest that is recommended"
-    scale = counted(reach.nodes, "node") if by_nodes else counted(reach.workers, "worker")
+    scale = pluralize(reach.nodes, "node") if by_nodes else pluralize(reach.workers, "worker")
     return f"the evidence reaches {scale}, and {most:g} times that is the furthest that is recommended"
