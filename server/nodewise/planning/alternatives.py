@@ -14,7 +14,7 @@ from nodewise.domain.planning import DIMENSIONS
 from nodewise.estimation.question import Answer
 from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
-from nodewise.planning.words import NAMES, gib, percent, shown, values_of
+from nodewise.planning.words import NAMES, gib, percent, value_text, values_of
 from nodewise_values import PlanAlternative
 
 __all__ = ["LISTED", "alternatives_of"]
@@ -68,7 +68,7 @@ def alternatives_of(
         if best is not None:
             found.append((name, *best))
     fitting = [rows for _, rows, its in found if its.fits()[0]]
-    answer = planner.answered(Configurations.concatenated([winner, *fitting]), None)
+    answer = planner.predict(Configurations.concatenated([winner, *fitting]), None)
     alternatives = []
     row = 0
     for name, rows, its in found:
@@ -85,7 +85,7 @@ def _best(
     prefixes = np.flatnonzero(_like(space.prefixes, winner, space.final - follows - {name}))
     if not len(prefixes):
         return None
-    rows, values, _ = space.evaluated(prefixes)
+    rows, values, _ = space.evaluate(prefixes)
     left = np.flatnonzero(_like(rows, winner, frozenset(DIMENSIONS) - follows - {name}))
     left = left[values_of(rows, name)[left] != values_of(winner, name)[0]]
     if not len(left):
@@ -121,7 +121,7 @@ def _alternative(
     if answered is not None:
         term, term_s = _leading(*answered, factor, slower=change >= 0.0)
     word, excess = NAMES[name], float(its.excess_bytes[0])
-    text = f"{word} {shown(rows, name, 0)} instead of {shown(winner, name, 0)} "
+    text = f"{word} {value_text(rows, name, 0)} instead of {value_text(winner, name, 0)} "
     if change == 0.0:
         term, term_s = "", 0.0
         text += "takes as long"
@@ -133,8 +133,8 @@ def _alternative(
         text += f", and {gib(excess)} too much on each device"
     return PlanAlternative(
         dimension=name,
-        chosen_value=shown(winner, name, 0),
-        alternative_value=shown(rows, name, 0),
+        chosen_value=value_text(winner, name, 0),
+        alternative_value=value_text(rows, name, 0),
         fits=excess <= 0.0,
         step_seconds=theirs,
         time_change_ratio=change,

@@ -45,7 +45,7 @@ class Values:
     upper_bytes: Floats
 
     @staticmethod
-    def joined(parts: Sequence[Values]) -> Values:
+    def concatenate(parts: Sequence[Values]) -> Values:
         """The rows of all parts, one after the other."""
         columns = ([getattr(part, each.name) for part in parts] for each in fields(Values))
         return Values(*(np.concatenate(column) if column else np.zeros(0) for column in columns))
@@ -159,7 +159,7 @@ class BoundedSpace:
         """Configurations in all."""
         return int(self.sizes.sum())
 
-    def evaluated(self, prefixes: Ints) -> tuple[Configurations, Values, Ints]:
+    def evaluate(self, prefixes: Ints) -> tuple[Configurations, Values, Ints]:
         """All completions of some prefixes, their values, and the prefix of each.
 
         Raises

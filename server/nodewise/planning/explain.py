@@ -16,18 +16,18 @@ from nodewise.planning.alternatives import LISTED, alternatives_of
 from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
 from nodewise.planning.reasons import missing_memory
-from nodewise.planning.results import named, rejection
-from nodewise.planning.search import Found
-from nodewise.planning.words import NAMES, described, percent
+from nodewise.planning.results import named_numbers, rejection
+from nodewise.planning.search import SearchResult
+from nodewise.planning.words import NAMES, describe, percent
 from nodewise_values import PlanExplanation, PlanRejection, PlanSensitivity
 
-__all__ = ["explained"]
+__all__ = ["explain_plan"]
 
 UNLIMITED: Final = 1e9
 """Times the memory of any device: no limit."""
 
 
-def explained(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> PlanExplanation:
+def explain_plan(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> PlanExplanation:
     """What there is to say of the winner, one row; cut short, and said so, when time is over."""
     budget = planner.question.terms.options.budget
     binding: list[PlanRejection] = []
@@ -91,12 +91,12 @@ class _Looks:
             return within.max_nodes is None and (name == "parameter_servers" or within.parameter_servers is None)
         return False
 
-    def _search(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> Found:
-        return self._planner.searched(
+    def _search(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> SearchResult:
+        return self._planner.search(
             constraints=constraints or self._constraints, objective=objective or self._objective
         )
 
-    def _better(self, found: Found) -> bool:
+    def _better(self, found: SearchResult) -> bool:
         """Whether another search found a better row, by the first key of the objective."""
         if not len(found.winners):
             return False
@@ -107,7 +107,7 @@ class _Looks:
         )
         return bool(theirs < ours)
 
-    def _gain(self, found: Found) -> float:
+    def _gain(self, found: SearchResult) -> float:
         """Time per sample of the winner over that of another row."""
         ours = float(self._values.step_s[0]) / int(self._winner.global_batch[0])
         theirs = float(found.values.step_s[0]) / int(found.winners.global_batch[0])
@@ -119,10 +119,10 @@ class _Looks:
             return None
         row = self._within_memory(found)
         text, numbers = missing_memory(self._planner, found.winners, row)
-        message = f"memory binds: {described(found.winners, 0)} would be {self._faster(found)}, but {text}"
+        message = f"memory binds: {describe(found.winners, 0)} would be {self._faster(found)}, but {text}"
         return Exclusion(constraint="memory", message=message, numbers={"speedup": self._gain(found), **numbers})
 
-    def _within_memory(self, found: Found) -> Values:
+    def _within_memory(self, found: SearchResult) -> Values:
         """A row's values with the memory that there really is."""
         return self._planner.model.evaluate(found.winners, self._constraints)
 
@@ -142,8 +142,8 @@ class _Looks:
         found = self._search(objective=replace(self._objective, rule=free))
         if not self._better(found):
             return None
-        needed, most = self._planner.goal(self._objective).needed(name, found.winners, found.values)
-        message = f"{name} binds: {described(found.winners, 0)} would be better, but needs {needed:.4g} of {most:.4g}"
+        needed, most = self._planner.goal(self._objective).requirement(name, found.winners, found.values)
+        message = f"{name} binds: {describe(found.winners, 0)} would be better, but needs {needed:.4g} of {most:.4g}"
         return Exclusion(constraint=name, message=message, numbers={name: most, "needed": needed})
 
     def _fewer_devices(self, deadline_s: float) -> Exclusion | None:
@@ -160,11 +160,11 @@ class _Looks:
         found = self._search(replace(self._constraints, pools=pools), fastest)
         if not len(found.winners):
             return None
-        needed_s, _ = self._planner.goal(self._objective).needed("deadline_seconds", found.winners, found.values)
+        needed_s, _ = self._planner.goal(self._objective).requirement("deadline_seconds", found.winners, found.values)
         if needed_s <= deadline_s:
             return None
         message = (
-            f"deadline_seconds binds: on fewer devices the fastest, {described(found.winners, 0)}, needs "
+            f"deadline_seconds binds: on fewer devices the fastest, {describe(found.winners, 0)}, needs "
             f"{needed_s:.4g} of {deadline_s:.4g}"
         )
         return Exclusion(
@@ -177,7 +177,7 @@ class _Looks:
             return None
         allowed = ", ".join(str(value) for value in getattr(self._constraints, name))
         word = NAMES[LISTED[name]]
-        message = f"the list of {word} ({allowed}) binds: {described(found.winners, 0)} would be {self._faster(found)}"
+        message = f"the list of {word} ({allowed}) binds: {describe(found.winners, 0)} would be {self._faster(found)}"
         return Exclusion(constraint=name, message=message, numbers={"speedup": self._gain(found)})
 
     def _all_devices(self) -> Exclusion | None:
@@ -229,9 +229,11 @@ class _Looks:
             return PlanSensitivity(change=change, best="nothing is feasible")
         step_s = float(found.values.step_s[0])
         numbers = {"step_s": step_s, "samples_per_s": int(found.winners.global_batch[0]) / step_s}
-        best = described(found.winners, 0)
-        return PlanSensitivity(change=change, best=best, speedup_ratio=self._gain(found), numbers=named(numbers))
+        best = describe(found.winners, 0)
+        return PlanSensitivity(
+            change=change, best=best, speedup_ratio=self._gain(found), numbers=named_numbers(numbers)
+        )
 
-    def _faster(self, found: Found) -> str:
+    def _faster(self, found: SearchResult) -> str:
         gain = self._gain(found) - 1.0
         return f"{percent(gain)} faster" if gain > 0.0 else "better by the objective"

@@ -66,7 +66,7 @@ class _Staircases:
             fewer = _Staircase.of(np.append(fewer.memory, own.memory), np.append(fewer.time, own.time))
             self._own[count], self._up_to[count] = own, fewer
 
-    def dominated(self, points: Points) -> NDArray[np.bool_]:
+    def dominates(self, points: Points) -> NDArray[np.bool_]:
         """Points than which one of the set is better; a point of the set is not better than itself."""
         found = np.zeros(len(points.time), dtype=bool)
         if not len(self._counts):
@@ -96,14 +96,14 @@ class Frontier:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def dominated(self, points: Points) -> NDArray[np.bool_]:
+    def dominates(self, points: Points) -> NDArray[np.bool_]:
         """Points than which a row of the frontier is better; of a lower bound: so is it than all that is above it."""
-        return self._staircases.dominated(points)
+        return self._staircases.dominates(points)
 
     def offer(self, rows: Configurations, points: Points, allowed: NDArray[np.bool_]) -> None:
         """Take what no row dominates, of the rows that are allowed."""
         kept = np.flatnonzero(allowed)
-        kept = kept[~self.dominated(points.take(kept))]
+        kept = kept[~self.dominates(points.take(kept))]
         if not len(kept):
             return
         kept = kept[_undominated_rows(points.take(kept))]
@@ -127,4 +127,4 @@ class Frontier:
 
 def _undominated_rows(points: Points) -> Ints:
     """Rows that no other of the same set dominates; all of those that are equal."""
-    return np.flatnonzero(~_Staircases(points).dominated(points))
+    return np.flatnonzero(~_Staircases(points).dominates(points))

@@ -98,7 +98,7 @@ class Goal:
             found.append(Limit("deadline_seconds", self._finish_s(rows, step_s), rule.deadline_s))
         return found
 
-    def needed(self, name: str, rows: Configurations, values: Values) -> tuple[float, float]:
+    def requirement(self, name: str, rows: Configurations, values: Values) -> tuple[float, float]:
         """What the first row needs of a limit, and the most that it may."""
         limit = next(each for each in self.limits(rows, values.step_s) if each.name == name)
         return float(limit.values[0]), limit.most

@@ -15,20 +15,22 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer
 from nodewise.planning.checked_model import Values
-from nodewise.planning.explain import explained
+from nodewise.planning.explain import explain_plan
 from nodewise.planning.frontier import Frontier
 from nodewise.planning.planner import Planner, planner_of
 from nodewise.planning.reasons import rejections_of
 from nodewise.planning.results import PlanQuestion, PlanResult, rejection
-from nodewise.planning.search import How, Progress, searched
+from nodewise.planning.search import How, Progress, search_space
 
-__all__ = ["planned"]
+__all__ = ["make_plan"]
 
 AGREEMENT: Final = 1e-9
 """Relative difference allowed between what a model evaluates and what it predicts: they are the same equations."""
 
 
-def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progress], None] | None = None) -> PlanResult:
+def make_plan(
+    answers: Answers, question: PlanQuestion, progress: Callable[[Progress], None] | None = None
+) -> PlanResult:
     """Search for the best configuration. Takes up to minutes: for a thread.
 
     Parameters
@@ -47,12 +49,12 @@ def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progre
     space = planner.space()
     budget = question.terms.options.budget
     how = How(frontier=question.frontier_points > 0, prune=not question.exhaustive, budget=budget)
-    found = searched(space, goal, how, progress)
+    found = search_space(space, goal, how, progress)
     search_s = time.perf_counter() - started
     answer = recommendation = None
     frontier_rows: tuple[int, ...] = ()
     if len(found.winners):
-        winners = planner.answered(found.winners, question.objective)
+        winners = planner.predict(found.winners, question.objective)
         _same(planner, winners, found.values)
         recommendation = winners.recommendation
     chosen = 0 if recommendation is None else recommendation.row
@@ -62,13 +64,13 @@ def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progre
         rows = Configurations.concatenated([rows, found.frontier.rows.take(points)])
         frontier_rows = tuple(range(len(rows) - len(points), len(rows)))
     if len(rows):
-        answer = planner.answered(rows, question.objective)
+        answer = planner.predict(rows, question.objective)
     if recommendation is not None:
         recommendation = replace(recommendation, row=0)
     explanation = None
     if question.explain and recommendation is not None and found.complete:
         winner = np.array([chosen])
-        explanation = explained(planner, space, found.winners.take(winner), found.values.take(winner))
+        explanation = explain_plan(planner, space, found.winners.take(winner), found.values.take(winner))
     return PlanResult(
         answer=answer,
         recommendation=recommendation,
@@ -76,7 +78,7 @@ def planned(answers: Answers, question: PlanQuestion, progress: Callable[[Progre
         frontier_count=0 if found.frontier is None else len(found.frontier),
         space=found.space,
         evaluated=found.evaluated,
-        pruned=found.pruned,
+        pruned=found.pruned_count,
         feasible=found.feasible,
         search_s=search_s,
         complete=found.complete,

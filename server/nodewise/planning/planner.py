@@ -16,7 +16,7 @@ from nodewise.hosting.calls import has
 from nodewise.planning.checked_model import BoundedSpace, CheckedModel
 from nodewise.planning.goal import Goal, goal_of
 from nodewise.planning.results import PlanQuestion
-from nodewise.planning.search import Found, How, searched
+from nodewise.planning.search import How, SearchResult, search_space
 from nodewise.plugin import Catalogue, PlanningModel
 
 __all__ = ["CAPABILITY", "Planner", "planner_of"]
@@ -43,14 +43,16 @@ class Planner:
         """The space within the question's constraints, or others."""
         return self.model.space(constraints or self.constraints)
 
-    def searched(
+    def search(
         self, *, constraints: PlanConstraints | None = None, objective: Objective | None = None, by_excess: bool = False
-    ) -> Found:
+    ) -> SearchResult:
         """A search beside the question's own, for the best alone."""
         goal = replace(self.goal(objective), by_excess=by_excess)
-        return searched(self.space(constraints), goal, How(frontier=False, budget=self.question.terms.options.budget))
+        return search_space(
+            self.space(constraints), goal, How(frontier=False, budget=self.question.terms.options.budget)
+        )
 
-    def answered(self, rows: Configurations, objective: Objective | None) -> Answer:
+    def predict(self, rows: Configurations, objective: Objective | None) -> Answer:
         """Dense predictions, by the way of every other question."""
         question = self.question
         return self.answers.answer(
@@ -98,12 +100,12 @@ def _with_link(question: PlanQuestion, catalogue: Catalogue) -> PlanConstraints:
     """The constraints with the job's own link, or a named machine's, where a pool states none."""
     own = question.profile.network.link_bytes_per_s or 0.0
 
-    def linked(pool: PlanPool) -> PlanPool:
+    def with_link(pool: PlanPool) -> PlanPool:
         machine = catalogue.named_machine(pool.device)
         link = machine.node_link_bytes_per_s if machine else own
         return replace(pool, link_bytes_per_s=pool.link_bytes_per_s or link)
 
-    return replace(question.constraints, pools=tuple(map(linked, question.constraints.pools)))
+    return replace(question.constraints, pools=tuple(map(with_link, question.constraints.pools)))
 
 
 def _choose_estimator(answers: Answers, question: PlanQuestion, probe: Configurations) -> str:

@@ -11,15 +11,15 @@ from nodewise.domain.objective import HighestThroughput, LeastCost, Rule
 from nodewise.domain.planning import Exclusion
 from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
-from nodewise.planning.search import Found
-from nodewise.planning.words import described, gib
+from nodewise.planning.search import SearchResult
+from nodewise.planning.words import describe, gib
 
 __all__ = ["largest_term", "missing_memory", "rejections_of"]
 
 _LIMITS: Final = ("max_nodes", "max_cost", "deadline_seconds")
 
 
-def rejections_of(planner: Planner, space: BoundedSpace, found: Found) -> tuple[Exclusion, ...]:
+def rejections_of(planner: Planner, space: BoundedSpace, found: SearchResult) -> tuple[Exclusion, ...]:
     """What the constraints allow and cannot be, and what was looked at and cannot be used.
 
     Where nothing is feasible, also what comes closest, by how much it misses.
@@ -52,7 +52,7 @@ def _unfit(planner: Planner, count: int, *, closest: bool) -> Exclusion:
     )
     if not closest:
         return plain
-    nearest = planner.searched(by_excess=True)
+    nearest = planner.search(by_excess=True)
     if not len(nearest.winners):
         return Exclusion(constraint="memory", message="nothing fits into memory", count=count)
     if nearest.values.excess_bytes[0] <= 0.0:
@@ -62,7 +62,7 @@ def _unfit(planner: Planner, count: int, *, closest: bool) -> Exclusion:
     what = "nothing fits into memory"
     if (nearest.values.memory_bytes <= nearest.values.capacity_bytes).all():
         what += " with the upper bound of its interval (memory_headroom_bytes 0 leaves that out)"
-    text = f"{what}; the closest, {described(nearest.winners, 0)}, {text}"
+    text = f"{what}; the closest, {describe(nearest.winners, 0)}, {text}"
     return Exclusion(constraint="memory", message=text, count=count, numbers=numbers)
 
 
@@ -93,7 +93,7 @@ def largest_term(planner: Planner, row: Configurations) -> tuple[str, float]:
     return name, terms[name]
 
 
-def _over_limits(planner: Planner, found: Found) -> list[Exclusion]:
+def _over_limits(planner: Planner, found: SearchResult) -> list[Exclusion]:
     """Which limit of the objective nothing keeps, and what comes closest to it."""
     objective = planner.question.objective
     rule = objective.rule
@@ -108,10 +108,10 @@ def _over_limits(planner: Planner, found: Found) -> list[Exclusion]:
         return [Exclusion(constraint="max_nodes", message=text, count=found.over.get("max_nodes", 0))]
     else:
         return []
-    nearest = planner.searched(objective=replace(objective, rule=free))
+    nearest = planner.search(objective=replace(objective, rule=free))
     if not len(nearest.winners):
         return []
-    needed, most = planner.goal().needed(name, nearest.winners, nearest.values)
-    text = f"nothing keeps {name} = {most:.4g}; {what}, {described(nearest.winners, 0)}, needs {needed:.4g}"
+    needed, most = planner.goal().requirement(name, nearest.winners, nearest.values)
+    text = f"nothing keeps {name} = {most:.4g}; {what}, {describe(nearest.winners, 0)}, needs {needed:.4g}"
     numbers = {name: most, name.removeprefix("max_").replace("deadline", "finish"): needed}
     return [Exclusion(constraint=name, message=text, count=found.over.get(name, 0), numbers=numbers)]

@@ -12,7 +12,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.question import Answer, Terms
 from nodewise_values import NamedNumber, PlanExplanation, PlanRejection
 
-__all__ = ["PlanQuestion", "PlanResult", "named", "rejection"]
+__all__ = ["PlanQuestion", "PlanResult", "named_numbers", "rejection"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -48,11 +48,11 @@ def rejection(found: Exclusion) -> PlanRejection:
         constraint=found.constraint,
         message=found.message,
         configurations_count=found.count or None,
-        numbers=named(found.numbers),
+        numbers=named_numbers(found.numbers),
     )
 
 
-def named(numbers: Mapping[str, float]) -> tuple[NamedNumber, ...]:
+def named_numbers(numbers: Mapping[str, float]) -> tuple[NamedNumber, ...]:
     """Numbers by their names."""
     return tuple(NamedNumber(name=name, value=value) for name, value in numbers.items() if math.isfinite(value))
 

@@ -24,7 +24,7 @@ from nodewise.planning.frontier import Frontier, Points
 from nodewise.planning.goal import KEYS, Goal
 from nodewise.planning.order import first
 
-__all__ = ["Found", "How", "Progress", "searched"]
+__all__ = ["How", "Progress", "SearchResult", "search_space"]
 
 FIRST_ROWS: Final = 512
 CHUNK_ROWS: Final = 32768
@@ -70,7 +70,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Found:
+class SearchResult:
     """What a search found.
 
     Attributes
@@ -97,7 +97,7 @@ class Found:
     complete: bool
 
     @property
-    def pruned(self) -> int:
+    def pruned_count(self) -> int:
         """Configurations that need not be looked at."""
         return self.space - self.evaluated if self.complete else 0
 
@@ -138,7 +138,9 @@ class _Best:
             self.keys[:, scale] = its_keys
 
 
-def searched(space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Progress], None] | None = None) -> Found:
+def search_space(
+    space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Progress], None] | None = None
+) -> SearchResult:
     """Search a space.
 
     Parameters
@@ -161,7 +163,7 @@ def searched(space: BoundedSpace, goal: Goal, how: How, progress: Callable[[Prog
             break
         search.look_at(prefixes)
         tell(search.progress())
-    return search.found(complete=complete)
+    return search.result(complete=complete)
 
 
 class _Search:
@@ -187,10 +189,10 @@ class _Search:
         self._order = np.arange(len(prefixes))
         if how.prune:
             kept = np.flatnonzero(~self._unfit & ~self._hopeless if self._frontier is None else ~self._unfit)
-            self._order = self._ordered(kept)
+            self._order = self._sort(kept)
             self.skipped = space.total - int(space.sizes[kept].sum())
 
-    def _ordered(self, prefixes: Ints) -> Ints:
+    def _sort(self, prefixes: Ints) -> Ints:
         """The most promising first: for the best by its first key, then for the frontier by the product of bounds."""
         order = prefixes[np.argsort(self._keys[0][prefixes], kind="stable")]
         if self._frontier is None:
@@ -239,12 +241,12 @@ class _Search:
         if self._frontier is not None:
             others = np.flatnonzero(fits & ~useful)
             if len(others):
-                useful[others] = ~self._frontier.dominated(self._points.take(prefixes[others]))
+                useful[others] = ~self._frontier.dominates(self._points.take(prefixes[others]))
         return useful
 
     def look_at(self, prefixes: Ints) -> None:
         """Evaluate all completions of some prefixes."""
-        rows, values, origin = self._space.evaluated(prefixes)
+        rows, values, origin = self._space.evaluate(prefixes)
         self.evaluated += len(rows)
         if not len(rows):
             return
@@ -271,8 +273,10 @@ class _Search:
     def _winners(self) -> tuple[Configurations, Values]:
         known = [self._best.rows[scale] for scale in sorted(self._best.rows)]
         if not known:
-            return Configurations.of(0), Values.joined(())
-        return Configurations.concatenated([row for row, _ in known]), Values.joined([values for _, values in known])
+            return Configurations.of(0), Values.concatenate(())
+        return Configurations.concatenated([row for row, _ in known]), Values.concatenate(
+            [values for _, values in known]
+        )
 
     def progress(self) -> Progress:
         """How far it is. Of several scales the fastest row stands for the best."""
@@ -287,10 +291,10 @@ class _Search:
             best_step_s=values.step_s[fastest],
         )
 
-    def found(self, *, complete: bool) -> Found:
+    def result(self, *, complete: bool) -> SearchResult:
         """What was found."""
         winners, values = self._winners()
-        return Found(
+        return SearchResult(
             winners=winners,
             values=values,
             frontier=self._frontier,

@@ -16,11 +16,11 @@ from nodewise.scheduling.job_checks import JobReader
 from nodewise.scheduling.pair_checks import held_pairs, pairs_table
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 
-__all__ = ["Checked", "checked"]
+__all__ = ["CheckedQuestion", "check_question"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checked:
+class CheckedQuestion:
     """The state that the question describes; ``order`` holds the place of each of its jobs in the request.
 
     Jobs are brought into the order of submit time and id, so that no decision depends on the order in which they were
@@ -31,9 +31,9 @@ class Checked:
     order: tuple[int, ...]
 
 
-def checked(
+def check_question(
     question: ScheduleQuestion, parameters: Sequence[PolicyParameter], limits: ScheduleLimits | None = None
-) -> Checked:
+) -> CheckedQuestion:
     """Turn a question into a cluster's state.
 
     Raises
@@ -64,7 +64,7 @@ def checked(
         memory=question.memory,
         sharing=None if table is None else replace(table, kinds=as_ints(table.kinds[order])),
     )
-    return Checked(state, tuple(order))
+    return CheckedQuestion(state, tuple(order))
 
 
 def _check_limits(question: ScheduleQuestion, limits: ScheduleLimits) -> None:

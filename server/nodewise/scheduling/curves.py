@@ -18,10 +18,10 @@ from nodewise.domain.schedule import CURVE_COLUMNS, Curves
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.plugin import Budget
 from nodewise.scheduling.candidates import CandidateRows, Candidates, check_rows
-from nodewise.scheduling.checks import Checked
+from nodewise.scheduling.checks import CheckedQuestion
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 
-__all__ = ["JobCurves", "Predict", "gathered", "without"]
+__all__ = ["JobCurves", "Predict", "gather_curves", "without"]
 
 Predict = Callable[[Question], Answer]
 """Answers a question about one job; raises NodewiseError for a job that cannot be answered."""
@@ -64,8 +64,8 @@ class _JobRows:
     basis: Basis
 
 
-def gathered(
-    question: ScheduleQuestion, known: Checked, predict: Predict, budget: Budget, limits: ScheduleLimits
+def gather_curves(
+    question: ScheduleQuestion, known: CheckedQuestion, predict: Predict, budget: Budget, limits: ScheduleLimits
 ) -> JobCurves:
     """Predict every job on everything it may run on.
 

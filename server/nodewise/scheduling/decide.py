@@ -13,14 +13,14 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import ClusterState, Grant
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.checks import checked
-from nodewise.scheduling.curves import JobCurves, Predict, gathered, without
+from nodewise.scheduling.checks import check_question
+from nodewise.scheduling.curves import JobCurves, Predict, gather_curves, without
 from nodewise.scheduling.decision import Decision, JobDecision
-from nodewise.scheduling.demand import demanded
+from nodewise.scheduling.demand import pool_demands
 from nodewise.scheduling.explain import Explainer
 from nodewise.scheduling.nodes import NodeDevices
 from nodewise.scheduling.packing import both_ways, hosts_of, running_pairs
-from nodewise.scheduling.placement import Wanted, placed
+from nodewise.scheduling.placement import PlacementRequest, choose_nodes
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.verdict import verdict_of
 
@@ -54,8 +54,8 @@ def decide(
         DEADLINE_EXCEEDED once nobody waits any more.
     """
     caps, record = limits or ScheduleLimits(), policy.record
-    known = checked(question, record.parameters, caps)
-    curves = gathered(question, known, predict, budget, caps)
+    known = check_question(question, record.parameters, caps)
+    curves = gather_curves(question, known, predict, budget, caps)
     unanswered, kept = _settled_jobs(known.state, curves)
     offered = _offer(known.state, unanswered | kept)
     verdict = verdict_of(policy, offered, without(curves.curves, kept), budget)
@@ -82,7 +82,7 @@ def decide(
         policy_version=record.version,
         complete=complete,
         memory=verdict.memory,
-        demands=demanded(
+        demands=pool_demands(
             known.state, curves.curves, [question.jobs[place] for place in known.order], decided, explainer.quotas
         ),
     )
@@ -144,7 +144,7 @@ def _placements(
     Of two that shared and part, the first stays. A job beside another is where that one is, which is where either was,
     if one of them stays at all.
     """
-    wanted: dict[int, Wanted] = {}
+    wanted: dict[int, PlacementRequest] = {}
     stays: set[int] = set()
     pairs, guests = running_pairs(offered.jobs), {host: guest for guest, host in hosts.items()}
     for index, (job, grant) in enumerate(zip(offered.jobs, grants)):
@@ -158,8 +158,8 @@ def _placements(
                 keep = current.placement
                 stays |= {each} | ({index, guests[index]} if pairs.get(index) == guests.get(index, -1) else set())
                 break
-        wanted[index] = Wanted(pool=grant.pool, devices=devices, keep=keep)
-    found = dict(zip(wanted, placed(offered.pools, list(wanted.values()))))
+        wanted[index] = PlacementRequest(pool=grant.pool, devices=devices, keep=keep)
+    found = dict(zip(wanted, choose_nodes(offered.pools, list(wanted.values()))))
     return {**found, **{guest: found[host] for guest, host in hosts.items()}}, stays
 
 
@@ -170,11 +170,11 @@ def _explain(
     for index, grant in enumerate(grants):
         refusal = explainer.curves.refusals[index]
         if refusal is not None:
-            decided.append(explainer.unanswered(index, refusal))
+            decided.append(explainer.explain_refusal(index, refusal))
         elif index in kept:
-            decided.append(explainer.kept(index))
+            decided.append(explainer.explain_keep(index))
         elif grant.devices:
-            decided.append(explainer.granted(index, grant, placements[index]))
+            decided.append(explainer.explain_grant(index, grant, placements[index]))
         else:
-            decided.append(explainer.waiting(index))
+            decided.append(explainer.explain_wait(index))
     return decided

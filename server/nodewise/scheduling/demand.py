@@ -13,10 +13,10 @@ from nodewise.domain.schedule import ClusterState, Curves, JobState, NodePool
 from nodewise.scheduling.decision import Action, JobDecision, PoolDemand
 from nodewise.scheduling.request import JobQuestion
 
-__all__ = ["demanded"]
+__all__ = ["pool_demands"]
 
 
-def demanded(
+def pool_demands(
     state: ClusterState,
     curves: Curves,
     asked: Sequence[JobQuestion],

@@ -49,7 +49,7 @@ class Explainer:
     partners: Mapping[int, int] = field(default_factory=dict)
     stays: AbstractSet[int] = frozenset()
 
-    def unanswered(self, index: int, refusal: Refusal) -> JobDecision:
+    def explain_refusal(self, index: int, refusal: Refusal) -> JobDecision:
         """A job that could not be predicted stays as it is."""
         job = self.state.jobs[index]
         held = "it gets nothing"
@@ -58,7 +58,7 @@ class Explainer:
         action, reason, why = Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}"
         return replace(self._explain_kept(index), action=action, reason=reason, why=why, refusal=refusal)
 
-    def kept(self, index: int) -> JobDecision:
+    def explain_keep(self, index: int) -> JobDecision:
         """A job that may not be changed, or not yet, stays as it is."""
         job, held = self.state.jobs[index], self._explain_kept(index)
         rate = "does not run" if job.current is None else self._rate_text(index, held)
@@ -69,7 +69,7 @@ class Explainer:
         why = f"has run for {number(age)} s of the {number(job.minimum_run_s)} s that it must; {rate}"
         return replace(held, reason=DecisionReason.MINIMUM_RUN, why=why)
 
-    def granted(self, index: int, grant: Grant, placement: NodeDevices) -> JobDecision:
+    def explain_grant(self, index: int, grant: Grant, placement: NodeDevices) -> JobDecision:
         """A job that the policy gave devices."""
         job, current = self.state.jobs[index], self.state.jobs[index].current
         pool = self.state.pools[grant.pool].name
@@ -107,7 +107,7 @@ class Explainer:
             parts.append(f"{self.policy}: {grant.why}")
         return replace(on, action=action, reason=reason, why="; ".join(parts))
 
-    def waiting(self, index: int) -> JobDecision:
+    def explain_wait(self, index: int) -> JobDecision:
         """A job that gets nothing now."""
         job = self.state.jobs[index]
         reason, why = self._why_waiting(index)

@@ -85,7 +85,7 @@ def _read_memory(content: bytes) -> Memory:
         raise ValueError("more cells than jobs and pools")
     place = end + 1
 
-    def taken(count: int, size: int) -> bytes:
+    def take(count: int, size: int) -> bytes:
         nonlocal place
         found = content[place : place + count * size]
         if len(found) < count * size:
@@ -93,12 +93,12 @@ def _read_memory(content: bytes) -> Memory:
         place += count * size
         return found
 
-    keys = taken(jobs, KEY_BYTES)
-    running = np.frombuffer(taken(jobs, 4), dtype="<i4").astype(np.int64)
-    job, pool = (np.frombuffer(taken(entries, 4), dtype="<u4").astype(np.int64) for _ in range(2))
+    keys = take(jobs, KEY_BYTES)
+    running = np.frombuffer(take(jobs, 4), dtype="<i4").astype(np.int64)
+    job, pool = (np.frombuffer(take(entries, 4), dtype="<u4").astype(np.int64) for _ in range(2))
     columns: dict[str, Any] = {}
     for name in _CELLS:
-        values = np.frombuffer(taken(entries, 8), dtype="<f8")
+        values = np.frombuffer(take(entries, 8), dtype="<f8")
         dense = np.zeros((jobs, pools))
         if (job >= jobs).any() or (pool >= pools).any() or not np.isfinite(values).all():
             raise ValueError("out of range")

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.nodes import NodeDevices, PoolNodes
 
-__all__ = ["Wanted", "placed", "worker_nodes"]
+__all__ = ["PlacementRequest", "choose_nodes", "worker_nodes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlacementRequest:
     """Devices (servers included) that a job was granted in a pool; ``keep`` = where it is to stay, if anywhere."""
 
     pool: int
@@ -26,7 +26,7 @@ class Wanted:
     keep: NodeDevices | None = None
 
 
-def placed(pools: Sequence[NodePool], wanted: Sequence[Wanted]) -> list[NodeDevices]:
+def choose_nodes(pools: Sequence[NodePool], wanted: Sequence[PlacementRequest]) -> list[NodeDevices]:
     """Nodes for every entry, in order. Entries of one size are served in the order given.
 
     Raises

@@ -1,7 +1,7 @@
 """The question put to a policy, in the domain's words: a cluster, its jobs, and how to decide and predict.
 
-Values here are as the caller gave them: 0 or empty means "not stated" wherever the contract says so. ``checks.checked``
-turns them into a cluster's state or says what is wrong.
+Values are as in the request: 0 or empty means "not stated" wherever the contract says so. ``checks.check_question``
+turns them into a cluster's state, or reports what is wrong.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ import numpy as np
 from nodewise.domain.columns import Floats, Ints, as_floats
 from nodewise.domain.schedule import ClusterState, Curves, Grant, Requests, Shares
 
-__all__ = ["Offer", "Rounds", "accounted", "first_round", "held_round", "offered", "renewed", "rounded_round"]
+__all__ = ["Offer", "Rounds", "credit_time", "first_round", "held_round", "make_offer", "renew_rounds", "rounded_round"]
 
 KEY_BYTES: Final = 8
 """Of a job's name: among 4,096 jobs two share a key once in 10^12."""
@@ -97,7 +97,7 @@ def job_key(job_id: str) -> bytes:
     return blake2b(job_id.encode(), digest_size=KEY_BYTES).digest()
 
 
-def offered(state: ClusterState, curves: Curves) -> Offer:
+def make_offer(state: ClusterState, curves: Curves) -> Offer:
     """What every job would get in every pool, and what shares depend on."""
     requests = curves.at_requests(state)
     keys = tuple(job_key(job.job_id) for job in state.jobs)
@@ -129,7 +129,7 @@ def held_round(
         return None
     if rounds.work != offer.work and state.now_s - rounds.made_s >= rounds.hold_s:
         return None
-    grants, after = rounded_round(accounted(rounds, offer, state), offer, state)
+    grants, after = rounded_round(credit_time(rounds, offer, state), offer, state)
     return (grants, after) if any(grant.devices for grant in grants) else None
 
 
@@ -137,25 +137,25 @@ def first_round(
     shares: Shares, rounds: Rounds | None, state: ClusterState, curves: Curves, asked: str
 ) -> tuple[tuple[Grant, ...], Rounds]:
     """The first round of new shares; what is remembered of the same policy passes on what it owes."""
-    offer = offered(state, curves)
+    offer = make_offer(state, curves)
     before = None
     if rounds is not None and _carries(rounds, offer, state, asked):
-        before = accounted(rounds, offer, state)
-    return rounded_round(renewed(shares, before, offer, state, asked), offer, state)
+        before = credit_time(rounds, offer, state)
+    return rounded_round(renew_rounds(shares, before, offer, state, asked), offer, state)
 
 
-def accounted(rounds: Rounds, offer: Offer, state: ClusterState) -> Rounds:
+def credit_time(rounds: Rounds, offer: Offer, state: ClusterState) -> Rounds:
     """The memory brought to the present jobs and time: what ran since the last round has received it."""
     places = {key: index for index, key in enumerate(rounds.jobs)}
     before = np.array([places.get(key, -1) for key in offer.jobs], dtype=np.int64)
     known = before >= 0
 
-    def moved(values: Floats) -> Floats:
+    def align(values: Floats) -> Floats:
         result = np.zeros(offer.requests.devices.shape)
         result[known] = values[before[known]]
         return result
 
-    received, running = moved(rounds.received_s), np.full(len(offer.jobs), -1)
+    received, running = align(rounds.received_s), np.full(len(offer.jobs), -1)
     running[known] = rounds.running[before[known]]
     elapsed = state.now_s - rounds.decided_s
     for index, job in enumerate(state.jobs):
@@ -166,13 +166,13 @@ def accounted(rounds: Rounds, offer: Offer, state: ClusterState) -> Rounds:
         rounds,
         jobs=offer.jobs,
         running=running,
-        shares=moved(rounds.shares),
+        shares=align(rounds.shares),
         received_s=received,
-        deficit_s=moved(rounds.deficit_s),
+        deficit_s=align(rounds.deficit_s),
     )
 
 
-def renewed(shares: Shares, rounds: Rounds | None, offer: Offer, state: ClusterState, asked: str) -> Rounds:
+def renew_rounds(shares: Shares, rounds: Rounds | None, offer: Offer, state: ClusterState, asked: str) -> Rounds:
     """Memory for new shares; ``rounds``, accounted, passes on its deficits."""
     deficit = np.zeros(offer.requests.devices.shape)
     number = 0

@@ -11,8 +11,8 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import ClusterState
 from nodewise.estimation.question import Basis
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.checks import Checked, checked
-from nodewise.scheduling.curves import Predict, gathered
+from nodewise.scheduling.checks import CheckedQuestion, check_question
+from nodewise.scheduling.curves import Predict, gather_curves
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.simulation.jobs import JobCurve
 
@@ -55,12 +55,12 @@ def predicted_curves(
     Raises
     ------
     NodewiseError
-        What ``checked`` raises; the reason why a curve cannot be predicted: a simulation without some of its jobs would
-        be one of other jobs. DEADLINE_EXCEEDED.
+        What ``check_question`` raises; DEADLINE_EXCEEDED; the reason why a curve cannot be predicted, since a
+        simulation without some of its jobs would be one of other jobs.
     """
     try:
-        known = checked(question, policy.parameters, limits)
-        found = gathered(question, _one_by_one(known), predict, budget, limits)
+        known = check_question(question, policy.parameters, limits)
+        found = gather_curves(question, _one_by_one(known), predict, budget, limits)
     except NodewiseError as error:
         raise _of_curves(error, places) from None
     if not found.complete:
@@ -69,12 +69,12 @@ def predicted_curves(
     for row, (place, refusal) in enumerate(zip(places, found.refusals)):
         if refusal is not None:
             raise NodewiseError.refused(replace(refusal, message=f"curves[{place}]: {refusal.message}"))
-        curves.append(JobCurve.taken(found.curves, found.curves.rows(row)))
+        curves.append(JobCurve.of_rows(found.curves, found.curves.rows(row)))
     bases = {id(basis): basis for basis in found.bases if basis is not None}
     return PredictedCurves(state=known.state, curves=tuple(curves), bases=tuple(bases.values()))
 
 
-def _one_by_one(known: Checked) -> Checked:
+def _one_by_one(known: CheckedQuestion) -> CheckedQuestion:
     """The same without whole nodes: what fills them depends on the servers of each job that shares a curve."""
     pools = tuple(replace(pool, devices_per_node=0) for pool in known.state.pools)
     return replace(known, state=replace(known.state, pools=pools))
@@ -85,8 +85,8 @@ def _of_curves(error: NodewiseError, places: Sequence[int]) -> NodewiseError:
     if not error.violations:
         return error
 
-    def named(field: str) -> str:
+    def curve_field(field: str) -> str:
         return _JOB.sub(lambda match: f"curves[{places[int(match[1])]}].profile", field)
 
-    violations = tuple(replace(each, field=named(each.field)) for each in error.violations)
+    violations = tuple(replace(each, field=curve_field(each.field)) for each in error.violations)
     return replace(NodewiseError.invalid(violations, error.reason), metadata=dict(error.metadata))

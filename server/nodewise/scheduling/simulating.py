@@ -10,13 +10,13 @@ from nodewise.domain.columns import as_floats
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.simulation.core import Progress, simulated
+from nodewise.scheduling.simulation.core import Progress, simulate
 from nodewise.scheduling.simulation.jobs import SimulatedJob
-from nodewise.scheduling.simulation.repeating import Estimate, estimated
+from nodewise.scheduling.simulation.repeating import Estimate, estimate_mean
 from nodewise.scheduling.simulation.results import JOB_NUMBERS, JobColumns, SimulationResult
 from nodewise.scheduling.simulation.settings import SimulationSettings
 
-__all__ = ["Repetition", "SimulateQuestion", "figures_of", "simulated_repeatedly"]
+__all__ = ["Repetition", "SimulateQuestion", "figures_of", "simulate_repeatedly"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -42,7 +42,7 @@ class Repetition:
     summary: Mapping[str, float | int | None]
 
 
-def simulated_repeatedly(
+def simulate_repeatedly(
     question: SimulateQuestion,
     policy: LoadedPlugin[PolicyRecord],
     budget: Budget,
@@ -58,7 +58,7 @@ def simulated_repeatedly(
     Raises
     ------
     NodewiseError
-        As ``simulated``.
+        As ``simulate``.
     """
     found: list[Repetition] = []
     for number in range(question.repetitions):
@@ -70,7 +70,7 @@ def simulated_repeatedly(
             if progress is not None:
                 progress(done, at)
 
-        result = simulated(question.jobs, question.pools, policy, settings, budget=budget, progress=tell)
+        result = simulate(question.jobs, question.pools, policy, settings, budget=budget, progress=tell)
         summary = result.summary()
         kept = result if question.keep_jobs else replace(result, per_job=_NO_JOBS)
         found.append(Repetition(seed=settings.seed, result=kept, summary=summary))
@@ -99,5 +99,5 @@ def figures_of(summaries: Sequence[Mapping[str, float | int | None]]) -> dict[st
     for name in summaries[0] if summaries else ():
         values = [value for summary in summaries if (value := summary[name]) is not None]
         if values:
-            found[name] = estimated(values)
+            found[name] = estimate_mean(values)
     return found

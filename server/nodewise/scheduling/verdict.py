@@ -16,7 +16,7 @@ from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.memory import Memory
 from nodewise.scheduling.packing import hosts_of
 from nodewise.scheduling.policy_answers import MAX_MEMORY_BYTES, sound_answer
-from nodewise.scheduling.rounding import first_round, held_round, offered
+from nodewise.scheduling.rounding import first_round, held_round, make_offer
 
 __all__ = ["Verdict", "verdict_of"]
 
@@ -46,7 +46,7 @@ def verdict_of(policy: LoadedPlugin[PolicyRecord], state: ClusterState, curves: 
     asked, state = f"{record.name} {record.version}", replace(state, memory=remembered.policy)
     try:
         if remembered.rounds is not None:
-            held = held_round(remembered.rounds, offered(state, curves), state, asked)
+            held = held_round(remembered.rounds, make_offer(state, curves), state, asked)
             if held is not None:
                 grants, after = held
                 return _verdict(_feasible(grants, state, curves), Memory(after, state.memory), complete=True)

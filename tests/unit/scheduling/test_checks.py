@@ -14,7 +14,7 @@ from schedules import POLICIES, pool, profile
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
-from nodewise.scheduling.checks import checked
+from nodewise.scheduling.checks import check_question
 from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
 
 FIFO = POLICIES["fifo"].record.parameters
@@ -30,7 +30,7 @@ def question(*jobs: JobQuestion, **changes: Any) -> ScheduleQuestion:
 
 def refused(asked_: ScheduleQuestion, limits: ScheduleLimits | None = None) -> tuple[Reason, str, str]:
     with pytest.raises(NodewiseError) as caught:
-        checked(asked_, FIFO, limits)
+        check_question(asked_, FIFO, limits)
     first = caught.value.violations[0]
     return caught.value.reason, first.field, first.description
 
@@ -157,7 +157,10 @@ def test_a_wrong_cluster_parameter_or_quota(changes: dict[str, Any], path: str, 
 
 def test_a_whole_node_is_held_as_a_whole() -> None:
     whole = (pool("p", 4, 4, devices_per_node=4), pool("q", 2))
-    assert checked(question(asked(current=held((0, 4), (1, 4))), pools=whole), FIFO).state.jobs[0].current is not None
+    assert (
+        check_question(question(asked(current=held((0, 4), (1, 4))), pools=whole), FIFO).state.jobs[0].current
+        is not None
+    )
     reason, field, text = refused(question(asked(current=held((0, 4), (1, 3))), pools=whole))
     assert (reason, field) == (Reason.INVALID_FIELD, "jobs[0].current_allocation.placement[1].devices_count")
     assert text == "must be devices_per_node, 4, since nodes are given out whole; found 3"
@@ -165,7 +168,7 @@ def test_a_whole_node_is_held_as_a_whole() -> None:
 
 def test_a_policy_without_parameters_says_so() -> None:
     with pytest.raises(NodewiseError, match="which has: none"):
-        checked(question(parameters={"x": 1.0}), ())
+        check_question(question(parameters={"x": 1.0}), ())
 
 
 def test_job_ids_are_unique() -> None:
@@ -203,7 +206,7 @@ def test_a_few_bytes_that_name_many_devices_take_no_memory(large: NodePool) -> N
     tracemalloc.start()
     try:
         with suppress(NodewiseError):
-            checked(question(*least, pools=(large,)), FIFO)
+            check_question(question(*least, pools=(large,)), FIFO)
         assert tracemalloc.get_traced_memory()[1] < 10e6
     finally:
         tracemalloc.stop()
@@ -211,14 +214,14 @@ def test_a_few_bytes_that_name_many_devices_take_no_memory(large: NodePool) -> N
 
 def test_everything_that_is_wrong_is_said_at_once_up_to_a_cap() -> None:
     with pytest.raises(NodewiseError) as caught:
-        checked(question(*(asked(f"{index}", remaining_samples=-1.0) for index in range(50))), FIFO)
+        check_question(question(*(asked(f"{index}", remaining_samples=-1.0) for index in range(50))), FIFO)
     assert len(caught.value.violations) == 20
     assert "(and 19 more)" in caught.value.message
 
 
 def test_jobs_come_by_submit_time_and_id_with_what_was_not_stated_filled_in() -> None:
     jobs = (asked("b", submit_time_s=1.0), asked("c"), asked("a", submit_time_s=1.0))
-    found = checked(question(*jobs), FIFO)
+    found = check_question(question(*jobs), FIFO)
     assert [job.job_id for job in found.state.jobs] == ["c", "a", "b"]
     assert found.order == (1, 2, 0)
     job = found.state.jobs[0]
@@ -240,13 +243,13 @@ def test_jobs_come_by_submit_time_and_id_with_what_was_not_stated_filled_in() ->
     ],
 )
 def test_allowed_counts(changes: dict[str, Any], allowed: tuple[int, ...], requested: int) -> None:
-    [job] = checked(question(asked(**changes)), FIFO).state.jobs
+    [job] = check_question(question(asked(**changes)), FIFO).state.jobs
     assert (job.allowed_devices, job.requested_devices) == (allowed, requested)
 
 
 def test_quotas_and_current_allocations_are_taken_over() -> None:
     running = asked("a", current=held((0, 2), (1, 1), age_s=7.0))
-    found = checked(question(running, quotas=(QueueQuota(queue="x", max_devices=3),)), FIFO).state
+    found = check_question(question(running, quotas=(QueueQuota(queue="x", max_devices=3),)), FIFO).state
     assert found.quotas == {"x": 3}
     current = found.jobs[0].current
     assert current is not None

@@ -15,8 +15,8 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
 from nodewise.estimation.question import Freshness, Terms
-from nodewise.scheduling.checks import checked
-from nodewise.scheduling.curves import JobCurves, gathered, without
+from nodewise.scheduling.checks import check_question
+from nodewise.scheduling.curves import JobCurves, gather_curves, without
 from nodewise.scheduling.request import JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
 
 V100 = {"V100": TABLE}
@@ -35,8 +35,8 @@ def gather(
     **changes: Any,
 ) -> JobCurves:
     question = ScheduleQuestion(now_s=0.0, pools=pools, jobs=tuple(jobs), **changes)
-    known = checked(question, ())
-    return gathered(question, known, predict, budget or Budget(), limits or ScheduleLimits())
+    known = check_question(question, ())
+    return gather_curves(question, known, predict, budget or Budget(), limits or ScheduleLimits())
 
 
 def test_every_allowed_count_of_every_pool_is_asked_about_by_columns() -> None:

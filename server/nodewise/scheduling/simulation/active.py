@@ -118,7 +118,7 @@ class ActiveJob:
             return most
         return min(self.rate * self._computing_s(now_s - self.begun_s), most)
 
-    def saved(self, now_s: float) -> float:
+    def checkpointed_samples(self, now_s: float) -> float:
         """Samples of the current run that a failure now would not undo: those of its last whole checkpoint."""
         if self.checkpoints is None or now_s <= self.begun_s:
             return 0.0
@@ -134,12 +134,12 @@ class ActiveJob:
         else:
             done = self.progress(now_s)
         _set(state, "remaining_samples", self.left + self.declared_beyond - done)
-        attained = self.attained_device_s + (now_s - self.run_from_s) * self.occupied
+        attained = self.attained_device_s + (now_s - self.run_from_s) * self.occupied_devices
         _set(state, "attained_service_device_s", attained)
         _set(state.current, "age_s", now_s - self.held_since_s)
 
     @property
-    def occupied(self) -> float:
+    def occupied_devices(self) -> float:
         """Devices that count as this job's, those of servers included: of two that share one, half of it each."""
         whole = self.devices + self.spec.server_devices
         return whole if self.partner is None else 0.5 * whole
@@ -156,7 +156,7 @@ class ActiveJob:
         self.held_since_s = now_s
         _set(self.state, "current", CurrentAllocation(pool=pool, placement=placement, age_s=0.0))
 
-    def restarted(self) -> None:
+    def count_restart(self) -> None:
         """Count a run that is not the first."""
         self.restarts += 1
         _set(self.state, "restarts", self.restarts)
@@ -165,7 +165,7 @@ class ActiveJob:
         """Close the run with so many samples done; seconds that it lasted."""
         lasted_s = now_s - self.run_from_s
         self.left = max(self.left - done, 0.0)
-        self.attained_device_s += lasted_s * self.occupied
+        self.attained_device_s += lasted_s * self.occupied_devices
         self.run_from_s = now_s
         return lasted_s
 

@@ -62,7 +62,7 @@ class Predictions:
         if law is None or not len(seen):
             return seen
         whole = law.job_sigma * self._random.standard_normal()
-        return seen.scaled(np.exp(whole + law.row_sigma * self._random.standard_normal(len(seen))))
+        return seen.scale(np.exp(whole + law.row_sigma * self._random.standard_normal(len(seen))))
 
     def _possible(self, job: SimulatedJob) -> JobCurve:
         """Rows that have a true rate and fit the empty cluster and the queue's quota; a rigid job's request only."""
@@ -76,7 +76,7 @@ class Predictions:
         if job.predicted is not None:
             true = job.curve.rates
             keep &= [row in true for row in zip(seen.pool.tolist(), seen.devices.tolist())]
-        return seen if keep.all() else JobCurve.taken(seen, keep)
+        return seen if keep.all() else JobCurve.of_rows(seen, keep)
 
 
 class Failures:

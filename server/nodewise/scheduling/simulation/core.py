@@ -21,7 +21,7 @@ from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise.scheduling.simulation.view import View
 
-__all__ = ["Progress", "simulated"]
+__all__ = ["Progress", "simulate"]
 
 CHECK_EVERY: Final = 256
 """Events between two looks at the budget and two reports of progress: some 15 ms; decisions count by their time."""
@@ -38,7 +38,7 @@ class Progress:
     decisions: int
 
 
-def simulated(
+def simulate(
     jobs: Iterable[SimulatedJob],
     pools: Sequence[NodePool],
     policy: LoadedPlugin[PolicyRecord],
@@ -88,7 +88,7 @@ class _Simulation:
 
     def __post_init__(self) -> None:
         pools, settings = self.pools, self.settings
-        parameters = settings.checked(self.policy.record.parameters)
+        parameters = settings.check(self.policy.record.parameters)
         self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
         self._arrivals = Arrivals(self.jobs, [pool.total_devices for pool in pools], settings)
         self._now_s = start_s = self._arrivals.first_s
@@ -161,7 +161,7 @@ class _Simulation:
         job = self._arrivals.take()
         if job is None:
             return
-        self._recorder.arrived(job, at_s)
+        self._recorder.record_arrival(job, at_s)
         self._decider.arrive(job)
 
     def _look(self, now_s: float) -> bool:

@@ -19,7 +19,7 @@ from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.packing import both_ways, hosts_of
 from nodewise.scheduling.policy_answers import sound_answer
-from nodewise.scheduling.rounding import Rounds, first_round, held_round, offered
+from nodewise.scheduling.rounding import Rounds, first_round, held_round, make_offer
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
@@ -96,8 +96,8 @@ class Decider:
         if fails:
             for job in list(self._running.values()):
                 if job.pool == pool and any(each == node for each, _ in job.placement):
-                    saved = job.saved(at_s)
-                    self.recorder.lost(job, job.progress(at_s) - saved)
+                    saved = job.checkpointed_samples(at_s)
+                    self.recorder.record_loss(job, job.progress(at_s) - saved)
                     self._close(job, at_s, saved)
             self.recorder.capacity_changed(at_s)
             nodes.fail(node)
@@ -146,7 +146,7 @@ class Decider:
         state, curves = self.view.state(now_s, self._memory)
         started = time.perf_counter()
         if self._rounds is not None:
-            offer = offered(state, curves)
+            offer = make_offer(state, curves)
             held = held_round(self._rounds, offer, state, self._asked_as)
             if held is not None:
                 grants, self._rounds = held
@@ -159,7 +159,7 @@ class Decider:
             grants, self._rounds = first_round(decided, self._rounds, state, curves, self._asked_as)
         else:
             grants = decided.grants
-        self.recorder.decided(time.perf_counter() - started)
+        self.recorder.record_decision(time.perf_counter() - started)
         self._memory, self._decided_s, self.undecided = decided.memory, now_s, False
         return grants
 
@@ -254,12 +254,12 @@ class Decider:
         rate = job.spec.curve.rates[pool, devices]
         job.hold(pool, devices, nodes.take(total) if beside is None else beside.placement, rate, now_s)
         self._running[job.number] = job
-        self.view.started(job)
+        self.view.note_start(job)
         if job.first_start_s == math.inf:
             job.first_start_s = now_s
             pause_s = self.settings.first_start_cost_s
         else:
-            job.restarted()
+            job.count_restart()
             pause_s = job.state.restart_cost_s
         if beside is not None:
             sharing = self.settings.sharing
@@ -289,7 +289,7 @@ class Decider:
     def _close(self, job: ActiveJob, now_s: float, done: float) -> None:
         """End a job's run and take its devices."""
         self._end_run(job, now_s, done)
-        self.recorder.held(job, now_s)
+        self.recorder.record_tenure(job, now_s)
         if job.partner is None:
             self.nodes[job.pool].give_back(job.placement)
         else:
@@ -300,7 +300,7 @@ class Decider:
     def _end_run(self, job: ActiveJob, now_s: float, done: float) -> None:
         begun_s, from_s = job.begun_s, job.run_from_s
         busy_s = job.end_run(min(now_s, job.ends_s), done)
-        self.recorder.run_ended(job, busy_s, min(begun_s - from_s, busy_s))
+        self.recorder.record_run(job, busy_s, min(begun_s - from_s, busy_s))
 
     def _check_quotas(self, grants: Sequence[Grant]) -> None:
         if not self.settings.quotas:

@@ -84,11 +84,11 @@ class JobCurve:
         return tuple(sorted(set(self.pool.tolist())))
 
     @classmethod
-    def taken(cls, of: JobCurve | Curves, rows: slice | NDArray[np.bool_]) -> JobCurve:
+    def of_rows(cls, of: JobCurve | Curves, rows: slice | NDArray[np.bool_]) -> JobCurve:
         """Some of the rows, by place or by mask."""
         return cls(*(freeze(getattr(of, name)[rows]) for name in CURVE_COLUMNS))
 
-    def scaled(self, factors: Floats) -> JobCurve:
+    def scale(self, factors: Floats) -> JobCurve:
         """The curve with every row's rate multiplied."""
         return JobCurve(self.pool, self.devices, self.nodes, as_floats(self.samples_per_s * factors))
 

@@ -40,7 +40,7 @@ class Recorder:
         self._holders: list[str] = []
         self._held: Columns = {name: array("d" if name.endswith("_s") else "l") for name in TIMELINE_NUMBERS}
 
-    def arrived(self, job: ActiveJob, at_s: float) -> None:
+    def record_arrival(self, job: ActiveJob, at_s: float) -> None:
         """A job comes into the system."""
         self._area(at_s)
         job.area_at_arrival = self.job_seconds
@@ -82,13 +82,13 @@ class Recorder:
         self._capacity_device_s += up * (at_s - self._capacity_s)
         self._capacity_s = at_s
 
-    def run_ended(self, job: ActiveJob, busy_s: float, pause_s: float) -> None:
+    def record_run(self, job: ActiveJob, busy_s: float, pause_s: float) -> None:
         """A run was closed after ``busy_s``, of which ``pause_s`` went into the restart."""
-        devices = job.occupied
+        devices = job.occupied_devices
         self.busy_device_s += devices * busy_s
         self.restart_device_s += devices * pause_s
 
-    def held(self, job: ActiveJob, until_s: float) -> None:
+    def record_tenure(self, job: ActiveJob, until_s: float) -> None:
         """Devices that were held on end are given up."""
         if self._keep_timeline:
             self._holders.append(job.spec.job_id)
@@ -96,13 +96,13 @@ class Recorder:
             for column, value in zip(self._held.values(), held):
                 column.append(value)
 
-    def decided(self, lasted_s: float) -> None:
+    def record_decision(self, lasted_s: float) -> None:
         """The policy was asked, which took so much wall time."""
         self.decisions += 1
         self.decision_s += lasted_s
         self.longest_decision_s = max(self.longest_decision_s, lasted_s)
 
-    def lost(self, job: ActiveJob, samples: float) -> None:
+    def record_loss(self, job: ActiveJob, samples: float) -> None:
         """Work that must be done again."""
         self.lost_device_s += samples / job.rate * (job.devices + job.spec.server_devices)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Estimate", "estimated"]
+__all__ = ["Estimate", "estimate_mean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Estimate:
     repetitions: int
 
 
-def estimated(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+def estimate_mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     """The mean of independent repetitions with Student's interval."""
     mean = float(np.mean(values))
     if len(values) < 2:

@@ -101,7 +101,7 @@ class SimulatedSharing:
     shares: tuple[Floats, ...]
     predicted: tuple[Floats, ...]
 
-    def seen(self, kinds: Ints) -> SharedPairs:
+    def visible_pairs(self, kinds: Ints) -> SharedPairs:
         """What the policy sees of jobs of these kinds."""
         tables = zip(self.shares, self.predicted, strict=True)
         return SharedPairs(kinds=kinds, shares=tuple(freeze(np.where(true > 0.0, told, 0.0)) for true, told in tables))
@@ -157,7 +157,7 @@ class SimulationSettings:
     keep_timeline: bool = False
     sharing: SimulatedSharing | None = None
 
-    def checked(self, parameters: Sequence[PolicyParameter]) -> dict[str, float]:
+    def check(self, parameters: Sequence[PolicyParameter]) -> dict[str, float]:
         """The policy's parameters, with the defaults of those that are not stated; refuse what cannot be simulated.
 
         Raises

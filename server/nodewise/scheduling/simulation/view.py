@@ -69,7 +69,7 @@ class View:
         """The job is done."""
         self._done.append(job)
 
-    def started(self, job: ActiveJob) -> None:
+    def note_start(self, job: ActiveJob) -> None:
         """The job was given devices: what it states changes, until it was told that it has none."""
         self._touched[job.number] = job
 
@@ -89,7 +89,7 @@ class View:
         return self._sharing
 
     @property
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether jobs came or went since the policy saw them last."""
         return bool(self._new or self._done)
 
@@ -120,7 +120,7 @@ class View:
         """Which of the jobs may share; made anew when jobs came or went."""
         rule = self._settings.sharing
         if rule is not None and self._sharing is None:
-            self._sharing = rule.seen(as_ints([job.spec.kind for job in self.jobs]))
+            self._sharing = rule.visible_pairs(as_ints([job.spec.kind for job in self.jobs]))
         return self._sharing
 
     def _tell(self, now_s: float) -> None:
@@ -145,7 +145,7 @@ class View:
 
     def refresh(self) -> None:
         """Take in who came and leave out who went."""
-        if not self.changed:
+        if not self.has_changed:
             return
         if self._done:
             self._leave_out(self.places(self._done))
