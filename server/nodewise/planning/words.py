@@ -1,4 +1,4 @@
-"""Configurations of a space in words."""
+"""Texts about configurations of a space."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NAMES: Final = {name: name.replace("_", " ") for name in DIMENSIONS} | {
     "interleave": "chunks a stage",
     "precision_index": "precision",
 }
-"""Dimensions as people call them."""
+"""Names of dimensions in texts."""
 
 _DEGREES: Final = ("tensor", "pipeline", "context", "expert", "data")
-"""Kinds of parallelism in the order in which they are told."""
+"""Kinds of parallelism in the order in which texts list them."""
 
 
 def values_of(rows: Configurations, name: str) -> NDArray[Any]:
-    """A dimension's column, names instead of numbers where it has a dictionary: comparable between any rows."""
+    """A dimension's column, with names instead of numbers where it has a dictionary, so that any rows compare."""
     if name == "device_index":
         return np.array(rows.devices, dtype=object)[rows.device_index]
     if name == "precision_index":
@@ -37,7 +37,7 @@ def values_of(rows: Configurations, name: str) -> NDArray[Any]:
 
 
 def value_text(rows: Configurations, name: str, row: int) -> str:
-    """One value for people."""
+    """One value as text."""
     value = values_of(rows, name)[row]
     if name == "sync_mode":
         return SyncMode(int(value)).name.lower()
@@ -72,11 +72,11 @@ def describe(rows: Configurations, row: int) -> str:
 
 
 def gib(amount_bytes: float) -> str:
-    """Bytes for people."""
+    """Bytes as text."""
     amount = amount_bytes / 2**30
     return f"{amount:.3g} GiB" if amount < 100.0 else f"{amount:.0f} GiB"
 
 
 def percent(share: float) -> str:
-    """A share for people."""
+    """A share as text."""
     return f"{100 * share:.3g} %"
