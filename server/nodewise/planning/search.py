@@ -28,7 +28,7 @@ __all__ = ["How", "Progress", "SearchResult", "search_space"]
 
 FIRST_ROWS: Final = 512
 CHUNK_ROWS: Final = 32768
-"""Completions evaluated at a time: few at first, to get a good row to prune with; then as many as fit a core's cache."""
+"""Completions evaluated at a time: few at first, for a row to prune with; then as many as fit into a core's cache."""
 
 
 FIRST_PREFIXES: Final = 512

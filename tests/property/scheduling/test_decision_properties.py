@@ -16,7 +16,7 @@ from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Action, Decision
 from nodewise.scheduling.placement import PlacementRequest, choose_nodes
-from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
+from nodewise.scheduling.request import CurrentDevices, JobQuestion, QueueQuota, ScheduleQuestion
 
 TABLES = {
     "rising": {"A": [float(n) ** 0.7 for n in range(1, 40)], "B": [2.0 * n**0.5 for n in range(1, 40)]},
@@ -56,7 +56,7 @@ def questions(draw: st.DrawFn) -> ScheduleQuestion:
                     parts.append((node, count))
                     free[where][node] -= count
             if parts:
-                held = HeldDevices(
+                held = CurrentDevices(
                     pool=pools[where].name, placement=tuple(parts), age_s=draw(st.sampled_from([0.0, 99.0]))
                 )
         least = draw(st.integers(0, 3))

@@ -58,7 +58,7 @@ def test_pools_are_apart() -> None:
 def test_more_than_there_is_raises() -> None:
     with pytest.raises(ValueError, match="more devices are granted"):
         take((2,), 3)
-    with pytest.raises(ValueError, match="the places to keep"):
+    with pytest.raises(ValueError, match="placements to keep"):
         choose_nodes([pool("p", 2)], [PlacementRequest(pool=0, devices=3, keep=((0, 3),))])
 
 

@@ -170,7 +170,7 @@ def test_a_policy_that_fails_is_named() -> None:
 
 
 def test_wrong_numbers_of_grants_are_refused() -> None:
-    with pytest.raises(NodewiseError, match="must grant once per job, 1 times"):
+    with pytest.raises(NodewiseError, match="grants must have one entry per job, 1 in all"):
         run([job("a", 0.0, 10.0)], policy=Deciding(lambda _: []))
 
 

@@ -1,4 +1,4 @@
-"""Figures of the same simulation under several seeds: means and confidence intervals."""
+"""Means and confidence intervals of the same simulation with several seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Estimate", "estimate_mean"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Mean over repetitions and its confidence interval; ``lower`` and ``upper`` are None for a single one."""
+    """Mean over repetitions and its confidence interval; ``lower`` and ``upper`` are None for one repetition."""
 
     mean: float
     lower: float | None
