@@ -17,14 +17,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = ("server", "plugins", "clients/cli", "clients/python")
-PACKAGES_LEFT: Final = (
-    "clients",
-    *(
-        f"plugins/nodewise_{name}"
-        for name in ("laws", "policies", "scaling", "sharing", "simple", "transient", "unseen")
-    ),
-    *(f"server/nodewise/{name}" for name in ("estimation", "planning", "scheduling")),
-)
+PACKAGES_LEFT: Final = ("server/nodewise/estimation",)
 """Folders whose names are not yet clear: make this empty."""
 PUBLIC: Final = frozenset(
     """

@@ -54,6 +54,6 @@ def _evaluate_space(
     try:
         space = CheckedModel(loaded, asked.model).space(asked.job.constraints)
         step = max(1, -(-len(space.prefixes) // MOST_PREFIXES))
-        return space, *space.evaluated(as_ints(np.arange(0, len(space.prefixes), step)))
+        return space, *space.evaluate(as_ints(np.arange(0, len(space.prefixes), step)))
     except NodewiseError as error:
         raise NonConformanceError(f"on {asked.job.name!r}: {error.message}") from error

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from nodewise.runtime.embedded_server import Estimate, SweepUnit, estimated
+from nodewise.runtime.embedded_server import Estimate, SweepUnit, estimate_mean
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import shown
 from nodewise_cli.views.simulation import MEASURES, left_out_document, show_left_out
@@ -82,7 +82,7 @@ def compared(rows: Sequence[Row]) -> list[Comparison]:
 
 def _estimates(rows: Sequence[Row]) -> dict[str, Estimate]:
     values = {name: [row[name] for row in rows if row.get(name) is not None] for name in _COMPARED}
-    return {name: estimated(found) for name, found in values.items() if found}
+    return {name: estimate_mean(found) for name, found in values.items() if found}
 
 
 def document(rows: Sequence[Row], left_out: LeftOut) -> dict[str, Any]:
