@@ -20,7 +20,7 @@ from typing import Final, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, count, float_array, frozen, non_negative, non_negative_scalar
+from nodewise_laws._checks import FloatArray, IntArray, count, float_array, freeze, non_negative, non_negative_scalar
 
 __all__ = ["LoadDependentCurve", "flow_capped_rates", "load_dependent"]
 
@@ -152,13 +152,13 @@ def load_dependent(
 
     throughput = np.exp(constants[:-1] - constants[1:]) / cycle
     return LoadDependentCurve(
-        demands_s=frozen(demands.copy()),
-        rates=frozen(relative),
+        demands_s=freeze(demands.copy()),
+        rates=freeze(relative),
         think_s=think,
-        throughput_per_s=frozen(throughput),
-        residence_s=frozen(queue / throughput[:, np.newaxis]),
-        queue_length=frozen(queue),
-        busy_share=frozen(busy),
+        throughput_per_s=freeze(throughput),
+        residence_s=freeze(queue / throughput[:, np.newaxis]),
+        queue_length=freeze(queue),
+        busy_share=freeze(busy),
     )
 
 
