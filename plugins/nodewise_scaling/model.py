@@ -16,11 +16,11 @@ from nodewise.plugin import (
     RowRefusal,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, PARTS, DeviceModel
+from nodewise_scaling.new_device import NewDeviceFit, fit_new_device
 from nodewise_scaling.points import Setting, keys_of
 from nodewise_scaling.routing import Route, routes_of
 from nodewise_scaling.speed import FACT_WORDS
 from nodewise_scaling.transfer import Sources
-from nodewise_scaling.unmeasured import Unmeasured, unmeasured
 
 __all__ = ["SettingsModel"]
 
@@ -65,7 +65,7 @@ class SettingsModel:
             members, keys = asked[answerable], keys[answerable]
             if not len(members):
                 continue
-            step_s, spread, parts = model.predicted(keys)
+            step_s, spread, parts = model.predict(keys)
             answer = Predictions.assembled(
                 dict(zip(PARTS, parts)), step_s=step_s, log_spread=spread, extrapolation=model.extrapolation(keys)
             )
@@ -85,7 +85,7 @@ class SettingsModel:
             covariance[np.ix_(members, members)] = model.log_covariance(keys[answerable])
         return covariance
 
-    def _model(self, route: Route) -> tuple[DeviceModel, Unmeasured | None, float]:
+    def _model(self, route: Route) -> tuple[DeviceModel, NewDeviceFit | None, float]:
         """What answers a route, what it carries over from other devices, and the link of its runs."""
         device, link = route.asked
         if route.evidence is not None:
@@ -93,7 +93,7 @@ class SettingsModel:
             carried = None
         else:
             sources = self._where_unseen()
-            carried = unmeasured(device, link, sources)
+            carried = fit_new_device(device, link, sources)
             assert carried is not None  # routes_of refuses devices without facts
             ran = carried.link_bytes_per_s
             multiplier = sources.knowledge.multiplier(sources.name_of(Setting(device, ran)), INTERVAL_LEVEL)
@@ -101,7 +101,7 @@ class SettingsModel:
         return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried, ran
 
     def _notices_of_route(
-        self, route: Route, carried: Unmeasured | None, ran: float, configurations: Configurations, members: Ints
+        self, route: Route, carried: NewDeviceFit | None, ran: float, configurations: Configurations, members: Ints
     ) -> list[Notice]:
         """What a reader should know of a route's rows."""
         rows = _rows(members, configurations)
@@ -130,7 +130,7 @@ class SettingsModel:
             notices.append(Notice("LINK_SCALED", message, rows))
         return notices
 
-    def _describe_carry(self, device: str, carried: Unmeasured) -> str:
+    def _describe_carry(self, device: str, carried: NewDeviceFit) -> str:
         donors = sorted({setting.device for setting in carried.donors})
         facts = _list_words([FACT_WORDS.get(fact, fact) for fact in carried.facts])
         unknown = ["what the job reaches of these", "what its hosts add to a step"]
@@ -146,7 +146,7 @@ def _query_points(model: DeviceModel, configurations: Configurations, members: I
     """What some rows ask; a batch that they do not say is the one that most measured configurations had."""
     keys = keys_of(configurations.take(members))
     unsaid = (configurations.batch_per_worker[members] == 0) & (configurations.global_batch[members] == 0)
-    measured = model.seen[:, 3]
+    measured = model.measured_keys[:, 3]
     if not unsaid.any() or (measured == 1.0).all():
         return keys, []
     batches, counts = np.unique(measured, return_counts=True)
