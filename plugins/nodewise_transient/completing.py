@@ -31,10 +31,10 @@ from nodewise_transient.intervals import daly_s, exact_s, young_s
 from nodewise_transient.job import Checkpoints, Group, Job
 from nodewise_transient.loss import ASYNCHRONOUS, Burst, Reaction, elastic, synchronous
 from nodewise_transient.loss import ChiefLoss as ChiefRule
+from nodewise_transient.node_lifetimes import Lives, lives_of
 from nodewise_transient.prices import PriceSeries
 from nodewise_transient.saving import fit_saves
 from nodewise_transient.simulation import Breakdown, Spread, simulate
-from nodewise_transient.stated import Lives, lives_of
 from nodewise_transient.tuning import best_interval_steps
 
 __all__ = ["completed"]
@@ -182,7 +182,7 @@ def _look(terms: CompletionTerms) -> None:
 
 
 def _simulate(job: Job, case: CompletionCase, lives: Sequence[Lives], terms: CompletionTerms) -> Completion:
-    lucky = any(each.drawn for each in lives) or case.log_spread > 0.0
+    lucky = any(each.is_random for each in lives) or case.log_spread > 0.0
     outcome = simulate(
         job,
         runs=terms.runs if lucky else 1,
@@ -215,7 +215,7 @@ def _breakdown(parts: Breakdown) -> CompletionBreakdown:
 
 def _expect(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completion:
     """Means alone; of what is recorded one run tells all."""
-    if not any(each.drawn for each in lives):
+    if not any(each.is_random for each in lives):
         return replace(
             _simulate(job, replace(case, log_spread=0.0), lives, CompletionTerms(runs=1)), failure_probability=None
         )

@@ -21,8 +21,8 @@ from nodewise.plugin import (
     Refusal,
 )
 from nodewise_transient.completing import completed
-from nodewise_transient.playing import played
-from nodewise_transient.switching import switched
+from nodewise_transient.playing import play_rules
+from nodewise_transient.switching import time_switches
 
 __all__ = ["TransientEstimator"]
 
@@ -50,8 +50,8 @@ class TransientEstimator:
 
     def play(self, question: OnDemandQuestion, terms: CompletionTerms) -> OnDemandOutcome:
         """Rules of when to pay for machines on demand."""
-        return played(question, seed=terms.seed, budget=terms.budget)
+        return play_rules(question, seed=terms.seed, budget=terms.budget)
 
     def switch(self, question: HybridTimes) -> HybridOutcome:
         """When to switch from synchronous to asynchronous training."""
-        return switched(question)
+        return time_switches(question)

@@ -23,8 +23,8 @@ from nodewise.plugin import (
 from nodewise_transient.deadlines import (
     Chain,
     Deadline,
-    Played,
     Rule,
+    RuleOutcome,
     availability_states,
     learn_chain,
     plan,
@@ -33,7 +33,7 @@ from nodewise_transient.deadlines import (
 )
 from nodewise_transient.traces import Availability
 
-__all__ = ["played"]
+__all__ = ["play_rules"]
 
 PAST: Final = 4
 """One part in so many of a record teaches, the others are played."""
@@ -48,7 +48,7 @@ TIMED: Final = (0.25, 0.5, 0.75)
 """Shares of the time after which timed rules go on demand."""
 
 
-def played(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | None = None) -> OnDemandOutcome:
+def play_rules(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | None = None) -> OnDemandOutcome:
     """Play every rule from the same starts.
 
     Raises
@@ -149,7 +149,7 @@ def _too_fine() -> NodewiseError:
     return NodewiseError.refused(Refusal.unsupported(text, "on_demand.tick_seconds"))
 
 
-def _state_rule(question: OnDemandQuestion, rule: str, until_s: float | None, outcome: Played) -> OnDemandRule:
+def _state_rule(question: OnDemandQuestion, rule: str, until_s: float | None, outcome: RuleOutcome) -> OnDemandRule:
     alone = (question.work_s + question.switch_s) / 3600.0 * question.on_demand_per_h
     dollars = outcome.cost * alone
     ranked = np.sort(dollars)

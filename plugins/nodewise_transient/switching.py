@@ -5,10 +5,10 @@ from __future__ import annotations
 from nodewise.plugin import HybridOutcome, HybridPoint, HybridTimes, Notice, StragglerPolicy
 from nodewise_transient.hybrid import SwitchPoint, feasible, hybrid_s, next_fraction
 
-__all__ = ["switched"]
+__all__ = ["time_switches"]
 
 
-def switched(question: HybridTimes) -> HybridOutcome:
+def time_switches(question: HybridTimes) -> HybridOutcome:
     """Times of the fractions asked about, which of them are in time, and what runs have shown of accuracy."""
     deadline_s = question.deadline_s
     slowed = _slow(question)

@@ -42,7 +42,7 @@ from nodewise.plugin import (
 )
 from nodewise_transient.intervals import exact_s, exponential_total_s
 from nodewise_transient.plugin import nodewise_estimators
-from nodewise_transient.shipped import shipped_names, shipped_of
+from nodewise_transient.shipped_laws import shipped_names, shipped_of
 from transient_tables import lifetimes, spot_runs
 
 FOLDER = DATA / "transient"

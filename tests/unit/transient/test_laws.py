@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from nodewise_transient.deterministic import expect, mean_field_s
-from nodewise_transient.fitting import binned, choose, empirical, fit, single
+from nodewise_transient.fitting import choose, empirical, fit, sample_of_bins, single
 from nodewise_transient.hybrid import SwitchPoint, hybrid_s, next_fraction, synchronous_step_s
 from nodewise_transient.intervals import best_segments, daly_s, exact_s, first_of, restarting, young_s
 from nodewise_transient.job import Checkpoints, Group, Job
-from nodewise_transient.lifetimes import Lifetime, exponential, tabulated, weibull
+from nodewise_transient.lifetimes import Lifetime, exponential, piecewise_linear, weibull
 from nodewise_transient.loss import ChiefLoss, elastic, synchronous
 from nodewise_transient.prices import PriceSeries, cluster_dollars
 from nodewise_transient.provenance import Provenance
@@ -36,7 +36,7 @@ def test_a_tabulated_weibull_is_the_weibull() -> None:
 
 
 def test_the_cap_is_an_atom_and_age_conditions() -> None:
-    law = tabulated([3600.0, 7200.0], [0.2, 0.4], cap_s=7200.0, provenance=STATED)
+    law = piecewise_linear([3600.0, 7200.0], [0.2, 0.4], cap_s=7200.0, provenance=STATED)
     assert law.revoked_by(7199.999) == pytest.approx(0.4, abs=1e-6)
     assert law.revoked_by(7200.0) == 1.0
     assert law.revoked_within(3600.0 - 1e-6, age_s=3600.0) == pytest.approx(0.25, abs=1e-6)
@@ -45,7 +45,7 @@ def test_the_cap_is_an_atom_and_age_conditions() -> None:
     assert law.mean_s() == pytest.approx(0.9 * 3600.0 + 0.7 * 3600.0)
     with pytest.raises(ValueError, match="no machine"):
         law.revoked_within(1.0, age_s=8000.0)
-    assert law.capped(5400.0).revoked_by(5399.999) == pytest.approx(0.3, abs=1e-6)
+    assert law.with_cap(5400.0).revoked_by(5399.999) == pytest.approx(0.3, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_fits_find_the_law_behind_censored_lives() -> None:
 
 def test_what_all_die_of_at_once_is_no_weibull() -> None:
     hours = np.arange(1.0, 25.0) * 3600.0
-    seen = binned(hours, np.full(24, 0.5), machines=40, cap_s=86_400.0, provenance=STATED)
+    seen = sample_of_bins(hours, np.full(24, 0.5), machines=40, cap_s=86_400.0, provenance=STATED)
     assert fit(seen, "weibull").degenerate
     assert choose(seen).provenance.law == "empirical"
 
@@ -172,7 +172,7 @@ def test_waiting_moves_the_best_interval_only_where_the_hazard_changes() -> None
 def test_the_first_of_many_dies_as_often_as_all_of_them() -> None:
     law = exponential(7200.0, provenance=STATED)
     assert first_of(law, 8).mean_s() == pytest.approx(900.0, rel=1e-3)
-    capped = first_of(tabulated([3600.0, 86_400.0], [0.1, 0.4], cap_s=86_400.0, provenance=STATED), 4)
+    capped = first_of(piecewise_linear([3600.0, 86_400.0], [0.1, 0.4], cap_s=86_400.0, provenance=STATED), 4)
     assert capped.revoked_by(3600.0) == pytest.approx(1.0 - 0.9**4)
     assert capped.revoked[-1] == pytest.approx(1.0 - 0.6**4)
 
