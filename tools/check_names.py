@@ -19,10 +19,6 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = ("server", "plugins", "clients/cli", "clients/python")
 PACKAGES_LEFT: Final = (
     "clients",
-    *(
-        f"plugins/nodewise_{name}"
-        for name in ("laws", "policies", "scaling", "sharing", "simple", "transient", "unseen")
-    ),
     *(f"server/nodewise/{name}" for name in ("catalogue", "completion", "conformance", "diagnosis", "domain")),
     *(f"server/nodewise/{name}" for name in ("estimation", "evaluation", "planning", "scheduling")),
 )

@@ -40,7 +40,7 @@ from nodewise_simple.rules import Curve, Rule
 from nodewise_simple.settings import Setting
 from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread
 
-__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "answered", "crosses_more", "not_crossed"]
+__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "crosses_more", "not_crossed", "predict_rows"]
 
 NOT_WHOLE: Final = Refusal.unsupported(
     "rules of one line are of all-reduce jobs of alike workers whose samples per step are known",
@@ -82,7 +82,7 @@ class RuleModel:
             if not beyond.all():
                 within = rows.take(~beyond)
                 pieces.append(
-                    (as_ints(at[~beyond]), answered(curve(within), points, within, self.spread, self.replicas))
+                    (as_ints(at[~beyond]), predict_rows(curve(within), points, within, self.spread, self.replicas))
                 )
         refusals = tuple(RowRefusal(tuple(sorted(out)), refusal) for refusal, out in refused.items())
         return Predictions.joined(len(configurations), pieces, refusals=refusals)
@@ -116,7 +116,7 @@ class RuleEstimator:
         refusal = Refusal.missing("no run of an all-reduce job is known", "observations")
         for setting, (at, own) in asked.places.items():
             points = known.get(setting)
-            curve = "" if points is None else drawn(self.rule, points)
+            curve = "" if points is None else draw(self.rule, points)
             if points is None or isinstance(curve, str):
                 refusal = lacking(str(curve), setting)
                 continue
@@ -138,7 +138,7 @@ class RuleEstimator:
     def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's
         """Draw the rule's curve through the points of every setting."""
         points = points_of(profile)
-        curves = {setting: drawn(self.rule, each) for setting, each in points.items()}
+        curves = {setting: draw(self.rule, each) for setting, each in points.items()}
         precision = profile.workload.precision or ""
         return RuleModel(self.spread, self._replicas(profile), profile.network, precision, points, curves)
 
@@ -147,7 +147,7 @@ class RuleEstimator:
         return None if profile.workload.transformer is None else self.replicas
 
 
-def drawn(rule: Rule, points: Points) -> Curve | str:
+def draw(rule: Rule, points: Points) -> Curve | str:
     """A rule's curve through points, or what they lack: an assessment and the fit after it need the same."""
     return _draw_curve(rule, points) if len(points) <= MOST_KEPT_ROWS else rule(points)
 
@@ -157,7 +157,9 @@ def _draw_curve(rule: Rule, points: Points) -> Curve | str:
     return rule(points)
 
 
-def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread, replicas: Spread | None = None) -> Predictions:
+def predict_rows(
+    step_s: Floats, points: Points, rows: Rows, spread: Spread, replicas: Spread | None = None
+) -> Predictions:
     """Rows of one setting, with what was measured where it was."""
     there = near(points, rows)
     return Predictions.of(

@@ -165,16 +165,16 @@ def refusals_of(
     for (_, peak), columns in _by_device(configurations, peaks, precision):
         without_peak[columns] = peak <= 0.0
 
-    def tiled(wrong: Mask) -> Mask:
+    def tile(wrong: Mask) -> Mask:
         return np.tile(wrong, count)
 
     return RowRefusal.first(
         count * len(configurations),
         [
-            (tiled(configurations.workers != 1), _SEVERAL),
+            (tile(configurations.workers != 1), _SEVERAL),
             (np.repeat(architectures.flops_per_sample <= 0.0, len(configurations)), NO_FLOPS),
-            (tiled(_samples(configurations) <= 0.0), _NO_BATCH),
-            (tiled(without_peak), _NO_PEAK),
+            (tile(_samples(configurations) <= 0.0), _NO_BATCH),
+            (tile(without_peak), _NO_PEAK),
         ],
     )
 
@@ -192,7 +192,7 @@ def _by_device(
     codes = configurations.device_index * len(configurations.precisions) + configurations.precision_index
     for code in np.unique(codes):
         device, number_format = divmod(int(code), len(configurations.precisions))
-        named = peaks.named(configurations.devices[device], configurations.precisions[number_format] or precision)
+        named = peaks.find(configurations.devices[device], configurations.precisions[number_format] or precision)
         yield named, np.flatnonzero(codes == code)
 
 
