@@ -85,7 +85,7 @@ def flow_capped_rates(population: SupportsIndex, cap_ratio: float) -> FloatArray
     flows = count("population", population, minimum=1)
     ratio = non_negative_scalar("cap_ratio", cap_ratio)
     if ratio == 0.0:
-        message = "cap_ratio must be more than 0: a link of no rate serves nobody"
+        message = "cap_ratio must be more than 0"
         raise ValueError(message)
     return np.asarray(np.minimum(np.arange(1.0, flows + 1.0), ratio))
 

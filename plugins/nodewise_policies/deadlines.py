@@ -54,7 +54,7 @@ class DeadlineAware:
             held.update(service.held)
             for job in service.held:
                 if job in plan.late:
-                    ledger.reword(job, "cannot meet its deadline any more: best effort")
+                    ledger.reword(job, "the job cannot meet its deadline any more: scheduled as best effort")
         answer = ledger.allocation(complete=complete and fill(ledger, seconds, held))
         return replace(answer, memory=plan.memory())
 
@@ -125,7 +125,9 @@ class _Plan:
         self.planned.add(job)
         if start_s <= 0:
             in_hand_s = latest_s - float(self._seconds[row])
-            self._ledger.take(job, pool, workers, f"cheapest that meets its deadline, {in_hand_s:.4g} s in hand")
+            self._ledger.take(
+                job, pool, workers, (f"cheapest count that meets the deadline, {in_hand_s:.4g} s before it")
+            )
             self.started[job] = CurvePosition(row, segment.stop)
 
     def _resources(self, job: int, pool: int) -> list[int]:

@@ -115,7 +115,9 @@ class _Fill:
                 return False
             served += 1
             held = self.ledger.grants[job]
-            self.ledger.raise_to(job, held.devices + extras, f"{held.why}, and {extras} of the devices left over")
+            self.ledger.raise_to(
+                job, held.devices + extras, (f"{held.why}, and {extras} of the devices that were left over")
+            )
             del stairs[job]
             for (pool, queue), entries in most.items():
                 if pool == held.pool or queue == queues[job]:

@@ -58,7 +58,9 @@ def _raise_count(ledger: Ledger, held: dict[int, CurvePosition], job: int) -> bo
         if segment is None:
             return False
         held[job] = CurvePosition(segment.start, segment.stop)
-        ledger.take(job, segment.pool, int(devices[segment.start]), "its turns of an equal share")
+        ledger.take(
+            job, segment.pool, int(devices[segment.start]), ("the job's turns in the round-robin of equal shares")
+        )
         return True
     row, stop = held[job]
     if not _can_rise(ledger, job, row, stop):
@@ -96,7 +98,7 @@ def _even_already(ledger: Ledger) -> Ledger | None:
         row = candidates.at_least(here, workers)
         if row >= here.stop or devices[row] != workers or workers > ledger.available_devices(job, here.pool):
             return None
-        ledger.take(job, here.pool, workers, "shares are equal already")
+        ledger.take(job, here.pool, workers, "unchanged: shares are equal already")
         held[job] = CurvePosition(row, here.stop)
     if not held:
         return None

@@ -152,7 +152,7 @@ class _Round:
             runs = asker.current is not None
             if not runs or alone_s / shares[0] - alone_s > asker.restart_cost_s:
                 self.free[pool] -= 1
-                self.grants[job] = Grant(1, pool, "a device is free for it alone")
+                self.grants[job] = Grant(1, pool, "a device is free: the job does not share any more")
 
     def total(self, pool: int, job: int, host: int) -> float | None:
         """What two jobs do together, if that is worth it."""
@@ -172,7 +172,9 @@ class _Round:
         total = self.total(pool, job, host)
         self.partners[job] = host
         self._spend(job, 1)
-        self.grants[job] = Grant(1, pool, f"together they do {total:.3g} of one alone", host)
+        self.grants[job] = Grant(
+            1, pool, (f"shares a device: both jobs together run at {total:.3g} of the speed of one alone"), host
+        )
 
     def _has_room(self, job: int, pool: int, count: int) -> bool:
         needs = count + self.state.jobs[job].server_devices

@@ -161,11 +161,16 @@ def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Noti
     unknown = sorted({setting for setting in evidence if not sources.name_of(setting)})
     if unknown:
         named = ", ".join(dict.fromkeys(map(_setting_name, unknown)))
-        message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
+        message = (
+            f"the prior holds no other job on {named}: how its cluster exchanges gradients is assumed from other "
+            "clusters"
+        )
         notices.append(Notice("CLUSTER_NOT_KNOWN", message))
     drifted = sum(points.drifted for points in evidence.values())
     if drifted:
-        message = f"{drifted} configurations were measured anew with other results: the older ones are left out"
+        message = (
+            f"repeated measurements of {drifted} configurations differ from the earlier ones: only the newest are used"
+        )
         notices.append(Notice("DRIFTED", message))
     return tuple(notices)
 

@@ -112,20 +112,24 @@ class SettingsModel:
         else:
             donors = sorted({setting.device for setting in self._sources.others(device)}) if device else []
             if donors:
-                message = f"how the job scales on {device} is judged by runs on {_list_words(donors)} as well"
+                message = (
+                    f"scaling on {device} is estimated from its own runs and from the job's runs on "
+                    f"{_list_words(donors)}"
+                )
                 notices.append(Notice("SUPPORTED_BY_OTHER_DEVICES", message, rows))
             if not device:
                 notices += _device_notices(configurations, members)
             share = self._models[route.evidence].overlapped_share if route.evidence is not None else 0.0
             if share:
                 message = (
-                    f"that compute hides the exchange is {100.0 * share:.0f} % probable, by runs and devices alike"
+                    f"the model takes it as {100.0 * share:.0f} % probable that compute hides the gradient exchange, "
+                    "by the job's runs and by other jobs on the device"
                 )
                 notices.append(Notice("EXCHANGE_HIDDEN", message, rows))
         if link and link != ran:
             message = (
-                f"no run over a link of {link:.3g} bytes/s is known: exchange across nodes is that over {ran:.3g} "
-                "bytes/s, of which 60 to 100 % are taken to change with the bandwidth"
+                f"no run used a link of {link:.3g} bytes/s: exchange across nodes was measured over {ran:.3g} "
+                "bytes/s, and 60 to 100 % of it is assumed to scale with bandwidth"
             )
             notices.append(Notice("LINK_SCALED", message, rows))
         return notices
@@ -133,12 +137,12 @@ class SettingsModel:
     def _describe_carry(self, device: str, carried: NewDeviceFit) -> str:
         donors = sorted({setting.device for setting in carried.donors})
         facts = _list_words([FACT_WORDS.get(fact, fact) for fact in carried.facts])
-        unknown = ["what the job reaches of these", "what its hosts add to a step"]
+        unknown = ["how much of them the job reaches", "what the hosts add to a step"]
         if not self._where_unseen().name_of(Setting(device, carried.link_bytes_per_s)):
-            unknown.append("how its cluster exchanges gradients")
+            unknown.append("how the device's cluster exchanges gradients")
         return (
-            f"the job never ran on {device}: how it scales and computes is carried over from {_list_words(donors)}, "
-            f"compute by {facts} of the catalogue; not known: {_list_words(unknown)}"
+            f"the job never ran on {device}: its scaling and compute are derived from runs on {_list_words(donors)}, "
+            f"compute by the catalogue's {facts}; unknown, and so in the interval: {_list_words(unknown)}"
         )
 
 
@@ -154,7 +158,7 @@ def _query_points(model: DeviceModel, configurations: Configurations, members: I
     keys[unsaid, 3] = usual
     if len(batches) == 1:
         return keys, []
-    message = f"the batch is not said and taken as {usual:.0f} samples per worker, which most measured runs had"
+    message = f"the batch is not stated: {usual:.0f} samples per worker are assumed, as in most measured runs"
     return keys, [Notice("BATCH_ASSUMED", message, _rows(members[unsaid], configurations))]
 
 
@@ -164,15 +168,16 @@ def _device_notices(configurations: Configurations, members: Ints) -> list[Notic
     stated = names != ""
     if not stated.any():
         return []
-    message = f"the evidence does not say its device: it is taken as that of {', '.join(sorted(set(names[stated])))}"
+    message = f"the observations do not state their device: {', '.join(sorted(set(names[stated])))} is assumed"
     return [Notice("DEVICE_ASSUMED", message, _rows(members[stated], configurations))]
 
 
 def _too_unsure(route: Route, rows: Ints) -> RowRefusal:
     device = route.asked.device
     message = (
-        f"compute on {device} is not known within a factor of 5: facts do not tell what a step of so little work takes "
-        f"there; observe one run of one worker on {device} at this batch"
+        f"the step on {device} cannot be predicted within a factor of 5: with so little work per step, overheads that "
+        f"the catalogue does not state dominate; measure one worker on {device} at this batch and send it as an "
+        "observation"
     )
     return RowRefusal(tuple(rows.tolist()), Refusal.missing(message, "observations"))
 

@@ -153,7 +153,9 @@ class Knowledge:
             They are of other parameters.
         """
         if tuple(document["parameters"]) != NAMES:
-            message = f"the prior is of parameters {document['parameters']!r}, not of {list(NAMES)!r}"
+            message = (
+                f"the prior holds the parameters {document['parameters']!r}, but this version needs {list(NAMES)!r}"
+            )
             raise ValueError(message)
         return Knowledge(
             mean=np.array(document["mean"]),

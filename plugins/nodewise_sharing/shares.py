@@ -103,7 +103,10 @@ def fit_shares(runs: Sequence[PairRun], budget: Budget | None = None) -> ShareMo
 
     def check_time() -> None:
         if budget is not None and budget.remaining_s() <= 0:
-            text = "the time was over before the pairs that ran were learned from; send fewer, or wait longer"
+            text = (
+                "the deadline passed while the model was fitted to the measured pairs; send fewer pairs, or allow "
+                "more time"
+            )
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, text)
 
     model = _fit(runs, check_time)

@@ -60,7 +60,10 @@ def share_devices(
     parts = []
     for start in range(0, len(asked), CHUNK):
         if budget is not None and budget.remaining_s() <= 0:
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the time was over before all pairs were predicted")
+            raise NodewiseError(
+                Reason.DEADLINE_EXCEEDED,
+                ("the deadline passed before all pairs were predicted; ask for fewer pairs, or allow more time"),
+            )
         parts.append(model.predict(asked[start : start + CHUNK], coverage))
     return [
         _device(jobs, [_one(parts, place) for place in of_set], device_bytes)

@@ -43,7 +43,7 @@ from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread
 __all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "crosses_more", "not_crossed", "predict_rows"]
 
 NOT_WHOLE: Final = Refusal.unsupported(
-    "rules of one line are of all-reduce jobs of alike workers whose samples per step are known",
+    "the simple rules predict all-reduce jobs whose workers are alike and whose samples per step are known",
     "sync_mode",
     "batch_per_worker_samples",
 )
@@ -113,7 +113,7 @@ class RuleEstimator:
         known = points_of(profile)
         evidence: list[str] = []
         errors = np.full(rows, np.inf)
-        refusal = Refusal.missing("no run of an all-reduce job is known", "observations")
+        refusal = Refusal.missing("no run of an all-reduce job was observed", "observations")
         for setting, (at, own) in asked.places.items():
             points = known.get(setting)
             curve = "" if points is None else draw(self.rule, points)
@@ -186,11 +186,11 @@ def crosses_more(runs: Rows, rows: Rows) -> NDArray[np.bool_]:
 def not_crossed(runs: Rows) -> Refusal:
     """Why rows beyond the runs' boundary are refused."""
     where = "one node" if boundaries(runs).max() else "one device"
-    text = f"every run is on {where}, and a rule knows nothing of exchange beyond it: measure a run on two"
+    text = f"every observed run is on {where}, and the rule has no term for exchange beyond it: measure a run on two"
     return Refusal.missing(text, "observations")
 
 
 def lacking(what: str, setting: Setting) -> Refusal:
     """Why a setting has no curve."""
     where = f"on {setting.device or 'a device that is not stated'} over this link, in this format and partition"
-    return Refusal.missing(f"{what or 'a run'} is needed {where}", "observations")
+    return Refusal.missing(f"{what or 'a run'} {where} must be measured first", "observations")

@@ -225,8 +225,10 @@ _PLAIN: Final = np.array([1, 1, 1, 1, 0, 1, 0])
 """Largest values of PARTITION, but recomputation, of a replica that is one device."""
 
 _NO_FLOPS: Final = Refusal.missing(
-    "the FLOPs of a sample, or a transformer's dimensions, are needed", "flops_per_sample"
+    "FLOPs per sample, or the dimensions of the transformer, must be stated", "flops_per_sample"
 )
-_NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this number format", "device")
+_NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this precision", "device")
 _UNEVEN: Final = Refusal.unsupported("the number of replicas must divide the global batch")
-_NO_RUN: Final = Refusal.missing("a run is needed: published utilisations are of transformers", "observations")
+_NO_RUN: Final = Refusal.missing(
+    ("no run was observed, and published utilisations are of transformers only: measure a run"), "observations"
+)

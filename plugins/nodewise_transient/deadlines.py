@@ -70,7 +70,7 @@ class Deadline:
 
     def __post_init__(self) -> None:
         if self.work_s + self.switch_s > self.span * self.tick_s:
-            raise ValueError("the deadline cannot be kept even on demand: it is before work_s + switch_s")
+            raise ValueError("the deadline cannot be met even on demand: it is earlier than work_s + switch_s")
 
     @property
     def span(self) -> int:
@@ -167,7 +167,7 @@ def play_rule(
 ) -> RuleOutcome:
     """Play a rule from some ticks of a record; ``table`` is the plan, ``until_s`` when a timed rule goes on demand."""
     if (rule == "planned") != (table is not None):
-        raise ValueError("the planned rule, and it alone, needs a plan")
+        raise ValueError("plan must be given for the planned rule, and for no other")
     out = np.empty((len(starts), 4))
     numbers = job.numbers(parts=_parts(job), until_s=until_s)
     play(states, len(AGES_S) + 1, starts, numbers, _CODES[rule], _EMPTY if table is None else table, out)

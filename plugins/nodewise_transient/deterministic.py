@@ -47,9 +47,17 @@ def expect(job: Job) -> Expectation:
     gone = _gone_share(job, time_s)
     warnings: tuple[str, ...] = ()
     if gone > 0.5:
-        warnings = (f"{gone:.1f} losses are expected and nothing is replaced: a mean field is too early, simulate",)
+        warnings = (
+            (
+                f"{gone:.1f} nodes are expected to be lost without replacement, for which the mean-field "
+                "approximation is inaccurate: use method MONTE_CARLO"
+            ),
+        )
     if job.reaction.rolls_back or job.chief.policy != "none":
-        warnings = (*warnings, "rollbacks and the loss of the chief are left out without replacement: simulate")
+        warnings = (
+            *warnings,
+            ("without replacement, the mean leaves out rollbacks and the loss of the chief: use method MONTE_CARLO"),
+        )
     return Expectation(time_s=time_s, dollars=_dollars(job, time_s, replaced=False), losses=gone, warnings=warnings)
 
 
@@ -120,7 +128,7 @@ def _fixed_point(job: Job) -> Expectation:
             again = half_interval_s if chief.policy == "rollback" and not reaction.rolls_back else 0.0
             later += of_chief * (again + chief.setup_s)
         if not math.isfinite(later) or later > 1e4 * base:
-            note = "losses come faster than work is saved: no mean exists"
+            note = "nodes are lost faster than work is saved: the mean is not finite"
             return Expectation(time_s=math.inf, dollars=math.inf, losses=math.inf, warnings=(note,))
         converged = abs(later - time_s) < 1e-6 * time_s
         time_s = later
@@ -129,11 +137,13 @@ def _fixed_point(job: Job) -> Expectation:
     warnings: tuple[str, ...] = ()
     if job.chief.policy == "fail":
         share = float(job.groups[0].lifetime.revoked_within(time_s, age_s=job.groups[0].age_s(0)))
-        warnings = (f"the mean is of runs whose chief lives: about {share:.0%} lose it and fail",)
+        warnings = (
+            (f"the mean is of runs whose chief survives; the chief is lost, and the run fails, in about {share:.0%}"),
+        )
     if reaction.waits_for_all and any(
         group.lifetime.provenance.law not in {"exponential", "stated"} for group in job.groups
     ):
-        warnings = (*warnings, "a closed form for a constant rate of losses, which these lifetimes do not have")
+        warnings = (*warnings, "the closed form assumes a constant rate of losses, which these lifetimes do not have")
     return Expectation(
         time_s=time_s, dollars=_dollars(job, time_s, replaced=True), losses=float(sum(losses)), warnings=warnings
     )

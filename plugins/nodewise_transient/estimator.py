@@ -27,8 +27,9 @@ from nodewise_transient.switching import time_switches
 __all__ = ["TransientEstimator"]
 
 _NO_THROUGHPUT: Final = Refusal.unsupported(
-    "it tells time, cost and risk of completion on machines that can be taken away (EstimateCompletion, `nodewise "
-    "spot`), from throughput that another estimator predicts: ask that one, or auto, how fast a cluster trains",
+    "this estimator predicts time, cost and risk of completion on machines that can be revoked (EstimateCompletion, "
+    "`nodewise spot`), from the throughput that another estimator predicts: for throughput, ask another estimator, or "
+    "auto",
     "options.estimator",
 )
 

@@ -99,7 +99,7 @@ def single(
     gone = gone & (lives < cap_s)
     ages, deaths = np.unique(lives[gone], return_counts=True)
     if not len(ages):
-        raise ValueError("no revocation was observed: a law cannot be told, state one")
+        raise ValueError("no revocation was observed, so no lifetime law can be fitted: state a law")
     at_risk = len(lives) - np.searchsorted(np.sort(lives), ages, side="left")
     return LifetimeSample(
         ages_s=ages,
@@ -125,7 +125,7 @@ def empirical(seen: LifetimeSample) -> Lifetime:
         return piecewise_linear(seen.ages_s, seen.revoked, cap_s=seen.cap_s, provenance=provenance)
     left = np.geomspace(1.0, 1e-9, 400)[1:]
     tail = seen.ages_s[-1] - np.log(left) * seen.exposure_s / max(seen.events, 1.0)
-    note = f"beyond {seen.ages_s[-1] / 3600.0:.1f} h no life was seen to end: the mean hazard goes on"
+    note = f"no lifetime beyond {seen.ages_s[-1] / 3600.0:.1f} h was observed: the mean hazard is assumed to go on"
     return piecewise_linear(
         np.append(seen.ages_s, tail),
         np.append(seen.revoked, 1.0 - (1.0 - seen.revoked[-1]) * left),

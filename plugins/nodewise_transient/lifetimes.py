@@ -47,9 +47,9 @@ class Lifetime:
         if len(knots) != len(shares) or not len(knots) or knots[0] != 0.0 or shares[0] != 0.0:
             raise ValueError("knots_s and revoked must be equally long and start with 0")
         if np.any(np.diff(knots) <= 0.0) or np.any(np.diff(shares) < 0.0) or shares[-1] > 1.0 + 1e-12:
-            raise ValueError("knots_s must rise, revoked must not fall nor pass 1")
+            raise ValueError("knots_s must rise; revoked must not fall, and must be at most 1")
         if not self.cap_s >= knots[-1]:
-            raise ValueError("cap_s must not lie before the last knot")
+            raise ValueError("cap_s must be at least the last of knots_s")
 
     def revoked_by(self, age_s: npt.ArrayLike) -> Floats:
         """Share of machines gone at an age; 1 from the cap on."""

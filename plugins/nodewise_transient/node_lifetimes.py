@@ -101,7 +101,9 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
     if stated.law is None:
         if group.spot:
             names = ", ".join(shipped_names())
-            text = f"nodes on spot need a lifetime: a law, observations, a record, or one of the data sets {names}"
+            text = (
+                f"groups of spot nodes need a lifetime: a law, observations, a record, or one of the data sets {names}"
+            )
             raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
         law = never() if group.cap_s is None else never().with_cap(group.cap_s)
         return Lives(law=law)
@@ -110,7 +112,7 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
         law = law.with_cap(group.cap_s)
     for age_s in group.ages_s:
         if float(law.revoked_by(age_s)) >= 1.0:
-            text = f"no node of these lifetimes lives for {age_s:g} s: state the age of nodes that are alive"
+            text = f"by this lifetime law no node reaches {age_s:g} s: correct the age of the running nodes, or the law"
             raise NodewiseError.refused(Refusal.unsupported(text, "ages_seconds"))
     told = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
     if law.provenance.law == "stated" and not stated.origin.name:
@@ -135,7 +137,7 @@ def _law(stated: LifetimeLaw) -> Lifetime:
         case NamedLifetimes():
             shipped = shipped_of(law.name)
             if shipped is None:
-                text = f"no lifetimes are known by the name {law.name!r}; there are {', '.join(shipped_names())}"
+                text = f"lifetime law {law.name!r} is not known; known are {', '.join(shipped_names())}"
                 raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
             return _fit(shipped, stated.family)
         case ObservedLifetimes():
@@ -151,7 +153,7 @@ def _law(stated: LifetimeLaw) -> Lifetime:
 def _single(lives_s: object, revoked: object, origin: Provenance) -> LifetimeSample:
     lives, ended = np.asarray(lives_s, dtype=np.float64), np.asarray(revoked, dtype=np.bool_)
     if not ended.any():
-        text = "no revocation was observed: a law cannot be told from these lifetimes, state one"
+        text = "no revocation was observed, so no lifetime law can be fitted: state a law"
         raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
     return single(np.maximum(lives, 1e-3), ended, provenance=origin)
 
@@ -181,7 +183,7 @@ def _fit(seen: LifetimeSample, family: LifetimeFamily) -> Lifetime:
         if found.degenerate:
             # All that is lost is lost at once: no law of ageing says that.
             law = empirical(seen)
-            note = "the fitted law was degenerate: lifetimes are taken as observed"
+            note = "the fitted law was degenerate: the observed lifetimes themselves are used"
             return replace(law, provenance=replace(law.provenance, notes=(*law.provenance.notes, note)))
         return found.law
     return empirical(seen)
@@ -212,7 +214,8 @@ def _infant(law: Lifetime) -> tuple[Notice, ...]:
     if shape >= INFANT_SHAPE or not _is_told(law, until_s, whole):
         return ()
     text = (
-        f"nodes are lost young (as of a Weibull shape of {shape:.2f}): no even interval between saves is the best one"
+        f"nodes are lost mostly while young (as in a Weibull law of shape {shape:.2f}): saves at even intervals are "
+        "not optimal"
     )
     return (Notice("YOUNG_ARE_LOST_FIRST", text),)
 

@@ -62,7 +62,10 @@ def play_rules(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | No
     first, last = len(states) // PAST, len(states) - job.span
     if last <= first:
         needed_s = job.span * question.tick_s * PAST / (PAST - 1)
-        text = f"a quarter of the record teaches and the rest is played: it must be longer than {needed_s:.0f} s"
+        text = (
+            "the first quarter of the availability record is used to choose a rule and the rest to test it: the "
+            f"record must be longer than {needed_s:.0f} s"
+        )
         raise NodewiseError.refused(Refusal.missing(text, "on_demand.availability"))
     starts = np.random.default_rng(seed).integers(first, last, question.starts)
     rules: list[tuple[Rule, float | None]] = [("on-demand", None), ("greedy", None), ("uniform-progress", None)]
@@ -101,15 +104,15 @@ def _job(question: OnDemandQuestion) -> Deadline:
     except ValueError:
         least_s = question.work_s + question.switch_s
         text = (
-            f"even on demand the job takes {least_s:g} s with its start, and it is decided every {question.tick_s:g} s:"
-            f" the deadline of {question.deadline_s:g} s cannot be kept"
+            f"on demand the job takes {least_s:g} s with its start, and decisions are made every {question.tick_s:g} "
+            f"s: the deadline of {question.deadline_s:g} s cannot be met"
         )
         raise NodewiseError.refused(Refusal.unsupported(text, "on_demand.deadline_seconds")) from None
 
 
 def _plan(job: Deadline, chain: Chain) -> npt.NDArray[np.int8]:
     if plan_cells(job, chain) > MOST_PLAN_BYTES:
-        text = "a plan of so many decisions does not fit: take a longer tick_seconds"
+        text = "the plan has too many decisions: set a longer tick_seconds"
         raise NodewiseError.refused(Refusal.unsupported(text, "on_demand.tick_seconds"))
     return plan(job, chain)
 
@@ -145,7 +148,7 @@ def _draw(question: OnDemandQuestion, law: AvailabilityLaw, seed: int) -> Floats
 
 
 def _too_fine() -> NodewiseError:
-    text = f"a record of more than {MOST_TICKS} ticks: take a longer tick_seconds"
+    text = f"the record has more than {MOST_TICKS} ticks: set a longer tick_seconds"
     return NodewiseError.refused(Refusal.unsupported(text, "on_demand.tick_seconds"))
 
 
@@ -171,13 +174,13 @@ def _why(chosen: OnDemandRule, found: list[OnDemandRule], starts: int) -> str:
     beside = ""
     if chosen.rule == "planned":
         beside = f", {chosen.cost_mean / fixed.cost_mean:.3f} times that of {fixed.rule}, the cheapest fixed rule"
-    late = "late from none" if chosen.late_ratio == 0.0 else f"late from {100 * chosen.late_ratio:.1f} %"
+    late = "none" if chosen.late_ratio == 0.0 else f"{100 * chosen.late_ratio:.1f} %"
     return (
-        f"it costs {100 * chosen.cost_ratio:.0f} % of on demand only on average{beside}, and is {late} of "
-        f"{starts:,} starts"
+        f"it costs {100 * chosen.cost_ratio:.0f} % of on demand only on average{beside}, and {late} of {starts:,} "
+        "starts are late"
     )
 
 
 def _look(budget: Budget | None) -> None:
     if budget is not None and budget.remaining_s() <= 0.0:
-        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all rules were played")
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the deadline passed before all rules were simulated")

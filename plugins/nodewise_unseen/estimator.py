@@ -48,8 +48,8 @@ DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 _NOTHING: Final = Assessment(refusal=NO_FLOPS, of_profile=True)
 """What most questions get: it must cost them nothing."""
 _TOO_FEW: Final = Refusal.missing(
-    f"steps of one worker of other models teach the law: at least {FEWEST_RUNS} runs with FLOPs are needed, on devices "
-    "of which the catalogue has a peak",
+    f"the estimator learns from one-worker steps of other models: at least {FEWEST_RUNS} runs with FLOPs are needed, "
+    "on devices of which the catalogue has a peak",
     "observations",
 )
 
