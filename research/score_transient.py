@@ -53,7 +53,7 @@ def print_lifetimes(folder: Path) -> None:
         print(f"{gpu} {region}: {parts}  {one.degenerate} {chosen}")
     print("mean KS: Weibull {:.3f}, exponential {:.3f}".format(*np.mean(distances, axis=0)))
     fleet, _ = p3_fleet(folder)
-    seen = fleet.observed(STATED)
+    seen = fleet.lifetimes(STATED)
     gone = [float(empirical(seen).revoked_by(hour * 3600.0)) for hour in (0.5, 1, 2, 4)]
     one, two = fit(seen, "weibull"), fit(seen, "exponential")
     print("p3: gone by 0.5, 1, 2, 4 h", np.round(gone, 3), f"of {seen.machines}, {seen.events:.0f} removed")

@@ -62,7 +62,7 @@ KNOWN_DEVICES: Final = 512.0
 
 MOST_STEP_S: Final = 1e9
 """Beyond the age of any cluster."""
-_TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: its batch cannot be meant so")
+_TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: check the batch")
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
 OVER_STEP_COLUMNS: Final = tuple(f"memory_{name}" for name in OVER_STEP)
 COLUMNS: Final = (
@@ -329,7 +329,7 @@ class PartitioningModel:
         """
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
-            raise ValueError(f"column {unknown[0]!r} is unknown; known are {', '.join(COLUMNS)}")
+            raise ValueError(f"column {unknown[0]!r} is not known; known are {', '.join(COLUMNS)}")
         layout = layout_of(chunk, self._knowledge.network, self._knowledge.catalogue)
         groups, nowhere = group_rows(self._knowledge, chunk, as_ints(np.arange(len(chunk))), layout)
         if nowhere:

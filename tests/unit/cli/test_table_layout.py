@@ -118,7 +118,7 @@ def test_a_diagnosis_keeps_its_columns_whatever_names_there_are(
             verdict="Bound by computation.",
             step_seconds=0.1,
             bottlenecks=(bottleneck,),
-            strategies=(Strategy(name=f"mend: {name}", predicted_step_seconds=0.09, speedup_ratio=1.1, effort="low"),),
+            strategies=(Strategy(name=f"fix: {name}", predicted_step_seconds=0.09, speedup_ratio=1.1, effort="low"),),
             stragglers=(Straggler(collective=name, ranks=(1,), margin_seconds=0.001, imposed_wait_seconds=0.002),),
             rank_shares=(shares,),
             complete=True,

@@ -57,7 +57,7 @@ def test_a_job_starts() -> None:
     assert found.basis is not None
     assert found.why == (
         "starts on 7 devices of 'p'; 50 samples/s predicted, 1,000 samples left, done in 20 s; "
-        f"{FILL}: remaining time over efficiency 23.6295 s, and 2 of the devices left over"
+        f"{FILL}: remaining time over efficiency 23.6295 s, and 2 of the devices that were left over"
     )
 
 
