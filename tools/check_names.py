@@ -18,7 +18,6 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = ("server", "plugins", "clients/cli", "clients/python")
 PACKAGES_LEFT: Final = (
-    "clients",
     *(
         f"plugins/nodewise_{name}"
         for name in ("laws", "policies", "scaling", "sharing", "simple", "transient", "unseen")
@@ -27,8 +26,15 @@ PACKAGES_LEFT: Final = (
     *(f"server/nodewise/{name}" for name in ("estimation", "evaluation", "planning", "scheduling")),
 )
 """Folders whose names are not yet clear: make this empty."""
-PUBLIC: Final = frozenset({"advanced", "completed"})
-"""Methods of ``nodewise.plugin``, which estimators of others implement."""
+PUBLIC: Final = frozenset(
+    {
+        *{"advanced", "completed"},
+        *{"Planned", "answered", "counted", "recommended", "redacted"},
+        "cancelled",
+    }
+)
+"""Methods of ``nodewise.plugin``, which estimators of others implement; what programs take from ``nodewise_client``;
+a method of gRPC's calls."""
 GENERATED: Final = re.compile(r"_pb2(_grpc)?\.py$|(^|/)(\.venv|node_modules)/")
 REGULAR: Final = re.compile(r"[a-z]+ed")
 IRREGULAR: Final = frozenset(
