@@ -28,7 +28,7 @@ from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise_job_traces import Curve, Job
 from nodewise_job_traces.gavel import SETTINGS as GAVEL_SETTINGS
 from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
-from nodewise_job_traces.generators import diurnal, generated, log_normal
+from nodewise_job_traces.generators import diurnal, generate_jobs, log_normal
 from nodewise_job_traces.logs import LeftOut, jobs_of_log
 from nodewise_job_traces.philly import read_philly
 from nodewise_job_traces.pollux import pollux_curves, read_pollux_workload, read_step_times
@@ -136,7 +136,7 @@ def made_up(policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> Iterator[Resu
     """2,000 elastic jobs of three curves over days and nights on 64 devices."""
     curves = [Curve.of({(0, n): n / (1 + drag * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}) for drag in (0.02, 0.1, 0.3)]
     laws = (diurnal(60.0), log_normal(1_200.0, 1.2))
-    jobs = list(as_simulated(generated(*laws, curves, jobs=2_000, requested=(1, 2, 4), seed=1), (8,)))
+    jobs = list(as_simulated(generate_jobs(*laws, curves, jobs=2_000, requested=(1, 2, 4), seed=1), (8,)))
     cluster = [pool("gpu", [8] * 8)]
     for name in ("fifo", "equal-share", "efficiency-capped"):
 

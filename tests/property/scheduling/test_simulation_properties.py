@@ -25,7 +25,7 @@ from nodewise.scheduling.simulation.settings import (
     SimulationSettings,
 )
 from nodewise_job_traces import Curve
-from nodewise_job_traces.generators import Draw, exponential, generated, log_normal, poisson
+from nodewise_job_traces.generators import Draw, exponential, generate_jobs, log_normal, poisson
 
 NAMES = sorted(POLICIES)
 RATES = st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0]), min_size=1, max_size=4)
@@ -154,7 +154,7 @@ def test_work_is_rate_times_time(case: Case) -> None:
 
 
 def one_server(sizes_s: Draw, gap_s: float, jobs: int, seed: int) -> SimulationResult:
-    stream = generated(poisson(gap_s), sizes_s, [Curve.of({(0, 1): 1.0})], jobs=jobs, seed=seed)
+    stream = generate_jobs(poisson(gap_s), sizes_s, [Curve.of({(0, 1): 1.0})], jobs=jobs, seed=seed)
     return simulate(as_simulated(stream), pools(1), POLICIES["fifo"], SimulationSettings(on_changes_only=True))
 
 
