@@ -169,11 +169,11 @@ def test_what_the_owner_types_stands_above_a_prediction(site: Site) -> None:
     job, said = site.submitted("nodewise-sbatch -N 1 --output=out-%j.txt --parsable tell.sh 'one two' --nodes=3")
     assert job["NumNodes"] == "1"
     assert job["TimeLimit"] == "00:31:00"
-    assert "1 node, as asked for with --nodes=1" in said
+    assert "1 node, as stated by --nodes=1" in said
     assert (site.folder / f"out-{job['JobId']}.txt").read_text() == "one two --nodes=3\n"
     job, said = site.submitted("nodewise-sbatch --time=5 tell.sh")
     assert (job["NumNodes"], job["TimeLimit"]) == ("3", "00:05:00")
-    assert "the time limit is as asked for with --time=5" in said
+    assert "the time limit is the one of --time=5" in said
 
 
 @pytest.mark.wheel
@@ -245,9 +245,9 @@ srun --mpi=none true
 
 def test_a_job_that_tells_nothing_is_logged(site: Site, client: Client) -> None:
     site.submitted("nodewise-sbatch", script=f"#!/bin/sh\n#NODEWISE --profile={PROFILE} --pattern='rate=(.*)'\n:\n")
-    assert "no line tells steps per second by 'rate=(.*)'" in site.logged()
+    assert "no line matches 'rate=(.*)' with steps per second above 0" in site.logged()
     site.submitted("nodewise-sbatch", script=f"#!/bin/sh\n#NODEWISE --profile={PROFILE}\n:\n")
-    assert f"nothing to add to {PROFILE}: it wrote no {site.folder}/nodewise-" in site.logged()
+    assert f"nothing to add to {PROFILE}: the job did not write {site.folder}/nodewise-" in site.logged()
     assert len(rows_of(client)) == 2
 
 
@@ -338,7 +338,7 @@ def test_what_depends_on_the_number_of_nodes_follows_it(site: Site) -> None:
     assert site.got("nodewise-sbatch --nodes=2-4", script=script.replace(" --ntasks=4", "")) == ["3", "3", "4"]
     job, said = site.submitted("nodewise-sbatch", script=f"{script}torchrun --nnodes 4 || true\n")
     assert (job["NumNodes"], job["NumTasks"]) == ("4", "4")
-    assert "the number of nodes is left as it is: line 5 of the script says --nnodes 4" in said
+    assert "the number of nodes is not changed: line 5 of the script says --nnodes 4" in said
 
 
 def test_a_job_of_several_components_is_submitted_as_it_is(site: Site) -> None:
@@ -350,7 +350,7 @@ def test_a_job_of_several_components_is_submitted_as_it_is(site: Site) -> None:
 true
 """
     typed = site.types("nodewise-sbatch", script=script)
-    assert typed.stderr == "nodewise-sbatch: jobs with several components are submitted as they are\n"
+    assert typed.stderr == "nodewise-sbatch: a job with several components is submitted unchanged\n"
     (job_id,) = re.findall(r"\d+$", typed.stdout.strip())
     components = site.slurm.run("scontrol", "-o", "show", "job", job_id, cwd=site.folder).stdout
     assert re.findall(r"HetJobOffset=(\d).*?NumNodes=(\d)", components) == [("0", "1"), ("1", "2")]

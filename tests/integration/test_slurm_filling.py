@@ -83,8 +83,8 @@ def test_no_limit_is_made_of_an_extrapolation(target: str) -> None:
     assert minutes(near) == pytest.approx(1.5 * 36000 / lower / 60, abs=1)
     far = answered(target, "profile=small", "nodes=16", "steps=36000")
     assert far.options == ("--nodes=16",)
-    assert "--time is left as it is: a limit ends jobs" in "\n".join(far.lines)
-    assert "far beyond what was measured" in far.lines[1]
+    assert "--time is not changed: a limit ends jobs" in "\n".join(far.lines)
+    assert "far beyond the measured runs" in far.lines[1]
 
 
 def test_steps_and_samples_are_the_same_work(target: str) -> None:

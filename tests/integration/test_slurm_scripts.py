@@ -138,8 +138,8 @@ def test_the_scripts_own_gpus_are_asked_about_and_all_numbers_agree(
         (script("-N 2 --gres=gpu:8", "N=2\ntorchrun \\\n  --nnodes=$N a.py"), 2, "says --nnodes=$N"),
         (script("-N 2 --gres=gpu:8", "mpirun -np 16 python a.py"), 2, "says -np 16"),
         (script("-N 2 --gres=gpu:8", "srun -N2 -n16 python a.py"), 2, "says srun --nodes=2"),
-        (script("-N 3 --gres=gpu:8 --nodelist=n[1-3]"), 3, "#SBATCH --nodelist=n[1-3] says which nodes"),
-        (script("-N 6 --gres=gpu:8 -C '[rack1*2&rack2*4]'"), 6, "says which nodes"),
+        (script("-N 3 --gres=gpu:8 --nodelist=n[1-3]"), 3, "#SBATCH --nodelist=n[1-3] determines which nodes"),
+        (script("-N 6 --gres=gpu:8 -C '[rack1*2&rack2*4]'"), 6, "determines which nodes"),
         (script("-N 10-12 --gres=gpu:8"), 10, "allows none of the numbers"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_count_that_something_else_states_is_asked_about_and_kept(
 ) -> None:
     done = submit(text)
     assert done.asked == {nodes: 8 * nodes}
-    assert "the number of nodes is left as it is: " in done.said
+    assert "the number of nodes is not changed: " in done.said
     assert why in done.said
     assert [option for option in done.options if not option.startswith("--time=")] == []
 
@@ -156,20 +156,20 @@ def test_a_count_that_something_else_states_is_asked_about_and_kept(
 @pytest.mark.parametrize(
     ("text", "typed", "why"),
     [
-        (script("-N 4 --gres=gpu:1\nhetjob\n-N 4 --gres=gpu:1"), "", "jobs with several components"),
-        (script("-N 4 --gres=gpu:1\nPackJob -N 4"), "", "jobs with several components"),
-        (script("-N 4 --gres=gpu:1"), "-N1 : -N2", "jobs with several components"),
-        (script("--ntasks=32 --gres=gpu:8"), "", "#SBATCH --ntasks=32, #SBATCH --gres=gpu:8: on how many nodes"),
-        (script("-G 16"), "", "#SBATCH --gpus=16: on how many nodes that is, Slurm decides; state --nodes"),
+        (script("-N 4 --gres=gpu:1\nhetjob\n-N 4 --gres=gpu:1"), "", "a job with several components"),
+        (script("-N 4 --gres=gpu:1\nPackJob -N 4"), "", "a job with several components"),
+        (script("-N 4 --gres=gpu:1"), "-N1 : -N2", "a job with several components"),
+        (script("--ntasks=32 --gres=gpu:8"), "", "#SBATCH --ntasks=32, #SBATCH --gres=gpu:8: Slurm decides on"),
+        (script("-G 16"), "", "#SBATCH --gpus=16: Slurm decides on the number of nodes; state --nodes"),
         (script("-N 3 -G 16"), "", "cannot be divided evenly"),
         (script("-N 2 --gres=gpu:8"), "--gpus-per-node=4", "the numbers of GPUs of a node do not agree"),
-        (script("-N 2 --gres=gpu:8"), "--nodewise-gpus-per-node=4", "--gpus-per-node=4 of Nodewise contradicts"),
+        (script("-N 2 --gres=gpu:8"), "--nodewise-gpus-per-node=4", "--nodewise-gpus-per-node=4 contradicts"),
         (script("-N 2 --gres=gpu:a100:4,gpu:v100:4"), "", "names several kinds of GPUs"),
-        (script("-N 2 --gres=shard:2"), "", "asks for parts of a GPU"),
+        (script("-N 2 --gres=shard:2"), "", "requests parts of a GPU"),
         (script("--nodes=$NODES"), "", "#SBATCH --nodes=$NODES: is not a number of nodes"),
         (script("--nod=2"), "", "--nod may be --nodefile or --nodelist or --nodes"),
         ("#PBS -l nodes=4\n" + script("--gres=gpu:8"), "", "sbatch translates '#PBS -l nodes=4'"),
-        (script("--nodelist=n[1-3] --gres=gpu:8"), "", "how many nodes these are is not known"),
+        (script("--nodelist=n[1-3] --gres=gpu:8"), "", "the number of nodes is not known"),
         (script("-N 2"), "--site-option x", "--site-option is not a known option; write --site-option=x"),
     ],
 )
@@ -201,7 +201,7 @@ def test_the_command_line_stands_above_variables_and_these_above_the_script(
     # The number of all tasks was typed: it would not be theirs with another number of nodes.
     typed = submit(script("-N 4 --gpus-per-task=1"), "-n 8", SBATCH_GRES="gpu:2")
     assert typed.asked == {4: 8}
-    assert "left as it is: --ntasks=8 is the number on all nodes together" in typed.said
+    assert "not changed: --ntasks=8 is the total on all nodes" in typed.said
 
 
 def test_a_chosen_number_lies_within_the_ranges_that_are_stated(submit: Callable[..., Submitted]) -> None:
@@ -224,8 +224,8 @@ def test_a_chosen_number_lies_within_the_ranges_that_are_stated(submit: Callable
         ("aws_fsdp_like.sbatch", {nodes: 4 * nodes for nodes in range(1, 9)}, "of 1 to 8"),
         ("control_gpus_per_node.slurm", {nodes: 8 * nodes for nodes in range(1, 9)}, "of 1 to 8"),
         ("nanotron_like.slurm", {nodes: 8 * nodes for nodes in range(1, 9)}, "of 1 to 8"),
-        ("torchtitan_like.slurm", {4: 32}, "the number of nodes is left as it is"),
-        ("hetjob.slurm", {}, "jobs with several components"),
+        ("torchtitan_like.slurm", {4: 32}, "the number of nodes is not changed"),
+        ("hetjob.slurm", {}, "a job with several components"),
     ],
 )
 def test_scripts_after_public_ones(
@@ -239,7 +239,7 @@ def test_scripts_after_public_ones(
 def test_no_limit_is_filled_in_below_one_that_must_be_had(submit: Callable[..., Submitted]) -> None:
     done = submit(script("-N 2 --gres=gpu:4 --time-min=01:00:00"))
     assert not any(option.startswith("--time") for option in done.options)
-    assert "the time limit is as asked for with #SBATCH --time-min=01:00:00" in done.said
+    assert "the time limit is the one of #SBATCH --time-min=01:00:00" in done.said
 
 
 def test_a_command_that_is_wrapped_is_read_too(

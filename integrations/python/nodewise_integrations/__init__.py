@@ -1,1 +1,1 @@
-"""Nodewise inside cluster managers: asks, acts on the answer, and fails open where there is none."""
+"""Nodewise in cluster managers: integrations ask, act on the answer, and fail open without one."""

@@ -1,4 +1,4 @@
-"""Advice of Nodewise to a cluster manager, which goes on without it: every failure is a value, and none is raised."""
+"""Advice of Nodewise to a cluster manager. Failures are returned as values, so the manager continues without it."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ AnswerT = TypeVar("AnswerT")
 
 
 class NoAdvice(StrEnum):
-    """Why there is no answer, by what its reader may do about it."""
+    """Why there is no answer. Each reason calls for a different reaction."""
 
     NOT_CONFIGURED = "not_configured"
-    """No server is named."""
+    """No server is configured."""
     RESTING = "resting"
-    """A question failed a while ago, and nobody is asked for now."""
+    """A recent question failed, and the server is not asked again yet."""
     UNANSWERED = "unanswered"
-    """The server is not there, has too much to do, or did not answer in time."""
+    """The server is not reachable, is overloaded, or did not answer in time."""
     REFUSED = "refused"
-    """The server does not know enough to answer."""
+    """The server has too little evidence to answer."""
     NOTHING_FITS = "nothing_fits"
     """None of the counts can be recommended: none meets the objective, or none fits into memory."""
     REJECTED = "rejected"
-    """The question is wrong, or its caller may not ask it."""
+    """The question is invalid, or the caller has no permission."""
     FAULT = "fault"
-    """Something is broken here or there."""
+    """An error in the integration or in the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """There is no answer, and the manager goes on as it would without Nodewise."""
+    """There is no answer; the manager continues as it would without Nodewise."""
 
     reason: NoAdvice
     message: str
-    """For people, on one line."""
+    """What happened, for people, on one line."""
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}"
@@ -70,41 +70,41 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to run on, and what that rests on."""
+    """The recommended configuration, and the answer that it comes from."""
 
     chosen: Prediction
     """The recommended row: nodes, workers, throughput with its interval, memory."""
     answer: PredictResult
-    """All rows that were asked about: predicted, refused with the reason, or too large for memory."""
+    """All requested rows: predicted, refused with the reason, or too large for memory."""
 
     @property
     def why(self) -> str:
-        """The objective as it was applied, with its numbers."""
+        """How the objective chose the row, with its numbers."""
         return "" if self.answer.recommendation is None else self.answer.recommendation.why
 
     @property
     def keeps_current(self) -> bool:
-        """Whether the chosen row is the one that the job runs on now, where the question named it."""
+        """Whether the chosen row is the current configuration that the question states."""
         return self.answer.recommendation is not None and self.answer.recommendation.keeps_current
 
     @property
     def estimator(self) -> str:
-        """Who predicted, as name@version; of a mixture all, the heaviest first."""
+        """The estimator as name@version; for a mixture, all its estimators, the largest weight first."""
         basis = self.answer.basis
         return "+".join(f"{each.estimator}@{each.estimator_version}" for each in basis.mixture or (basis,))
 
     @property
     def extrapolates(self) -> bool:
-        """Whether the server warns that the chosen row lies far beyond what was measured."""
+        """Whether the server warns that the chosen row lies far beyond the measured runs."""
         return any(notice.reason == EXTRAPOLATES for notice in self._notices())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else the server says of the chosen row, or of all."""
+        """Other notices of the server about the chosen row, or about all rows."""
         return tuple(notice.message for notice in self._notices() if notice.reason != EXTRAPOLATES)
 
     def longest_seconds(self, *, steps: float | None = None, samples: float | None = None) -> float | None:
-        """Seconds that so much work takes at the lower bound of the chosen row's throughput; None = not known."""
+        """Seconds of the given work at the lower bound of the chosen row's throughput; None = not known."""
         per_second, work = (
             (self.chosen.lower_steps_per_second, steps)
             if steps is not None
@@ -120,14 +120,14 @@ class Advice:
 
 
 class Adviser:
-    """Asks one Nodewise server, within a deadline, and not at all for a while after it failed. Threads may share it.
+    """Calls one Nodewise server with a deadline, and pauses for a while after a failure. Threads may share it.
 
     Args:
-        target: `host:port`; None = what NODEWISE_SERVER says. Nothing is sent before the first question.
+        target: `host:port`; None = the value of NODEWISE_SERVER. It connects at the first question.
         timeout_seconds: deadline of each call.
-        breaker: who remembers failures; None = one of this process alone.
+        breaker: records failures; None = one for this process only.
         user_agent: the manager's name.
-        options: what `Client` takes besides, above what the environment says (NODEWISE_TOKEN, NODEWISE_TLS_CA, ...).
+        options: further arguments of `Client`; they override the environment (NODEWISE_TOKEN, NODEWISE_TLS_CA, ...).
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Adviser:
     ) -> None:
         self._target: Final = target or os.environ.get("NODEWISE_SERVER", "")
         self._breaker: Final = breaker or CircuitBreaker()
-        # Without retries: they would only spend the deadline on a server that is not there.
+        # Without retries: they would only use up the deadline if the server is not reachable.
         self._options: Final[dict[str, Any]] = {
             "timeout_s": timeout_seconds,
             "retry": False,
@@ -153,14 +153,14 @@ class Adviser:
 
     @classmethod
     def of_command(cls, target: str | None = None, **options: Any) -> Self:
-        """One for a command that ends after its question: failures are remembered in a file."""
+        """Create one for a command that ends after its question: a file records its failures."""
         named = target or os.environ.get("NODEWISE_SERVER", "")
         return cls(target, breaker=CircuitBreaker(file=breaker_file(named)), **options)
 
     def advise(self, request: PredictRequest | Callable[[], PredictRequest]) -> Advice | NoAnswer:
-        """What a job should run on, of the configurations asked about; never one that does not fit into memory.
+        """Recommend one of the requested configurations; never one that does not fit into memory.
 
-        Of a request that is made here, what is wrong in it is an answer too.
+        If `request` is a function that fails, the failure is returned as an answer too.
         """
         answer = self.ask(lambda client: client.predict(request() if callable(request) else request))
         if isinstance(answer, NoAnswer):
@@ -176,7 +176,7 @@ class Adviser:
     def append(
         self, profile_id: str, content: ProfileContent | Callable[[], ProfileContent], *, request_id: str
     ) -> Profile | NoAnswer:
-        """Add what was measured to a profile. The same `request_id` again changes nothing."""
+        """Add measurements to a profile. A second call with the same `request_id` changes nothing."""
         return self.ask(
             lambda client: client.append_profile(
                 AppendProfileRequest(
@@ -188,13 +188,14 @@ class Adviser:
         )
 
     def ask(self, call: Callable[[Client], AnswerT]) -> AnswerT | NoAnswer:
-        """What a call of the client returns. Nothing is raised: what goes wrong is an answer too."""
+        """Return what a call of the client returns. Failures are returned as answers, never raised."""
         if not self._target:
             return NoAnswer(NoAdvice.NOT_CONFIGURED, "NODEWISE_SERVER is not set; give the server as host:port")
         left_seconds = self._breaker.seconds_left()
         if left_seconds > 0:
             return NoAnswer(
-                NoAdvice.RESTING, f"{self._target} did not answer before; not asked again for {left_seconds:.0f} s"
+                NoAdvice.RESTING,
+                f"{self._target} did not answer before; it is not asked again for {left_seconds:.0f} s",
             )
         try:
             answer = call(self._connected())
@@ -202,7 +203,7 @@ class Adviser:
             reason = _reason_of(error)
             (self._breaker.failed if reason is NoAdvice.UNANSWERED else self._breaker.answered)()
             return NoAnswer(reason, _line(str(error)))
-        except Exception as error:  # noqa: BLE001  # whatever is broken here, the manager goes on
+        except Exception as error:  # noqa: BLE001  # the manager must continue after any error
             return NoAnswer(NoAdvice.FAULT, _line(f"{type(error).__name__}: {error}"))
         self._breaker.answered()
         return answer
@@ -214,7 +215,7 @@ class Adviser:
             return self._client
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -223,14 +224,14 @@ class Adviser:
 def question(
     profile_id: str, *, nodes: Iterable[int], workers_per_node: int | None = None, columns: Any = None, **rest: Any
 ) -> PredictRequest:
-    """Which of some numbers of nodes a stored job should run on.
+    """Make a request: on which of some numbers of nodes a stored job should run.
 
     Args:
-        profile_id: the job.
-        nodes: the counts that are allowed.
+        profile_id: profile of the job.
+        nodes: the allowed numbers of nodes.
         workers_per_node: devices used on each node; None = as in the job's evidence.
-        columns: what `configurations` takes besides, as a mapping; what is absent is as in the job's evidence.
-        rest: what `PredictRequest` says besides: objective, work, offers, current, options.
+        columns: further columns for `configurations`; absent ones are as in the job's evidence.
+        rest: further fields of `PredictRequest`: objective, work, offers, current, options.
     """
     counts = list(nodes)
     workers = {} if workers_per_node is None else {"workers": [count * workers_per_node for count in counts]}

@@ -1,4 +1,4 @@
-"""A circuit breaker: who failed to answer is left alone for a while, by every process of the user if a file says so."""
+"""A circuit breaker: a server that failed to answer is not asked for a while, by this process or by all of the user."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REST_SECONDS: Final = 60.0
 
 
 class CircuitBreaker:
-    """Says whether to ask, by when the last question failed.
+    """Decides whether to ask, from the time of the last failure.
 
     Args:
-        rest_seconds: how long nobody is asked after a failure.
-        file: its modification time is that of the last failure, so that commands which live for one question know of
-            those before them. None = only this process counts. A file that cannot be written or read counts as none.
+        rest_seconds: seconds without questions after a failure.
+        file: its modification time is the time of the last failure, so commands that ask a single question know about
+            earlier failures. None = only this process. A file that cannot be written or read is ignored.
     """
 
     def __init__(self, rest_seconds: float = REST_SECONDS, *, file: Path | None = None) -> None:
@@ -30,10 +30,10 @@ class CircuitBreaker:
 
     def seconds_left(self) -> float:
         """Seconds until the next question may be asked; 0 = now."""
-        return max(self._left(self._failed_at, time.monotonic()), self._left(self._told_by_file(), time.time()))
+        return max(self._left(self._failed_at, time.monotonic()), self._left(self._file_failed_at(), time.time()))
 
     def failed(self) -> None:
-        """The last question was not answered in time."""
+        """Record that the last question was not answered in time."""
         self._failed_at = time.monotonic()
         if self._file is not None:
             with contextlib.suppress(OSError):
@@ -42,19 +42,19 @@ class CircuitBreaker:
                 os.utime(self._file)
 
     def answered(self) -> None:
-        """The last question was answered."""
+        """Record that the last question was answered."""
         self._failed_at = None
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.unlink(missing_ok=True)
 
     def _left(self, failed_at: float | None, now: float) -> float:
-        # A failure to come is a clock that was set back.
+        # A failure in the future means that the clock was set back.
         if failed_at is None or failed_at > now:
             return 0.0
         return max(0.0, failed_at + self._rest_seconds - now)
 
-    def _told_by_file(self) -> float | None:
+    def _file_failed_at(self) -> float | None:
         if self._file is None:
             return None
         try:
@@ -64,9 +64,10 @@ class CircuitBreaker:
 
 
 def breaker_file(target: str) -> Path:
-    """Where this user's commands remember that a server did not answer: in NODEWISE_STATE_FOLDER or the cache folder.
+    """Return the file in which this user's commands record that a server did not answer.
 
-    Never a folder that others may write to: what lies there decides whether jobs are asked about.
+    It is in NODEWISE_STATE_FOLDER or in the user's cache folder. Other users must not be able to write there, because
+    the file decides whether Nodewise is asked.
     """
     named = os.environ.get("NODEWISE_STATE_FOLDER")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118  # Path.home() raises where there is none

@@ -1,4 +1,4 @@
-"""Numbers of nodes as people write them."""
+"""Numbers of nodes in the notation of options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_COUNTS: Final = 4096
 
 
 def counted(text: str) -> tuple[int, ...]:
-    """Numbers as people write them, ascending: `1-16`, `1,2,4,8`, `2-64:2`, `pow2:1-64`. Raises ValueError."""
+    """Read numbers such as `1-16`, `1,2,4,8`, `2-64:2` or `pow2:1-64`; ascending. Raises ValueError."""
     found: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())

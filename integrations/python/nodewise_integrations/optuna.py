@@ -1,4 +1,4 @@
-"""Optuna: trials add what they measured to a profile, and end early where their deadline cannot be met."""
+"""Optuna: trials add their measurements to a profile, and end early if they cannot meet their deadline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StudyTimes", "TimedTrial"]
 logger = logging.getLogger(__name__)
 
 STEPS_PER_SECOND: Final = "nodewise_steps_per_second"
-"""Attribute of a trial that says how fast it was."""
+"""Attribute of a trial that holds its speed."""
 
 
 class TimedTrial:
@@ -33,16 +33,16 @@ class TimedTrial:
 
     @property
     def elapsed_seconds(self) -> float:
-        """Since the trial began."""
+        """Seconds since the trial began."""
         return self._clock() - self._began
 
     def step(self, count: int = 1) -> None:
-        """So many steps are done. Raises TrialPruned where the deadline cannot be met."""
+        """Record that `count` steps are done. Raises TrialPruned if the deadline cannot be met."""
         self.steps += count
         self.check()
 
     def check(self) -> None:
-        """Raise TrialPruned where the deadline cannot be met."""
+        """Raise TrialPruned if the deadline cannot be met."""
         if self._deadline is None:
             return
         why = self._deadline.cannot_be_met(self._expected, done=self.steps, elapsed_seconds=self.elapsed_seconds)
@@ -51,13 +51,13 @@ class TimedTrial:
 
 
 class StudyTimes:
-    """Times the trials of a study against a profile. Nothing of Nodewise is raised into a study.
+    """Times the trials of a study and adds the times to a profile. No error of Nodewise is raised into the study.
 
     Args:
-        profile_id: what the trials train.
-        columns: the configuration that all trials share, as `configurations` takes it.
-        adviser: who asks; None = one by NODEWISE_SERVER.
-        clock: seconds, rising.
+        profile_id: profile of the job that the trials train.
+        columns: the configuration that all trials share, as arguments of `configurations`.
+        adviser: calls the server; None = one for NODEWISE_SERVER.
+        clock: monotonic clock, in seconds.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class StudyTimes:
         """Time one trial: `step()` in its loop.
 
         Args:
-            trial: Optuna's.
-            steps: all that it is to do.
-            deadline_seconds: since now; None = whenever.
-            columns: what sets this trial's configuration apart, such as its batch.
+            trial: the trial of Optuna.
+            steps: total steps of the trial.
+            deadline_seconds: seconds from now; None = no deadline.
+            columns: columns that differ from the shared ones, such as the batch.
         """
         ran = {**self._columns, **(columns or {})}
         deadline = None if steps is None or deadline_seconds is None else Deadline(steps, deadline_seconds)
@@ -95,17 +95,17 @@ class StudyTimes:
         if deadline is not None:
             expected = self._times.expected(ran)
             if isinstance(expected, NoAnswer):
-                logger.info("trial %d is not held to its deadline: %s", trial.number, expected)
+                logger.info("the deadline of trial %d is not checked: %s", trial.number, expected)
         timed = TimedTrial(deadline, expected, self._clock)
         try:
             timed.check()
             yield timed
         finally:
-            self._tell(trial, ran, timed.steps, timed.elapsed_seconds)
+            self._record(trial, ran, timed.steps, timed.elapsed_seconds)
 
-    def _tell(self, trial: Any, columns: Mapping[str, Any], steps: int, seconds: float) -> None:
+    def _record(self, trial: Any, columns: Mapping[str, Any], steps: int, seconds: float) -> None:
         if steps and seconds > 0:
             trial.set_user_attr(STEPS_PER_SECOND, steps / seconds)
         failed = self._times.measured(trial.study.study_name, str(trial.number), columns, steps=steps, seconds=seconds)
         if failed is not None:
-            logger.warning("trial %d is not added to the profile: %s", trial.number, failed)
+            logger.warning("the times of trial %d are not added to the profile: %s", trial.number, failed)

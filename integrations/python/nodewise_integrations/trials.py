@@ -1,6 +1,6 @@
-"""Trials of a tuner: what they measured becomes evidence, and one that cannot finish in time is known early.
+"""Trials of a tuner: their measurements become evidence, and trials that cannot finish in time are detected early.
 
-Time alone is judged, never accuracy: which trial learns best is the tuner's to find out.
+Only time is judged, never accuracy: the tuner decides which trial learns best.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from nodewise_integrations.advice import Adviser, NoAdvice, NoAnswer
 __all__ = ["Deadline", "Expected", "TrialTimes"]
 
 _FEWEST_STEPS: Final = 10
-"""Before so many a pace says little: caches are cold, and devices warm up."""
+"""With fewer steps a speed says little: caches are cold, and devices are warming up."""
 _KEPT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How many steps a trial may do in a second, at best."""
+    """The highest speed that is expected of a trial."""
 
     most_steps_per_second: float
-    """The upper bound of the prediction, the prediction itself where there is no interval."""
+    """Upper bound of the predicted steps per second, or the prediction itself if it has no interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Work and time of one trial."""
+    """Work of one trial in steps, and its time limit in seconds."""
 
     steps: float
     seconds: float
 
     def cannot_be_met(self, expected: Expected | NoAnswer, *, done: float, elapsed_seconds: float) -> str:
-        """Why not, for people; empty = it can, or nobody knows.
+        """Say why the deadline cannot be met; empty = it can be met, or this is not known.
 
-        It cannot where both the upper bound of what was predicted and the trial's own pace until now are too slow.
-        Without a prediction nothing is said: tuning then goes on as it would without Nodewise.
+        It cannot be met if both the upper bound of the prediction and the trial's own speed so far are too low.
+        Without a prediction the text is empty: tuning then continues as it would without Nodewise.
         """
         if isinstance(expected, NoAnswer):
             return ""
@@ -57,12 +57,12 @@ class Deadline:
 
 
 class TrialTimes:
-    """Asks and tells for the trials of one study. Threads may share it.
+    """Predicts and records the speed of one study's trials. Threads may share it.
 
     Args:
-        profile_id: the job; its configurations are told apart by their columns.
-        adviser: who asks; None = one by NODEWISE_SERVER.
-        user_agent: the tuner.
+        profile_id: profile of the job. Its configurations differ in their columns.
+        adviser: calls the server; None = one for NODEWISE_SERVER.
+        user_agent: name of the tuner.
     """
 
     def __init__(self, profile_id: str, adviser: Adviser | None, *, user_agent: str) -> None:
@@ -70,13 +70,13 @@ class TrialTimes:
         self._adviser: Final = adviser or Adviser(user_agent=user_agent)
         self._source: Final = user_agent
         self._lock: Final = threading.Lock()
-        self._told: dict[str, tuple[float, Expected | NoAnswer]] = {}
+        self._cached: dict[str, tuple[float, Expected | NoAnswer]] = {}
 
     def expected(self, columns: Mapping[str, Any]) -> Expected | NoAnswer:
-        """How fast one configuration may be; what was told holds for a minute."""
+        """Return the highest expected speed of one configuration. An answer is cached for a minute."""
         key = repr(sorted(columns.items()))
         with self._lock:
-            at_seconds, kept = self._told.get(key, (0.0, None))
+            at_seconds, kept = self._cached.get(key, (0.0, None))
             if kept is not None and time.monotonic() - at_seconds < _KEPT_SECONDS:
                 return kept
         answer = self._adviser.ask(
@@ -84,17 +84,17 @@ class TrialTimes:
                 PredictRequest(profile=profile_source(self._profile_id), configurations=configurations(**columns))
             )
         )
-        told = answer if isinstance(answer, NoAnswer) else _expected(answer[0])
+        expected = answer if isinstance(answer, NoAnswer) else _expected(answer[0])
         with self._lock:
-            # Refusals are not kept: what the trials measure meanwhile may be what was missing.
-            if isinstance(told, Expected):
-                self._told[key] = (time.monotonic(), told)
-        return told
+            # Refusals are not cached: the trials may measure the missing evidence meanwhile.
+            if isinstance(expected, Expected):
+                self._cached[key] = (time.monotonic(), expected)
+        return expected
 
     def measured(
         self, study: str, trial: str, columns: Mapping[str, Any], *, steps: float, seconds: float
     ) -> NoAnswer | None:
-        """Add what a trial measured to the profile; the same trial again changes nothing. A few steps are not told."""
+        """Add a trial's speed to the profile, unless it did few steps. A second call for a trial changes nothing."""
         if steps < _FEWEST_STEPS or seconds <= 0:
             return None
 
@@ -109,8 +109,8 @@ class TrialTimes:
             )
 
         digest = hashlib.sha256(f"{study}\n{trial}".encode()).hexdigest()[:24]
-        told = self._adviser.append(self._profile_id, content, request_id=f"{self._source}-{digest}")
-        return told if isinstance(told, NoAnswer) else None
+        added = self._adviser.append(self._profile_id, content, request_id=f"{self._source}-{digest}")
+        return added if isinstance(added, NoAnswer) else None
 
 
 def _expected(row: Prediction) -> Expected | NoAnswer:

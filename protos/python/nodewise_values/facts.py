@@ -123,7 +123,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         meaning=(
-            "Training processes in total, one per device. Default: as many as the row's placement or groups hold, else "
+            "Training processes in total, one per device. Default: the sum of the row's placement or groups, else "
             "nodes times the job's workers per node."
         ),
     ),
@@ -136,8 +136,8 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=1048576,
         meaning=(
-            "Parameter servers. Default 0 for all-reduce, otherwise as in the job's evidence (1 where that does not "
-            "tell)."
+            "Parameter servers. Default 0 for all-reduce, otherwise as in the job's evidence, or 1 where the evidence "
+            "does not say."
         ),
     ),
     Fact(
@@ -147,7 +147,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning='Dictionary of accelerator names, e.g. "V100". One name and no indexes: it holds for all rows.',
+        meaning='Dictionary of accelerator names, e.g. "V100". One name without indexes holds for all rows.',
     ),
     Fact(
         field="sync_modes",
@@ -182,8 +182,8 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=2147483647,
         meaning=(
-            "Samples per worker and micro-step. Empty or 0 in a row: as in the job's evidence, where that tells. Whole "
-            "numbers; the type leaves room for samples that several workers share."
+            "Samples per worker and micro-step. Empty or 0 in a row: as in the job's evidence, where that says. Whole "
+            "numbers only; the type allows for fractions, for samples that several workers share."
         ),
     ),
     Fact(
@@ -195,7 +195,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         default=1,
         minimum=1,
         maximum=1048576,
-        meaning="Micro-steps whose gradients are added before an exchange. Default 1.",
+        meaning="Micro-steps whose gradients are accumulated before an exchange. Default 1.",
     ),
     Fact(
         field="global_batch_samples",
@@ -209,8 +209,8 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         maximum=2147483647,
         meaning=(
             "Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Empty or "
-            "0 in a row: replicas times batch per worker times accumulation steps. Given without a batch per worker "
-            "(strong scaling), the batch per worker is rounded up."
+            "0 in a row: replicas times batch per worker times accumulation steps. If it is given without a batch per "
+            "worker (strong scaling), the batch per worker is rounded up."
         ),
     ),
     Fact(
@@ -222,7 +222,8 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=1.0,
         meaning=(
-            "Link of a parameter server or node, bytes per second and direction. Empty or 0 in a row: the job's own."
+            "Link of a parameter server or node, bytes per second in each direction. Empty or 0 in a row: the job's "
+            "own."
         ),
     ),
     Fact(
@@ -322,7 +323,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=3,
-        meaning="What is recomputed in the backward pass.",
+        meaning="Which activations the backward pass recomputes. Default: the job's own setting.",
     ),
     Fact(
         field="precisions",
@@ -342,7 +343,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1048576,
-        meaning="Synchronous training: workers of each step whose result is not waited for. Default 0.",
+        meaning="Synchronous training: the number of workers whose results each step does not wait for. Default 0.",
     ),
     Fact(
         field="hybrid_sync_fractions",
@@ -353,9 +354,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=1.0,
-        meaning=(
-            "Hybrid training: share of each worker's mini-batches that is run synchronously, 0 to 1. Other modes: 0."
-        ),
+        meaning="Hybrid training: share of each worker's mini-batches that runs synchronously, 0 to 1. Other modes: 0.",
     ),
     Fact(
         field="hybrid_switch_seconds",
@@ -387,7 +386,7 @@ CONFIGURATIONS: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning="Dictionary of names of the question's offers. One name and no indexes: it holds for all rows.",
+        meaning="Dictionary of names of the question's offers. One name without indexes holds for all rows.",
     ),
 )
 """Of Configurations, by field."""
@@ -402,8 +401,8 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=1048576,
         meaning=(
-            "Parameter servers. Absent = 0 for all-reduce, otherwise as in the job's evidence (1 where that does not "
-            "tell)."
+            "Parameter servers. Absent = 0 for all-reduce, otherwise as in the job's evidence, or 1 where the evidence "
+            "does not say."
         ),
     ),
     Fact(
@@ -437,7 +436,7 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=2147483647,
         meaning=(
-            "Samples per worker and micro-step. Absent = as in the job's evidence, where that tells. Whole numbers."
+            "Samples per worker and micro-step. Absent = as in the job's evidence, where that says. Whole numbers only."
         ),
     ),
     Fact(
@@ -449,7 +448,7 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         default=1,
         minimum=1,
         maximum=1048576,
-        meaning="Micro-steps whose gradients are added before an exchange. Absent = 1.",
+        meaning="Micro-steps whose gradients are accumulated before an exchange. Absent = 1.",
     ),
     Fact(
         field="global_batch_samples",
@@ -463,8 +462,8 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         maximum=2147483647,
         meaning=(
             "Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Absent = "
-            "replicas times batch per worker times accumulation steps. Given without a batch per worker (strong "
-            "scaling), the batch per worker is rounded up."
+            "replicas times batch per worker times accumulation steps. If it is given without a batch per worker "
+            "(strong scaling), the batch per worker is rounded up."
         ),
     ),
     Fact(
@@ -475,7 +474,7 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/s",
         default=0.0,
         minimum=1.0,
-        meaning="Link of a parameter server or node, bytes per second and direction. Absent = the job's own.",
+        meaning="Link of a parameter server or node, bytes per second in each direction. Absent = the job's own.",
     ),
     Fact(
         field="tensor_parallel_degree",
@@ -574,7 +573,7 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=3,
-        meaning="What is recomputed in the backward pass.",
+        meaning="Which activations the backward pass recomputes. Absent = the job's own setting.",
     ),
     Fact(
         field="precision",
@@ -594,7 +593,7 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1048576,
-        meaning="Synchronous training: workers of each step whose result is not waited for. Absent = 0.",
+        meaning="Synchronous training: the number of workers whose results each step does not wait for. Absent = 0.",
     ),
     Fact(
         field="hybrid_sync_fraction",
@@ -606,7 +605,7 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1.0,
         meaning=(
-            "Hybrid training: share of each worker's mini-batches that is run synchronously, 0 to 1. Absent = 0. Other "
+            "Hybrid training: share of each worker's mini-batches that runs synchronously, 0 to 1. Absent = 0. Other "
             "modes: 0."
         ),
     ),
@@ -631,7 +630,7 @@ CONFIGURATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning="Name of one of the question's offers. Empty = as said of Offer.",
+        meaning="Name of one of the question's offers. Empty = the offer that Offer's rule assigns.",
     ),
 )
 """Of ConfigurationSettings, by field."""
@@ -665,7 +664,7 @@ COUNT_RANGE: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=1,
         minimum=1,
-        meaning="Increment. Absent = 1. Not with powers_of_two.",
+        meaning="Increment. Absent = 1. Must not be given with powers_of_two.",
     ),
 )
 """Of CountRange, by field."""
@@ -679,7 +678,7 @@ CONFIGURATION_RANGE: Final[Mapping[str, Fact]] = by_field(
         unit="workers",
         minimum=1,
         maximum=1024,
-        meaning="Devices used on each node. Absent = as in the job's evidence (1 where that does not tell).",
+        meaning="Devices used on each node. Absent = as in the job's evidence, or 1 where the evidence does not say.",
     ),
 )
 """Of ConfigurationRange, by field."""
@@ -709,8 +708,8 @@ PREDICT_OPTIONS: Final[Mapping[str, Fact]] = by_field(
         unit="steps",
         minimum=1,
         meaning=(
-            "Steps that a simulation counts in each row after warming up: workers' cycles (asynchronous), else rounds. "
-            "Absent = as many as the estimator thinks right. Rows times steps are capped (LIMIT_EXCEEDED, "
+            "Steps that a simulation counts in each row after its warm-up: workers' cycles (asynchronous), else "
+            "rounds. Absent = the estimator decides. Rows times steps are limited (LIMIT_EXCEEDED, "
             "simulated_steps_per_call). Only with FIDELITY_SIMULATE."
         ),
     ),
@@ -734,7 +733,7 @@ SHARED_DEVICE_RUN: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=128,
-        meaning="Profile of the other job. It need not be stored.",
+        meaning="Id of the other job's profile. The profile need not be stored.",
     ),
     Fact(
         field="share",
@@ -744,7 +743,7 @@ SHARED_DEVICE_RUN: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=10.0,
-        meaning="Share of its solo speed that this job kept, 1 = all of it.",
+        meaning="Speed of this job in the run as a share of its speed alone, 1 = as fast as alone.",
     ),
     Fact(
         field="partner_share",
@@ -754,7 +753,7 @@ SHARED_DEVICE_RUN: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=10.0,
-        meaning="Share that the other one kept.",
+        meaning="Speed of the other job in the run as a share of its speed alone.",
     ),
 )
 """Of SharedDeviceRun, by field."""
@@ -779,7 +778,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=9007199254740992,
         meaning=(
-            "Bytes of the parameters (and of the gradient) that cross the network per worker and direction in a step."
+            "Bytes of the parameters (and of the gradient) that each worker sends and receives in a step, per "
+            "direction."
         ),
     ),
     Fact(
@@ -790,7 +790,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="tensors",
         minimum=1,
         maximum=10000000,
-        meaning="Tensors that the parameters are sent in.",
+        meaning="Number of tensors in which the parameters are sent.",
     ),
     Fact(
         field="flops_per_sample",
@@ -800,7 +800,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="FLOPs/sample",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Floating-point operations of forward and backward pass per sample.",
+        meaning="Floating-point operations of the forward and backward pass per sample.",
     ),
     Fact(
         field="samples_per_epoch",
@@ -860,8 +860,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=9007199254740992,
         meaning=(
-            "Bytes of the parameters that each parameter server holds, one entry per server; they add up to "
-            "parameter_bytes where that is known. Empty = not known."
+            "Bytes of parameters on each parameter server, one entry per server. They add up to parameter_bytes if "
+            "that is known. Empty = not known."
         ),
     ),
     Fact(
@@ -873,8 +873,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=10000000,
         meaning=(
-            "Tensors that each parameter server holds, one entry per server; they add up to tensors_count where that "
-            "is known. Empty = not known."
+            "Tensors on each parameter server, one entry per server. They add up to tensors_count if that is known. "
+            "Empty = not known."
         ),
     ),
     Fact(
@@ -887,8 +887,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=1,
         meaning=(
-            "Whether dropout sets values to 0, so that its masks are kept. Absent = not known: estimators say what "
-            "they take."
+            "Whether dropout sets values to 0, so its masks occupy memory. Absent = not known; estimators state what "
+            "they assume."
         ),
     ),
     Fact(
@@ -899,7 +899,9 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning="Share of the weights that are not trained, as with adapters (LoRA). Absent = 0: all are trained.",
+        meaning=(
+            "Share of the weights that is not trained, as with adapters (LoRA). Absent = 0: all weights are trained."
+        ),
     ),
     Fact(
         field="frozen_weight_bits",
@@ -909,9 +911,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="bits",
         minimum=1.0,
         maximum=64.0,
-        meaning=(
-            "Bits that a weight which is not trained is held in, e.g. 4 (QLoRA). Absent = those of the number format."
-        ),
+        meaning="Bits that store one weight that is not trained, e.g. 4 (QLoRA). Absent = those of the number format.",
     ),
     Fact(
         field="offload",
@@ -921,8 +921,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="",
         maximum_length=16,
         meaning=(
-            'What is kept in the host\'s memory: "none", "optimizer" (its states, and its step there) or "parameters" '
-            "(these as well). Empty = none."
+            'What is stored in host memory: "none", "optimizer" (its states; the host also runs its step) or '
+            '"parameters" (the parameters as well). Empty = none.'
         ),
     ),
     Fact(
@@ -933,7 +933,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="",
         maximum_length=16,
         meaning=(
-            'Number format that gradients are added up in over replicas, e.g. "bf16". Empty = that of the software.'
+            'Number format in which gradients are summed over replicas, e.g. "bf16". Empty = the software\'s default.'
         ),
     ),
     Fact(
@@ -945,8 +945,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1048576,
         meaning=(
-            "Devices that parameters, gradients and optimizer states are split over by their ZeRO stage; groups of so "
-            "many are replicas of each other (hybrid sharding). Absent = all data-parallel ranks."
+            "Number of devices over which the ZeRO stage splits parameters, gradients and optimizer states. Groups of "
+            "this many devices are replicas of each other (hybrid sharding). Absent = all data-parallel ranks."
         ),
     ),
     Fact(
@@ -958,7 +958,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1.0,
         exclusive_minimum=True,
-        meaning="Share of the layers that full recomputation computes again. Absent = 1.",
+        meaning="Share of the layers that full recomputation recomputes. Absent = 1.",
     ),
     Fact(
         field="family",
@@ -968,8 +968,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="",
         maximum_length=64,
         meaning=(
-            'Family that the model is of: who built it of which parts, e.g. "ResNet". Models of one family take like '
-            "time per FLOP. Empty = not known, or of a family of its own."
+            'Model family, e.g. "ResNet": models that the same authors built of the same parts. Models of one family '
+            "take a similar time per FLOP. Empty = not known, or the model is the only one of its family."
         ),
     ),
     Fact(
@@ -980,7 +980,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/sample",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Bytes that the forward pass keeps for the backward pass, per sample, parameters aside.",
+        meaning="Bytes per sample that the forward pass stores for the backward pass, without the parameters.",
     ),
     Fact(
         field="master_weights",
@@ -1015,7 +1015,9 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1,
-        meaning="Whether output layer and loss run as one kernel that never holds all logits. Absent = not known.",
+        meaning=(
+            "Whether the output layer and the loss run as one kernel that never stores all logits. Absent = not known."
+        ),
     ),
     Fact(
         field="execution",
@@ -1025,7 +1027,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="",
         maximum_length=16,
         meaning=(
-            'How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = that of the software.'
+            'How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = the software\'s default.'
         ),
     ),
     Fact(
@@ -1037,7 +1039,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         maximum_length=16,
         meaning=(
             'Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" '
-            'or "dualpipe". Empty = that of the software.'
+            'or "dualpipe". Empty = the software\'s default.'
         ),
     ),
     Fact(
@@ -1049,8 +1051,9 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=1073741824,
         meaning=(
-            "Layers of each pipeline stage, in order; they add up to the model's layers. Holds for rows of so many "
-            "stages. Empty = as even as possible, with the first and the last stage the shorter ones."
+            "Layers of each pipeline stage, in order. They add up to the model's layers, and apply to rows with this "
+            "many stages. Empty = layers are split as evenly as possible, and the first and last stages are the "
+            "shorter ones."
         ),
     ),
     Fact(
@@ -1063,7 +1066,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         maximum=1.0,
         exclusive_minimum=True,
         meaning=(
-            "Share of all routed tokens that the busiest expert gets, e.g. 0.125 of 8 balanced experts. Absent = not "
+            "Share of all routed tokens that the busiest expert gets, e.g. 0.125 with 8 balanced experts. Absent = not "
             "known."
         ),
     ),
@@ -1076,8 +1079,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         exclusive_minimum=True,
         meaning=(
-            "Tokens that an expert takes at most, in parts of its balanced share; more are dropped. Absent = none are "
-            "dropped."
+            "Most tokens that an expert processes, as a multiple of its balanced share; further tokens are dropped. "
+            "Absent = none are dropped."
         ),
     ),
     Fact(
@@ -1088,7 +1091,10 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         maximum=1048576,
-        meaning="Rank of the adapters on all matrices of frozen layers (LoRA). Absent = their cost is not counted.",
+        meaning=(
+            "Rank of the adapters (LoRA), which are on all matrices of frozen layers. Absent = the cost of adapters is "
+            "not counted."
+        ),
     ),
     Fact(
         field="adapter",
@@ -1097,7 +1103,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=16,
-        meaning='Kind of the adapters: "lora" or "dora" (magnitude and direction apart). Empty = "lora".',
+        meaning='Kind of the adapters: "lora" or "dora" (separate magnitude and direction). Empty = "lora".',
     ),
     Fact(
         field="document_tokens",
@@ -1108,8 +1114,8 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=1.0,
         maximum=1073741824.0,
         meaning=(
-            "Mean tokens of the documents that are packed into one sequence; a token attends to its own document "
-            "alone. Absent = to the whole sequence."
+            "Mean tokens of the documents that are packed into one sequence. A token attends only to its own document. "
+            "Absent = a token attends to the whole sequence."
         ),
     ),
     Fact(
@@ -1121,7 +1127,7 @@ WORKLOAD: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1024,
         meaning=(
-            "Devices of one worker of a parameter server, which add up their gradients before the worker pushes them. "
+            "Devices in one worker of a parameter server. They sum their gradients before the worker sends them. "
             "Absent = 1."
         ),
     ),
@@ -1138,7 +1144,7 @@ ENCODER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         required=True,
-        meaning="Its layers.",
+        meaning="Layers of the encoder.",
     ),
     Fact(
         field="hidden_size",
@@ -1149,7 +1155,7 @@ ENCODER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         required=True,
-        meaning="Width of its residual stream.",
+        meaning="Width of the encoder's residual stream.",
     ),
     Fact(
         field="attention_heads_count",
@@ -1160,7 +1166,7 @@ ENCODER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         required=True,
-        meaning="Its attention heads.",
+        meaning="Attention heads of the encoder.",
     ),
     Fact(
         field="tokens_per_sample",
@@ -1171,7 +1177,7 @@ ENCODER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         required=True,
-        meaning="Tokens that it processes per sample, e.g. the patches of all images of a sample.",
+        meaning="Tokens that the encoder processes per sample, e.g. the patches of all images of a sample.",
     ),
     Fact(
         field="attended_tokens_count",
@@ -1193,7 +1199,7 @@ ENCODER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Width of its feed-forward layer. Absent = four times hidden_size.",
+        meaning="Width of the encoder's feed-forward layer. Absent = four times hidden_size.",
     ),
     Fact(
         field="frozen",
@@ -1204,7 +1210,7 @@ ENCODER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1,
-        meaning="It is not trained.",
+        meaning="The encoder is not trained.",
     ),
 )
 """Of Encoder, by field."""
@@ -1218,7 +1224,7 @@ ARCHITECTURES: Final[Mapping[str, Fact]] = by_field(
         unit="FLOPs/sample",
         default=0.0,
         minimum=0.0,
-        meaning="Floating-point operations of forward and backward pass per sample.",
+        meaning="Floating-point operations of the forward and backward pass per sample.",
     ),
     Fact(
         field="family_names",
@@ -1227,7 +1233,7 @@ ARCHITECTURES: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning='Dictionary of families, e.g. "ResNet". One name and no indexes: it holds for all.',
+        meaning='Dictionary of families, e.g. "ResNet". One name without indexes holds for all.',
     ),
     Fact(
         field="parameter_bytes",
@@ -1250,7 +1256,7 @@ ARCHITECTURES: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=10000000,
-        meaning="Tensors that hold them.",
+        meaning="Tensors that the parameters consist of.",
     ),
     Fact(
         field="activation_bytes_per_sample",
@@ -1260,7 +1266,7 @@ ARCHITECTURES: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/sample",
         default=0.0,
         minimum=0.0,
-        meaning="Bytes that the forward pass keeps for the backward pass, per sample.",
+        meaning="Bytes per sample that the forward pass stores for the backward pass.",
     ),
 )
 """Of Architectures, by field."""
@@ -1352,7 +1358,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Experts per mixture layer. Absent = dense.",
+        meaning="Experts per mixture-of-experts layer. Absent = the model is dense.",
     ),
     Fact(
         field="experts_per_token_count",
@@ -1363,7 +1369,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Experts that each token is sent to. Absent = dense.",
+        meaning="Experts that each token is sent to. Absent = the model is dense.",
     ),
     Fact(
         field="head_size",
@@ -1385,7 +1391,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1,
-        meaning="The feed-forward layer has three matrices and a gate (SwiGLU and its like), not two.",
+        meaning="The feed-forward layer has three matrices and a gate (e.g. SwiGLU) instead of two matrices.",
     ),
     Fact(
         field="untied_embeddings",
@@ -1396,7 +1402,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1,
-        meaning="The output layer has a matrix of its own. Default: it is that of the input embedding.",
+        meaning="The output layer has its own matrix. Default: it shares the matrix of the input embedding.",
     ),
     Fact(
         field="expert_feed_forward_size",
@@ -1418,7 +1424,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Width of the experts that every token visits, together. Absent = there are none.",
+        meaning="Total width of the experts that process every token. Absent = there are none.",
     ),
     Fact(
         field="expert_layers_count",
@@ -1429,7 +1435,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Layers with experts; the others are dense. Absent = all, where there are experts.",
+        meaning="Layers with experts; the others are dense. Absent = all layers, if there are experts.",
     ),
     Fact(
         field="key_value_latent_size",
@@ -1441,8 +1447,8 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         meaning=(
-            "Width of the latent that keys and values are projected from (multi-head latent attention, kv_lora_rank). "
-            "Absent = attention is not latent."
+            "Width of the latent vector from which keys and values are projected (multi-head latent attention, "
+            "kv_lora_rank). Absent = attention is not latent."
         ),
     ),
     Fact(
@@ -1455,7 +1461,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         meaning=(
-            "Width of the latent that queries are projected from (q_lora_rank). Absent = queries are projected "
+            "Width of the latent vector from which queries are projected (q_lora_rank). Absent = queries are projected "
             "directly."
         ),
     ),
@@ -1469,8 +1475,8 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         meaning=(
-            "Part of head_size whose rotary positions all heads share in latent attention (qk_rope_head_dim). Absent = "
-            "none."
+            "Part of head_size that holds rotary positions, shared by all heads in latent attention "
+            "(qk_rope_head_dim). Absent = none."
         ),
     ),
     Fact(
@@ -1493,7 +1499,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Tokens that a token attends to at most (sliding window). Absent = all before it.",
+        meaning="Most tokens that a token attends to (sliding window). Absent = all before it.",
     ),
     Fact(
         field="windowed_layers_count",
@@ -1505,8 +1511,8 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=1073741824,
         meaning=(
-            "Layers whose attention has the window; in the others a token attends to all before it. Absent = all, "
-            "where there is a window."
+            "Layers whose attention uses the window; in the other layers a token attends to all tokens before it. "
+            "Absent = all layers, if there is a window."
         ),
     ),
     Fact(
@@ -1518,7 +1524,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Layers with attention, of hybrid models. Absent = all that have no state space.",
+        meaning="Layers with attention, in hybrid models. Absent = all layers without a state-space mixer.",
     ),
     Fact(
         field="state_space_layers_count",
@@ -1529,7 +1535,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Layers with a state-space mixer (Mamba) in the place of attention. Absent = none.",
+        meaning="Layers with a state-space mixer (Mamba) instead of attention. Absent = none.",
     ),
     Fact(
         field="state_space_size",
@@ -1540,7 +1546,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Channels of the mixer. Absent = twice hidden_size.",
+        meaning="Channels of the state-space mixer. Absent = twice hidden_size.",
     ),
     Fact(
         field="state_size",
@@ -1551,7 +1557,7 @@ TRANSFORMER: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=1,
         maximum=1073741824,
-        meaning="Values of state for each channel. Absent = 128.",
+        meaning="State values per channel. Absent = 128.",
     ),
     Fact(
         field="feed_forward_layers_count",
@@ -1623,8 +1629,8 @@ LAYER: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/sample",
         minimum=0.0,
         meaning=(
-            "Bytes of its input per sample that a part of it reads beyond each of its two edges, where it can be split "
-            "spatially into strips. Absent = it cannot: its parts read all of the input."
+            "Halo of a layer that can be split spatially into strips: bytes of input per sample that a strip reads "
+            "beyond each of its two edges. Absent = the layer cannot be split; its parts read all of the input."
         ),
     ),
 )
@@ -1639,7 +1645,7 @@ NETWORK: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/s",
         minimum=1.0,
         maximum=1000000000000000.0,
-        meaning="Link of a parameter server or node, bytes per second and direction, as provisioned.",
+        meaning="Provisioned rate of the link of a parameter server or node, bytes per second in each direction.",
     ),
     Fact(
         field="half_duplex",
@@ -1650,7 +1656,7 @@ NETWORK: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1,
-        meaning="Both directions share the link's rate.",
+        meaning="Both directions together share the link's rate.",
     ),
     Fact(
         field="worker_link_bytes_per_second",
@@ -1670,7 +1676,7 @@ NETWORK: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Time per message besides its bytes, seconds.",
+        meaning="Seconds that each message takes in addition to the transfer of its bytes.",
     ),
     Fact(
         field="round_trip_seconds",
@@ -1706,7 +1712,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000.0,
         required=True,
-        meaning="Mean seconds of forward and backward pass.",
+        meaning="Mean seconds of the forward and backward pass.",
     ),
     Fact(
         field="upload_seconds",
@@ -1717,7 +1723,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000.0,
         required=True,
-        meaning="Mean seconds to send the gradient, the update not included.",
+        meaning="Mean seconds to send the gradient, without the update.",
     ),
     Fact(
         field="update_seconds",
@@ -1728,7 +1734,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000.0,
         required=True,
-        meaning="Mean seconds to apply the gradient at the server.",
+        meaning="Mean seconds in which the server applies the gradient.",
     ),
     Fact(
         field="compute_variation",
@@ -1759,7 +1765,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Seconds of transfer that ran while the worker computed. Default 0.",
+        meaning="Seconds of transfer that overlap with the worker's compute. Default 0.",
     ),
     Fact(
         field="steps_counts",
@@ -1769,7 +1775,7 @@ PHASE_TIMINGS: Final[Mapping[str, Fact]] = by_field(
         unit="steps",
         default=0,
         minimum=1,
-        meaning="Steps the means were taken over. Empty or 0 in a row: not known.",
+        meaning="Number of steps that the means are taken over. Empty or 0 in a row: not known.",
     ),
 )
 """Of PhaseTimings, by field."""
@@ -1785,8 +1791,8 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000.0,
         required=True,
         meaning=(
-            "Measured throughput, steps per second. Asynchronous and hybrid: mini-batches applied per second by all "
-            "workers together; otherwise global steps per second."
+            "Measured throughput, steps per second. Asynchronous and hybrid: mini-batches that all workers together "
+            "apply per second; otherwise global steps per second."
         ),
     ),
     Fact(
@@ -1798,7 +1804,7 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="When, seconds since 1970 (UTC). Empty or 0 in a row: not known.",
+        meaning="When the run was measured, seconds since 1970 (UTC). Empty or 0 in a row: not known.",
     ),
     Fact(
         field="steps_counts",
@@ -1808,7 +1814,7 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="steps",
         default=0,
         minimum=1,
-        meaning="Steps that were counted. Empty or 0 in a row: not known.",
+        meaning="Number of steps that were measured. Empty or 0 in a row: not known.",
     ),
     Fact(
         field="step_variation",
@@ -1828,7 +1834,7 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Synchronization not hidden by compute, seconds per step. Empty = not known.",
+        meaning="Seconds of synchronization per step that compute does not hide. Empty = not known.",
     ),
     Fact(
         field="measured_memory_bytes",
@@ -1840,8 +1846,8 @@ OBSERVATIONS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000000000.0,
         meaning=(
-            "Memory that the fullest device held at most, context and the allocator's cache included. Empty or 0 in a "
-            "row: not known."
+            "Peak memory on the device that used the most, including the context and the allocator's cache, bytes. "
+            "Empty or 0 in a row: not known."
         ),
     ),
 )
@@ -1856,7 +1862,7 @@ TRACE_REFERENCE: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=-1,
         minimum=0,
-        meaning="Rank of the process that recorded it. Absent = as the trace says.",
+        meaning="Rank of the process that recorded the trace. Absent = the rank stated in the trace.",
     ),
     Fact(
         field="world_size",
@@ -1866,7 +1872,7 @@ TRACE_REFERENCE: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=0,
         minimum=1,
-        meaning="Processes of the job when it was recorded. Absent = as the trace says.",
+        meaning="Number of processes of the job at the time of recording. Absent = the number stated in the trace.",
     ),
 )
 """Of TraceReference, by field."""
@@ -1880,7 +1886,9 @@ TRACE_CHUNK: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=-1,
         minimum=0,
-        meaning="Rank of the process that recorded it. Absent = as the trace says. In the first chunk.",
+        meaning=(
+            "Rank of the process that recorded the trace. Absent = the rank stated in the trace. In the first chunk."
+        ),
     ),
     Fact(
         field="world_size",
@@ -1890,7 +1898,7 @@ TRACE_CHUNK: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=0,
         minimum=1,
-        meaning="Processes of the job. Absent = as the trace says. In the first chunk.",
+        meaning="Number of processes of the job. Absent = the number stated in the trace. In the first chunk.",
     ),
 )
 """Of TraceChunk, by field."""
@@ -1904,8 +1912,8 @@ PROFILE: Final[Mapping[str, Fact]] = by_field(
         unit="",
         maximum_length=128,
         meaning=(
-            "Name chosen by the client: 1 to 128 letters, digits and - . _ ~ / of which the first and the last are a "
-            "letter or digit, without two / in a row. It stands in paths as it is."
+            "Name that the client chooses: 1 to 128 letters, digits and - . _ ~ / of which the first and the last are "
+            "a letter or digit, without two / in a row. Paths need no escapes for it."
         ),
     ),
     Fact(
@@ -1929,7 +1937,8 @@ PROFILE_SOURCE: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         meaning=(
-            "Do not answer from an older revision: wait for it under WAIT, then REVISION_NOT_REACHED. Absent = any."
+            "Least revision to answer from. With WAIT the call waits for it. If the profile has not reached it by "
+            "then, or without WAIT at once, the call fails with REVISION_NOT_REACHED. Absent = any revision."
         ),
     ),
     Fact(
@@ -1940,8 +1949,8 @@ PROFILE_SOURCE: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         meaning=(
-            "Answer from exactly this revision, though there are newer ones: the same question has the same answer "
-            "later. Absent = the newest. Not with minimum_revision."
+            "Answer from exactly this revision even if there are newer ones, so that the same question has the same "
+            "answer later. Absent = the newest. Must not be given with minimum_revision."
         ),
     ),
 )
@@ -1957,7 +1966,10 @@ OBJECTIVE: Final[Mapping[str, Fact]] = by_field(
         minimum=0.5,
         maximum=0.9999,
         exclusive_minimum=True,
-        meaning="Judge by the bound of the interval that holds with this probability. Absent = by the point.",
+        meaning=(
+            "Compare rows by the bound of the interval that holds with this probability. Absent = compare by the "
+            "predicted value itself."
+        ),
     ),
     Fact(
         field="max_extrapolation_ratio",
@@ -1968,10 +1980,11 @@ OBJECTIVE: Final[Mapping[str, Fact]] = by_field(
         default=4.0,
         minimum=0.0,
         meaning=(
-            "Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was "
-            "measured on, but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any "
-            "row. Without a measured run nothing is held back. Where phase timings identify more than their own scale, "
-            "extrapolation_ratios counts instead. Completion and Plan do not look at it."
+            "Largest scale to recommend, as a multiple of the most nodes and the most workers that a run of the job "
+            "was measured on. Larger rows are still predicted but not recommended, except for the current "
+            "configuration. Absent = 4; 0 = any row may be recommended. Without a measured run there is no limit. "
+            "Where phase timings identify more than their own scale, extrapolation_ratios counts instead. Completion "
+            "and Plan ignore this field."
         ),
     ),
 )
@@ -1989,7 +2002,7 @@ KNEE: Final[Mapping[str, Fact]] = by_field(
         maximum=1.0,
         exclusive_minimum=True,
         meaning=(
-            "Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5."
+            "Share of the smallest configuration's throughput per node that each further node must add. Absent = 0.5."
         ),
     ),
 )
@@ -2003,7 +2016,7 @@ LEAST_TIME: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="nodes",
         minimum=1,
-        meaning="At most this many nodes, those of parameter servers included. Absent = no limit.",
+        meaning="Most nodes, including those of parameter servers. Absent = no limit.",
     ),
     Fact(
         field="max_cost",
@@ -2013,7 +2026,7 @@ LEAST_TIME: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="At most this cost in the offers' currency. Absent = no limit.",
+        meaning="Highest cost, in the offers' currency. Absent = no limit.",
     ),
 )
 """Of LeastTime, by field."""
@@ -2027,7 +2040,7 @@ LEAST_COST: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Finish within this many seconds from now. Absent = no deadline.",
+        meaning="Seconds from now within which the job must finish. Absent = no deadline.",
     ),
 )
 """Of LeastCost, by field."""
@@ -2042,7 +2055,7 @@ FEWEST_DEVICES: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Finish within this many seconds from now. Must be given.",
+        meaning="Seconds from now within which the job must finish. Must be given.",
     ),
 )
 """Of FewestDevices, by field."""
@@ -2056,7 +2069,7 @@ WORK: Final[Mapping[str, Fact]] = by_field(
         unit="samples",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Samples left to train on; needs a known batch, in the question or in the job's evidence.",
+        meaning="Samples left to train on. Needs a known batch, in the question or in the job's evidence.",
     ),
     Fact(
         field="epochs",
@@ -2066,7 +2079,7 @@ WORK: Final[Mapping[str, Fact]] = by_field(
         unit="epochs",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Epochs left; needs the workload's samples per epoch.",
+        meaning="Epochs left. Needs the workload's samples per epoch.",
     ),
 )
 """Of Work, by field."""
@@ -2079,7 +2092,7 @@ OFFER: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning="Name, unique in the request. Needed only where rows name offers.",
+        meaning="Name, unique in the request. Needed only if rows name offers.",
     ),
     Fact(
         field="device_name",
@@ -2097,7 +2110,7 @@ OFFER: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning='Where, e.g. "us-east-1a". Empty = not known.',
+        meaning='Region or zone, e.g. "us-east-1a". Empty = not known.',
     ),
     Fact(
         field="price_per_node_hour",
@@ -2106,7 +2119,7 @@ OFFER: Final[Mapping[str, Fact]] = by_field(
         kind="float",
         unit="",
         minimum=0.0,
-        meaning="Price of one node for one hour; parameter servers' nodes are charged alike.",
+        meaning="Price of one node for one hour. Nodes of parameter servers cost the same.",
     ),
     Fact(
         field="currency",
@@ -2115,7 +2128,7 @@ OFFER: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=16,
-        meaning="Currency, for people. All offers of a request share one.",
+        meaning="Currency, for people. All offers of a request use the same one.",
     ),
     Fact(
         field="start_up_seconds",
@@ -2125,7 +2138,10 @@ OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish.",
+        meaning=(
+            "Seconds from the order until the nodes work. They are paid for, and count in the time and the cost to "
+            "finish."
+        ),
     ),
 )
 """Of Offer, by field."""
@@ -2139,7 +2155,7 @@ STATISTICAL_EFFICIENCY: Final[Mapping[str, Fact]] = by_field(
         unit="samples",
         minimum=0.0,
         required=True,
-        meaning="Gradient noise scale of the training now.",
+        meaning="Gradient noise scale of the training at present.",
     ),
     Fact(
         field="initial_batch_samples",
@@ -2150,7 +2166,7 @@ STATISTICAL_EFFICIENCY: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Global batch that samples are worth one each at.",
+        meaning="Global batch at which the efficiency of a sample is 1.",
     ),
 )
 """Of StatisticalEfficiency, by field."""
@@ -2190,8 +2206,8 @@ BATCH_BOUNDS: Final[Mapping[str, Fact]] = by_field(
         minimum=1,
         maximum=2147483647,
         meaning=(
-            "Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its "
-            "share at once."
+            "Most samples that a worker can process in a micro-step; larger batches are accumulated. Absent = a worker "
+            "processes its share in one micro-step."
         ),
     ),
 )
@@ -2205,7 +2221,7 @@ CURRENT_CONFIGURATION: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="",
         minimum=0,
-        meaning="Its row in the question.",
+        meaning="Row of the question that holds it.",
     ),
     Fact(
         field="restart_cost_seconds",
@@ -2215,7 +2231,7 @@ CURRENT_CONFIGURATION: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Seconds lost when the job moves.",
+        meaning="Seconds lost when the job moves to another configuration.",
     ),
     Fact(
         field="payback_seconds",
@@ -2226,8 +2242,8 @@ CURRENT_CONFIGURATION: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         exclusive_minimum=True,
         meaning=(
-            "Seconds in which the move must have paid for itself. Absent = those of the work left, or 3600 where it is "
-            "not known."
+            "Seconds within which the move must pay for itself. Absent = the seconds of the work left, or 3600 if the "
+            "work is not known."
         ),
     ),
 )
@@ -2243,7 +2259,7 @@ SUGGEST_MEASUREMENTS_REQUEST: Final[Mapping[str, Fact]] = by_field(
         default=1,
         minimum=1,
         maximum=3,
-        meaning="At most this many suggestions. Absent = 1. Each rests on those before it.",
+        meaning="Most suggestions. Absent = 1. Each suggestion assumes that those before it are measured.",
     ),
     Fact(
         field="start_up_seconds",
@@ -2253,7 +2269,7 @@ SUGGEST_MEASUREMENTS_REQUEST: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Seconds to start a run, in which its nodes are held.",
+        meaning="Seconds that a run takes to start; it occupies its nodes meanwhile.",
     ),
     Fact(
         field="run_steps_count",
@@ -2277,7 +2293,7 @@ PROFILE_BATCH: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         required=True,
-        meaning="1 for the first batch of a session, then one more each.",
+        meaning="1 for the first batch of a session; each further batch increases it by 1.",
     ),
 )
 """Of ProfileBatch, by field."""
@@ -2290,7 +2306,7 @@ RETRACT_EVIDENCE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=512,
-        meaning="Why, kept in the history.",
+        meaning="Reason for the retraction, stored in the history.",
     ),
 )
 """Of RetractEvidenceRequest, by field."""
@@ -2305,7 +2321,7 @@ GET_PROFILE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         default=20000,
         minimum=1,
         maximum=20000,
-        meaning="At most this many observations, up to 20,000. Absent = 20,000.",
+        meaning="Most observations in the reply, up to 20,000. Absent = 20,000.",
     ),
     Fact(
         field="revision",
@@ -2314,7 +2330,7 @@ GET_PROFILE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="",
         minimum=1,
-        meaning="As it was at this revision. Absent = as it is.",
+        meaning="Revision to return. Absent = the newest.",
     ),
 )
 """Of GetProfileRequest, by field."""
@@ -2327,7 +2343,7 @@ DELETE_PROFILE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         required=True,
-        meaning='Its etag: delete only if this is it still; "*" = whatever it is. Must be given.',
+        meaning='Etag of the profile: the call deletes only if it is still the same; "*" = any. Must be given.',
     ),
 )
 """Of DeleteProfileRequest, by field."""
@@ -2340,7 +2356,7 @@ NODE_POOL: Final[Mapping[str, Fact]] = by_field(
         kind="float",
         unit="bytes/s",
         minimum=1.0,
-        meaning="Link of a node, bytes per second and direction. Absent = as in the jobs' evidence.",
+        meaning="Link of a node, bytes per second in each direction. Absent = as in the jobs' evidence.",
     ),
     Fact(
         field="price_per_node_hour",
@@ -2359,8 +2375,8 @@ NODE_POOL: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         meaning=(
-            "Nodes are given out whole, each with so many devices: numbers of devices that a job holds, those of "
-            "servers included, are then multiples of it. Absent = devices are given out one by one."
+            "Devices per node, if nodes are allocated whole. The number of devices that a job holds, those of servers "
+            "included, is then a multiple of it. Absent = devices are allocated one by one."
         ),
     ),
     Fact(
@@ -2370,7 +2386,7 @@ NODE_POOL: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="",
         minimum=0,
-        meaning="Nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = it does not grow.",
+        meaning="Most nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = the pool does not grow.",
     ),
 )
 """Of NodePool, by field."""
@@ -2401,7 +2417,7 @@ SCHEDULE_JOB: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="",
         minimum=1,
-        meaning="Worker devices that it asked for; used by policies that do not choose. Absent = min_devices.",
+        meaning="Worker devices that the job requests, for policies that do not choose a number. Absent = min_devices.",
     ),
     Fact(
         field="weight",
@@ -2412,7 +2428,7 @@ SCHEDULE_JOB: Final[Mapping[str, Fact]] = by_field(
         default=1.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Its claim relative to others. Absent = 1.",
+        meaning="Priority of the job relative to others. Absent = 1.",
     ),
 )
 """Of ScheduleJob, by field."""
@@ -2427,7 +2443,7 @@ SHARED_PAIR: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10.0,
         exclusive_minimum=True,
-        meaning="Share that the first keeps, 1 = all of its solo speed.",
+        meaning="Share of its solo speed that the first job keeps, 1 = all of it.",
     ),
     Fact(
         field="second_share",
@@ -2438,7 +2454,7 @@ SHARED_PAIR: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10.0,
         exclusive_minimum=True,
-        meaning="Share that the second keeps.",
+        meaning="Share of its solo speed that the second job keeps.",
     ),
 )
 """Of SharedPair, by field."""
@@ -2451,7 +2467,7 @@ CREATE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=256,
-        meaning="For people.",
+        meaning="Description, for people.",
     ),
     Fact(
         field="roles",
@@ -2463,7 +2479,7 @@ CREATE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=4,
         required=True,
-        meaning="What it is for: at least one.",
+        meaning="What callers with the token may do: at least one role.",
     ),
     Fact(
         field="prefixes",
@@ -2473,8 +2489,8 @@ CREATE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         unit="",
         required=True,
         meaning=(
-            'Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach '
-            '"team-a/vgg16", and not "team-ab/vgg16". At least one; "*" = all profiles.'
+            'Profiles that the token gives access to, by whole segments at the start of their names: "team-a" and '
+            '"team-a/" include "team-a/vgg16", but not "team-ab/vgg16". At least one; "*" = all profiles.'
         ),
     ),
     Fact(
@@ -2485,7 +2501,7 @@ CREATE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="How long it is taken. Absent = 90 days.",
+        meaning="Seconds until the token expires. Absent = 90 days.",
     ),
 )
 """Of CreateTokenRequest, by field."""
@@ -2498,7 +2514,7 @@ REVOKE_TOKEN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         required=True,
-        meaning="Its id.",
+        meaning="Id of the token.",
     ),
 )
 """Of RevokeTokenRequest, by field."""
@@ -2511,7 +2527,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning="Name, unique in the request. Empty = its place, from 1.",
+        meaning="Name, unique in the request. Empty = the offer's position, from 1.",
     ),
     Fact(
         field="batch_per_worker_samples",
@@ -2520,7 +2536,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="samples",
         minimum=1,
-        meaning="Samples per worker and step. Absent = as the job's evidence has it.",
+        meaning="Samples per worker and step. Absent = as in the job's evidence.",
     ),
     Fact(
         field="global_batch_samples",
@@ -2529,7 +2545,10 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="samples",
         minimum=1,
-        meaning="Samples of one step of all workers, however many are alive. Absent = by worker.",
+        meaning=(
+            "Samples of one step of all workers, independent of the number of running workers. Absent = the batch per "
+            "worker is fixed."
+        ),
     ),
     Fact(
         field="parameter_servers_count",
@@ -2539,7 +2558,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="servers",
         minimum=0,
         maximum=4096,
-        meaning="Parameter servers, on nodes that stay. Absent = as the job's evidence has it.",
+        meaning="Parameter servers, on nodes that are not revoked. Absent = as in the job's evidence.",
     ),
     Fact(
         field="kept_price_per_hour",
@@ -2549,7 +2568,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="Price per hour of all that is kept to the end, such as parameter servers and storage.",
+        meaning="Price per hour of all that is paid for until the end, such as parameter servers and storage.",
     ),
     Fact(
         field="link_bytes_per_second",
@@ -2559,7 +2578,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/s",
         minimum=1.0,
         maximum=1000000000000000.0,
-        meaning="Network of one node, bytes per second and direction. Absent = the job's own.",
+        meaning="Network of one node, bytes per second in each direction. Absent = the job's own.",
     ),
     Fact(
         field="restart_seconds",
@@ -2569,7 +2588,10 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Seconds without progress: RESTART, after all are there again; ELASTIC, of a rendezvous.",
+        meaning=(
+            "Seconds without progress: for RESTART, after all nodes are available again; for ELASTIC, during a "
+            "rendezvous."
+        ),
     ),
     Fact(
         field="chief_setup_seconds",
@@ -2579,7 +2601,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Seconds without progress after its loss, where that is stated.",
+        meaning="Seconds without progress after the loss of the chief, if chief_loss is stated.",
     ),
     Fact(
         field="burst_probability",
@@ -2589,7 +2611,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning="Probability that a loss takes neighbours of its group along.",
+        meaning="Probability that a loss also takes neighbouring nodes of its group.",
     ),
     Fact(
         field="burst_others_count",
@@ -2599,7 +2621,7 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         unit="nodes",
         minimum=0,
         maximum=4096,
-        meaning="How many at most.",
+        meaning="Most neighbouring nodes that are lost with it.",
     ),
     Fact(
         field="horizon_seconds",
@@ -2610,7 +2632,9 @@ COMPLETION_OFFER: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000000.0,
         exclusive_minimum=True,
-        meaning="When a run counts as never done. Absent = after 100 times its length without losses.",
+        meaning=(
+            "Seconds after which a simulated run counts as never done. Absent = 100 times its duration without losses."
+        ),
     ),
 )
 """Of CompletionOffer, by field."""
@@ -2623,7 +2647,7 @@ COMPLETION_GROUP: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning="Name, unique in the offer. Needed only where another group's losses are replaced here.",
+        meaning="Name, unique in the offer. Needed only if nodes of this group replace losses of another group.",
     ),
     Fact(
         field="device_name",
@@ -2642,7 +2666,7 @@ COMPLETION_GROUP: Final[Mapping[str, Fact]] = by_field(
         unit="nodes",
         minimum=0,
         maximum=4096,
-        meaning="Nodes at the start; 0 where only losses of other groups are replaced here.",
+        meaning="Nodes at the start; 0 if nodes of this group only replace losses of other groups.",
     ),
     Fact(
         field="workers_per_node",
@@ -2653,7 +2677,7 @@ COMPLETION_GROUP: Final[Mapping[str, Fact]] = by_field(
         default=1,
         minimum=1,
         maximum=1024,
-        meaning="Devices on each. Absent = 1.",
+        meaning="Devices on each node. Absent = 1.",
     ),
     Fact(
         field="region",
@@ -2662,7 +2686,7 @@ COMPLETION_GROUP: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning='Where, e.g. "us-east1-c". Empty = not known.',
+        meaning='Region or zone, e.g. "us-east1-c". Empty = not known.',
     ),
     Fact(
         field="price_per_node_hour",
@@ -2682,7 +2706,10 @@ COMPLETION_GROUP: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=1000000000.0,
-        meaning="How long each node has run already, seconds; the last holds for all that follow. Empty = all are new.",
+        meaning=(
+            "Seconds that each node has already run; the last entry holds for all further nodes. Empty = all nodes are "
+            "new."
+        ),
     ),
     Fact(
         field="cap_seconds",
@@ -2692,7 +2719,10 @@ COMPLETION_GROUP: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=1.0,
         maximum=10000000000.0,
-        meaning="Age at which the provider ends a node, e.g. 86400. Absent = as the data set says, else never.",
+        meaning=(
+            "Age at which the provider ends a node, seconds, e.g. 86400. Absent = the limit that the data set states, "
+            "else none."
+        ),
     ),
 )
 """Of CompletionGroup, by field."""
@@ -2706,7 +2736,7 @@ NODE_PRICES: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000000.0,
-        meaning="Seconds from which each holds, ascending, the first 0.",
+        meaning="Seconds from which each price holds, ascending; the first is 0.",
     ),
     Fact(
         field="prices_per_node_hour",
@@ -2716,7 +2746,7 @@ NODE_PRICES: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="Price of one node for one hour from then on.",
+        meaning="Price of one node for one hour from that time on.",
     ),
 )
 """Of NodePrices, by field."""
@@ -2731,8 +2761,8 @@ NODE_REPLACEMENT: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000.0,
         meaning=(
-            "Seconds from the loss until it works (provisioning, start-up, joining), samples that are drawn with equal "
-            "chance; at least one."
+            "Samples of the seconds from the loss until the new node works (provisioning, start-up, joining). Each is "
+            "equally likely; at least one must be given."
         ),
     ),
     Fact(
@@ -2743,8 +2773,8 @@ NODE_REPLACEMENT: Final[Mapping[str, Fact]] = by_field(
         unit="",
         maximum_length=64,
         meaning=(
-            "Group that it belongs to from then on: another zone, tier or device. Empty = the group of the one that "
-            "was lost."
+            "Group that the new node belongs to, if it has another zone, tier or device. Empty = the group of the lost "
+            "node."
         ),
     ),
 )
@@ -2759,7 +2789,7 @@ LIFETIME_DATA_SET: Final[Mapping[str, Fact]] = by_field(
         unit="",
         required=True,
         maximum_length=64,
-        meaning="Its name.",
+        meaning="Name of the law.",
     ),
 )
 """Of LifetimeDataSet, by field."""
@@ -2799,7 +2829,7 @@ LIFETIME_ORIGIN: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="",
         minimum=0,
-        meaning="Machines observed. 0 = as many as there are lives, else not known.",
+        meaning="Number of machines observed. 0 = the number of lifetimes, if there are any, else not known.",
     ),
 )
 """Of LifetimeOrigin, by field."""
@@ -2824,7 +2854,7 @@ EMPIRICAL_LIFETIMES: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning="Share of the machines that was revoked by then, not descending.",
+        meaning="Share of the machines that was revoked by each age, not descending.",
     ),
 )
 """Of EmpiricalLifetimes, by field."""
@@ -2839,7 +2869,7 @@ OBSERVED_LIFETIMES: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000000.0,
         exclusive_minimum=True,
-        meaning="Seconds that each was there.",
+        meaning="Seconds for which each machine was observed.",
     ),
 )
 """Of ObservedLifetimes, by field."""
@@ -2855,7 +2885,7 @@ WEIBULL_LIFETIMES: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000000.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Scale.",
+        meaning="Scale, seconds.",
     ),
     Fact(
         field="shape",
@@ -2866,7 +2896,7 @@ WEIBULL_LIFETIMES: Final[Mapping[str, Fact]] = by_field(
         minimum=0.05,
         maximum=100.0,
         required=True,
-        meaning="Shape; below 1, the young are lost first.",
+        meaning="Shape; below 1, young machines are lost more often.",
     ),
 )
 """Of WeibullLifetimes, by field."""
@@ -2882,7 +2912,7 @@ EXPONENTIAL_LIFETIMES: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000000.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Mean life.",
+        meaning="Mean lifetime, seconds.",
     ),
 )
 """Of ExponentialLifetimes, by field."""
@@ -2896,7 +2926,7 @@ FLEET_RECORD: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000000.0,
-        meaning="When, in seconds; not descending.",
+        meaning="Time of each event, seconds; not descending.",
     ),
 )
 """Of FleetRecord, by field."""
@@ -2910,7 +2940,7 @@ AVAILABILITY_RECORD: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000000.0,
-        meaning="Seconds from which each number holds, ascending, the first 0.",
+        meaning="Seconds from which each number holds, ascending; the first is 0.",
     ),
     Fact(
         field="nodes_counts",
@@ -2919,7 +2949,7 @@ AVAILABILITY_RECORD: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="nodes",
         minimum=0,
-        meaning="Nodes that could be had from then on.",
+        meaning="Number of nodes that were available from that time on.",
     ),
     Fact(
         field="length_seconds",
@@ -2931,7 +2961,7 @@ AVAILABILITY_RECORD: Final[Mapping[str, Fact]] = by_field(
         maximum=10000000000.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Length of the record; after it nothing is known.",
+        meaning="Length of the record, seconds; later availability is not known.",
     ),
 )
 """Of AvailabilityRecord, by field."""
@@ -2945,7 +2975,7 @@ KNOWN_REVOCATIONS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000000.0,
-        meaning="Seconds from the start, one for each node that is lost; the others live.",
+        meaning="Seconds from the start, one entry for each lost node; the other nodes are not lost.",
     ),
 )
 """Of KnownRevocations, by field."""
@@ -2959,7 +2989,7 @@ COMPLETION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Seconds.",
+        meaning="Stated seconds.",
     ),
     Fact(
         field="interval_seconds",
@@ -2970,7 +3000,7 @@ COMPLETION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000000.0,
         exclusive_minimum=True,
-        meaning="Seconds of work with everybody alive.",
+        meaning="Seconds of work with all nodes running.",
     ),
     Fact(
         field="interval_samples",
@@ -2981,7 +3011,7 @@ COMPLETION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1e18,
         exclusive_minimum=True,
-        meaning="Samples.",
+        meaning="Samples of work.",
     ),
     Fact(
         field="stopped_ratio",
@@ -2992,7 +3022,7 @@ COMPLETION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
         default=1.0,
         minimum=0.0,
         maximum=1.0,
-        meaning="Share of the job's speed that a save costs while it lasts: 1 where everybody waits. Absent = 1.",
+        meaning="Share of the job's speed that is lost while a checkpoint is saved; 1 = all workers wait. Absent = 1.",
     ),
 )
 """Of CompletionCheckpoints, by field."""
@@ -3006,7 +3036,7 @@ SAVED_BYTES: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=0.0,
         maximum=1000000000000000.0,
-        meaning="Weights with the optimizer's state.",
+        meaning="Bytes of the weights, including the optimizer's state.",
     ),
     Fact(
         field="graph_bytes",
@@ -3016,7 +3046,7 @@ SAVED_BYTES: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=0.0,
         maximum=1000000000000000.0,
-        meaning="Description of the graph.",
+        meaning="Bytes of the graph's description.",
     ),
     Fact(
         field="measured_seconds",
@@ -3027,7 +3057,7 @@ SAVED_BYTES: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000.0,
         exclusive_minimum=True,
-        meaning="Seconds of each of some measured saves to the same store, at least two; the law is fitted to them.",
+        meaning="Seconds of measured checkpoints to the same store, at least two. The law is fitted to them.",
     ),
     Fact(
         field="measured_weights_bytes",
@@ -3037,7 +3067,7 @@ SAVED_BYTES: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=0.0,
         maximum=1000000000000000.0,
-        meaning="Weights of each.",
+        meaning="Bytes of weights in each measured checkpoint.",
     ),
     Fact(
         field="measured_graph_bytes",
@@ -3047,7 +3077,9 @@ SAVED_BYTES: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=0.0,
         maximum=1000000000000000.0,
-        meaning="Graphs of each. Empty = not told apart.",
+        meaning=(
+            "Bytes of graph description in each measured checkpoint. Empty = the law has no separate term for graphs."
+        ),
     ),
 )
 """Of SavedBytes, by field."""
@@ -3062,9 +3094,9 @@ COMPLETION_SPEEDS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1e18,
         meaning=(
-            "Samples per second with so many nodes of each group alive, the last group's number running fastest, from "
-            "none to all that the group may come to hold: of one group of 4 nodes, five numbers, the first with nobody "
-            "alive and 0."
+            "Samples per second for each number of running nodes in each group. The number of the last group varies "
+            "fastest. Each group counts from 0 to all nodes that it may have. For example, one group of 4 nodes has "
+            "five entries, of which the first, with no node running, is 0."
         ),
     ),
 )
@@ -3081,7 +3113,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Length of the job on either kind of machine.",
+        meaning="Seconds of work of the job; the same on spot and on-demand machines.",
     ),
     Fact(
         field="deadline_seconds",
@@ -3093,7 +3125,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000.0,
         exclusive_minimum=True,
         required=True,
-        meaning="By when it must be done, from its start.",
+        meaning="Seconds from the job's start by which it must be done.",
     ),
     Fact(
         field="switch_seconds",
@@ -3103,7 +3135,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="From asking for either kind to working on it, which is paid for.",
+        meaning="Seconds from the request for either kind of machine until it works. They are paid for.",
     ),
     Fact(
         field="spot_price_per_hour",
@@ -3115,7 +3147,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000000.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Price of the machines per hour on spot.",
+        meaning="Price per hour of the machines on spot.",
     ),
     Fact(
         field="on_demand_price_per_hour",
@@ -3127,7 +3159,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000000.0,
         exclusive_minimum=True,
         required=True,
-        meaning="Price of the same on demand.",
+        meaning="Price per hour of the same machines on demand.",
     ),
     Fact(
         field="nodes_needed",
@@ -3137,7 +3169,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         unit="nodes",
         default=1,
         minimum=1,
-        meaning="Nodes that must be there at once. Absent = 1.",
+        meaning="Number of nodes that must be available at once. Absent = 1.",
     ),
     Fact(
         field="tick_seconds",
@@ -3148,7 +3180,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         default=600.0,
         minimum=1.0,
         maximum=1000000.0,
-        meaning="How often it is decided. Absent = 600.",
+        meaning="Seconds between two decisions. Absent = 600.",
     ),
     Fact(
         field="starts_count",
@@ -3159,7 +3191,7 @@ ON_DEMAND_QUESTION: Final[Mapping[str, Fact]] = by_field(
         default=1000,
         minimum=1,
         maximum=100000,
-        meaning="Starts that are played. Absent = 1,000.",
+        meaning="Number of starting times to simulate. Absent = 1,000.",
     ),
 )
 """Of OnDemandQuestion, by field."""
@@ -3174,7 +3206,7 @@ AVAILABILITY_LAW: Final[Mapping[str, Fact]] = by_field(
         minimum=1.0,
         maximum=1000000000.0,
         required=True,
-        meaning="Mean length of a run with spot.",
+        meaning="Mean seconds of a period with spot machines.",
     ),
     Fact(
         field="unavailable_mean_seconds",
@@ -3185,7 +3217,7 @@ AVAILABILITY_LAW: Final[Mapping[str, Fact]] = by_field(
         minimum=1.0,
         maximum=1000000000.0,
         required=True,
-        meaning="Mean length of a run without.",
+        meaning="Mean seconds of a period without spot machines.",
     ),
 )
 """Of AvailabilityLaw, by field."""
@@ -3200,7 +3232,7 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000000.0,
         exclusive_minimum=True,
-        meaning="All of the work done synchronously. Absent = predicted from the request's profile.",
+        meaning="Seconds for all of the work in synchronous mode. Absent = predicted from the request's profile.",
     ),
     Fact(
         field="asynchronous_seconds",
@@ -3211,7 +3243,7 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000000.0,
         exclusive_minimum=True,
-        meaning="All of it done asynchronously. Absent = predicted.",
+        meaning="Seconds for all of the work in asynchronous mode. Absent = predicted.",
     ),
     Fact(
         field="batch_per_worker_samples",
@@ -3220,7 +3252,7 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         kind="int",
         unit="samples",
         minimum=1,
-        meaning="Samples per worker and step, where times are predicted. Absent = as the job's evidence has it.",
+        meaning="Samples per worker and step, for predicted times. Absent = as in the job's evidence.",
     ),
     Fact(
         field="parameter_servers_count",
@@ -3230,7 +3262,7 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         unit="servers",
         minimum=1,
         maximum=4096,
-        meaning="Parameter servers, where times are predicted. Absent = as the job's evidence has it.",
+        meaning="Parameter servers, for predicted times. Absent = as in the job's evidence.",
     ),
     Fact(
         field="switch_seconds",
@@ -3250,9 +3282,7 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning=(
-            "Shares of the work done synchronously that are asked about. Empty = 0, 0.05, 0.1, 0.25, 0.5, 0.75 and 1."
-        ),
+        meaning="Shares of the work in synchronous mode to evaluate. Empty = 0, 0.05, 0.1, 0.25, 0.5, 0.75 and 1.",
     ),
     Fact(
         field="deadline_seconds",
@@ -3263,7 +3293,7 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000000.0,
         exclusive_minimum=True,
-        meaning="By when it must be done. Absent = no deadline.",
+        meaning="Seconds by which the job must be done. Absent = no deadline.",
     ),
     Fact(
         field="least_accuracy",
@@ -3273,7 +3303,7 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning="Accuracy that must be reached; which shares do is told by the runs alone.",
+        meaning="Accuracy that must be reached. Only the runs show which shares reach it.",
     ),
     Fact(
         field="slowdown_ratios",
@@ -3284,7 +3314,8 @@ HYBRID_QUESTION: Final[Mapping[str, Fact]] = by_field(
         minimum=1.0,
         maximum=1000000.0,
         meaning=(
-            "How much slower than the others each worker is, where some are: 2 = half as fast. One for each worker."
+            "Slowdown of each worker relative to the others, if some are slower: 2 = half as fast. One entry per "
+            "worker."
         ),
     ),
 )
@@ -3299,7 +3330,7 @@ HYBRID_RUN: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning="Share of its work done synchronously.",
+        meaning="Share of its work in synchronous mode.",
     ),
     Fact(
         field="accuracy",
@@ -3309,7 +3340,7 @@ HYBRID_RUN: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning="Accuracy that it reached.",
+        meaning="Accuracy that the run reached.",
     ),
 )
 """Of HybridRun, by field."""
@@ -3324,7 +3355,10 @@ ESTIMATE_COMPLETION_REQUEST: Final[Mapping[str, Fact]] = by_field(
         default=10000,
         minimum=1,
         maximum=1000000,
-        meaning="Runs of each offer. Absent = 10,000. Offers times runs: at most 10,000,000 (LIMIT_EXCEEDED).",
+        meaning=(
+            "Simulated runs of each offer. Absent = 10,000. Offers times runs may be at most 10,000,000 "
+            "(LIMIT_EXCEEDED)."
+        ),
     ),
     Fact(
         field="completion_estimator",
@@ -3333,7 +3367,7 @@ ESTIMATE_COMPLETION_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=63,
-        meaning="Who estimates the completion. Empty = the estimator that does, where one is loaded.",
+        meaning="Estimator of the completion. Empty = the estimator that can do this, if one is loaded.",
     ),
 )
 """Of EstimateCompletionRequest, by field."""
@@ -3346,7 +3380,7 @@ REPLAY_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=63,
-        meaning="Who answers. Empty = the only diagnoser that is loaded, or the shipped one.",
+        meaning="Name of the diagnoser. Empty = the only diagnoser that is loaded, or the shipped one.",
     ),
     Fact(
         field="budget_seconds",
@@ -3357,7 +3391,7 @@ REPLAY_REQUEST: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000.0,
         exclusive_minimum=True,
-        meaning="Seconds for the answer. Absent = as long as the call has.",
+        meaning="Seconds within which to answer. Absent = the call's time.",
     ),
 )
 """Of ReplayRequest, by field."""
@@ -3372,7 +3406,7 @@ REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="As recorded. Absent = not comparable, because something was changed.",
+        meaning="Recorded host seconds. Absent = not comparable, because something was changed.",
     ),
     Fact(
         field="predicted_host_seconds",
@@ -3383,7 +3417,7 @@ REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="As predicted.",
+        meaning="Predicted host seconds.",
     ),
     Fact(
         field="measured_device_seconds",
@@ -3394,7 +3428,7 @@ REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="As recorded. Absent = not comparable, or nothing runs on a device.",
+        meaning="Recorded device seconds. Absent = not comparable, or no work runs on a device.",
     ),
     Fact(
         field="predicted_device_seconds",
@@ -3405,7 +3439,7 @@ REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="As predicted. Absent = nothing runs on a device.",
+        meaning="Predicted device seconds. Absent = no work runs on a device.",
     ),
     Fact(
         field="lower_host_seconds",
@@ -3417,8 +3451,8 @@ REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         exclusive_minimum=True,
         meaning=(
-            "The least that the hosts' time may be, where ranks that were not recorded may change too. Absent = "
-            "nothing is open."
+            "Lower bound of the host seconds, if changes also affect ranks that were not recorded. Absent = all ranks "
+            "are known."
         ),
     ),
     Fact(
@@ -3430,7 +3464,7 @@ REPLAYED_STEP: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="The most that it may be.",
+        meaning="Upper bound of the host seconds.",
     ),
 )
 """Of ReplayedStep, by field."""
@@ -3444,7 +3478,7 @@ READ_TRACE: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=0,
         minimum=1,
-        meaning="Processes of the job. Absent = not known.",
+        meaning="Number of processes of the job. Absent = not known.",
     ),
 )
 """Of ReadTrace, by field."""
@@ -3458,7 +3492,7 @@ DIAGNOSIS_BASIS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=0,
         minimum=1,
-        meaning="Ranks of the job. Absent = not known.",
+        meaning="Number of ranks of the job. Absent = not known.",
     ),
 )
 """Of DiagnosisBasis, by field."""
@@ -3471,7 +3505,7 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=63,
-        meaning="Who answers. Empty = the only diagnoser that is loaded, or the shipped one.",
+        meaning="Name of the diagnoser. Empty = the only diagnoser that is loaded, or the shipped one.",
     ),
     Fact(
         field="max_bottlenecks",
@@ -3482,7 +3516,7 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         default=20,
         minimum=0,
         maximum=1000,
-        meaning="Most bottlenecks to answer with, up to 1000. Absent = 20; 0 = none.",
+        meaning="Most bottlenecks in the result, up to 1000. Absent = 20; 0 = none.",
     ),
     Fact(
         field="max_strategies",
@@ -3493,7 +3527,7 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         default=20,
         minimum=0,
         maximum=1000,
-        meaning="Most strategies to answer with, up to 1000. Absent = 20; 0 = none, which is quicker.",
+        meaning="Most strategies in the result, up to 1000. Absent = 20; 0 = none, which is quicker.",
     ),
     Fact(
         field="largest_batch_ratio",
@@ -3505,7 +3539,8 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         minimum=1.0,
         maximum=1000000.0,
         meaning=(
-            "How many times the batch per worker may grow where memory is freed, 1 or more. Absent = 1: not at all."
+            "Largest factor by which a strategy may increase the batch per worker where it frees memory, 1 or more. "
+            "Absent = 1: no increase."
         ),
     ),
     Fact(
@@ -3517,7 +3552,7 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000.0,
         exclusive_minimum=True,
-        meaning="Seconds for the answer. Absent = as long as the call has.",
+        meaning="Seconds within which to answer. Absent = the call's time.",
     ),
     Fact(
         field="since_seconds",
@@ -3530,8 +3565,8 @@ DIAGNOSE_REQUEST: Final[Mapping[str, Fact]] = by_field(
         maximum=10000000.0,
         exclusive_minimum=True,
         meaning=(
-            "Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now, in "
-            "place of traces. Absent = traces."
+            "Diagnose the step times that the stored profile's ranks reported in the last so many seconds, instead of "
+            "traces. Absent = diagnose traces."
         ),
     ),
 )
@@ -3560,7 +3595,7 @@ STEP_ALARM: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=-1,
         minimum=0,
-        meaning="Their machine, where they are those of one. Absent = not one machine.",
+        meaning="Machine of the slow ranks. Absent = they are not all on one machine.",
     ),
     Fact(
         field="first_step",
@@ -3570,7 +3605,7 @@ STEP_ALARM: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=-1,
         minimum=0,
-        meaning="Since this step. Absent = the first that is known.",
+        meaning="First slow step. Absent = all reported steps are slow.",
     ),
     Fact(
         field="begin_unix_seconds",
@@ -3589,7 +3624,7 @@ STEP_ALARM: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="When it was over. Absent = it lasts.",
+        meaning="When the slowdown ended. Absent = it has not ended.",
     ),
 )
 """Of StepAlarm, by field."""
@@ -3603,7 +3638,7 @@ BOTTLENECK: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=-1,
         minimum=0,
-        meaning="The rank. Absent = all.",
+        meaning="Rank that loses the time. Absent = all ranks.",
     ),
 )
 """Of Bottleneck, by field."""
@@ -3618,7 +3653,7 @@ STRATEGY: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Lower end of the interval. Absent = not known.",
+        meaning="Lower bound of the interval of the step's seconds. Absent = not known.",
     ),
     Fact(
         field="upper_step_seconds",
@@ -3629,7 +3664,7 @@ STRATEGY: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         exclusive_minimum=True,
-        meaning="Upper end of the interval. Absent = not known.",
+        meaning="Upper bound of the interval of the step's seconds. Absent = not known.",
     ),
 )
 """Of Strategy, by field."""
@@ -3643,7 +3678,7 @@ STEP_PART: Final[Mapping[str, Fact]] = by_field(
         unit="",
         default=-1,
         minimum=0,
-        meaning="Of waiting: the rank that comes last. Absent = several, or not known.",
+        meaning="For waiting, the rank that arrives last. Absent = several ranks, or not known.",
     ),
 )
 """Of StepPart, by field."""
@@ -3657,7 +3692,7 @@ RANK_SHARES: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         default=-1.0,
         minimum=0.0,
-        meaning="Most memory that the allocator held. Absent = not recorded.",
+        meaning="Highest memory of the allocator, bytes. Absent = not recorded.",
     ),
 )
 """Of RankShares, by field."""
@@ -3673,9 +3708,7 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
         minimum=1e-07,
         maximum=1000000000.0,
         required=True,
-        meaning=(
-            "Measured throughput, steps per second. 0 in a row: not measured, so the row is predicted and not scored."
-        ),
+        meaning="Measured throughput, steps per second. 0 in a row: not measured; the row is predicted but not scored.",
     ),
     Fact(
         field="measured_at_unix_seconds",
@@ -3686,7 +3719,7 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="When, seconds since 1970 (UTC). Empty or 0 in a row: not known.",
+        meaning="When the row was measured, seconds since 1970 (UTC). Empty or 0 in a row: not known.",
     ),
     Fact(
         field="exposed_sync_seconds",
@@ -3696,7 +3729,7 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=10000000.0,
-        meaning="Synchronization not hidden by compute, seconds per step. Empty = not known.",
+        meaning="Seconds of synchronization per step that compute does not hide. Empty = not known.",
     ),
     Fact(
         field="steps_counts",
@@ -3706,7 +3739,7 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
         unit="steps",
         default=0,
         minimum=1,
-        meaning="Steps that were counted. Empty or 0 in a row: not known.",
+        meaning="Number of steps that were measured. Empty or 0 in a row: not known.",
     ),
     Fact(
         field="step_variation",
@@ -3728,8 +3761,8 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000000000.0,
         meaning=(
-            "Memory that the fullest device held at most, context and the allocator's cache included. Empty or 0 in a "
-            "row: not known."
+            "Peak memory on the device that used the most, including the context and the allocator's cache, bytes. "
+            "Empty or 0 in a row: not known."
         ),
     ),
     Fact(
@@ -3741,7 +3774,7 @@ MEASUREMENT_TABLE: Final[Mapping[str, Fact]] = by_field(
         default=1,
         minimum=0,
         maximum=1,
-        meaning="0 = the row ran out of memory.",
+        meaning="Whether the row fitted into memory: 0 = it ran out of memory.",
     ),
 )
 """Of MeasurementTable, by field."""
@@ -3764,7 +3797,7 @@ PLAN_POOL: Final[Mapping[str, Fact]] = by_field(
         unit="devices",
         minimum=1,
         maximum=1024,
-        meaning="Devices on each node, all of which are used; at least 1.",
+        meaning="Devices on each node, at least 1. A configuration uses all of them.",
     ),
     Fact(
         field="link_bytes_per_second",
@@ -3774,7 +3807,7 @@ PLAN_POOL: Final[Mapping[str, Fact]] = by_field(
         unit="bytes/s",
         minimum=1.0,
         meaning=(
-            "Network of one node, bytes per second and direction. Absent = the job's own, else as the catalog has it."
+            "Network of one node, bytes per second in each direction. Absent = the job's own, else that of the catalog."
         ),
     ),
 )
@@ -3790,8 +3823,8 @@ PLAN_CONSTRAINTS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000000000.0,
         meaning=(
-            "Memory of each device that must stay free, bytes; 0 = none. Absent = the upper bound of the memory's 90 % "
-            "interval must fit, where the estimator tells one."
+            "Memory of each device that must stay free, bytes; 0 = none. Absent = the upper bound of the 90 % interval "
+            "of the memory must fit, if the estimator states one."
         ),
     ),
     Fact(
@@ -3802,7 +3835,7 @@ PLAN_CONSTRAINTS: Final[Mapping[str, Fact]] = by_field(
         unit="nodes",
         minimum=1,
         maximum=1048576,
-        meaning="At most this many nodes of a configuration, those of parameter servers included. Absent = no limit.",
+        meaning="Most nodes of a configuration, including those of parameter servers. Absent = no limit.",
     ),
 )
 """Of PlanConstraints, by field."""
@@ -3817,10 +3850,7 @@ PLAN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=10000000.0,
         exclusive_minimum=True,
-        meaning=(
-            "Seconds for searching; when they are over, the best so far is the result. Absent = as long as the call "
-            "has."
-        ),
+        meaning="Seconds for the search. When they end, the result holds the best so far. Absent = the call's time.",
     ),
     Fact(
         field="max_frontier_points",
@@ -3832,8 +3862,8 @@ PLAN_REQUEST: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=1000,
         meaning=(
-            "Most points of the frontier to answer with, up to 1000. Absent = 100; 0 = no frontier, which searches "
-            "faster."
+            "Most points of the frontier in the result, up to 1000. Absent = 100; 0 = no frontier, which makes the "
+            "search faster."
         ),
     ),
 )
@@ -3847,7 +3877,7 @@ SHARED_DEVICE: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=64,
-        meaning='Accelerator, e.g. "V100". Empty = not known; nothing is then looked up.',
+        meaning='Accelerator, e.g. "V100". Empty = not known; the catalog is then not used.',
     ),
     Fact(
         field="memory_bytes",
@@ -3859,8 +3889,8 @@ SHARED_DEVICE: Final[Mapping[str, Fact]] = by_field(
         maximum=1000000000000000.0,
         exclusive_minimum=True,
         meaning=(
-            "Memory that jobs may use, bytes. Absent = as the catalog has it; not known there either = memory is not "
-            "checked."
+            "Memory that jobs may use, bytes. Absent = that of the catalog. If it is not known there either, memory is "
+            "not checked."
         ),
     ),
 )
@@ -3875,7 +3905,7 @@ DEVICE_PROCESSORS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         maximum=65536,
-        meaning="How many there are.",
+        meaning="Number of streaming multiprocessors.",
     ),
     Fact(
         field="threads_count",
@@ -3885,7 +3915,7 @@ DEVICE_PROCESSORS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=32,
         maximum=65536,
-        meaning="Threads that one holds.",
+        meaning="Threads that one multiprocessor can hold.",
     ),
     Fact(
         field="blocks_count",
@@ -3895,7 +3925,7 @@ DEVICE_PROCESSORS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         maximum=65536,
-        meaning="Blocks that one holds.",
+        meaning="Blocks that one multiprocessor can hold.",
     ),
     Fact(
         field="registers_count",
@@ -3905,7 +3935,7 @@ DEVICE_PROCESSORS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         maximum=16777216,
-        meaning="Registers of one.",
+        meaning="Registers of one multiprocessor.",
     ),
     Fact(
         field="shared_bytes",
@@ -3915,7 +3945,7 @@ DEVICE_PROCESSORS: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=1,
         maximum=1073741824,
-        meaning="Shared memory of one, bytes.",
+        meaning="Shared memory of one multiprocessor, bytes.",
     ),
 )
 """Of DeviceProcessors, by field."""
@@ -3929,7 +3959,7 @@ KERNEL_LAUNCH: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         maximum=2147483647,
-        meaning="Blocks of the grid.",
+        meaning="Number of blocks in the grid.",
     ),
     Fact(
         field="threads_per_block",
@@ -3939,7 +3969,7 @@ KERNEL_LAUNCH: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=1,
         maximum=1024,
-        meaning="Threads of a block.",
+        meaning="Threads per block.",
     ),
     Fact(
         field="registers_per_thread",
@@ -3949,7 +3979,7 @@ KERNEL_LAUNCH: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0,
         maximum=255,
-        meaning="Registers of a thread. 0 = not known: they limit nothing.",
+        meaning="Registers per thread. 0 = not known; registers then limit nothing.",
     ),
     Fact(
         field="shared_bytes_per_block",
@@ -3959,7 +3989,7 @@ KERNEL_LAUNCH: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=0,
         maximum=1073741824,
-        meaning="Shared memory of a block, bytes. 0 = none.",
+        meaning="Shared memory per block, bytes. 0 = none.",
     ),
 )
 """Of KernelLaunch, by field."""
@@ -3972,7 +4002,7 @@ SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=128,
-        meaning="Name, unique in the request; sets and measured pairs name it.",
+        meaning="Name, unique in the request. Sets and measured pairs refer to it.",
     ),
     Fact(
         field="model_name",
@@ -3982,8 +4012,8 @@ SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
         unit="",
         maximum_length=128,
         meaning=(
-            'What jobs of other batch sizes and precisions share, e.g. "resnet50": what is learned of one counts for '
-            "all of its model. Empty = the job's name."
+            'Model that jobs of different batch sizes and precisions share, e.g. "resnet50". Measurements of one such '
+            "job count for all of them. Empty = the job's name."
         ),
     ),
     Fact(
@@ -3995,8 +4025,8 @@ SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1.0,
         meaning=(
-            'Share of the time in which some kernel ran, 0 to 1 ("GPU-Util"). Absent = inferred from steps on other '
-            "devices, else the whole step is taken."
+            'Share of the time in which any kernel runs, 0 to 1 ("GPU-Util"). Absent = inferred from steps on other '
+            "devices, else 1 is assumed."
         ),
     ),
     Fact(
@@ -4017,7 +4047,7 @@ SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
         unit="bytes",
         minimum=0.0,
         maximum=1000000000000000.0,
-        meaning="Device memory that it holds, bytes. Absent = not known; it is then taken to fit.",
+        meaning="Device memory that the job uses, bytes. Absent = not known; the job is assumed to fit.",
     ),
     Fact(
         field="step_seconds",
@@ -4028,7 +4058,7 @@ SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000.0,
         exclusive_minimum=True,
-        meaning="Seconds of a step alone on this device. Absent = from the profile, else not known.",
+        meaning="Seconds of a step alone on this device. Absent = that of the profile, else not known.",
     ),
     Fact(
         field="slice_ratio",
@@ -4040,8 +4070,8 @@ SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
         maximum=1.0,
         exclusive_minimum=True,
         meaning=(
-            "MIG alone: share of the device's processors that its slice has, e.g. 0.428571 of a 3g slice of 7. Absent "
-            "in this mode = equal slices for the jobs of a set."
+            "Only for MIG: share of the device's processors in the job's slice, e.g. 0.428571 for a 3g slice of 7. "
+            "Absent = equal slices for the jobs of a set."
         ),
     ),
     Fact(
@@ -4053,7 +4083,7 @@ SHARING_JOB: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000000000.0,
         exclusive_minimum=True,
-        meaning="MIG alone: memory of its slice, bytes. Absent = slice_ratio of the device's.",
+        meaning="Only for MIG: memory of the job's slice, bytes. Absent = slice_ratio times the device's memory.",
     ),
 )
 """Of SharingJob, by field."""
@@ -4077,7 +4107,7 @@ STEP_ELSEWHERE: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000.0,
         exclusive_minimum=True,
-        meaning="Seconds of the step there.",
+        meaning="Seconds of the step on that device.",
     ),
     Fact(
         field="speed_ratio",
@@ -4088,7 +4118,7 @@ STEP_ELSEWHERE: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000.0,
         exclusive_minimum=True,
-        meaning="Its peak FLOP/s over this device's. Absent = as the catalog has both.",
+        meaning="Peak FLOP/s of that device divided by those of this device. Absent = the catalog's values.",
     ),
 )
 """Of StepElsewhere, by field."""
@@ -4101,7 +4131,7 @@ SHARED_RUN: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=128,
-        meaning="One job.",
+        meaning="Name of one job.",
     ),
     Fact(
         field="second_job",
@@ -4110,7 +4140,7 @@ SHARED_RUN: Final[Mapping[str, Fact]] = by_field(
         kind="str",
         unit="",
         maximum_length=128,
-        meaning="The other; may be the same name: two copies of one job.",
+        meaning="Name of the other job. The same name means two copies of one job.",
     ),
     Fact(
         field="first_share",
@@ -4120,7 +4150,7 @@ SHARED_RUN: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=10.0,
-        meaning="Share of its solo speed that the first kept, 1 = all of it.",
+        meaning="Share of its solo speed that the first job kept, 1 = all of it.",
     ),
     Fact(
         field="second_share",
@@ -4130,7 +4160,7 @@ SHARED_RUN: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=10.0,
-        meaning="The same of the second.",
+        meaning="Share of its solo speed that the second job kept.",
     ),
 )
 """Of SharedRun, by field."""
@@ -4146,7 +4176,7 @@ PREDICT_SHARING_REQUEST: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=0.999,
         exclusive_minimum=True,
-        meaning="What share of the ranges shall hold the truth. Absent = 0.9.",
+        meaning="Share of the ranges that should hold the true value. Absent = 0.9.",
     ),
 )
 """Of PredictSharingRequest, by field."""
@@ -4161,7 +4191,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1e18,
         required=True,
-        meaning="When they arrive, ascending, seconds of simulated time. No default.",
+        meaning="When each job arrives, ascending, seconds of simulated time. No default.",
     ),
     Fact(
         field="work_samples",
@@ -4174,8 +4204,8 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         exclusive_minimum=True,
         required=True,
         meaning=(
-            "Work that the policy is told of, samples (or any other unit that the curve's rates are per second of). No "
-            "default."
+            "Work that the job declares to the policy, samples (or any other unit, if the curve's rates are per second "
+            "of it). No default."
         ),
     ),
     Fact(
@@ -4188,8 +4218,8 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         maximum=1048576,
         meaning=(
-            "Worker devices asked for; used by policies that do not choose. Empty or 0 for a job: the fewest of the "
-            "curve."
+            "Worker devices that the job requests, for policies that do not choose a number. Empty or 0 for a job: the "
+            "fewest of its curve."
         ),
     ),
     Fact(
@@ -4201,7 +4231,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1048576,
-        meaning="Fewest worker devices. Empty or 0 for a job: those of the curve.",
+        meaning="Fewest worker devices. Empty or 0 for a job: the fewest of its curve.",
     ),
     Fact(
         field="max_devices",
@@ -4212,7 +4242,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1048576,
-        meaning="Most worker devices. Empty or 0 for a job: those of the curve.",
+        meaning="Most worker devices. Empty or 0 for a job: the most of its curve.",
     ),
     Fact(
         field="stop_samples",
@@ -4224,7 +4254,8 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1e18,
         meaning=(
-            "True work, hidden from the policy, at which the job ends early, samples. Empty or 0 for a job: all of it."
+            "Work after which the job ends early, samples. The policy does not see it. Empty or 0 for a job: the job "
+            "does all of its work."
         ),
     ),
     Fact(
@@ -4237,7 +4268,8 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1e18,
         meaning=(
-            "Work is indivisible below this where rounds deal out whole steps, samples. Empty or 0 for a job: it flows."
+            "Samples of one step: rounds that allocate whole steps do not divide work any further. Empty or 0 for a "
+            "job: work is divided freely."
         ),
     ),
     Fact(
@@ -4249,7 +4281,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=1e18,
-        meaning="Seconds without progress after a change of devices. Empty = as the settings say.",
+        meaning="Seconds without progress after a change of devices. Empty = the value in the settings.",
     ),
     Fact(
         field="weights",
@@ -4261,7 +4293,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1e18,
         exclusive_minimum=True,
-        meaning="Claims relative to others. Default 1.",
+        meaning="Priority of each job relative to others. Default 1.",
     ),
     Fact(
         field="deadline_seconds",
@@ -4272,7 +4304,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=1e18,
-        meaning="When the job must be done, seconds of simulated time. Empty or 0 for a job: no deadline.",
+        meaning="When each job must be done, seconds of simulated time. Empty or 0 for a job: no deadline.",
     ),
     Fact(
         field="minimum_run_seconds",
@@ -4283,7 +4315,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         default=0.0,
         minimum=0.0,
         maximum=1e18,
-        meaning="Seconds that an allocation lasts at least. Default 0.",
+        meaning="Least seconds that an allocation lasts. Default 0.",
     ),
     Fact(
         field="server_devices",
@@ -4294,7 +4326,7 @@ SIMULATION_JOBS: Final[Mapping[str, Fact]] = by_field(
         default=0,
         minimum=0,
         maximum=1048576,
-        meaning="Devices besides the workers, e.g. for a parameter server. Default 0.",
+        meaning="Devices that each job needs in addition to its workers, e.g. for a parameter server. Default 0.",
     ),
 )
 """Of SimulationJobs, by field."""
@@ -4320,7 +4352,7 @@ SIMULATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="Seconds between two decisions at least, while something runs.",
+        meaning="Least seconds between two decisions while any job runs.",
     ),
     Fact(
         field="restart_cost_seconds",
@@ -4330,7 +4362,7 @@ SIMULATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="Seconds without progress when a job's devices change, and when it resumes after a preemption.",
+        meaning="Seconds without progress when a job's devices change, and when a job resumes after a preemption.",
     ),
     Fact(
         field="first_start_cost_seconds",
@@ -4340,7 +4372,7 @@ SIMULATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="The same when a job starts for the first time.",
+        meaning="Seconds without progress when a job starts for the first time.",
     ),
     Fact(
         field="load_factor",
@@ -4352,7 +4384,7 @@ SIMULATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000.0,
         exclusive_minimum=True,
-        meaning="Inter-arrival times are divided by it. Absent = 1.",
+        meaning="Factor that inter-arrival times are divided by. Absent = 1.",
     ),
     Fact(
         field="seed",
@@ -4362,8 +4394,9 @@ SIMULATION_SETTINGS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0,
         meaning=(
-            "Of failures, early stops and prediction errors, each with a stream of its own, and of a policy that "
-            "draws, unless its parameter seed is given. Repetitions count on from it."
+            "Seed. Failures, early stops and prediction errors each have a random stream of their own. It also seeds a "
+            "policy that uses random numbers, unless the policy's parameter seed is given. Each repetition increases "
+            "it by 1."
         ),
     ),
 )
@@ -4379,7 +4412,7 @@ SIMULATION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000000.0,
         exclusive_minimum=True,
-        meaning="Each so many seconds of progress.",
+        meaning="Seconds of progress between two checkpoints.",
     ),
     Fact(
         field="cost_seconds",
@@ -4389,7 +4422,7 @@ SIMULATION_CHECKPOINTS: Final[Mapping[str, Fact]] = by_field(
         unit="s",
         minimum=0.0,
         maximum=1000000000000.0,
-        meaning="Standing still for so many seconds.",
+        meaning="Seconds without progress while a checkpoint is saved.",
     ),
 )
 """Of SimulationCheckpoints, by field."""
@@ -4404,7 +4437,7 @@ SIMULATION_NODE_FAILURES: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000000.0,
         exclusive_minimum=True,
-        meaning="Mean time to the failure of a node that is up, seconds.",
+        meaning="Mean seconds until a running node fails.",
     ),
     Fact(
         field="mean_repair_seconds",
@@ -4415,7 +4448,7 @@ SIMULATION_NODE_FAILURES: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         maximum=1000000000000.0,
         exclusive_minimum=True,
-        meaning="Mean time until it is back, seconds.",
+        meaning="Mean seconds until a failed node is repaired.",
     ),
 )
 """Of SimulationNodeFailures, by field."""
@@ -4429,7 +4462,7 @@ SIMULATION_EARLY_STOPS: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=1.0,
-        meaning="Of each job, 0 to 1.",
+        meaning="Probability that a job ends early, 0 to 1.",
     ),
 )
 """Of SimulationEarlyStops, by field."""
@@ -4443,7 +4476,7 @@ SIMULATION_PREDICTION_ERROR: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=5.0,
-        meaning="Makes whole curves too high or too low: wrong sizes of jobs.",
+        meaning="Error of whole curves, which makes jobs look too large or too small.",
     ),
     Fact(
         field="row_sigma",
@@ -4453,7 +4486,7 @@ SIMULATION_PREDICTION_ERROR: Final[Mapping[str, Fact]] = by_field(
         unit="",
         minimum=0.0,
         maximum=5.0,
-        meaning="Bends curves: wrong choices of counts.",
+        meaning="Error of single rows, which leads to wrong numbers of devices.",
     ),
 )
 """Of SimulationPredictionError, by field."""

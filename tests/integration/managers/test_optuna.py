@@ -52,5 +52,5 @@ def test_trials_teach_and_late_ones_end_until_nodewise_is_stopped(tmp_path: Path
             late, after = program.told(), program.told()
             assert late["state"] == after["state"] == "COMPLETE"
             assert late["seconds"] == pytest.approx(80.0)
-            assert "trial 2 is not held to its deadline: unanswered" in program.log()
-            assert "trial 3 is not added to the profile: resting" in program.log()
+            assert "the deadline of trial 2 is not checked: unanswered" in program.log()
+            assert "the times of trial 3 are not added to the profile: resting" in program.log()

@@ -69,7 +69,7 @@ def test_workers_and_trials_until_nodewise_is_stopped(tmp_path: Path) -> None:
             # As without Nodewise: as many workers as Ray finds room for, and no trial is stopped.
             program.go_on()
             assert program.told() == {"what": "without", "failed": False, "workers": 3, "steps": 6}
-            assert "so as many workers as are possible: unanswered" in program.log()
+            assert "all possible workers are used: unanswered" in program.log()
             assert program.told()["iterations"] == {"0.01": 20, "0.02": 20}
             nothing = program.told()
             assert nothing["advised"] is None

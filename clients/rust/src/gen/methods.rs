@@ -393,23 +393,23 @@ impl Progressive for crate::v1beta1::SimulateRequest {
 
 /// The RPCs, each by the request that the contract names after it.
 impl Client {
-    /// Predicts one job on many configurations and recommends one.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-    /// REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED,
-    /// ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT, ESTIMATOR_UNAVAILABLE.
+    /// Predicts one job on many configurations and recommends one of them. Reasons: INVALID_FIELD, LIMIT_EXCEEDED,
+    /// CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED, REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+    /// EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT,
+    /// ESTIMATOR_UNAVAILABLE.
     pub async fn predict(&self, request: crate::v1::PredictRequest) -> Result<crate::v1::PredictResponse, Error> {
         self.unary(request).await
     }
 
-    /// Predicts many jobs, or many architectures of one. A job that cannot be answered carries its problem, rows of such
-    /// architectures are refused; the others are answered.
-    /// Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED; of architectures those of Predict as well.
+    /// Predicts many jobs, or many architectures of one job. A job that cannot be answered carries its problem; of an
+    /// architecture that cannot be answered, the rows are refused. All others are answered. Reasons of the whole call:
+    /// INVALID_FIELD, LIMIT_EXCEEDED; with architectures also those of Predict.
     pub async fn batch_predict(&self, request: crate::v1::BatchPredictRequest) -> Result<crate::v1::BatchPredictResponse, Error> {
         self.unary(request).await
     }
 
-    /// Predict and BatchPredict over one stream, for callers that ask often or for more than a call's cap. Replies carry
-    /// the id of their question; a problem of one question ends that question, not the stream.
+    /// Predict and BatchPredict on one stream, for callers that ask often or need more rows than one call allows. A reply
+    /// carries the id of its question. A problem with one question ends that question, not the stream.
     pub fn stream_predict(
         &self,
         requests: impl Stream<Item = crate::v1::StreamPredictRequest> + Send + 'static,
@@ -417,35 +417,34 @@ impl Client {
         self.streaming(requests)
     }
 
-    /// The next measurements that would help most, by what each is expected to teach and by its cost. Nothing is run and
-    /// nothing is stored. What no estimator can predict is refused as by Predict: without a prediction there is nothing to
-    /// weigh a measurement with, and the refusal names the fields to measure first.
-    /// Reasons: as Predict; DEADLINE_EXCEEDED.
+    /// Suggests the measurements that would help most, by the expected gain and the cost of each. The call runs nothing
+    /// and stores nothing. A job that no estimator can predict is refused as by Predict, because the gain of a measurement
+    /// is computed from predictions. The refusal names the fields to measure first. Reasons: as Predict;
+    /// DEADLINE_EXCEEDED.
     pub async fn suggest_measurements(&self, request: crate::v1::SuggestMeasurementsRequest) -> Result<crate::v1::SuggestMeasurementsResponse, Error> {
         self.unary(request).await
     }
 
-    /// The estimators that can be asked, "auto" among them, by name and version. Reasons: INVALID_FIELD.
+    /// Lists the estimators that requests may name, "auto" included, by name and version. Reasons: INVALID_FIELD.
     pub async fn list_estimators(&self, request: crate::v1::ListEstimatorsRequest) -> Result<crate::v1::ListEstimatorsResponse, Error> {
         self.unary(request).await
     }
 
-    /// The devices that the catalog knows: names, other names they go by, and facts. Device names in profiles and questions
-    /// are compared by these. Reasons: INVALID_FIELD.
+    /// Lists the devices of the catalog: names, aliases and facts. Names and aliases identify the devices of profiles and
+    /// questions. Reasons: INVALID_FIELD.
     pub async fn list_devices(&self, request: crate::v1::ListDevicesRequest) -> Result<crate::v1::ListDevicesResponse, Error> {
         self.unary(request).await
     }
 
-    /// All plugins that are loaded, and those that could not be. Reasons: INVALID_FIELD.
+    /// Lists all plugins that are loaded, and those that could not be loaded. Reasons: INVALID_FIELD.
     pub async fn list_plugins(&self, request: crate::v1::ListPluginsRequest) -> Result<crate::v1::ListPluginsResponse, Error> {
         self.unary(request).await
     }
 
-    /// Ingests numbered batches. The first request opens a session, the first reply tells the last durable number; a stream
-    /// that was cut is resumed by opening the same session again and sending from the next number on. A batch sent twice is
-    /// stored once. Nothing counts before the commit that ends its unit.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SESSION_NOT_OPEN, BATCH_OUT_OF_ORDER, BATCH_CONFLICT,
-    /// STORE_UNAVAILABLE.
+    /// Ingests numbered batches. The first request opens a session, and the first reply states the last durable number.
+    /// After a stream breaks, the client opens the same session again and sends from the next number on. A batch that is
+    /// sent twice is stored once. Batches take effect with the commit that ends their unit. Reasons: INVALID_FIELD,
+    /// LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SESSION_NOT_OPEN, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
     pub fn ingest_profile(
         &self,
         requests: impl Stream<Item = crate::v1::IngestProfileRequest> + Send + 'static,
@@ -453,28 +452,28 @@ impl Client {
         self.streaming(requests)
     }
 
-    /// One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
-    /// batch it only tells the last durable number. The same batch again changes nothing.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED,
-    /// STORE_UNAVAILABLE.
+    /// Ingests one batch of a session: IngestProfile for callers without streams, traces included. Without a batch, the
+    /// call only returns the last durable number. A batch that is sent again changes nothing. Reasons: INVALID_FIELD,
+    /// LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
     pub async fn ingest_batch(&self, request: crate::v1::IngestBatchRequest) -> Result<crate::v1::IngestBatchResponse, Error> {
         self.unary(request).await
     }
 
-    /// Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
-    /// is now.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
+    /// Appends to a profile and commits, in one call. A second call with the same request_id changes nothing and returns
+    /// the profile in its present state. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED,
+    /// QUOTA_EXCEEDED, STORE_UNAVAILABLE.
     pub async fn append_profile(&self, request: crate::v1::AppendProfileRequest) -> Result<crate::v1::AppendProfileResponse, Error> {
         self.unary(request).await
     }
 
-    /// Takes evidence out of a profile: observations, phase timings, facts and traces. It stays in the profile's history.
+    /// Retracts evidence from a profile: observations, phase timings, facts and traces. The profile's history keeps it.
     /// Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, EVIDENCE_NOT_FOUND, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
     pub async fn retract_evidence(&self, request: crate::v1::RetractEvidenceRequest) -> Result<crate::v1::RetractEvidenceResponse, Error> {
         self.unary(request).await
     }
 
-    /// Reads one profile, as it is or as it was. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_FOUND.
+    /// Returns one profile, at its newest or an earlier revision. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND,
+    /// REVISION_NOT_FOUND.
     pub async fn get_profile(&self, request: crate::v1::GetProfileRequest) -> Result<crate::v1::GetProfileResponse, Error> {
         self.unary(request).await
     }
@@ -484,171 +483,172 @@ impl Client {
         self.unary(request).await
     }
 
-    /// Tells of profiles as they are and then of every change, until the caller ends it. Several changes of one profile may
-    /// come as one. After a cut the caller watches anew and is told of all profiles again. Reasons: INVALID_FIELD.
+    /// Sends all profiles in their present state and then every change, until the caller ends the call. Several changes of
+    /// one profile may be sent as one. After a broken stream the caller starts a new watch, which sends all profiles
+    /// again. Reasons: INVALID_FIELD.
     pub fn watch_profiles(&self, request: crate::v1::WatchProfilesRequest) -> Watch<crate::v1::WatchProfilesRequest> {
         Watch::new(self, request)
     }
 
-    /// Deletes a profile; until its purge time UndeleteProfile brings it back. Deleting again what the same etag deleted
-    /// changes nothing. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
+    /// Deletes a profile. UndeleteProfile can restore it until its purge time. A second call with the same etag changes
+    /// nothing. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
     pub async fn delete_profile(&self, request: crate::v1::DeleteProfileRequest) -> Result<crate::v1::DeleteProfileResponse, Error> {
         self.unary(request).await
     }
 
-    /// Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
-    /// Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+    /// Restores a deleted profile unchanged. A profile that is not deleted stays as it is. Reasons: INVALID_FIELD,
+    /// PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
     pub async fn undelete_profile(&self, request: crate::v1::UndeleteProfileRequest) -> Result<crate::v1::UndeleteProfileResponse, Error> {
         self.unary(request).await
     }
 
-    /// What namespaces store, beside their quotas: those in which the caller has profiles. Reasons: INVALID_FIELD,
-    /// STORE_UNAVAILABLE.
+    /// Lists what each namespace stores, and its quotas, for the namespaces in which the caller has profiles. Reasons:
+    /// INVALID_FIELD, STORE_UNAVAILABLE.
     pub async fn list_usage(&self, request: crate::v1::ListUsageRequest) -> Result<crate::v1::ListUsageResponse, Error> {
         self.unary(request).await
     }
 
-    /// Computes allocations. Pure: all it depends on is in the request and the profiles that the request names.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
+    /// Computes allocations. The answer depends only on the request and on the profiles that it names. Reasons:
+    /// INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
     /// POLICY_INVALID_RESULT.
     pub async fn schedule(&self, request: crate::v1::ScheduleRequest) -> Result<crate::v1::ScheduleResponse, Error> {
         self.unary(request).await
     }
 
-    /// The policies that can be asked, by name. Reasons: INVALID_FIELD.
+    /// Lists the policies that requests may name, by name. Reasons: INVALID_FIELD.
     pub async fn list_policies(&self, request: crate::v1::ListPoliciesRequest) -> Result<crate::v1::ListPoliciesResponse, Error> {
         self.unary(request).await
     }
 
-    /// Lists generations, the newest first, and who serves whom.
-    /// Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
+    /// Lists generations, the newest first, and the generation on each track. Reasons: INVALID_FIELD, PERMISSION_DENIED,
+    /// STORE_UNAVAILABLE.
     pub async fn list_generations(&self, request: crate::v1beta1::ListGenerationsRequest) -> Result<crate::v1beta1::ListGenerationsResponse, Error> {
         self.unary(request).await
     }
 
-    /// Lets another generation take over: that which waits, the one that is named, or what is installed or written by now.
-    /// It is tried first, beside the one that serves; one that fails changes nothing, and the reply says why.
-    /// Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+    /// Puts another generation on the stable track: the named one, else the pending one, else the distributions and
+    /// catalog that are installed now. The server first tries it beside the serving generation. If the trial fails,
+    /// nothing changes and the reply says why. Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND,
+    /// GENERATION_BUSY, STORE_UNAVAILABLE.
     pub async fn reload(&self, request: crate::v1beta1::ReloadRequest) -> Result<crate::v1beta1::ReloadResponse, Error> {
         self.unary(request).await
     }
 
-    /// Lets a generation answer a share of the jobs, beside the stable one. It is tried first, as by Reload.
-    /// Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+    /// Lets a generation answer a share of the jobs, beside the stable generation. The server first tries it as Reload
+    /// does. Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     pub async fn set_canary(&self, request: crate::v1beta1::SetCanaryRequest) -> Result<crate::v1beta1::SetCanaryResponse, Error> {
         self.unary(request).await
     }
 
-    /// Lets the canary answer all jobs.
-    /// Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+    /// Puts the canary on the stable track, so it answers all jobs. Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND,
+    /// GENERATION_BUSY, STORE_UNAVAILABLE.
     pub async fn promote(&self, request: crate::v1beta1::PromoteRequest) -> Result<crate::v1beta1::PromoteResponse, Error> {
         self.unary(request).await
     }
 
-    /// Ends the canary; without one, returns to the stable generation before this one.
-    /// Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+    /// Ends the canary. If there is none, returns to the previous stable generation. Reasons: PERMISSION_DENIED,
+    /// GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
     pub async fn rollback(&self, request: crate::v1beta1::RollbackRequest) -> Result<crate::v1beta1::RollbackResponse, Error> {
         self.unary(request).await
     }
 
-    /// Lists the plugins of every track, with how they fare in the process that answers.
-    /// Reasons: PERMISSION_DENIED.
+    /// Lists the plugins of every track, with their state in the process that answers the call. Reasons:
+    /// PERMISSION_DENIED.
     pub async fn list_plugin_states(&self, request: crate::v1beta1::ListPluginStatesRequest) -> Result<crate::v1beta1::ListPluginStatesResponse, Error> {
         self.unary(request).await
     }
 
-    /// Makes a bearer token. Its text is told in this reply alone; the server keeps a hash of it.
-    /// Reasons: INVALID_FIELD, PERMISSION_DENIED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
+    /// Creates a bearer token. Only this reply holds its text; the server stores a hash of it. Reasons: INVALID_FIELD,
+    /// PERMISSION_DENIED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
     pub async fn create_token(&self, request: crate::v1beta1::CreateTokenRequest) -> Result<crate::v1beta1::CreateTokenResponse, Error> {
         self.unary(request).await
     }
 
-    /// Lists tokens, without their texts, by the time that they were made.
-    /// Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
+    /// Lists tokens, without their texts, by creation time. Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
     pub async fn list_tokens(&self, request: crate::v1beta1::ListTokensRequest) -> Result<crate::v1beta1::ListTokensResponse, Error> {
         self.unary(request).await
     }
 
-    /// Ends a token for good, on all servers of its store within about a second. Again, it changes nothing.
-    /// Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
+    /// Revokes a token permanently. All servers of the store refuse it within about a second. A second call changes
+    /// nothing. Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
     pub async fn revoke_token(&self, request: crate::v1beta1::RevokeTokenRequest) -> Result<crate::v1beta1::RevokeTokenResponse, Error> {
         self.unary(request).await
     }
 
-    /// Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
-    /// process that answers has it.
-    /// Reasons: INVALID_FIELD, PERMISSION_DENIED.
+    /// Lists what estimators learned from the store's jobs, by namespace: from which jobs, when, and its effect. The
+    /// process that answers reports its own state. Reasons: INVALID_FIELD, PERMISSION_DENIED.
     pub async fn list_priors(&self, request: crate::v1beta1::ListPriorsRequest) -> Result<crate::v1beta1::ListPriorsResponse, Error> {
         self.unary(request).await
     }
 
-    /// Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
-    /// answers does so at once, the others of the server within seconds; it lasts beyond a restart.
-    /// Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
+    /// Pins what a namespace learned, unpins it, or returns it to what it learned before. It takes effect at once in the
+    /// process that answers, and within seconds in the server's other processes. It lasts across restarts. Reasons:
+    /// INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
     pub async fn set_prior(&self, request: crate::v1beta1::SetPriorRequest) -> Result<crate::v1beta1::SetPriorResponse, Error> {
         self.unary(request).await
     }
 
-    /// Time, cost and risk of a job on each of many offers, which of them nothing else beats, and the one to take. An offer
-    /// that cannot be answered says so in its row; the others are answered. Besides, where asked: when to pay for machines
-    /// on demand so as not to be late, and when to switch from synchronous to asynchronous training.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND, DEADLINE_EXCEEDED.
+    /// Estimates time, cost and risk of a job on each of many offers, finds those that no other offer beats, and
+    /// recommends one. An offer that cannot be answered says so in its row; the others are answered. On request the answer
+    /// also says when to pay for machines on demand to meet a deadline, and when to switch from synchronous to
+    /// asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+    /// DEADLINE_EXCEEDED.
     pub async fn estimate_completion(&self, request: crate::v1beta1::EstimateCompletionRequest) -> Result<crate::v1beta1::EstimateCompletionResponse, Error> {
         self.unary(request).await
     }
 
-    /// Predicts steps of a recorded job from its other steps, as they were or changed. Progress comes first, then what was
-    /// executed in pieces, the result last.
-    /// Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
+    /// Predicts steps of a recorded job from its other steps, unchanged or with changes. The stream sends progress, then
+    /// the executed events in pieces, then the result. Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND,
+    /// DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
     pub fn replay(&self, request: crate::v1beta1::ReplayRequest) -> Progress<crate::v1beta1::ReplayRequest> {
         Progress::new(self, request)
     }
 
-    /// Finds what bounds the recorded steps, who is waited for, and which changes would shorten them most. Progress comes
-    /// first, then what was executed in pieces, the result last. When the call's time or its budget is over, what was found
-    /// so far is the result, and says that it is not complete.
-    /// Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
+    /// Finds the bottlenecks of the recorded steps, the ranks that others wait for, and the changes that would shorten the
+    /// steps most. The stream sends progress, then the executed events in pieces, then the result. If the call's time or
+    /// its budget ends first, the result holds what was computed by then and says that it is not complete. Reasons:
+    /// INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
     pub fn diagnose(&self, request: crate::v1beta1::DiagnoseRequest) -> Progress<crate::v1beta1::DiagnoseRequest> {
         Progress::new(self, request)
     }
 
-    /// Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
-    /// revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
-    /// with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+    /// Stores step times of a running job, by window and rank. They are stored beside the profile and change neither its
+    /// revision nor its digest. A window that is sent again counts once. The response states what recorders should record.
+    /// Diagnose with since_seconds reads the windows. A slowdown that it finds becomes the profile's label
+    /// "nodewise.alarm". Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
     pub async fn report_steps(&self, request: crate::v1beta1::ReportStepsRequest) -> Result<crate::v1beta1::ReportStepsResponse, Error> {
         self.unary(request).await
     }
 
-    /// Fits estimators to the train rows of a table in a fresh, empty store, predicts its test rows and scores them.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, ESTIMATOR_NOT_FOUND.
+    /// Fits estimators to the train rows of a table in a new, empty store, predicts the test rows and scores the
+    /// predictions. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, ESTIMATOR_NOT_FOUND.
     pub fn backtest(&self, request: crate::v1beta1::BacktestRequest) -> Progress<crate::v1beta1::BacktestRequest> {
         Progress::new(self, request)
     }
 
-    /// Finds the best configuration within constraints, and the frontier of time, devices and memory. Progress with the best
-    /// so far comes first, the result last. When the call's time or its budget is over, the best so far is the result, and
-    /// says that it is not complete. That nothing is feasible is a result with its reasons.
+    /// Finds the best configuration within constraints, and the frontier of time, devices and memory. The stream sends
+    /// progress with the best configuration so far, then the result. If the call's time or its budget ends first, the
+    /// result holds the best so far and says that it is not complete. If nothing is feasible, the result says why.
     /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING.
     pub fn plan(&self, request: crate::v1beta1::PlanRequest) -> Progress<crate::v1beta1::PlanRequest> {
         Progress::new(self, request)
     }
 
-    /// Predicts, for sets of jobs on one device, the share of its solo speed that each job keeps, and whether sharing is worth
-    /// it. Pairs that were measured are told as measured, and teach the others; without any, what holds before data answers.
-    /// A set that cannot be answered carries its problem; the others are answered.
+    /// Predicts, for sets of jobs on one device, the share of its solo speed that each job keeps, and whether sharing is
+    /// worth it. A pair that was measured gets its measured shares, and the model learns from it. Without measured pairs,
+    /// the model uses the facts of the jobs. A set that cannot be answered carries its problem; the others are answered.
     /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SHARING_MODEL_NOT_FOUND, SHARING_MODEL_FAILED,
-    /// SHARING_MODEL_INVALID_RESULT; of a job's profile, told with each set that holds the job: PROFILE_NOT_FOUND,
+    /// SHARING_MODEL_INVALID_RESULT. About a job's profile, in each set that has the job: PROFILE_NOT_FOUND,
     /// REVISION_NOT_FOUND, EVIDENCE_MISSING.
     pub async fn predict_sharing(&self, request: crate::v1beta1::PredictSharingRequest) -> Result<crate::v1beta1::PredictSharingResponse, Error> {
         self.unary(request).await
     }
 
-    /// Tells what a policy would have done to jobs that arrive over time. Pure, and the same for the same request but for wall
-    /// times. Progress comes first, then columns of jobs and of the timeline if they were asked for, in chunks, the result
-    /// last. When the call's time is over, what was simulated so far is the result, and says that it is not complete.
-    /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
-    /// EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
+    /// Simulates a policy on jobs that arrive over time. The result depends only on the request, apart from wall times.
+    /// The stream sends progress, then, if requested, jobs and the timeline in pieces, then the result. If the call's time
+    /// ends first, the result holds what was simulated by then and says that it is not complete. Reasons: INVALID_FIELD,
+    /// LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING,
+    /// UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
     pub fn simulate(&self, request: crate::v1beta1::SimulateRequest) -> Progress<crate::v1beta1::SimulateRequest> {
         Progress::new(self, request)
     }

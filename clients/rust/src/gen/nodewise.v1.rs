@@ -2,38 +2,39 @@
 /// Facts about one field.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FieldFacts {
-    /// Name of the value that one row has in a column, and of the value in the service. Empty = as the field.
+    /// Name of one row's value of a column, and of the value inside the service. Empty = the field's name.
     #[prost(string, tag = "1")]
     pub row_name: ::prost::alloc::string::String,
-    /// Column of a table of measurements (CSV) that holds it. Empty = none does.
+    /// Name of the column in a table of measurements (CSV). Empty = the table has no such column.
     #[prost(string, tag = "2")]
     pub csv_name: ::prost::alloc::string::String,
-    /// Unit, e.g. "bytes/s". Empty = dimensionless, or no number.
+    /// Unit, e.g. "bytes/s". Empty = the value is dimensionless or not a number.
     #[prost(string, tag = "3")]
     pub unit: ::prost::alloc::string::String,
-    /// Value of a row that states nothing. Where it lies below the minimum it means just that: nothing is stated. Absent =
-    /// the job's evidence says, or nothing is known.
+    /// Value of a row that states nothing. A default below the minimum means only that nothing is stated. Absent = the
+    /// value follows from the job's evidence, or is not known.
     #[prost(double, optional, tag = "4")]
     pub default_value: ::core::option::Option<f64>,
-    /// Least value allowed. Absent = as the type has it.
+    /// Least value allowed. Absent = the least value of the type.
     #[prost(double, optional, tag = "5")]
     pub minimum: ::core::option::Option<f64>,
-    /// Greatest value allowed. Absent = as the type has it, or a limit of the server's own.
+    /// Greatest value allowed. Absent = the greatest value of the type, or a limit of the server.
     #[prost(double, optional, tag = "6")]
     pub maximum: ::core::option::Option<f64>,
-    /// Values must lie above the minimum.
+    /// Values must be greater than the minimum, not equal to it.
     #[prost(bool, tag = "7")]
     pub exclusive_minimum: bool,
-    /// Most characters of a text.
+    /// Greatest length of a text, in characters.
     #[prost(int32, optional, tag = "8")]
     pub maximum_length: ::core::option::Option<i32>,
-    /// Whole numbers only, though the type holds others.
+    /// Only whole numbers are allowed, although the type holds others.
     #[prost(bool, tag = "9")]
     pub whole: bool,
-    /// Must be given; of a column, one entry for all rows or one for each.
+    /// A value must be given; for a column, one entry for all rows or one for each row.
     #[prost(bool, tag = "10")]
     pub required: bool,
-    /// Another field, e.g. "Configurations.sync_modes", whose facts hold here as well; those stated here come first.
+    /// Another field, e.g. "Configurations.sync_modes", whose facts hold here as well. Facts that are stated here take
+    /// precedence.
     #[prost(string, tag = "11")]
     pub same_as: ::prost::alloc::string::String,
 }
@@ -44,43 +45,44 @@ pub struct Configurations {
     /// Machines that run workers. Default: as many as the workers need, packed at the job's workers per node.
     #[prost(int32, repeated, tag = "1")]
     pub nodes: ::prost::alloc::vec::Vec<i32>,
-    /// Training processes in total, one per device. Default: as many as the row's placement or groups hold, else nodes
-    /// times the job's workers per node.
+    /// Training processes in total, one per device. Default: the sum of the row's placement or groups, else nodes times
+    /// the job's workers per node.
     #[prost(int32, repeated, tag = "2")]
     pub workers: ::prost::alloc::vec::Vec<i32>,
-    /// Parameter servers. Default 0 for all-reduce, otherwise as in the job's evidence (1 where that does not tell).
+    /// Parameter servers. Default 0 for all-reduce, otherwise as in the job's evidence, or 1 where the evidence does not
+    /// say.
     #[prost(int32, repeated, tag = "3")]
     pub parameter_servers: ::prost::alloc::vec::Vec<i32>,
-    /// Dictionary of accelerator names, e.g. "V100". One name and no indexes: it holds for all rows.
+    /// Dictionary of accelerator names, e.g. "V100". One name without indexes holds for all rows.
     #[prost(string, repeated, tag = "4")]
     pub device_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Row to entry of device_names. Empty: the device of the row's first group, else entry 0. No names at all: the device
-    /// of the job's evidence.
+    /// For each row, an index into device_names. Empty: the device of the row's first group, else entry 0. No names at
+    /// all: the device of the job's evidence.
     #[prost(int32, repeated, tag = "5")]
     pub device_indexes: ::prost::alloc::vec::Vec<i32>,
     /// How gradients are exchanged. Default: as in the job's evidence.
     #[prost(enumeration = "SyncMode", repeated, tag = "6")]
     pub sync_modes: ::prost::alloc::vec::Vec<i32>,
     /// Explicit placement in compressed sparse rows: row r uses entries placement_offsets\[r\] to placement_offsets\[r + 1\]
-    /// of placement_workers. Empty: packed. An empty range means packed for that row.
+    /// of placement_workers. Empty: all rows are packed. An empty range: that row is packed.
     #[prost(int32, repeated, tag = "7")]
     pub placement_offsets: ::prost::alloc::vec::Vec<i32>,
     /// Workers on each node of a row's placement; the sum is the row's workers, the number of entries its nodes.
     #[prost(int32, repeated, tag = "8")]
     pub placement_workers: ::prost::alloc::vec::Vec<i32>,
-    /// Samples per worker and micro-step. Empty or 0 in a row: as in the job's evidence, where that tells. Whole numbers; the
-    /// type leaves room for samples that several workers share.
+    /// Samples per worker and micro-step. Empty or 0 in a row: as in the job's evidence, where that says. Whole numbers
+    /// only; the type allows for fractions, for samples that several workers share.
     #[prost(double, repeated, tag = "9")]
     pub batch_per_worker_samples: ::prost::alloc::vec::Vec<f64>,
-    /// Micro-steps whose gradients are added before an exchange. Default 1.
+    /// Micro-steps whose gradients are accumulated before an exchange. Default 1.
     #[prost(int32, repeated, tag = "10")]
     pub accumulation_steps: ::prost::alloc::vec::Vec<i32>,
-    /// Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Empty or 0 in a row:
-    /// replicas times batch per worker times accumulation steps. Given without a batch per worker (strong scaling), the batch
-    /// per worker is rounded up.
+    /// Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Empty or 0 in a
+    /// row: replicas times batch per worker times accumulation steps. If it is given without a batch per worker (strong
+    /// scaling), the batch per worker is rounded up.
     #[prost(double, repeated, tag = "11")]
     pub global_batch_samples: ::prost::alloc::vec::Vec<f64>,
-    /// Link of a parameter server or node, bytes per second and direction. Empty or 0 in a row: the job's own.
+    /// Link of a parameter server or node, bytes per second in each direction. Empty or 0 in a row: the job's own.
     #[prost(double, repeated, tag = "12")]
     pub link_bytes_per_second: ::prost::alloc::vec::Vec<f64>,
     /// Tensor-parallel degree. Default 1.
@@ -107,47 +109,48 @@ pub struct Configurations {
     /// ZeRO stage, 0 to 3. Default 0.
     #[prost(int32, repeated, tag = "20")]
     pub zero_stages: ::prost::alloc::vec::Vec<i32>,
-    /// What is recomputed in the backward pass.
+    /// Which activations the backward pass recomputes. Default: the job's own setting.
     #[prost(enumeration = "Recomputation", repeated, tag = "21")]
     pub recomputations: ::prost::alloc::vec::Vec<i32>,
     /// Number format of weights and activations, e.g. "fp16". An empty text is the job's own.
     #[prost(string, repeated, tag = "22")]
     pub precisions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Synchronous training: workers of each step whose result is not waited for. Default 0.
+    /// Synchronous training: the number of workers whose results each step does not wait for. Default 0.
     #[prost(int32, repeated, tag = "23")]
     pub backup_workers: ::prost::alloc::vec::Vec<i32>,
-    /// Hybrid training: share of each worker's mini-batches that is run synchronously, 0 to 1. Other modes: 0.
+    /// Hybrid training: share of each worker's mini-batches that runs synchronously, 0 to 1. Other modes: 0.
     #[prost(double, repeated, tag = "24")]
     pub hybrid_sync_fractions: ::prost::alloc::vec::Vec<f64>,
     /// Hybrid training: seconds lost once at the switch from synchronous to asynchronous. Default 0. Other modes: 0.
     #[prost(double, repeated, tag = "25")]
     pub hybrid_switch_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Workers that are not alike, in compressed sparse rows: row r uses entries group_offsets\[r\] to group_offsets\[r + 1\]
-    /// of the group columns. Empty: no row has groups. An empty range means all workers of that row are alike, on its
-    /// device.
+    /// Groups of unequal workers, in compressed sparse rows: row r uses entries group_offsets\[r\] to group_offsets\[r + 1\]
+    /// of the group columns. Empty: no row has groups. An empty range: all workers of that row are equal and run on the
+    /// row's device.
     #[prost(int32, repeated, tag = "26")]
     pub group_offsets: ::prost::alloc::vec::Vec<i32>,
     /// Workers of each group; the sum is the row's workers.
     #[prost(int32, repeated, tag = "27")]
     pub group_workers: ::prost::alloc::vec::Vec<i32>,
-    /// Group to entry of device_names. Empty: each group runs on its row's device.
+    /// For each group, an index into device_names. Empty: each group runs on its row's device.
     #[prost(int32, repeated, tag = "28")]
     pub group_device_indexes: ::prost::alloc::vec::Vec<i32>,
-    /// Compute time of each group's workers relative to what the evidence says of their device, e.g. 2 for stragglers that
+    /// Compute time of each group's workers relative to that of their device in the evidence, e.g. 2 for stragglers that
     /// take twice as long. Empty: 1. One entry holds for all groups.
     #[prost(double, repeated, tag = "29")]
     pub group_compute_factors: ::prost::alloc::vec::Vec<f64>,
-    /// Dictionary of names of the question's offers. One name and no indexes: it holds for all rows.
+    /// Dictionary of names of the question's offers. One name without indexes holds for all rows.
     #[prost(string, repeated, tag = "30")]
     pub offer_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Row to entry of offer_names.
+    /// For each row, an index into offer_names.
     #[prost(int32, repeated, tag = "31")]
     pub offer_indexes: ::prost::alloc::vec::Vec<i32>,
 }
-/// How a job runs, whatever its scale: one value of every column but nodes, workers, placement and groups.
+/// How a job runs, independent of its scale: one value for every column except nodes, workers, placement and groups.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConfigurationSettings {
-    /// Parameter servers. Absent = 0 for all-reduce, otherwise as in the job's evidence (1 where that does not tell).
+    /// Parameter servers. Absent = 0 for all-reduce, otherwise as in the job's evidence, or 1 where the evidence does not
+    /// say.
     #[prost(int32, optional, tag = "1")]
     pub parameter_servers: ::core::option::Option<i32>,
     /// Accelerator, e.g. "V100". Empty = that of the job's evidence.
@@ -156,18 +159,18 @@ pub struct ConfigurationSettings {
     /// How gradients are exchanged. Absent = as in the job's evidence.
     #[prost(enumeration = "SyncMode", tag = "3")]
     pub sync_mode: i32,
-    /// Samples per worker and micro-step. Absent = as in the job's evidence, where that tells. Whole numbers.
+    /// Samples per worker and micro-step. Absent = as in the job's evidence, where that says. Whole numbers only.
     #[prost(double, optional, tag = "4")]
     pub batch_per_worker_samples: ::core::option::Option<f64>,
-    /// Micro-steps whose gradients are added before an exchange. Absent = 1.
+    /// Micro-steps whose gradients are accumulated before an exchange. Absent = 1.
     #[prost(int32, optional, tag = "5")]
     pub accumulation_steps: ::core::option::Option<i32>,
-    /// Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Absent =
-    /// replicas times batch per worker times accumulation steps. Given without a batch per worker (strong scaling), the batch
-    /// per worker is rounded up.
+    /// Samples per step over all workers (asynchronous and hybrid: of one mini-batch from each worker). Absent = replicas
+    /// times batch per worker times accumulation steps. If it is given without a batch per worker (strong scaling), the
+    /// batch per worker is rounded up.
     #[prost(double, optional, tag = "6")]
     pub global_batch_samples: ::core::option::Option<f64>,
-    /// Link of a parameter server or node, bytes per second and direction. Absent = the job's own.
+    /// Link of a parameter server or node, bytes per second in each direction. Absent = the job's own.
     #[prost(double, optional, tag = "7")]
     pub link_bytes_per_second: ::core::option::Option<f64>,
     /// Tensor-parallel degree. Absent = 1.
@@ -194,27 +197,26 @@ pub struct ConfigurationSettings {
     /// ZeRO stage, 0 to 3. Absent = 0.
     #[prost(int32, optional, tag = "15")]
     pub zero_stage: ::core::option::Option<i32>,
-    /// What is recomputed in the backward pass.
+    /// Which activations the backward pass recomputes. Absent = the job's own setting.
     #[prost(enumeration = "Recomputation", tag = "16")]
     pub recomputation: i32,
     /// Number format of weights and activations, e.g. "fp16". Empty = the job's own.
     #[prost(string, tag = "17")]
     pub precision: ::prost::alloc::string::String,
-    /// Synchronous training: workers of each step whose result is not waited for. Absent = 0.
+    /// Synchronous training: the number of workers whose results each step does not wait for. Absent = 0.
     #[prost(int32, optional, tag = "18")]
     pub backup_workers: ::core::option::Option<i32>,
-    /// Hybrid training: share of each worker's mini-batches that is run synchronously, 0 to 1. Absent = 0. Other modes:
-    /// 0.
+    /// Hybrid training: share of each worker's mini-batches that runs synchronously, 0 to 1. Absent = 0. Other modes: 0.
     #[prost(double, optional, tag = "19")]
     pub hybrid_sync_fraction: ::core::option::Option<f64>,
     /// Hybrid training: seconds lost once at the switch from synchronous to asynchronous. Absent = 0. Other modes: 0.
     #[prost(double, optional, tag = "20")]
     pub hybrid_switch_seconds: ::core::option::Option<f64>,
-    /// Name of one of the question's offers. Empty = as said of Offer.
+    /// Name of one of the question's offers. Empty = the offer that Offer's rule assigns.
     #[prost(string, tag = "21")]
     pub offer_name: ::prost::alloc::string::String,
 }
-/// Whole numbers first, first + step, ... up to last.
+/// The whole numbers first, first + step, ... up to last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountRange {
     /// First value.
@@ -223,7 +225,7 @@ pub struct CountRange {
     /// Last value, at least first.
     #[prost(int32, tag = "2")]
     pub last: i32,
-    /// Increment. Absent = 1. Not with powers_of_two.
+    /// Increment. Absent = 1. Must not be given with powers_of_two.
     #[prost(int32, optional, tag = "3")]
     pub step: ::core::option::Option<i32>,
     /// Only the powers of two between first and last.
@@ -233,24 +235,26 @@ pub struct CountRange {
 /// A range of configurations that differ in scale only.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConfigurationRange {
-    /// Devices used on each node. Absent = as in the job's evidence (1 where that does not tell).
+    /// Devices used on each node. Absent = as in the job's evidence, or 1 where the evidence does not say.
     #[prost(int32, optional, tag = "3")]
     pub workers_per_node: ::core::option::Option<i32>,
-    /// How workers are laid over nodes.
+    /// How workers are placed on nodes.
     #[prost(enumeration = "PlacementRule", tag = "4")]
     pub placement_rule: i32,
-    /// Everything else. A global batch here means strong scaling, a batch per worker weak scaling.
+    /// All other settings. A global batch here means strong scaling, a batch per worker weak scaling.
     #[prost(message, optional, tag = "5")]
     pub settings: ::core::option::Option<ConfigurationSettings>,
-    /// What is counted. Absent = nodes, as the job's evidence suggests: every number from 1 to 16, then powers of two, up to 4
-    /// times the most that a run of the job was measured on, and that number. A job of which no run was measured needs one.
+    /// What the range counts. Absent = nodes, in a range that the job's evidence sets: every number from 1 to 16, then
+    /// powers of two, up to 4 times the most nodes that a run of the job was measured on, and that number itself. A job
+    /// without a measured run must state a range.
     #[prost(oneof = "configuration_range::Axis", tags = "1, 2")]
     pub axis: ::core::option::Option<configuration_range::Axis>,
 }
 /// Nested message and enum types in `ConfigurationRange`.
 pub mod configuration_range {
-    /// What is counted. Absent = nodes, as the job's evidence suggests: every number from 1 to 16, then powers of two, up to 4
-    /// times the most that a run of the job was measured on, and that number. A job of which no run was measured needs one.
+    /// What the range counts. Absent = nodes, in a range that the job's evidence sets: every number from 1 to 16, then
+    /// powers of two, up to 4 times the most nodes that a run of the job was measured on, and that number itself. A job
+    /// without a measured run must state a range.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Axis {
         /// One row per number of nodes; workers = nodes times workers per node.
@@ -274,9 +278,10 @@ pub enum SyncMode {
     /// Synchronous all-reduce. A step is one global batch.
     Allreduce = 3,
     /// Synchronous parameter server first (BSP), asynchronous afterwards (ASP). A step is one worker's mini-batch, as in
-    /// ASYNC: step_seconds is the cycle of one worker, averaged over its mini-batches. With a share f of them run
-    /// synchronously it is f times the synchronous cycle plus (1 - f) times the asynchronous one, so steps per second are
-    /// workers / step_seconds, and N mini-batches take N / workers x step_seconds, plus what the switch costs once.
+    /// ASYNC: step_seconds is the cycle of one worker, averaged over its mini-batches. If a share f of the mini-batches
+    /// runs synchronously, step_seconds is f times the synchronous cycle plus (1 - f) times the asynchronous cycle. Steps
+    /// per second are workers / step_seconds, and N mini-batches take N / workers x step_seconds plus the single cost of
+    /// the switch.
     Hybrid = 4,
 }
 impl SyncMode {
@@ -305,15 +310,15 @@ impl SyncMode {
         }
     }
 }
-/// How workers are laid over nodes when no explicit placement is given.
+/// How workers are placed on nodes when no explicit placement is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PlacementRule {
     /// Not stated: packed.
     Unspecified = 0,
-    /// As few nodes as hold the workers; the last node takes the rest.
+    /// On as few nodes as can hold the workers; the last node holds the remainder.
     Packed = 1,
-    /// As evenly as possible over the nodes; on an axis of workers, one node each.
+    /// As evenly as possible over the nodes. In a range over workers, each worker has a node of its own.
     Spread = 2,
 }
 impl PlacementRule {
@@ -338,7 +343,7 @@ impl PlacementRule {
         }
     }
 }
-/// Which activations are computed again in the backward pass.
+/// Which activations the backward pass recomputes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Recomputation {
@@ -375,34 +380,35 @@ impl Recomputation {
         }
     }
 }
-/// What is asked for. An absent objective, or one without a rule, means the knee: in Predict, BatchPredict and
-/// SuggestMeasurements alike. (Plan compares splits rather than scales, and says there what it means.) Throughput is compared
-/// in samples per second; where the batch is not known, in mini-batches per second, and the recommendation says so; where the
-/// question tells the gradient noise scale, in goodput.
+/// What the caller wants. An absent objective, or one without a rule, means the knee, in Predict, BatchPredict and
+/// SuggestMeasurements alike. (Plan compares splits rather than scales and states its own default.) Objectives compare
+/// throughput in samples per second. Where the batch is not known they compare mini-batches per second, and the
+/// recommendation says so. Where the question states the gradient noise scale they compare goodput.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Objective {
-    /// Judge by the bound of the interval that holds with this probability. Absent = by the point.
+    /// Compare rows by the bound of the interval that holds with this probability. Absent = compare by the predicted value
+    /// itself.
     #[prost(double, optional, tag = "6")]
     pub confidence: ::core::option::Option<f64>,
-    /// Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was measured on,
-    /// but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any row. Without a measured run
-    /// nothing is held back. Where phase timings identify more than their own scale, extrapolation_ratios counts instead.
-    /// Completion and Plan do not look at it.
+    /// Largest scale to recommend, as a multiple of the most nodes and the most workers that a run of the job was measured
+    /// on. Larger rows are still predicted but not recommended, except for the current configuration. Absent = 4; 0 = any
+    /// row may be recommended. Without a measured run there is no limit. Where phase timings identify more than their own
+    /// scale, extrapolation_ratios counts instead. Completion and Plan ignore this field.
     #[prost(double, optional, tag = "7")]
     pub max_extrapolation_ratio: ::core::option::Option<f64>,
-    /// The rule.
+    /// The rule that decides.
     #[prost(oneof = "objective::Rule", tags = "1, 2, 3, 4, 5")]
     pub rule: ::core::option::Option<objective::Rule>,
 }
 /// Nested message and enum types in `Objective`.
 pub mod objective {
-    /// The rule.
+    /// The rule that decides.
     #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
     pub enum Rule {
-        /// Highest throughput; among equals the fewest nodes.
+        /// Highest throughput; among equals, the fewest nodes.
         #[prost(message, tag = "1")]
         HighestThroughput(super::HighestThroughput),
-        /// Where more nodes stop paying.
+        /// The largest scale at which more nodes still pay.
         #[prost(message, tag = "2")]
         Knee(super::Knee),
         /// Least time within a budget of nodes or cost.
@@ -422,95 +428,97 @@ pub struct HighestThroughput {}
 /// Largest n with X(n) - X(previous n) >= share x (n - previous n) x X(n_min) / n_min, X in samples/s.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Knee {
-    /// Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5.
+    /// Share of the smallest configuration's throughput per node that each further node must add. Absent = 0.5.
     #[prost(double, optional, tag = "1")]
     pub share: ::core::option::Option<f64>,
 }
 /// Least time to finish.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct LeastTime {
-    /// At most this many nodes, those of parameter servers included. Absent = no limit.
+    /// Most nodes, including those of parameter servers. Absent = no limit.
     #[prost(int32, optional, tag = "1")]
     pub max_nodes: ::core::option::Option<i32>,
-    /// At most this cost in the offers' currency. Absent = no limit.
+    /// Highest cost, in the offers' currency. Absent = no limit.
     #[prost(double, optional, tag = "2")]
     pub max_cost: ::core::option::Option<f64>,
 }
 /// Least cost.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct LeastCost {
-    /// Finish within this many seconds from now. Absent = no deadline.
+    /// Seconds from now within which the job must finish. Absent = no deadline.
     #[prost(double, optional, tag = "1")]
     pub deadline_seconds: ::core::option::Option<f64>,
 }
-/// Fewest devices that finish in time; among equals the least time.
+/// Fewest devices that finish by the deadline; among equals, the least time.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct FewestDevices {
-    /// Finish within this many seconds from now. Must be given.
+    /// Seconds from now within which the job must finish. Must be given.
     #[prost(double, tag = "1")]
     pub deadline_seconds: f64,
 }
-/// Work left to do. Absent = all of the workload's epochs, where the profile says how many there are and of how many
-/// samples; needed wherever a time or a cost decides. Nothing here ends early: whether training converges before is never
-/// predicted.
+/// Work left to do. Absent = all of the workload's epochs, if the profile states their number and their samples. Needed
+/// by every objective of time or cost. The work is always done in full: no method predicts whether training converges
+/// earlier.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Work {
-    /// One of the two.
+    /// The amount, in one of two units.
     #[prost(oneof = "work::Amount", tags = "1, 2")]
     pub amount: ::core::option::Option<work::Amount>,
 }
 /// Nested message and enum types in `Work`.
 pub mod work {
-    /// One of the two.
+    /// The amount, in one of two units.
     #[derive(Clone, Copy, PartialEq, ::prost::Oneof)]
     pub enum Amount {
-        /// Samples left to train on; needs a known batch, in the question or in the job's evidence.
+        /// Samples left to train on. Needs a known batch, in the question or in the job's evidence.
         #[prost(double, tag = "1")]
         Samples(f64),
-        /// Epochs left; needs the workload's samples per epoch.
+        /// Epochs left. Needs the workload's samples per epoch.
         #[prost(double, tag = "2")]
         Epochs(f64),
     }
 }
-/// Nodes that can be had, and what they cost. A row names its offer (Configurations.offer_names); a row that names none has
-/// the only offer of its device, else the only one without a device. Where several fit the question is refused: they must
-/// be named. A row with groups of workers on several devices is charged in proportion to the workers on each.
+/// Nodes that are available, and what they cost. A row names its offer (Configurations.offer_names). A row that names
+/// none gets the only offer for its device, else the only offer without a device. If several offers apply, the question
+/// is refused and the row must name one. A row with groups of workers on several devices is charged in proportion to the
+/// workers on each.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Offer {
-    /// Name, unique in the request. Needed only where rows name offers.
+    /// Name, unique in the request. Needed only if rows name offers.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// Accelerator of the node. Empty = any device without an offer of its own.
     #[prost(string, tag = "2")]
     pub device_name: ::prost::alloc::string::String,
-    /// How firmly it is held.
+    /// Whether the nodes can be revoked.
     #[prost(enumeration = "CapacityTier", tag = "3")]
     pub tier: i32,
-    /// Where, e.g. "us-east-1a". Empty = not known.
+    /// Region or zone, e.g. "us-east-1a". Empty = not known.
     #[prost(string, tag = "4")]
     pub region: ::prost::alloc::string::String,
-    /// Price of one node for one hour; parameter servers' nodes are charged alike.
+    /// Price of one node for one hour. Nodes of parameter servers cost the same.
     #[prost(double, tag = "5")]
     pub price_per_node_hour: f64,
-    /// Currency, for people. All offers of a request share one.
+    /// Currency, for people. All offers of a request use the same one.
     #[prost(string, tag = "6")]
     pub currency: ::prost::alloc::string::String,
-    /// Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish.
+    /// Seconds from the order until the nodes work. They are paid for, and count in the time and the cost to finish.
     #[prost(double, tag = "7")]
     pub start_up_seconds: f64,
 }
-/// What another batch is worth: goodput is samples per second times (noise scale + initial batch) / (noise scale + batch).
+/// How much a sample is worth at another batch: goodput is samples per second times (noise scale + initial batch) /
+/// (noise scale + batch).
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct StatisticalEfficiency {
-    /// Gradient noise scale of the training now.
+    /// Gradient noise scale of the training at present.
     #[prost(double, tag = "1")]
     pub gradient_noise_scale_samples: f64,
-    /// Global batch that samples are worth one each at.
+    /// Global batch at which the efficiency of a sample is 1.
     #[prost(double, tag = "2")]
     pub initial_batch_samples: f64,
 }
-/// Batches that may be chosen. With them, each row that states no global batch gets the one of best goodput, out of a
-/// geometric series of at most 32 between the bounds.
+/// Batches that the service may choose. Each row that states no global batch gets the one with the best goodput, from a
+/// geometric series of at most 32 batches between the bounds.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct BatchBounds {
     /// Least global batch.
@@ -519,63 +527,65 @@ pub struct BatchBounds {
     /// Greatest global batch.
     #[prost(double, tag = "2")]
     pub max_global_batch_samples: f64,
-    /// Most samples that a worker can take in a micro-step; more are accumulated. Absent = a worker takes its share at once.
+    /// Most samples that a worker can process in a micro-step; larger batches are accumulated. Absent = a worker processes
+    /// its share in one micro-step.
     #[prost(double, optional, tag = "3")]
     pub max_batch_per_worker_samples: ::core::option::Option<f64>,
 }
-/// What the job runs on now: another row is recommended only where moving there pays.
+/// The configuration that the job runs on now. Another row is recommended only if the move pays.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct CurrentConfiguration {
-    /// Its row in the question.
+    /// Row of the question that holds it.
     #[prost(int32, tag = "1")]
     pub row: i32,
-    /// Seconds lost when the job moves.
+    /// Seconds lost when the job moves to another configuration.
     #[prost(double, tag = "2")]
     pub restart_cost_seconds: f64,
-    /// Seconds in which the move must have paid for itself. Absent = those of the work left, or 3600 where it is not known.
+    /// Seconds within which the move must pay for itself. Absent = the seconds of the work left, or 3600 if the work is
+    /// not known.
     #[prost(double, optional, tag = "3")]
     pub payback_seconds: ::core::option::Option<f64>,
 }
-/// The recommended row and why.
+/// The recommended row, and why.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Recommendation {
     /// Row of the predictions.
     #[prost(int32, tag = "1")]
     pub row: i32,
-    /// Its nodes.
+    /// Nodes of the row.
     #[prost(int32, tag = "2")]
     pub nodes: i32,
-    /// Its workers.
+    /// Workers of the row.
     #[prost(int32, tag = "3")]
     pub workers: i32,
-    /// Its device; of a row with groups, that of the first.
+    /// Device of the row; if the row has groups, that of the first group.
     #[prost(string, tag = "4")]
     pub device_name: ::prost::alloc::string::String,
-    /// Its offer. Empty = none.
+    /// Offer of the row. Empty = none.
     #[prost(string, tag = "5")]
     pub offer_name: ::prost::alloc::string::String,
-    /// Its throughput, samples per second. Absent = its batch is not known.
+    /// Throughput of the row, samples per second. Absent = its batch is not known.
     #[prost(double, optional, tag = "6")]
     pub samples_per_second: ::core::option::Option<f64>,
-    /// Seconds until the work is done there, restart included. Absent = no work is known.
+    /// Seconds until the work is done on this row, including a restart. Absent = no work is known.
     #[prost(double, optional, tag = "7")]
     pub finish_seconds: ::core::option::Option<f64>,
     /// Cost of that work. Absent = no offer was given.
     #[prost(double, optional, tag = "8")]
     pub cost: ::core::option::Option<f64>,
-    /// The rule that chose it.
+    /// The rule that chose the row.
     #[prost(enumeration = "ObjectiveRule", tag = "9")]
     pub rule: i32,
-    /// The rule applied, in one sentence with its numbers.
+    /// How the rule chose the row, in one sentence with its numbers.
     #[prost(string, tag = "10")]
     pub why: ::prost::alloc::string::String,
-    /// The numbers behind it.
+    /// The numbers in that sentence.
     #[prost(message, repeated, tag = "11")]
     pub numbers: ::prost::alloc::vec::Vec<NamedNumber>,
-    /// It is the row that the job runs on now.
+    /// The row is the job's current configuration.
     #[prost(bool, tag = "12")]
     pub keeps_current: bool,
-    /// What kept it from being larger.
+    /// Why no larger row was recommended.
     #[prost(enumeration = "RecommendationBound", tag = "13")]
     pub bounded_by: i32,
 }
@@ -593,11 +603,11 @@ pub struct NamedNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ObjectiveRule {
-    /// Never sent.
+    /// Not a valid value.
     Unspecified = 0,
     /// Highest throughput.
     HighestThroughput = 1,
-    /// Where more nodes stop paying.
+    /// The largest scale at which more nodes still pay.
     Knee = 2,
     /// Least time.
     LeastTime = 3,
@@ -634,17 +644,17 @@ impl ObjectiveRule {
         }
     }
 }
-/// How firmly capacity is held.
+/// Whether capacity can be revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum CapacityTier {
     /// Not stated: ON_DEMAND.
     Unspecified = 0,
-    /// Held until it is given back.
+    /// Not revoked until the job returns it.
     OnDemand = 1,
     /// May be revoked at any time.
     Spot = 2,
-    /// Paid whether it is used or not.
+    /// Paid for whether it is used or not.
     Reserved = 3,
 }
 impl CapacityTier {
@@ -671,16 +681,16 @@ impl CapacityTier {
         }
     }
 }
-/// What kept a recommendation from being larger, though the largest row that could be recommended still pays.
+/// Why no larger row was recommended, although the largest row that may be recommended still pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RecommendationBound {
-    /// Nothing: larger rows were compared and pay less, or the rule asks for no more.
+    /// No bound: larger rows were compared and pay less, or the rule does not ask for more.
     Unspecified = 0,
-    /// No larger row was asked about.
+    /// The question has no larger row.
     Range = 1,
-    /// Larger rows lie beyond Objective.max_extrapolation_ratio; a run measured at the recommended one lets a later question
-    /// look further.
+    /// Larger rows lie beyond Objective.max_extrapolation_ratio. A run measured at the recommended row lets a later
+    /// question recommend larger ones.
     Evidence = 2,
 }
 impl RecommendationBound {
@@ -705,16 +715,16 @@ impl RecommendationBound {
         }
     }
 }
-/// Who answers, how fresh the model must be and how wide the interval.
+/// Which estimator answers, how fresh its model must be and how wide the interval is.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelOptions {
-    /// Estimator's name. Empty or "auto" = the service chooses.
+    /// Name of the estimator. Empty or "auto" = the service chooses.
     #[prost(string, tag = "1")]
     pub estimator: ::prost::alloc::string::String,
-    /// Its version. Empty = the one that the server's default track holds.
+    /// Version of the estimator. Empty = the version on the server's default track.
     #[prost(string, tag = "2")]
     pub estimator_version: ::prost::alloc::string::String,
-    /// Parameters of the estimator, by name; those that it does not list are refused (INVALID_FIELD).
+    /// Parameters of the estimator, by name. A parameter that the estimator does not list is refused (INVALID_FIELD).
     #[prost(btree_map = "string, double", tag = "3")]
     pub parameters: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -723,31 +733,31 @@ pub struct ModelOptions {
     /// How fresh the model must be.
     #[prost(enumeration = "Freshness", tag = "4")]
     pub freshness: i32,
-    /// Whether another estimator may answer if the one named refuses. A fault of the one named is always reported.
+    /// Whether another estimator may answer if the named one refuses. A failure of the named one is always reported.
     #[prost(bool, tag = "5")]
     pub allow_fallback: bool,
     /// Coverage of the interval. Absent = 0.9.
     #[prost(double, optional, tag = "6")]
     pub interval_coverage: ::core::option::Option<f64>,
-    /// Seed of whatever is random.
+    /// Seed of all random numbers.
     #[prost(int32, tag = "7")]
     pub seed: i32,
 }
 /// How to predict.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PredictOptions {
-    /// Who answers, how fresh and how sure.
+    /// Which estimator answers, how fresh its model must be and how wide the interval is.
     #[prost(message, optional, tag = "1")]
     pub model: ::core::option::Option<ModelOptions>,
-    /// Columns wanted. Empty = INTERVAL, BREAKDOWN, UTILIZATION, STALENESS, MEMORY, WORK and EXTRA: this set is closed, so
-    /// answers do not grow with later releases.
+    /// Columns wanted. Empty = INTERVAL, BREAKDOWN, UTILIZATION, STALENESS, MEMORY, WORK and EXTRA. Later releases do not
+    /// extend this set, so answers do not grow.
     #[prost(enumeration = "PredictionColumn", repeated, tag = "2")]
     pub columns: ::prost::alloc::vec::Vec<i32>,
-    /// Model or simulation.
+    /// Whether the estimator's model or a simulation computes the answer.
     #[prost(enumeration = "Fidelity", tag = "3")]
     pub fidelity: i32,
-    /// Steps that a simulation counts in each row after warming up: workers' cycles (asynchronous), else rounds. Absent = as
-    /// many as the estimator thinks right. Rows times steps are capped (LIMIT_EXCEEDED, simulated_steps_per_call). Only with
+    /// Steps that a simulation counts in each row after its warm-up: workers' cycles (asynchronous), else rounds. Absent =
+    /// the estimator decides. Rows times steps are limited (LIMIT_EXCEEDED, simulated_steps_per_call). Only with
     /// FIDELITY_SIMULATE.
     #[prost(int32, optional, tag = "4")]
     pub simulated_steps_count: ::core::option::Option<i32>,
@@ -758,13 +768,13 @@ pub struct PredictOptions {
 pub enum Freshness {
     /// Not stated: WAIT.
     Unspecified = 0,
-    /// Answer from a model that is already fitted, else refuse (MODEL_NOT_CACHED). The refusal starts the fit, so that a
-    /// later call finds it.
+    /// Answer from a model that is already fitted, else refuse (MODEL_NOT_CACHED). The refusal starts the fit, so a later
+    /// call can be answered.
     CachedOnly = 1,
-    /// Answer from an older revision's model rather than wait for a fit; the answer says that it is stale, and the fit of the
-    /// newest is started. Without any fitted model it waits.
+    /// Answer from an older revision's model rather than wait for a fit. The answer then says that it is stale, and the
+    /// server starts to fit the newest revision. If there is no fitted model at all, the call waits.
     AllowStale = 2,
-    /// Wait for the fit, and for the minimum revision.
+    /// Wait until the model is fitted and the minimum revision is reached.
     Wait = 3,
 }
 impl Freshness {
@@ -797,11 +807,11 @@ impl Freshness {
 pub enum Fidelity {
     /// Not stated: MODEL.
     Unspecified = 0,
-    /// By the estimator's model.
+    /// The estimator's model computes it.
     Model = 1,
-    /// By simulation, where the estimator has one; the interval is then the confidence interval of the simulation. Where it
-    /// has none its model answers, with the warning NOT_SIMULATED. A simulation that the call's deadline would cut short
-    /// ends with DEADLINE_EXCEEDED: a shorter one would be another answer.
+    /// A simulation computes it, where the estimator has one; the interval is then the confidence interval of the
+    /// simulation. Where the estimator has none, its model answers with the warning NOT_SIMULATED. A simulation that
+    /// cannot end before the call's deadline fails with DEADLINE_EXCEEDED: a shorter simulation would give another answer.
     Simulate = 2,
 }
 impl Fidelity {
@@ -830,11 +840,11 @@ impl Fidelity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PredictionColumn {
-    /// Never asked for.
+    /// Not a valid request.
     Unspecified = 0,
-    /// All that this server and the estimator have, columns of later releases included.
+    /// All columns that this server and the estimator have, including those that later releases add.
     All = 1,
-    /// Status, step time and throughput: they are always there. Asked for alone, nothing else is.
+    /// Status, step time and throughput, which every answer holds. On its own it asks for these alone.
     Throughput = 2,
     /// Lower and upper bounds.
     Interval = 3,
@@ -848,7 +858,7 @@ pub enum PredictionColumn {
     Memory = 7,
     /// Time and cost to finish.
     Work = 8,
-    /// What else the estimator has to say.
+    /// Further results of the estimator.
     Extra = 9,
     /// Batch of each row as resolved or chosen, and goodput.
     Goodput = 10,
@@ -895,79 +905,79 @@ impl PredictionColumn {
         }
     }
 }
-/// Why a job, a row or a message of a stream could not be answered. A call that fails as a whole ends with a status
-/// instead, whose details (google.rpc.ErrorInfo, BadRequest, RetryInfo) say the same.
+/// Why a job, a row or a message of a stream could not be answered. A call that fails as a whole ends with a status,
+/// whose details (google.rpc.ErrorInfo, BadRequest, RetryInfo) hold the same information.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Problem {
-    /// Stable reason of the catalogue of errors, e.g. "EVIDENCE_MISSING". It implies the status code.
+    /// Stable reason from the catalogue of errors, e.g. "EVIDENCE_MISSING". Each reason has one status code.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
-    /// For people.
+    /// What is wrong, for people.
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
     /// Fields that would make an answer possible.
     #[prost(string, repeated, tag = "3")]
     pub missing_fields: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Fields that hold what they must not.
+    /// Fields that hold invalid values.
     #[prost(message, repeated, tag = "4")]
     pub violations: ::prost::alloc::vec::Vec<FieldViolation>,
-    /// What else the reason says, e.g. "limit"; keys in lowerCamelCase.
+    /// Further facts about the reason, e.g. "limit". Keys are in lowerCamelCase.
     #[prost(btree_map = "string, string", tag = "5")]
     pub metadata: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// Asking again may succeed after so many seconds. Absent = the same question fails again.
+    /// A retry may succeed after this many seconds. Absent = the same question fails again.
     #[prost(double, optional, tag = "6")]
     pub retry_delay_seconds: ::core::option::Option<f64>,
 }
-/// A field and what would be right in it.
+/// An invalid field and what it may hold.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FieldViolation {
-    /// Path from the request, e.g. "configurations.nodes\[3\]".
+    /// Path of the field from the request, e.g. "configurations.nodes\[3\]".
     #[prost(string, tag = "1")]
     pub field: ::prost::alloc::string::String,
-    /// What would be right, and what was found.
+    /// What is valid, and what the field held.
     #[prost(string, tag = "2")]
     pub description: ::prost::alloc::string::String,
 }
 /// Something the reader of an answer should know.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Notice {
-    /// Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED; of evidence EVIDENCE_DISAGREES,
-    /// STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT, THROUGHPUT_COLLAPSES; or one of the plugin's
-    /// own.
+    /// Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD or NOT_SIMULATED; about evidence, EVIDENCE_DISAGREES,
+    /// STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT or THROUGHPUT_COLLAPSES; or a reason of the
+    /// plugin.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
-    /// For people.
+    /// The notice, for people.
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
-    /// The rows concerned. Empty = all, or the answer has no rows.
+    /// The rows that the notice is about. Empty = all rows, or the answer has no rows.
     #[prost(int32, repeated, tag = "3")]
     pub rows: ::prost::alloc::vec::Vec<i32>,
 }
 /// A plugin that is loaded.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Plugin {
-    /// What it does.
+    /// What the plugin does.
     #[prost(enumeration = "PluginKind", tag = "1")]
     pub kind: i32,
-    /// Name to ask for; of a trace reader, the name of its format.
+    /// Name that requests use; of a trace reader, the name of its format.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
-    /// Version.
+    /// Version of the plugin.
     #[prost(string, tag = "3")]
     pub version: ::prost::alloc::string::String,
-    /// What it does, for people.
+    /// What the plugin does, for people.
     #[prost(string, tag = "4")]
     pub description: ::prost::alloc::string::String,
-    /// Distribution that brought it, with its version.
+    /// Distribution that provides it, with its version.
     #[prost(string, tag = "5")]
     pub distribution: ::prost::alloc::string::String,
-    /// Where it runs.
+    /// Where the plugin runs.
     #[prost(enumeration = "PluginMode", tag = "6")]
     pub mode: i32,
-    /// What requests may set.
+    /// Parameters that requests may set.
     #[prost(message, repeated, tag = "7")]
     pub parameters: ::prost::alloc::vec::Vec<PluginParameter>,
 }
@@ -980,29 +990,29 @@ pub struct PluginParameter {
     /// Meaning, with unit.
     #[prost(string, tag = "2")]
     pub description: ::prost::alloc::string::String,
-    /// Value when not given.
+    /// Value of the parameter where the request does not set it.
     #[prost(double, tag = "3")]
     pub default_value: f64,
-    /// Least value allowed. Absent = none.
+    /// Least value allowed. Absent = no limit.
     #[prost(double, optional, tag = "4")]
     pub minimum: ::core::option::Option<f64>,
-    /// Greatest value allowed. Absent = none.
+    /// Greatest value allowed. Absent = no limit.
     #[prost(double, optional, tag = "5")]
     pub maximum: ::core::option::Option<f64>,
 }
-/// A plugin that was left out, and why.
+/// A plugin that was not loaded, and why.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PluginProblem {
-    /// Entry point or record.
+    /// Name of the entry point or record.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Distribution that brought it, with its version.
+    /// Distribution that provides it, with its version.
     #[prost(string, tag = "2")]
     pub distribution: ::prost::alloc::string::String,
-    /// What it would have done.
+    /// Kind of the plugin.
     #[prost(enumeration = "PluginKind", tag = "3")]
     pub kind: i32,
-    /// Why, e.g. reason "PLUGIN_BROKEN".
+    /// Why it was not loaded, e.g. reason "PLUGIN_BROKEN".
     #[prost(message, optional, tag = "4")]
     pub problem: ::core::option::Option<Problem>,
 }
@@ -1010,17 +1020,17 @@ pub struct PluginProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PluginKind {
-    /// Not known: the distribution broke before it said.
+    /// Not known: the distribution failed before it stated a kind.
     Unspecified = 0,
-    /// Predicts.
+    /// Predicts the speed of jobs.
     Estimator = 1,
-    /// Schedules.
+    /// Schedules jobs.
     Policy = 2,
     /// Reads traces.
     TraceReader = 3,
     /// Replays and diagnoses traces.
     Diagnoser = 4,
-    /// Predicts what jobs keep that share a device.
+    /// Predicts how much speed jobs keep that share a device.
     SharingModel = 5,
 }
 impl PluginKind {
@@ -1057,11 +1067,11 @@ impl PluginKind {
 pub enum PluginMode {
     /// Not known.
     Unspecified = 0,
-    /// In the thread that answers.
+    /// In the thread that answers the call.
     Inline = 1,
-    /// In a thread of its own.
+    /// In a separate thread.
     Thread = 2,
-    /// In a process of its own.
+    /// In a separate process.
     Process = 3,
 }
 impl PluginMode {
@@ -1088,22 +1098,24 @@ impl PluginMode {
         }
     }
 }
-/// Predictions as columns, one entry per row. Rows that are not ANSWERED hold 0 in every column. There is never a NaN.
+/// Predictions as columns, one entry per row. Rows that are not ANSWERED hold 0 in every column. No column holds a NaN.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Predictions {
-    /// Rows.
+    /// Number of rows.
     #[prost(int32, tag = "1")]
     pub rows_count: i32,
-    /// What became of each row. Empty = every row is ANSWERED.
+    /// Outcome of each row. Empty = every row is ANSWERED.
     #[prost(enumeration = "RowStatus", repeated, tag = "2")]
     pub statuses: ::prost::alloc::vec::Vec<i32>,
     /// Why rows were refused.
     #[prost(message, repeated, tag = "3")]
     pub refusals: ::prost::alloc::vec::Vec<RowRefusal>,
-    /// Seconds of a step: asynchronous and hybrid, the cycle of one worker; otherwise one global batch.
+    /// Duration of a step in seconds: in asynchronous and hybrid training the cycle of one worker, otherwise one global
+    /// batch.
     #[prost(double, repeated, tag = "4")]
     pub step_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Steps per second of the whole job: asynchronous and hybrid, workers / step_seconds; otherwise 1 / step_seconds.
+    /// Steps per second of the whole job: in asynchronous and hybrid training workers / step_seconds, otherwise 1 /
+    /// step_seconds.
     #[prost(double, repeated, tag = "5")]
     pub steps_per_second: ::prost::alloc::vec::Vec<f64>,
     /// Samples per second of the whole job. Empty = no row's batch is known; 0 in a row whose batch is not known.
@@ -1115,93 +1127,97 @@ pub struct Predictions {
     /// Upper bound of steps_per_second. Empty = no interval.
     #[prost(double, repeated, tag = "8")]
     pub upper_steps_per_second: ::prost::alloc::vec::Vec<f64>,
-    /// Probability that the measured throughput (of a simulation: the simulated mean) lies within the bounds. Absent = no
+    /// Probability that the measured throughput (for a simulation: the simulated mean) lies within the bounds. Absent = no
     /// interval.
     #[prost(double, optional, tag = "9")]
     pub interval_coverage: ::core::option::Option<f64>,
     /// Where the interval comes from.
     #[prost(enumeration = "IntervalBasis", tag = "10")]
     pub interval_basis: i32,
-    /// Parts of step_seconds as exposed time; over all columns they add up to step_seconds in each row. What an estimator does
-    /// not divide into parts is the column "unattributed".
+    /// Parts of step_seconds as exposed time. In each row the columns add up to step_seconds. Time that an estimator does
+    /// not attribute to a part is in the column "unattributed".
     #[prost(message, repeated, tag = "11")]
     pub breakdown_seconds: ::prost::alloc::vec::Vec<NamedColumn>,
-    /// Dictionary of bottlenecks, e.g. "upload". An empty name stands for rows of which none is known: the larger half of their
-    /// step is not attributed to any part. Empty = no row has one.
+    /// Dictionary of bottlenecks, e.g. "upload". An empty name means that the bottleneck is not known: more than half of
+    /// the step is not attributed to any part. Empty = no row has a bottleneck.
     #[prost(string, repeated, tag = "12")]
     pub bottleneck_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Row to entry of bottleneck_names.
+    /// For each row, an index into bottleneck_names.
     #[prost(int32, repeated, tag = "13")]
     pub bottleneck_indexes: ::prost::alloc::vec::Vec<i32>,
-    /// Share of time that each station is busy, 0 to 1.
+    /// Share of time for which each station is busy, 0 to 1.
     #[prost(message, repeated, tag = "14")]
     pub utilization: ::prost::alloc::vec::Vec<NamedColumn>,
-    /// Mean updates by others between a worker's download and its upload. Empty where it has no meaning.
+    /// Mean number of updates by other workers between a worker's download and its upload. Empty = staleness has no
+    /// meaning in this mode.
     #[prost(double, repeated, tag = "15")]
     pub staleness_mean_steps: ::prost::alloc::vec::Vec<f64>,
-    /// 95th percentile of the same. Empty where it is not computed.
+    /// 95th percentile of the same number. Empty = not computed.
     #[prost(double, repeated, tag = "16")]
     pub staleness_p95_steps: ::prost::alloc::vec::Vec<f64>,
-    /// How far the row lies outside the evidence: 1 = within what the evidence identifies, 2 = twice the largest scale that
-    /// it identifies. A profile of one worker's phases identifies a queueing network up to its knee, a throughput its own
-    /// scale.
+    /// How far the row lies outside the evidence: 1 = within the scale that the evidence identifies, 2 = twice the largest
+    /// such scale. Phase timings of one worker identify a queueing network up to its knee; a measured throughput
+    /// identifies only its own scale.
     #[prost(double, repeated, tag = "17")]
     pub extrapolation_ratios: ::prost::alloc::vec::Vec<f64>,
     /// Memory per device, bytes. Empty = not computed.
     #[prost(double, repeated, tag = "18")]
     pub memory_bytes: ::prost::alloc::vec::Vec<f64>,
-    /// Memory missing per device, bytes; above 0 only where the status is INFEASIBLE_MEMORY.
+    /// Memory missing per device, bytes. Above 0 only in rows with the status INFEASIBLE_MEMORY.
     #[prost(double, repeated, tag = "19")]
     pub excess_memory_bytes: ::prost::alloc::vec::Vec<f64>,
-    /// Seconds to do the work: what the question says, else the workload's epochs where they and the batch are known,
-    /// besides once_seconds. Empty = no work is known.
+    /// Seconds to finish the work, including once_seconds. The work is that of the question, else the workload's epochs if
+    /// they and the batch are known. Empty = no work is known.
     #[prost(double, repeated, tag = "20")]
     pub finish_seconds: ::prost::alloc::vec::Vec<f64>,
     /// Cost of that work, in the currency of the offers. Empty = no offer was given.
     #[prost(double, repeated, tag = "21")]
     pub costs: ::prost::alloc::vec::Vec<f64>,
-    /// What the reader should know.
+    /// Warnings for the reader.
     #[prost(message, repeated, tag = "22")]
     pub warnings: ::prost::alloc::vec::Vec<Notice>,
-    /// Nodes of each row as resolved.
+    /// Nodes of each row, with defaults resolved.
     #[prost(int32, repeated, tag = "23")]
     pub nodes: ::prost::alloc::vec::Vec<i32>,
-    /// Workers of each row as resolved.
+    /// Workers of each row, with defaults resolved.
     #[prost(int32, repeated, tag = "24")]
     pub workers: ::prost::alloc::vec::Vec<i32>,
-    /// What else an estimator has to say, e.g. the step times of a hybrid's two phases. Names carry units.
+    /// Further results of the estimator, e.g. the step times of a hybrid's two phases. Names include units.
     #[prost(message, repeated, tag = "25")]
     pub extra: ::prost::alloc::vec::Vec<NamedColumn>,
-    /// Seconds spent once besides the steps, e.g. at a hybrid's switch; part of finish_seconds. Empty = none in any row.
+    /// Seconds that are spent once in addition to the steps, e.g. at a hybrid's switch; part of finish_seconds. Empty =
+    /// none in any row.
     #[prost(double, repeated, tag = "26")]
     pub once_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Global batch of each row as resolved or chosen, samples. Empty = not wanted; 0 in rows whose batch is not known.
+    /// Global batch of each row, samples, with defaults resolved or as chosen. Empty = not requested; 0 in rows whose
+    /// batch is not known.
     #[prost(double, repeated, tag = "27")]
     pub global_batch_samples: ::prost::alloc::vec::Vec<f64>,
-    /// Samples per worker and micro-step as resolved or chosen. Empty = not wanted; 0 in rows where it is not known.
+    /// Samples per worker and micro-step, with defaults resolved or as chosen. Empty = not requested; 0 in rows where it
+    /// is not known.
     #[prost(double, repeated, tag = "28")]
     pub batch_per_worker_samples: ::prost::alloc::vec::Vec<f64>,
-    /// Micro-steps between two exchanges as resolved or chosen. Empty = not wanted.
+    /// Micro-steps between two exchanges, with defaults resolved or as chosen. Empty = not requested.
     #[prost(int32, repeated, tag = "29")]
     pub accumulation_steps: ::prost::alloc::vec::Vec<i32>,
-    /// Samples per second times statistical efficiency. Empty = the question tells no noise scale; 0 in rows whose batch is
-    /// not known.
+    /// Samples per second times statistical efficiency. Empty = the question states no noise scale; 0 in rows whose batch
+    /// is not known.
     #[prost(double, repeated, tag = "30")]
     pub goodput_samples_per_second: ::prost::alloc::vec::Vec<f64>,
-    /// Quantiles of the time to do the work, ascending by probability. Empty = only the mean is known.
+    /// Quantiles of the time to finish the work, ascending by probability. Empty = only the mean is known.
     #[prost(message, repeated, tag = "31")]
     pub finish_seconds_quantiles: ::prost::alloc::vec::Vec<QuantileColumn>,
-    /// Quantiles of its cost, ascending by probability. Empty = only the mean is known.
+    /// Quantiles of the cost of the work, ascending by probability. Empty = only the mean is known.
     #[prost(message, repeated, tag = "32")]
     pub cost_quantiles: ::prost::alloc::vec::Vec<QuantileColumn>,
-    /// Mean revocations of nodes until the work is done. Empty = none are expected in any row.
+    /// Mean number of node revocations until the work is done. Empty = none are expected in any row.
     #[prost(double, repeated, tag = "33")]
     pub revocations_means: ::prost::alloc::vec::Vec<f64>,
 }
 /// A quantile of a column.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QuantileColumn {
-    /// Probability of at most the value, above 0, below 1.
+    /// Probability that the quantity is at most the value, above 0 and below 1.
     #[prost(double, tag = "1")]
     pub probability: f64,
     /// One value per row.
@@ -1221,38 +1237,38 @@ pub struct NamedColumn {
 /// Why rows were not predicted.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RowRefusal {
-    /// The rows.
+    /// The rows that were refused for this reason.
     #[prost(int32, repeated, tag = "1")]
     pub rows: ::prost::alloc::vec::Vec<i32>,
-    /// Why.
+    /// Why they were refused.
     #[prost(message, optional, tag = "2")]
     pub problem: ::core::option::Option<Problem>,
 }
-/// What an answer rests on. Same basis and same question: same answer.
+/// What an answer is based on. The same question with the same basis gets the same answer.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Basis {
     /// The estimator that answered; "auto" = the mixture below.
     #[prost(string, tag = "1")]
     pub estimator: ::prost::alloc::string::String,
-    /// Its version.
+    /// Version of the estimator.
     #[prost(string, tag = "2")]
     pub estimator_version: ::prost::alloc::string::String,
     /// Why this estimator (or mixture) answered.
     #[prost(string, tag = "3")]
     pub choice: ::prost::alloc::string::String,
-    /// Shares of a mixture, the heaviest first. Empty = one estimator alone.
+    /// Shares of a mixture, the largest first. Empty = a single estimator answered.
     #[prost(message, repeated, tag = "4")]
     pub mixture: ::prost::alloc::vec::Vec<EstimatorShare>,
-    /// Revision of the stored profile. Absent = the profile came with the question.
+    /// Revision of the stored profile. Absent = the profile was sent with the question.
     #[prost(int64, optional, tag = "5")]
     pub profile_revision: ::core::option::Option<i64>,
     /// Digest of the profile's content.
     #[prost(string, tag = "6")]
     pub profile_digest: ::prost::alloc::string::String,
-    /// Priors that were used; of a mixture all of them. Empty = none.
+    /// Priors that were used, including those of every part of a mixture. Empty = none.
     #[prost(string, repeated, tag = "7")]
     pub prior_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Digest of the catalog of devices and links. Empty = not used.
+    /// Digest of the catalog of devices and links. Empty = the catalog was not used.
     #[prost(string, tag = "8")]
     pub catalog_digest: ::prost::alloc::string::String,
     /// When the model was fitted.
@@ -1261,53 +1277,53 @@ pub struct Basis {
     /// The model was fitted to an older revision than the profile's newest.
     #[prost(bool, tag = "10")]
     pub stale: bool,
-    /// Another estimator than the one asked for answered.
+    /// An estimator other than the requested one answered.
     #[prost(bool, tag = "11")]
     pub fallback: bool,
     /// The evidence in words, e.g. "phase timings of 1 run".
     #[prost(string, repeated, tag = "12")]
     pub evidence: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Digest of all that the answer depends on but the question: profile, estimators, priors, catalog, options. As
-    /// `if_none_match` of the same question later it asks for an answer only if there is another one.
+    /// Digest of everything except the question that the answer depends on: profile, estimators, priors, catalog, options.
+    /// A later call with the same question may send it as `if_none_match`, and then gets an answer only if it differs.
     #[prost(string, tag = "13")]
     pub digest: ::prost::alloc::string::String,
-    /// Generation of the plugins that answered; it changes when the server swaps them.
+    /// Generation of the plugins that answered. It changes when the server swaps plugins.
     #[prost(string, tag = "14")]
     pub generation: ::prost::alloc::string::String,
-    /// Track that answered, e.g. "canary". Empty = the default one.
+    /// Track that answered, e.g. "canary". Empty = the default track.
     #[prost(string, tag = "15")]
     pub track: ::prost::alloc::string::String,
 }
 /// Part of a mixture.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EstimatorShare {
-    /// Estimator.
+    /// Name of the estimator.
     #[prost(string, tag = "1")]
     pub estimator: ::prost::alloc::string::String,
-    /// Its weight; all weights add up to 1.
+    /// Weight of the estimator. The weights of a mixture add up to 1.
     #[prost(double, tag = "2")]
     pub weight: f64,
-    /// Its version.
+    /// Version of the estimator.
     #[prost(string, tag = "3")]
     pub estimator_version: ::prost::alloc::string::String,
-    /// Mean absolute logarithmic error that is expected of it, of which the weights are made.
+    /// Expected mean absolute logarithmic error of the estimator, from which its weight is computed.
     #[prost(double, tag = "4")]
     pub expected_log_error: f64,
-    /// The prior that it used. Empty = none.
+    /// The prior that the estimator used. Empty = none.
     #[prost(string, tag = "5")]
     pub prior_id: ::prost::alloc::string::String,
 }
-/// What became of a row.
+/// Outcome of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RowStatus {
-    /// Never sent.
+    /// Not a valid value.
     Unspecified = 0,
     /// Predicted.
     Answered = 1,
-    /// Not predicted; the refusal says why.
+    /// Not predicted; the row's refusal says why.
     Refused = 2,
-    /// Does not fit into memory; excess_memory_bytes says by how much.
+    /// The row does not fit into memory; excess_memory_bytes says how much is missing.
     InfeasibleMemory = 3,
 }
 impl RowStatus {
@@ -1371,29 +1387,29 @@ impl IntervalBasis {
         }
     }
 }
-/// A run of the job with one worker beside another job on one device.
+/// A run in which the job, with one worker, shared one device with another job.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SharedDeviceRun {
     /// Accelerator, e.g. "V100".
     #[prost(string, tag = "1")]
     pub device_name: ::prost::alloc::string::String,
-    /// How they shared it.
+    /// How the jobs shared the device.
     #[prost(enumeration = "SharingMode", tag = "2")]
     pub mode: i32,
-    /// Profile of the other job. It need not be stored.
+    /// Id of the other job's profile. The profile need not be stored.
     #[prost(string, tag = "3")]
     pub partner_profile_id: ::prost::alloc::string::String,
-    /// Share of its solo speed that this job kept, 1 = all of it.
+    /// Speed of this job in the run as a share of its speed alone, 1 = as fast as alone.
     #[prost(double, tag = "4")]
     pub share: f64,
-    /// Share that the other one kept.
+    /// Speed of the other job in the run as a share of its speed alone.
     #[prost(double, tag = "5")]
     pub partner_share: f64,
-    /// When it was measured. Absent = not known.
+    /// When the run was measured. Absent = not known.
     #[prost(message, optional, tag = "6")]
     pub measured_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// SHA-256 of all of the above, by which it is retracted; the server's own, and not looked at in requests. The same run
-    /// sent again is one.
+    /// SHA-256 of all fields above. RetractEvidence names the run by it. The server computes it and ignores it in
+    /// requests. The same run, sent again, counts once.
     #[prost(string, tag = "7")]
     pub content_sha256: ::prost::alloc::string::String,
 }
@@ -1401,13 +1417,13 @@ pub struct SharedDeviceRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum SharingMode {
-    /// Time slicing.
+    /// Not stated: time slicing.
     Unspecified = 0,
     /// Separate contexts take turns: kernels of two processes never overlap.
     TimeSliced = 1,
-    /// One context for all processes (NVIDIA Multi-Process Service): kernels overlap where they leave room.
+    /// One context for all processes (NVIDIA Multi-Process Service): kernels overlap where the device has room for both.
     Mps = 2,
-    /// Slices with processors, cache and memory of their own (Multi-Instance GPU).
+    /// The device is split into slices, each with its own processors, cache and memory (Multi-Instance GPU).
     Mig = 3,
 }
 impl SharingMode {
@@ -1434,19 +1450,19 @@ impl SharingMode {
         }
     }
 }
-/// What a job trains. Every field may be absent; estimators say which ones they miss.
+/// What a job trains. Every field may be absent; an estimator that needs an absent one names it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Workload {
     /// Name of the model, for people.
     #[prost(string, tag = "1")]
     pub model_name: ::prost::alloc::string::String,
-    /// Bytes of the parameters (and of the gradient) that cross the network per worker and direction in a step.
+    /// Bytes of the parameters (and of the gradient) that each worker sends and receives in a step, per direction.
     #[prost(double, optional, tag = "2")]
     pub parameter_bytes: ::core::option::Option<f64>,
-    /// Tensors that the parameters are sent in.
+    /// Number of tensors in which the parameters are sent.
     #[prost(int32, optional, tag = "3")]
     pub tensors_count: ::core::option::Option<i32>,
-    /// Floating-point operations of forward and backward pass per sample.
+    /// Floating-point operations of the forward and backward pass per sample.
     #[prost(double, optional, tag = "4")]
     pub flops_per_sample: ::core::option::Option<f64>,
     /// Samples in one epoch.
@@ -1455,10 +1471,10 @@ pub struct Workload {
     /// Epochs to train.
     #[prost(double, optional, tag = "6")]
     pub epochs_count: ::core::option::Option<f64>,
-    /// The model's dimensions if it is a transformer.
+    /// The model's dimensions, if it is a transformer.
     #[prost(message, optional, tag = "7")]
     pub transformer: ::core::option::Option<Transformer>,
-    /// Its layers where they are known, in order of the forward pass.
+    /// The model's layers in the order of the forward pass, if they are known.
     #[prost(message, repeated, tag = "8")]
     pub layers: ::prost::alloc::vec::Vec<Layer>,
     /// Training framework, e.g. "pytorch". Empty = not known.
@@ -1470,134 +1486,138 @@ pub struct Workload {
     /// Number format of weights and activations, e.g. "fp16". Empty = not known.
     #[prost(string, tag = "11")]
     pub precision: ::prost::alloc::string::String,
-    /// Bytes of the parameters that each parameter server holds, one entry per server; they add up to parameter_bytes where
-    /// that is known. Empty = not known.
+    /// Bytes of parameters on each parameter server, one entry per server. They add up to parameter_bytes if that is
+    /// known. Empty = not known.
     #[prost(double, repeated, tag = "12")]
     pub shard_bytes: ::prost::alloc::vec::Vec<f64>,
-    /// Tensors that each parameter server holds, one entry per server; they add up to tensors_count where that is known.
-    /// Empty = not known.
+    /// Tensors on each parameter server, one entry per server. They add up to tensors_count if that is known. Empty = not
+    /// known.
     #[prost(int32, repeated, tag = "13")]
     pub shard_tensors_counts: ::prost::alloc::vec::Vec<i32>,
-    /// Whether dropout sets values to 0, so that its masks are kept. Absent = not known: estimators say what they take.
+    /// Whether dropout sets values to 0, so its masks occupy memory. Absent = not known; estimators state what they
+    /// assume.
     #[prost(bool, optional, tag = "14")]
     pub dropout: ::core::option::Option<bool>,
-    /// Share of the weights that are not trained, as with adapters (LoRA). Absent = 0: all are trained.
+    /// Share of the weights that is not trained, as with adapters (LoRA). Absent = 0: all weights are trained.
     #[prost(double, optional, tag = "15")]
     pub frozen_weights_share: ::core::option::Option<f64>,
-    /// Bits that a weight which is not trained is held in, e.g. 4 (QLoRA). Absent = those of the number format.
+    /// Bits that store one weight that is not trained, e.g. 4 (QLoRA). Absent = those of the number format.
     #[prost(double, optional, tag = "16")]
     pub frozen_weight_bits: ::core::option::Option<f64>,
-    /// What is kept in the host's memory: "none", "optimizer" (its states, and its step there) or "parameters" (these as
-    /// well). Empty = none.
+    /// What is stored in host memory: "none", "optimizer" (its states; the host also runs its step) or "parameters" (the
+    /// parameters as well). Empty = none.
     #[prost(string, tag = "17")]
     pub offload: ::prost::alloc::string::String,
-    /// Number format that gradients are added up in over replicas, e.g. "bf16". Empty = that of the software.
+    /// Number format in which gradients are summed over replicas, e.g. "bf16". Empty = the software's default.
     #[prost(string, tag = "18")]
     pub reduction_precision: ::prost::alloc::string::String,
-    /// Devices that parameters, gradients and optimizer states are split over by their ZeRO stage; groups of so many are
-    /// replicas of each other (hybrid sharding). Absent = all data-parallel ranks.
+    /// Number of devices over which the ZeRO stage splits parameters, gradients and optimizer states. Groups of this many
+    /// devices are replicas of each other (hybrid sharding). Absent = all data-parallel ranks.
     #[prost(int32, optional, tag = "19")]
     pub sharding_devices_count: ::core::option::Option<i32>,
-    /// Share of the layers that full recomputation computes again. Absent = 1.
+    /// Share of the layers that full recomputation recomputes. Absent = 1.
     #[prost(double, optional, tag = "20")]
     pub recomputed_share: ::core::option::Option<f64>,
-    /// Family that the model is of: who built it of which parts, e.g. "ResNet". Models of one family take like time per FLOP.
-    /// Empty = not known, or of a family of its own.
+    /// Model family, e.g. "ResNet": models that the same authors built of the same parts. Models of one family take a
+    /// similar time per FLOP. Empty = not known, or the model is the only one of its family.
     #[prost(string, tag = "21")]
     pub family: ::prost::alloc::string::String,
-    /// Bytes that the forward pass keeps for the backward pass, per sample, parameters aside.
+    /// Bytes per sample that the forward pass stores for the backward pass, without the parameters.
     #[prost(double, optional, tag = "22")]
     pub activation_bytes_per_sample: ::core::option::Option<f64>,
     /// Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits. Absent = not known.
     #[prost(bool, optional, tag = "23")]
     pub master_weights: ::core::option::Option<bool>,
-    /// Bits of each value of the optimizer's state, e.g. 8 (8-bit Adam). Absent = 32 with master weights, else those of the
-    /// number format.
+    /// Bits of each value of the optimizer's state, e.g. 8 (8-bit Adam). Absent = 32 with master weights, else those of
+    /// the number format.
     #[prost(double, optional, tag = "24")]
     pub optimizer_state_bits: ::core::option::Option<f64>,
-    /// Whether output layer and loss run as one kernel that never holds all logits. Absent = not known.
+    /// Whether the output layer and the loss run as one kernel that never stores all logits. Absent = not known.
     #[prost(bool, optional, tag = "25")]
     pub fused_loss: ::core::option::Option<bool>,
-    /// How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = that of the software.
+    /// How kernels are launched: "eager", "compiled" or "graphs" (CUDA graphs). Empty = the software's default.
     #[prost(string, tag = "26")]
     pub execution: ::prost::alloc::string::String,
-    /// Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" or "dualpipe".
-    /// Empty = that of the software.
+    /// Schedule of the pipeline: "1f1b" (interleaved where stages have several chunks), "gpipe", "zero-bubble" or
+    /// "dualpipe". Empty = the software's default.
     #[prost(string, tag = "27")]
     pub pipeline_schedule: ::prost::alloc::string::String,
-    /// Layers of each pipeline stage, in order; they add up to the model's layers. Holds for rows of so many stages. Empty =
-    /// as even as possible, with the first and the last stage the shorter ones.
+    /// Layers of each pipeline stage, in order. They add up to the model's layers, and apply to rows with this many
+    /// stages. Empty = layers are split as evenly as possible, and the first and last stages are the shorter ones.
     #[prost(int32, repeated, tag = "28")]
     pub stage_layers: ::prost::alloc::vec::Vec<i32>,
-    /// Share of all routed tokens that the busiest expert gets, e.g. 0.125 of 8 balanced experts. Absent = not known.
+    /// Share of all routed tokens that the busiest expert gets, e.g. 0.125 with 8 balanced experts. Absent = not known.
     #[prost(double, optional, tag = "29")]
     pub busiest_expert_share: ::core::option::Option<f64>,
-    /// Tokens that an expert takes at most, in parts of its balanced share; more are dropped. Absent = none are dropped.
+    /// Most tokens that an expert processes, as a multiple of its balanced share; further tokens are dropped. Absent =
+    /// none are dropped.
     #[prost(double, optional, tag = "30")]
     pub expert_capacity: ::core::option::Option<f64>,
-    /// Rank of the adapters on all matrices of frozen layers (LoRA). Absent = their cost is not counted.
+    /// Rank of the adapters (LoRA), which are on all matrices of frozen layers. Absent = the cost of adapters is not
+    /// counted.
     #[prost(int32, optional, tag = "31")]
     pub adapter_rank: ::core::option::Option<i32>,
-    /// Kind of the adapters: "lora" or "dora" (magnitude and direction apart). Empty = "lora".
+    /// Kind of the adapters: "lora" or "dora" (separate magnitude and direction). Empty = "lora".
     #[prost(string, tag = "32")]
     pub adapter: ::prost::alloc::string::String,
-    /// Mean tokens of the documents that are packed into one sequence; a token attends to its own document alone. Absent =
-    /// to the whole sequence.
+    /// Mean tokens of the documents that are packed into one sequence. A token attends only to its own document. Absent =
+    /// a token attends to the whole sequence.
     #[prost(double, optional, tag = "33")]
     pub document_tokens: ::core::option::Option<f64>,
-    /// Devices of one worker of a parameter server, which add up their gradients before the worker pushes them. Absent = 1.
+    /// Devices in one worker of a parameter server. They sum their gradients before the worker sends them. Absent = 1.
     #[prost(int32, optional, tag = "34")]
     pub devices_per_worker_count: ::core::option::Option<i32>,
-    /// The encoder before the transformer, e.g. of images. Absent = there is none.
+    /// The encoder whose output the transformer reads, e.g. for images. Absent = there is none.
     #[prost(message, optional, tag = "35")]
     pub encoder: ::core::option::Option<Encoder>,
 }
-/// A transformer that turns images or sound into tokens of the model, e.g. the vision tower of a vision-language model.
+/// A transformer that turns images or sound into tokens for the model, e.g. the vision tower of a vision-language model.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Encoder {
-    /// Its layers.
+    /// Layers of the encoder.
     #[prost(int32, tag = "1")]
     pub layers_count: i32,
-    /// Width of its residual stream.
+    /// Width of the encoder's residual stream.
     #[prost(int32, tag = "2")]
     pub hidden_size: i32,
-    /// Its attention heads.
+    /// Attention heads of the encoder.
     #[prost(int32, tag = "3")]
     pub attention_heads_count: i32,
-    /// Tokens that it processes per sample, e.g. the patches of all images of a sample.
+    /// Tokens that the encoder processes per sample, e.g. the patches of all images of a sample.
     #[prost(int32, tag = "4")]
     pub tokens_per_sample: i32,
     /// Tokens that attend to each other, e.g. the patches of one image. Absent = tokens_per_sample.
     #[prost(int32, optional, tag = "5")]
     pub attended_tokens_count: ::core::option::Option<i32>,
-    /// Width of its feed-forward layer. Absent = four times hidden_size.
+    /// Width of the encoder's feed-forward layer. Absent = four times hidden_size.
     #[prost(int32, optional, tag = "6")]
     pub feed_forward_size: ::core::option::Option<i32>,
-    /// It is not trained.
+    /// The encoder is not trained.
     #[prost(bool, tag = "7")]
     pub frozen: bool,
 }
-/// Models that differ in these facts alone, as columns, e.g. the candidates of an architecture search. The longest column
-/// sets how many there are. Every other column is empty (the shared profile says), has one entry (which holds for all) or
-/// has one entry per architecture. 0 in a row: the shared profile says.
+/// Models that differ only in these facts, as columns, e.g. the candidates of an architecture search. The longest column
+/// sets the number of architectures. Every other column is empty (the shared profile's value holds), has one entry
+/// (which holds for all) or has one entry per architecture. 0 in a row: the shared profile's value holds.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Architectures {
-    /// Floating-point operations of forward and backward pass per sample.
+    /// Floating-point operations of the forward and backward pass per sample.
     #[prost(double, repeated, tag = "1")]
     pub flops_per_sample: ::prost::alloc::vec::Vec<f64>,
-    /// Dictionary of families, e.g. "ResNet". One name and no indexes: it holds for all.
+    /// Dictionary of families, e.g. "ResNet". One name without indexes holds for all.
     #[prost(string, repeated, tag = "2")]
     pub family_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Architecture to entry of family_names. An entry may be the empty text: the shared profile says.
+    /// For each architecture, an index into family_names. If the entry is the empty text, the shared profile's family
+    /// holds.
     #[prost(int32, repeated, tag = "3")]
     pub family_indexes: ::prost::alloc::vec::Vec<i32>,
     /// Bytes of the parameters.
     #[prost(double, repeated, tag = "4")]
     pub parameter_bytes: ::prost::alloc::vec::Vec<f64>,
-    /// Tensors that hold them.
+    /// Tensors that the parameters consist of.
     #[prost(int32, repeated, tag = "5")]
     pub tensors_counts: ::prost::alloc::vec::Vec<i32>,
-    /// Bytes that the forward pass keeps for the backward pass, per sample.
+    /// Bytes per sample that the forward pass stores for the backward pass.
     #[prost(double, repeated, tag = "6")]
     pub activation_bytes_per_sample: ::prost::alloc::vec::Vec<f64>,
 }
@@ -1625,60 +1645,61 @@ pub struct Transformer {
     /// Width of the feed-forward layer. Absent = four times hidden_size.
     #[prost(int32, optional, tag = "7")]
     pub feed_forward_size: ::core::option::Option<i32>,
-    /// Experts per mixture layer. Absent = dense.
+    /// Experts per mixture-of-experts layer. Absent = the model is dense.
     #[prost(int32, optional, tag = "8")]
     pub experts_count: ::core::option::Option<i32>,
-    /// Experts that each token is sent to. Absent = dense.
+    /// Experts that each token is sent to. Absent = the model is dense.
     #[prost(int32, optional, tag = "9")]
     pub experts_per_token_count: ::core::option::Option<i32>,
     /// Width of an attention head. Absent = hidden_size / attention_heads_count.
     #[prost(int32, optional, tag = "10")]
     pub head_size: ::core::option::Option<i32>,
-    /// The feed-forward layer has three matrices and a gate (SwiGLU and its like), not two.
+    /// The feed-forward layer has three matrices and a gate (e.g. SwiGLU) instead of two matrices.
     #[prost(bool, tag = "11")]
     pub gated_feed_forward: bool,
-    /// The output layer has a matrix of its own. Default: it is that of the input embedding.
+    /// The output layer has its own matrix. Default: it shares the matrix of the input embedding.
     #[prost(bool, tag = "12")]
     pub untied_embeddings: bool,
     /// Width of one expert. Absent = feed_forward_size.
     #[prost(int32, optional, tag = "13")]
     pub expert_feed_forward_size: ::core::option::Option<i32>,
-    /// Width of the experts that every token visits, together. Absent = there are none.
+    /// Total width of the experts that process every token. Absent = there are none.
     #[prost(int32, optional, tag = "14")]
     pub shared_expert_feed_forward_size: ::core::option::Option<i32>,
-    /// Layers with experts; the others are dense. Absent = all, where there are experts.
+    /// Layers with experts; the others are dense. Absent = all layers, if there are experts.
     #[prost(int32, optional, tag = "15")]
     pub expert_layers_count: ::core::option::Option<i32>,
-    /// Width of the latent that keys and values are projected from (multi-head latent attention, kv_lora_rank). Absent =
-    /// attention is not latent.
+    /// Width of the latent vector from which keys and values are projected (multi-head latent attention, kv_lora_rank).
+    /// Absent = attention is not latent.
     #[prost(int32, optional, tag = "16")]
     pub key_value_latent_size: ::core::option::Option<i32>,
-    /// Width of the latent that queries are projected from (q_lora_rank). Absent = queries are projected directly.
+    /// Width of the latent vector from which queries are projected (q_lora_rank). Absent = queries are projected directly.
     #[prost(int32, optional, tag = "17")]
     pub query_latent_size: ::core::option::Option<i32>,
-    /// Part of head_size whose rotary positions all heads share in latent attention (qk_rope_head_dim). Absent = none.
+    /// Part of head_size that holds rotary positions, shared by all heads in latent attention (qk_rope_head_dim). Absent =
+    /// none.
     #[prost(int32, optional, tag = "18")]
     pub rotary_head_size: ::core::option::Option<i32>,
     /// Width of a head's values. Absent = head_size.
     #[prost(int32, optional, tag = "19")]
     pub value_head_size: ::core::option::Option<i32>,
-    /// Tokens that a token attends to at most (sliding window). Absent = all before it.
+    /// Most tokens that a token attends to (sliding window). Absent = all before it.
     #[prost(int32, optional, tag = "20")]
     pub attention_window_tokens: ::core::option::Option<i32>,
-    /// Layers whose attention has the window; in the others a token attends to all before it. Absent = all, where there is a
-    /// window.
+    /// Layers whose attention uses the window; in the other layers a token attends to all tokens before it. Absent = all
+    /// layers, if there is a window.
     #[prost(int32, optional, tag = "21")]
     pub windowed_layers_count: ::core::option::Option<i32>,
-    /// Layers with attention, of hybrid models. Absent = all that have no state space.
+    /// Layers with attention, in hybrid models. Absent = all layers without a state-space mixer.
     #[prost(int32, optional, tag = "22")]
     pub attention_layers_count: ::core::option::Option<i32>,
-    /// Layers with a state-space mixer (Mamba) in the place of attention. Absent = none.
+    /// Layers with a state-space mixer (Mamba) instead of attention. Absent = none.
     #[prost(int32, optional, tag = "23")]
     pub state_space_layers_count: ::core::option::Option<i32>,
-    /// Channels of the mixer. Absent = twice hidden_size.
+    /// Channels of the state-space mixer. Absent = twice hidden_size.
     #[prost(int32, optional, tag = "24")]
     pub state_space_size: ::core::option::Option<i32>,
-    /// Values of state for each channel. Absent = 128.
+    /// State values per channel. Absent = 128.
     #[prost(int32, optional, tag = "25")]
     pub state_size: ::core::option::Option<i32>,
     /// Layers with a feed-forward part. Absent = all.
@@ -1703,31 +1724,31 @@ pub struct Layer {
     /// Bytes of its output per sample.
     #[prost(double, tag = "5")]
     pub activation_bytes_per_sample: f64,
-    /// Bytes of its input per sample that a part of it reads beyond each of its two edges, where it can be split spatially
-    /// into strips. Absent = it cannot: its parts read all of the input.
+    /// Halo of a layer that can be split spatially into strips: bytes of input per sample that a strip reads beyond each
+    /// of its two edges. Absent = the layer cannot be split; its parts read all of the input.
     #[prost(double, optional, tag = "6")]
     pub halo_bytes_per_sample: ::core::option::Option<f64>,
 }
-/// Facts about the links of a job.
+/// Facts about the network links of a job.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Network {
-    /// Link of a parameter server or node, bytes per second and direction, as provisioned.
+    /// Provisioned rate of the link of a parameter server or node, bytes per second in each direction.
     #[prost(double, optional, tag = "1")]
     pub link_bytes_per_second: ::core::option::Option<f64>,
-    /// Both directions share the link's rate.
+    /// Both directions together share the link's rate.
     #[prost(bool, optional, tag = "2")]
     pub half_duplex: ::core::option::Option<bool>,
     /// Highest rate of one worker's link, bytes per second.
     #[prost(double, optional, tag = "3")]
     pub worker_link_bytes_per_second: ::core::option::Option<f64>,
-    /// Time per message besides its bytes, seconds.
+    /// Seconds that each message takes in addition to the transfer of its bytes.
     #[prost(double, optional, tag = "4")]
     pub per_message_seconds: ::core::option::Option<f64>,
     /// Round-trip time between worker and server, seconds.
     #[prost(double, optional, tag = "5")]
     pub round_trip_seconds: ::core::option::Option<f64>,
 }
-/// Phases of one worker's step, as columns: one row per run that was timed. Usually one row with one worker.
+/// Durations of the phases of one worker's step, as columns: one row per timed run. Usually one row with one worker.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PhaseTimings {
     /// The configuration of each run.
@@ -1736,13 +1757,13 @@ pub struct PhaseTimings {
     /// Mean seconds to receive the parameters.
     #[prost(double, repeated, tag = "2")]
     pub download_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Mean seconds of forward and backward pass.
+    /// Mean seconds of the forward and backward pass.
     #[prost(double, repeated, tag = "3")]
     pub compute_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Mean seconds to send the gradient, the update not included.
+    /// Mean seconds to send the gradient, without the update.
     #[prost(double, repeated, tag = "4")]
     pub upload_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Mean seconds to apply the gradient at the server.
+    /// Mean seconds in which the server applies the gradient.
     #[prost(double, repeated, tag = "5")]
     pub update_seconds: ::prost::alloc::vec::Vec<f64>,
     /// Coefficient of variation of the compute time, dimensionless. Empty = not known.
@@ -1751,200 +1772,201 @@ pub struct PhaseTimings {
     /// Coefficient of variation of the transfer times, dimensionless. Empty = not known.
     #[prost(double, repeated, tag = "7")]
     pub transfer_variation: ::prost::alloc::vec::Vec<f64>,
-    /// Seconds of transfer that ran while the worker computed. Default 0.
+    /// Seconds of transfer that overlap with the worker's compute. Default 0.
     #[prost(double, repeated, tag = "8")]
     pub hidden_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Steps the means were taken over. Empty or 0 in a row: not known.
+    /// Number of steps that the means are taken over. Empty or 0 in a row: not known.
     #[prost(int32, repeated, tag = "9")]
     pub steps_counts: ::prost::alloc::vec::Vec<i32>,
-    /// Rows whose compute_variation is known. Empty = all, where that column is given.
+    /// Rows whose compute_variation is known. Empty = all rows, if that column is given.
     #[prost(bool, repeated, tag = "10")]
     pub compute_variation_known: ::prost::alloc::vec::Vec<bool>,
-    /// Rows whose transfer_variation is known. Empty = all, where that column is given.
+    /// Rows whose transfer_variation is known. Empty = all rows, if that column is given.
     #[prost(bool, repeated, tag = "11")]
     pub transfer_variation_known: ::prost::alloc::vec::Vec<bool>,
-    /// Number of each run within its profile, from 1; assigned by the server, named in RetractEvidence. Ignored in requests,
-    /// so that what GetProfile returned may be sent again.
+    /// Number of each run within its profile, from 1. The server assigns it, and RetractEvidence uses it. Requests may
+    /// hold it, so that the reply of GetProfile can be sent again, but it is ignored.
     #[prost(int32, repeated, tag = "12")]
     pub numbers: ::prost::alloc::vec::Vec<i32>,
 }
-/// Runs that were measured, as columns. A column is empty, has one entry for all rows, or one per row.
+/// Measured runs, as columns. A column is empty, has one entry for all rows, or one entry per row.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Observations {
-    /// What ran.
+    /// The configuration of each run.
     #[prost(message, optional, tag = "1")]
     pub configurations: ::core::option::Option<Configurations>,
-    /// Measured throughput, steps per second. Asynchronous and hybrid: mini-batches applied per second by all workers
-    /// together;
-    /// otherwise global steps per second.
+    /// Measured throughput, steps per second. Asynchronous and hybrid: mini-batches that all workers together apply per
+    /// second; otherwise global steps per second.
     #[prost(double, repeated, tag = "2")]
     pub steps_per_second: ::prost::alloc::vec::Vec<f64>,
-    /// When, seconds since 1970 (UTC). Empty or 0 in a row: not known.
+    /// When the run was measured, seconds since 1970 (UTC). Empty or 0 in a row: not known.
     #[prost(double, repeated, tag = "3")]
     pub measured_at_unix_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Steps that were counted. Empty or 0 in a row: not known.
+    /// Number of steps that were measured. Empty or 0 in a row: not known.
     #[prost(int32, repeated, tag = "4")]
     pub steps_counts: ::prost::alloc::vec::Vec<i32>,
     /// Coefficient of variation of the step time, dimensionless. Empty = not known.
     #[prost(double, repeated, tag = "5")]
     pub step_variation: ::prost::alloc::vec::Vec<f64>,
-    /// Synchronization not hidden by compute, seconds per step. Empty = not known.
+    /// Seconds of synchronization per step that compute does not hide. Empty = not known.
     #[prost(double, repeated, tag = "6")]
     pub exposed_sync_seconds: ::prost::alloc::vec::Vec<f64>,
-    /// Number of each observation within its profile, from 1; assigned by the server, named in RetractEvidence. Ignored in
-    /// requests, so that what GetProfile returned may be sent again.
+    /// Number of each observation within its profile, from 1. The server assigns it, and RetractEvidence uses it. Requests
+    /// may hold it, so that the reply of GetProfile can be sent again, but it is ignored.
     #[prost(int32, repeated, tag = "7")]
     pub numbers: ::prost::alloc::vec::Vec<i32>,
-    /// Rows whose step_variation is known. Empty = all, where that column is given.
+    /// Rows whose step_variation is known. Empty = all rows, if that column is given.
     #[prost(bool, repeated, tag = "8")]
     pub step_variation_known: ::prost::alloc::vec::Vec<bool>,
-    /// Rows whose exposed_sync_seconds is known. Empty = all, where that column is given.
+    /// Rows whose exposed_sync_seconds is known. Empty = all rows, if that column is given.
     #[prost(bool, repeated, tag = "9")]
     pub exposed_sync_known: ::prost::alloc::vec::Vec<bool>,
-    /// Memory that the fullest device held at most, context and the allocator's cache included. Empty or 0 in a row: not
-    /// known.
+    /// Peak memory on the device that used the most, including the context and the allocator's cache, bytes. Empty or 0 in
+    /// a row: not known.
     #[prost(double, repeated, tag = "10")]
     pub measured_memory_bytes: ::prost::alloc::vec::Vec<f64>,
 }
-/// A trace that the server holds.
+/// A trace that the server stores.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TraceReference {
-    /// SHA-256 of its bytes, hexadecimal.
+    /// SHA-256 of the trace's bytes, hexadecimal.
     #[prost(string, tag = "1")]
     pub content_sha256: ::prost::alloc::string::String,
-    /// Its format, e.g. "kineto"; "auto" = that of the reader which recognises it.
+    /// Format of the trace, e.g. "kineto"; "auto" = the format of the reader that recognises it.
     #[prost(string, tag = "2")]
     pub format: ::prost::alloc::string::String,
-    /// Rank of the process that recorded it. Absent = as the trace says.
+    /// Rank of the process that recorded the trace. Absent = the rank stated in the trace.
     #[prost(int32, optional, tag = "3")]
     pub rank: ::core::option::Option<i32>,
-    /// Processes of the job when it was recorded. Absent = as the trace says.
+    /// Number of processes of the job at the time of recording. Absent = the number stated in the trace.
     #[prost(int32, optional, tag = "4")]
     pub world_size: ::core::option::Option<i32>,
-    /// Its size in bytes.
+    /// Size of the trace in bytes.
     #[prost(int64, tag = "5")]
     pub size_bytes: i64,
 }
-/// A piece of a trace. Pieces of a trace are sent in order of their offset.
+/// A part of a trace. The parts of a trace are sent in order of their offsets.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TraceChunk {
-    /// Chosen by the sender, one per trace and session.
+    /// Id that the sender chooses, one per trace and session.
     #[prost(string, tag = "1")]
     pub trace_id: ::prost::alloc::string::String,
-    /// Format, e.g. "kineto"; "auto" = that of the reader which recognises it. In the first chunk.
+    /// Format, e.g. "kineto"; "auto" = the format of the reader that recognises it. In the first chunk.
     #[prost(string, tag = "2")]
     pub format: ::prost::alloc::string::String,
-    /// Rank of the process that recorded it. Absent = as the trace says. In the first chunk.
+    /// Rank of the process that recorded the trace. Absent = the rank stated in the trace. In the first chunk.
     #[prost(int32, optional, tag = "3")]
     pub rank: ::core::option::Option<i32>,
-    /// Processes of the job. Absent = as the trace says. In the first chunk.
+    /// Number of processes of the job. Absent = the number stated in the trace. In the first chunk.
     #[prost(int32, optional, tag = "4")]
     pub world_size: ::core::option::Option<i32>,
-    /// Position of this piece in the trace, bytes.
+    /// Position of this part in the trace, bytes.
     #[prost(int64, tag = "5")]
     pub offset_bytes: i64,
-    /// The bytes.
+    /// The bytes of this part.
     #[prost(bytes = "vec", tag = "6")]
     pub data: ::prost::alloc::vec::Vec<u8>,
-    /// Whether the trace ends here.
+    /// Whether this is the last part of the trace.
     #[prost(bool, tag = "7")]
     pub last: bool,
 }
-/// What is known of a job: may stand in a request wherever a stored profile's name may.
+/// What is known of a job. A request may hold it wherever it may name a stored profile.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProfileContent {
-    /// What is trained.
+    /// What the job trains.
     #[prost(message, optional, tag = "1")]
     pub workload: ::core::option::Option<Workload>,
-    /// Over what links.
+    /// The network that the job uses.
     #[prost(message, optional, tag = "2")]
     pub network: ::core::option::Option<Network>,
-    /// Timed phases.
+    /// Timed phases of steps.
     #[prost(message, optional, tag = "3")]
     pub phase_timings: ::core::option::Option<PhaseTimings>,
     /// Measured runs.
     #[prost(message, optional, tag = "4")]
     pub observations: ::core::option::Option<Observations>,
-    /// Traces, by reference.
+    /// Traces, as references.
     #[prost(message, repeated, tag = "5")]
     pub traces: ::prost::alloc::vec::Vec<TraceReference>,
-    /// Runs beside another job on one device.
+    /// Runs of the job beside another job on one device.
     #[prost(message, repeated, tag = "6")]
     pub shared_runs: ::prost::alloc::vec::Vec<SharedDeviceRun>,
 }
-/// A stored profile. Append-only, with retraction.
+/// A stored profile. Evidence is only appended or retracted.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Profile {
-    /// Name chosen by the client: 1 to 128 letters, digits and - . _ ~ / of which the first and the last are a letter or
-    /// digit, without two / in a row. It stands in paths as it is.
+    /// Name that the client chooses: 1 to 128 letters, digits and - . _ ~ / of which the first and the last are a letter
+    /// or digit, without two / in a row. Paths need no escapes for it.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
-    /// Assigned by the server; another profile under the same name has another uid.
+    /// Assigned by the server. A new profile with the same name has another uid.
     #[prost(string, tag = "2")]
     pub uid: ::prost::alloc::string::String,
-    /// Grows by one with every commit.
+    /// Increases by one with every commit.
     #[prost(int64, tag = "3")]
     pub revision: i64,
-    /// Changes with every revision; DeleteProfile asks for it.
+    /// Changes with every revision. DeleteProfile requires it.
     #[prost(string, tag = "4")]
     pub etag: ::prost::alloc::string::String,
-    /// SHA-256 of the content, hexadecimal. Same digest, same content.
+    /// SHA-256 of the content, hexadecimal. Profiles with the same digest have the same content.
     #[prost(string, tag = "5")]
     pub digest: ::prost::alloc::string::String,
-    /// When it was first committed.
+    /// When the profile was first committed.
     #[prost(message, optional, tag = "6")]
     pub create_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When it was last committed.
+    /// When the profile was last committed.
     #[prost(message, optional, tag = "7")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Observations that count (retracted ones do not).
+    /// Number of observations, without retracted ones.
     #[prost(int32, tag = "8")]
     pub observations_count: i32,
-    /// What it holds. Absent in listings and in the basic view.
+    /// Content of the profile. Absent in listings and in the basic view.
     #[prost(message, optional, tag = "9")]
     pub content: ::core::option::Option<ProfileContent>,
     /// Name for people, any text. Empty = none.
     #[prost(string, tag = "10")]
     pub display_name: ::prost::alloc::string::String,
-    /// Labels to list by: up to 32, keys of 1 to 63 letters, digits and - . _ /, values of at most 128 characters.
+    /// Labels, which listings can filter by: up to 32, with keys of 1 to 63 letters, digits and - . _ /, and values of at
+    /// most 128 characters.
     #[prost(btree_map = "string, string", tag = "11")]
     pub labels: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// When it was deleted. Absent = it was not.
+    /// When the profile was deleted. Absent = it is not deleted.
     #[prost(message, optional, tag = "12")]
     pub delete_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When a deleted profile is gone for good; until then UndeleteProfile brings it back. Absent = it was not deleted.
+    /// When a deleted profile is removed permanently; UndeleteProfile restores it until then. Absent = it is not deleted.
     #[prost(message, optional, tag = "13")]
     pub purge_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// What is doubtful of its observations. Only GetProfile tells it, with the content, and AppendProfile.
+    /// Doubts about the profile's observations. Only GetProfile, with the content, and AppendProfile return them.
     #[prost(message, repeated, tag = "14")]
     pub warnings: ::prost::alloc::vec::Vec<Notice>,
 }
-/// Which profile a question is about.
+/// The profile that a question is about.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProfileSource {
-    /// Do not answer from an older revision: wait for it under WAIT, then REVISION_NOT_REACHED. Absent = any.
+    /// Least revision to answer from. With WAIT the call waits for it. If the profile has not reached it by then, or
+    /// without WAIT at once, the call fails with REVISION_NOT_REACHED. Absent = any revision.
     #[prost(int64, optional, tag = "3")]
     pub minimum_revision: ::core::option::Option<i64>,
-    /// Answer from exactly this revision, though there are newer ones: the same question has the same answer later. Absent =
-    /// the newest. Not with minimum_revision.
+    /// Answer from exactly this revision even if there are newer ones, so that the same question has the same answer
+    /// later. Absent = the newest. Must not be given with minimum_revision.
     #[prost(int64, optional, tag = "4")]
     pub revision: ::core::option::Option<i64>,
-    /// Stored, or brought along.
+    /// A stored profile, or one sent with the question.
     #[prost(oneof = "profile_source::Source", tags = "1, 2")]
     pub source: ::core::option::Option<profile_source::Source>,
 }
 /// Nested message and enum types in `ProfileSource`.
 pub mod profile_source {
-    /// Stored, or brought along.
+    /// A stored profile, or one sent with the question.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Source {
         /// Name of a stored profile.
         #[prost(string, tag = "1")]
         ProfileId(::prost::alloc::string::String),
-        /// The profile itself; nothing is stored. Its digest identifies it.
+        /// The profile itself. It is not stored, and its digest identifies it.
         #[prost(message, tag = "2")]
         Content(super::ProfileContent),
     }
@@ -1955,183 +1977,182 @@ pub struct PredictRequest {
     /// The job.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<ProfileSource>,
-    /// Explicit configurations; their rows come first in the answer. Absent together with ranges = one range that counts
-    /// neither nodes nor workers.
+    /// Explicit configurations. Their rows come first in the answer. Absent with empty ranges = one ConfigurationRange
+    /// without an axis.
     #[prost(message, optional, tag = "2")]
     pub configurations: ::core::option::Option<Configurations>,
-    /// Ranges of configurations; their rows follow in order.
+    /// Ranges of configurations. Their rows follow in order.
     #[prost(message, repeated, tag = "3")]
     pub ranges: ::prost::alloc::vec::Vec<ConfigurationRange>,
-    /// What best means. Absent = the knee.
+    /// What the caller wants. Absent = the knee.
     #[prost(message, optional, tag = "4")]
     pub objective: ::core::option::Option<Objective>,
-    /// Work left, which times and costs are computed of. Absent = as said of Work.
+    /// Work left, for times and costs. Absent = the default of Work.
     #[prost(message, optional, tag = "5")]
     pub work: ::core::option::Option<Work>,
-    /// What nodes cost. Empty = costs are not known.
+    /// Nodes that are available, and what they cost. Empty = costs are not known.
     #[prost(message, repeated, tag = "6")]
     pub offers: ::prost::alloc::vec::Vec<Offer>,
-    /// What the job runs on now. Absent = it does not run, or moving costs nothing.
+    /// The configuration that the job runs on now. Absent = the job does not run, or a move costs nothing.
     #[prost(message, optional, tag = "7")]
     pub current: ::core::option::Option<CurrentConfiguration>,
-    /// What another batch is worth. Absent = a sample is a sample.
+    /// How much a sample is worth at another batch. Absent = the same at every batch.
     #[prost(message, optional, tag = "8")]
     pub efficiency: ::core::option::Option<StatisticalEfficiency>,
-    /// Batches that may be chosen. Absent = those of the rows. Needs efficiency.
+    /// Batches that the service may choose. Absent = each row's own batch. Needs efficiency.
     #[prost(message, optional, tag = "9")]
     pub batch_bounds: ::core::option::Option<BatchBounds>,
-    /// How to answer.
+    /// Options of the answer.
     #[prost(message, optional, tag = "10")]
     pub options: ::core::option::Option<PredictOptions>,
-    /// Basis.digest of an earlier answer to the same question: where it still holds, the answer is `unchanged`. Empty = answer
-    /// in any case.
+    /// Basis.digest of an earlier answer to the same question. If it still holds, the answer is only `unchanged`. Empty =
+    /// always answer.
     #[prost(string, tag = "11")]
     pub if_none_match: ::prost::alloc::string::String,
 }
 /// The answer about one job.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PredictResponse {
-    /// One row per configuration asked about.
+    /// One row per requested configuration.
     #[prost(message, optional, tag = "1")]
     pub predictions: ::core::option::Option<Predictions>,
-    /// The recommended row. Absent where no row meets the objective (a warning then says why).
+    /// The recommended row. Absent = no row meets the objective; a warning says why.
     #[prost(message, optional, tag = "2")]
     pub recommendation: ::core::option::Option<Recommendation>,
-    /// What the answer rests on.
+    /// What the answer is based on.
     #[prost(message, optional, tag = "3")]
     pub basis: ::core::option::Option<Basis>,
-    /// The digest that was asked about still holds: there is nothing here but the basis.
+    /// The digest in if_none_match still holds: the response holds nothing but the basis.
     #[prost(bool, tag = "4")]
     pub unchanged: bool,
 }
-/// One job of a batch. What it does not bring is that of the batch.
+/// One job of a batch. The batch's shared values replace those that the job does not state.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BatchJob {
     /// The job.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<ProfileSource>,
-    /// Its own configurations. Absent together with ranges = those shared by the batch; where these are absent, too, as in
-    /// PredictRequest.
+    /// Configurations of this job. Absent with empty ranges = those of the batch, and without those as in PredictRequest.
     #[prost(message, optional, tag = "2")]
     pub configurations: ::core::option::Option<Configurations>,
-    /// Its own ranges.
+    /// Ranges of this job.
     #[prost(message, repeated, tag = "3")]
     pub ranges: ::prost::alloc::vec::Vec<ConfigurationRange>,
-    /// Its own objective. Absent = the one shared by the batch.
+    /// Objective of this job. Absent = that of the batch.
     #[prost(message, optional, tag = "4")]
     pub objective: ::core::option::Option<Objective>,
-    /// Work left of it. Absent = as said of Work.
+    /// Work left of this job. Absent = the default of Work.
     #[prost(message, optional, tag = "5")]
     pub work: ::core::option::Option<Work>,
-    /// What nodes cost it. Empty = the offers shared by the batch.
+    /// Offers for this job. Empty = those of the batch.
     #[prost(message, repeated, tag = "6")]
     pub offers: ::prost::alloc::vec::Vec<Offer>,
-    /// What it runs on now. Absent = it does not run, or moving costs nothing.
+    /// The configuration that the job runs on now. Absent = the job does not run, or a move costs nothing.
     #[prost(message, optional, tag = "7")]
     pub current: ::core::option::Option<CurrentConfiguration>,
-    /// What another batch is worth. Absent = a sample is a sample.
+    /// How much a sample is worth at another batch. Absent = the same at every batch.
     #[prost(message, optional, tag = "8")]
     pub efficiency: ::core::option::Option<StatisticalEfficiency>,
-    /// Batches that may be chosen. Absent = those of the rows. Needs efficiency.
+    /// Batches that the service may choose. Absent = each row's own batch. Needs efficiency.
     #[prost(message, optional, tag = "9")]
     pub batch_bounds: ::core::option::Option<BatchBounds>,
-    /// Basis.digest of an earlier answer to the same question. Empty = answer in any case.
+    /// Basis.digest of an earlier answer to the same question. Empty = always answer.
     #[prost(string, tag = "10")]
     pub if_none_match: ::prost::alloc::string::String,
 }
 /// A question about many jobs, or about many architectures of one job.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BatchPredictRequest {
-    /// The jobs, answered in this order. Empty with architectures.
+    /// The jobs, answered in this order. Must be empty if architectures are given.
     #[prost(message, repeated, tag = "1")]
     pub jobs: ::prost::alloc::vec::Vec<BatchJob>,
-    /// Configurations for every job that brings none of its own.
+    /// Configurations for every job that states none.
     #[prost(message, optional, tag = "2")]
     pub configurations: ::core::option::Option<Configurations>,
-    /// Ranges for every job that brings none of its own.
+    /// Ranges for every job that states none.
     #[prost(message, repeated, tag = "3")]
     pub ranges: ::prost::alloc::vec::Vec<ConfigurationRange>,
-    /// Objective for every job that brings none of its own. Absent = the knee.
+    /// Objective for every job that states none. Absent = the knee.
     #[prost(message, optional, tag = "4")]
     pub objective: ::core::option::Option<Objective>,
-    /// Offers for every job that brings none of its own.
+    /// Offers for every job that states none.
     #[prost(message, repeated, tag = "5")]
     pub offers: ::prost::alloc::vec::Vec<Offer>,
-    /// How to answer.
+    /// Options of the answers.
     #[prost(message, optional, tag = "6")]
     pub options: ::core::option::Option<PredictOptions>,
-    /// Instead of jobs: architectures, each on all of the shared configurations. Row c of architecture a is row
-    /// a x configurations + c of the answer, and what Predict answers about a profile of those facts by the same estimator.
-    /// One estimator answers for all of them, chosen by the first of those that tell most and can be answered. An architecture
-    /// of facts that cannot be, or that Predict would refuse as a whole, has its rows refused. Neither objective nor offers
-    /// apply.
+    /// Architectures instead of jobs, each predicted on all shared configurations. Row c of architecture a is row a x
+    /// configurations + c of the answer. It equals Predict's answer by the same estimator for a profile with the
+    /// architecture's facts. One estimator answers for all: the choice is made for the first architecture with the most
+    /// facts that can be answered. If the facts of an architecture are impossible, or Predict would refuse it as a whole,
+    /// its rows are refused. Objective and offers have no effect.
     #[prost(message, optional, tag = "7")]
     pub architectures: ::core::option::Option<Architectures>,
-    /// What is known of all architectures alike. Its evidence says what the configurations leave open, such as device and
-    /// batch, and no more: no run of it is one of an architecture. Absent = nothing. Only with architectures.
+    /// What is known of all architectures alike. Its evidence only sets what the configurations leave open, such as device
+    /// and batch; its runs do not count as runs of an architecture. Absent = nothing is known. Only with architectures.
     #[prost(message, optional, tag = "8")]
     pub profile: ::core::option::Option<ProfileSource>,
 }
-/// How architectures rank on one configuration.
+/// Order of the architectures on one configuration.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ArchitectureRanking {
-    /// The architectures that are answered, least seconds per step first; equal ones in the order asked.
+    /// The answered architectures by seconds per step, the fastest first; equal ones in the order of the request.
     #[prost(int32, repeated, tag = "1")]
     pub architecture_indexes: ::prost::alloc::vec::Vec<i32>,
-    /// Kendall's tau that this order is expected to have with the measured one, -1 to 1. Absent = fewer than two are answered,
-    /// or the estimator states no spread.
+    /// Expected Kendall's tau between this order and the measured one, -1 to 1. Absent = fewer than two architectures are
+    /// answered, or the estimator states no spread.
     #[prost(double, optional, tag = "2")]
     pub expected_kendall_tau: ::core::option::Option<f64>,
     /// Share of the architectures that are not answered.
     #[prost(double, tag = "3")]
     pub refused_share: f64,
 }
-/// What became of one job of a batch.
+/// Outcome of one job of a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BatchJobOutcome {
-    /// Why the job could not be answered. Absent = answered.
+    /// Why the job could not be answered. Absent = it was answered.
     #[prost(message, optional, tag = "1")]
     pub problem: ::core::option::Option<Problem>,
-    /// Entry of BatchPredictResponse.bases. Absent = not answered.
+    /// Index into BatchPredictResponse.bases. Absent = the job was not answered.
     #[prost(int32, optional, tag = "2")]
     pub basis_index: ::core::option::Option<i32>,
     /// The recommended row, counted from the job's first row.
     #[prost(message, optional, tag = "3")]
     pub recommendation: ::core::option::Option<Recommendation>,
-    /// Columns that this job's rows hold; all other optional columns are 0 in its rows.
+    /// Optional columns that this job's rows hold. All other optional columns are 0 in its rows.
     #[prost(enumeration = "PredictionColumn", repeated, tag = "4")]
     pub columns: ::prost::alloc::vec::Vec<i32>,
     /// Where this job's interval comes from.
     #[prost(enumeration = "IntervalBasis", tag = "5")]
     pub interval_basis: i32,
-    /// The digest that was asked about still holds: the job has no rows here.
+    /// The digest in the job's if_none_match still holds: the job has no rows here.
     #[prost(bool, tag = "6")]
     pub unchanged: bool,
 }
 /// The answers about many jobs, in compressed sparse rows.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BatchPredictResponse {
-    /// One outcome per job, in order.
+    /// One outcome per job, in the order of the request.
     #[prost(message, repeated, tag = "1")]
     pub outcomes: ::prost::alloc::vec::Vec<BatchJobOutcome>,
-    /// Rows of job j are row_offsets\[j\] to row_offsets\[j + 1\] of predictions; a job with a problem has none.
+    /// Job j has rows row_offsets\[j\] to row_offsets\[j + 1\] of predictions; a job with a problem has none.
     #[prost(int32, repeated, tag = "2")]
     pub row_offsets: ::prost::alloc::vec::Vec<i32>,
-    /// The rows of all jobs, one after the other. A column that only some jobs have is 0 in the others' rows.
+    /// The rows of all jobs, one job after another. A column that only some jobs have is 0 in the rows of the others.
     #[prost(message, optional, tag = "3")]
     pub predictions: ::core::option::Option<Predictions>,
-    /// What the answers rest on, without repetition.
+    /// What the answers are based on, each basis once.
     #[prost(message, repeated, tag = "4")]
     pub bases: ::prost::alloc::vec::Vec<Basis>,
-    /// Of architectures: how they rank, one for each configuration in order. There are no outcomes and row_offsets then, and
-    /// one basis, or none where no architecture is answered.
+    /// Only with architectures: their order on each configuration. outcomes and row_offsets are then empty, and bases has
+    /// one entry, or none if no architecture is answered.
     #[prost(message, repeated, tag = "5")]
     pub rankings: ::prost::alloc::vec::Vec<ArchitectureRanking>,
 }
 /// A question on a stream.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StreamPredictRequest {
-    /// Chosen by the caller; the reply carries it.
+    /// Id that the caller chooses; the reply carries it.
     #[prost(string, tag = "1")]
     pub question_id: ::prost::alloc::string::String,
     /// The question.
@@ -2154,7 +2175,7 @@ pub mod stream_predict_request {
 /// A reply on a stream.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StreamPredictResponse {
-    /// The question that this answers.
+    /// Id of the question that this answers.
     #[prost(string, tag = "1")]
     pub question_id: ::prost::alloc::string::String,
     /// The answer.
@@ -2172,7 +2193,7 @@ pub mod stream_predict_response {
         /// About many jobs.
         #[prost(message, tag = "3")]
         Batch(super::BatchPredictResponse),
-        /// The question could not be answered.
+        /// Why the question could not be answered.
         #[prost(message, tag = "4")]
         Problem(super::Problem),
     }
@@ -2183,69 +2204,71 @@ pub struct SuggestMeasurementsRequest {
     /// The job.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<ProfileSource>,
-    /// What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion). Absent together with
-    /// ranges = as in PredictRequest.
+    /// Configurations that may be run. Together with the rows of ranges at most 1,024 (LIMIT_EXCEEDED,
+    /// rows_per_suggestion). Absent with empty ranges = as in PredictRequest.
     #[prost(message, optional, tag = "2")]
     pub configurations: ::core::option::Option<Configurations>,
-    /// Ranges of what may be run; their rows follow in order.
+    /// Ranges of configurations that may be run. Their rows follow in order.
     #[prost(message, repeated, tag = "3")]
     pub ranges: ::prost::alloc::vec::Vec<ConfigurationRange>,
     /// The decision that the measurement should improve. Absent = the knee.
     #[prost(message, optional, tag = "4")]
     pub objective: ::core::option::Option<Objective>,
-    /// Work left, for objectives of time or cost. Absent = as said of Work.
+    /// Work left, for objectives of time or cost. Absent = the default of Work.
     #[prost(message, optional, tag = "5")]
     pub work: ::core::option::Option<Work>,
-    /// What nodes cost, for objectives of cost.
+    /// Nodes that are available, and what they cost, for objectives of cost.
     #[prost(message, repeated, tag = "6")]
     pub offers: ::prost::alloc::vec::Vec<Offer>,
-    /// At most this many suggestions. Absent = 1. Each rests on those before it.
+    /// Most suggestions. Absent = 1. Each suggestion assumes that those before it are measured.
     #[prost(int32, optional, tag = "7")]
     pub max_suggestions: ::core::option::Option<i32>,
-    /// Seconds to start a run, in which its nodes are held.
+    /// Seconds that a run takes to start; it occupies its nodes meanwhile.
     #[prost(double, tag = "8")]
     pub start_up_seconds: f64,
     /// Steps of a run: workers' cycles (asynchronous and hybrid), else global batches. Absent = 100.
     #[prost(int32, optional, tag = "9")]
     pub run_steps_count: ::core::option::Option<i32>,
-    /// Who answers.
+    /// Which estimator answers, and how.
     #[prost(message, optional, tag = "10")]
     pub options: ::core::option::Option<ModelOptions>,
 }
 /// The next measurements.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SuggestMeasurementsResponse {
-    /// Best first. Empty where no measurement would teach anything (a warning then says why).
+    /// Suggestions, best first. Empty = no measurement would help; a warning says why.
     #[prost(message, repeated, tag = "1")]
     pub suggestions: ::prost::alloc::vec::Vec<MeasurementSuggestion>,
-    /// What the answer rests on.
+    /// What the answer is based on.
     #[prost(message, optional, tag = "2")]
     pub basis: ::core::option::Option<Basis>,
-    /// Expected regret of deciding without a measurement: how far the throughput of the row that the objective recommends now
-    /// is expected to lie from that of the row it would recommend if all were known, as a share of the latter. It trusts the
-    /// model: where the decision rests on a boundary that no run has crossed, a warning BOUNDARY_UNMEASURED says so.
+    /// Expected regret of a decision without a measurement, as a share of the best throughput: how far the throughput of
+    /// the row that is recommended now is expected to lie below that of the row that would be recommended if all
+    /// throughputs were known. The figure assumes that the model is right. If the decision depends on a boundary that no
+    /// run has crossed, the warning BOUNDARY_UNMEASURED says so.
     #[prost(double, tag = "3")]
     pub expected_regret: f64,
-    /// What the reader should know, of the predictions as well.
+    /// Warnings for the reader, those of the predictions included.
     #[prost(message, repeated, tag = "4")]
     pub warnings: ::prost::alloc::vec::Vec<Notice>,
 }
-/// A measurement worth making.
+/// A suggested measurement.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MeasurementSuggestion {
-    /// Row of what may be run.
+    /// Row of the configurations that may be run.
     #[prost(int32, tag = "1")]
     pub row: i32,
-    /// Cost of the run, node-seconds: nodes held, those of parameter servers included, times start-up and steps.
+    /// Cost of the run in node-seconds: nodes, those of parameter servers included, times the seconds of start-up and
+    /// steps.
     #[prost(double, tag = "2")]
     pub cost_node_seconds: f64,
-    /// Expected fall of the decision's regret, as a share of the best throughput; at least 0.
+    /// Expected decrease of the decision's regret, as a share of the best throughput; at least 0.
     #[prost(double, tag = "3")]
     pub expected_regret_fall: f64,
-    /// Expected fall of the interval's logarithmic width ln(upper / lower), averaged over the rows; at least 0.
+    /// Expected decrease of the interval's logarithmic width ln(upper / lower), averaged over the rows; at least 0.
     #[prost(double, tag = "4")]
     pub expected_width_fall: f64,
-    /// Why, for people.
+    /// Why it is suggested, for people.
     #[prost(string, tag = "5")]
     pub why: ::prost::alloc::string::String,
     /// Machines that run workers in this row.
@@ -2255,97 +2278,98 @@ pub struct MeasurementSuggestion {
     #[prost(int32, tag = "7")]
     pub workers: i32,
 }
-/// Which estimators to list.
+/// Lists estimators.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListEstimatorsRequest {
-    /// At most this many, up to 1000. Absent = 100.
+    /// Most entries in the reply, up to 1000. Absent = 100.
     #[prost(int32, optional, tag = "1")]
     pub page_size: ::core::option::Option<i32>,
-    /// From an earlier reply.
+    /// Token of the next page, from an earlier reply. Empty = the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
 }
-/// Estimators.
+/// A page of estimators.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListEstimatorsResponse {
     /// The estimators, by name and version.
     #[prost(message, repeated, tag = "1")]
     pub estimators: ::prost::alloc::vec::Vec<Estimator>,
-    /// For the next page. Empty = this was the last.
+    /// Token of the next page. Empty = this is the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
 /// An estimator.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Estimator {
-    /// What every plugin says of itself.
+    /// Facts that every plugin states.
     #[prost(message, optional, tag = "1")]
     pub plugin: ::core::option::Option<Plugin>,
-    /// What it can do, e.g. "phase_timings".
+    /// What the estimator can do, e.g. "phase_timings".
     #[prost(string, repeated, tag = "2")]
     pub capabilities: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// How well it has predicted in operation. Absent until observations have scored it.
+    /// Accuracy of its predictions in operation. Absent = no observation has scored it yet.
     #[prost(message, optional, tag = "3")]
     pub score: ::core::option::Option<RunningScore>,
-    /// Track that it answers on, e.g. "canary". Empty = the default one.
+    /// Track that the estimator answers on, e.g. "canary". Empty = the default track.
     #[prost(string, tag = "4")]
     pub track: ::prost::alloc::string::String,
 }
 /// How well predictions matched the observations that arrived after them.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct RunningScore {
-    /// Observations scored: those that the revision before them had an answer for.
+    /// Observations scored: those that the preceding revision predicted.
     #[prost(int64, tag = "1")]
     pub observations_count: i64,
-    /// Mean absolute logarithmic error: of ln(predicted / measured steps per second).
+    /// Mean absolute logarithmic error, where an error is ln(predicted / measured steps per second).
     #[prost(double, tag = "2")]
     pub mean_absolute_log_error: f64,
-    /// Mean logarithmic error; above 0 = predicted too fast.
+    /// Mean logarithmic error; above 0 = predictions are too fast.
     #[prost(double, tag = "3")]
     pub mean_log_error: f64,
-    /// Share of observations within the 90 % interval, of those whose prediction had one. Absent = none had.
+    /// Share of observations within the 90 % interval, among those predicted with one. Absent = no prediction had one.
     #[prost(double, optional, tag = "4")]
     pub coverage: ::core::option::Option<f64>,
-    /// When it was last updated.
+    /// When the score was last updated.
     #[prost(message, optional, tag = "5")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Observations that there was no answer for, refused or failed; they are in none of the figures above.
+    /// Observations that could not be predicted because the estimator refused or failed. The other figures do not include
+    /// them.
     #[prost(int64, tag = "6")]
     pub unanswered_count: i64,
 }
-/// Which devices to list.
+/// Lists devices.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDevicesRequest {
-    /// At most this many, up to 1000. Absent = 100.
+    /// Most entries in the reply, up to 1000. Absent = 100.
     #[prost(int32, optional, tag = "1")]
     pub page_size: ::core::option::Option<i32>,
-    /// From an earlier reply.
+    /// Token of the next page, from an earlier reply. Empty = the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
 }
-/// Devices.
+/// A page of devices.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListDevicesResponse {
     /// The devices, by name.
     #[prost(message, repeated, tag = "1")]
     pub devices: ::prost::alloc::vec::Vec<Device>,
-    /// For the next page. Empty = this was the last.
+    /// Token of the next page. Empty = this is the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
     /// Digest of the catalog, as in Basis.
     #[prost(string, tag = "3")]
     pub catalog_digest: ::prost::alloc::string::String,
 }
-/// A device that the catalog knows.
+/// A device of the catalog.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Device {
     /// Name, e.g. "V100".
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Other names that mean the same. Case, spaces and marks do not matter, nor does a leading "NVIDIA".
+    /// Other names of the device. Comparison ignores case, spaces and punctuation, and a leading "NVIDIA".
     #[prost(string, repeated, tag = "2")]
     pub aliases: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Facts; their names carry units, e.g. "fp16_flops_per_s".
+    /// Facts about the device. Their names include units, e.g. "fp16_flops_per_s".
     #[prost(message, repeated, tag = "3")]
     pub facts: ::prost::alloc::vec::Vec<NamedNumber>,
     /// Link between devices of one node, e.g. "NVLink2". Empty = not known.
@@ -2355,29 +2379,29 @@ pub struct Device {
     #[prost(string, tag = "5")]
     pub source: ::prost::alloc::string::String,
 }
-/// Which plugins to list.
+/// Lists plugins.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListPluginsRequest {
-    /// At most this many, up to 1000. Absent = 100.
+    /// Most entries in the reply, up to 1000. Absent = 100.
     #[prost(int32, optional, tag = "1")]
     pub page_size: ::core::option::Option<i32>,
-    /// From an earlier reply.
+    /// Token of the next page, from an earlier reply. Empty = the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// Only this kind.
+    /// Only plugins of this kind. UNSPECIFIED = all kinds.
     #[prost(enumeration = "PluginKind", tag = "3")]
     pub kind: i32,
 }
-/// Plugins.
+/// A page of plugins.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListPluginsResponse {
-    /// Those loaded, by kind, name and version.
+    /// Plugins that are loaded, by kind, name and version.
     #[prost(message, repeated, tag = "1")]
     pub plugins: ::prost::alloc::vec::Vec<Plugin>,
-    /// All that were left out, on the first page.
+    /// All plugins that could not be loaded; only on the first page.
     #[prost(message, repeated, tag = "2")]
     pub problems: ::prost::alloc::vec::Vec<PluginProblem>,
-    /// For the next page. Empty = this was the last.
+    /// Token of the next page. Empty = this is the last page.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
 }
@@ -2392,8 +2416,8 @@ pub mod prediction_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring. Speed
-    /// alone: nothing here predicts accuracy, or that training may stop early.
+    /// Predicts how fast a job runs on configurations that it never ran on, states how certain that is, and suggests what to
+    /// measure. It predicts speed only, neither accuracy nor whether training can stop early.
     #[derive(Debug, Clone)]
     pub struct PredictionServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2474,10 +2498,10 @@ pub mod prediction_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Predicts one job on many configurations and recommends one.
-        /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-        /// REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED,
-        /// ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT, ESTIMATOR_UNAVAILABLE.
+        /// Predicts one job on many configurations and recommends one of them. Reasons: INVALID_FIELD, LIMIT_EXCEEDED,
+        /// CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED, REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+        /// EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT,
+        /// ESTIMATOR_UNAVAILABLE.
         pub async fn predict(
             &mut self,
             request: impl tonic::IntoRequest<super::PredictRequest>,
@@ -2502,9 +2526,9 @@ pub mod prediction_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.PredictionService", "Predict"));
             self.inner.unary(req, path, codec).await
         }
-        /// Predicts many jobs, or many architectures of one. A job that cannot be answered carries its problem, rows of such
-        /// architectures are refused; the others are answered.
-        /// Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED; of architectures those of Predict as well.
+        /// Predicts many jobs, or many architectures of one job. A job that cannot be answered carries its problem; of an
+        /// architecture that cannot be answered, the rows are refused. All others are answered. Reasons of the whole call:
+        /// INVALID_FIELD, LIMIT_EXCEEDED; with architectures also those of Predict.
         pub async fn batch_predict(
             &mut self,
             request: impl tonic::IntoRequest<super::BatchPredictRequest>,
@@ -2531,8 +2555,8 @@ pub mod prediction_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Predict and BatchPredict over one stream, for callers that ask often or for more than a call's cap. Replies carry
-        /// the id of their question; a problem of one question ends that question, not the stream.
+        /// Predict and BatchPredict on one stream, for callers that ask often or need more rows than one call allows. A reply
+        /// carries the id of its question. A problem with one question ends that question, not the stream.
         pub async fn stream_predict(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -2561,10 +2585,10 @@ pub mod prediction_service_client {
                 );
             self.inner.streaming(req, path, codec).await
         }
-        /// The next measurements that would help most, by what each is expected to teach and by its cost. Nothing is run and
-        /// nothing is stored. What no estimator can predict is refused as by Predict: without a prediction there is nothing to
-        /// weigh a measurement with, and the refusal names the fields to measure first.
-        /// Reasons: as Predict; DEADLINE_EXCEEDED.
+        /// Suggests the measurements that would help most, by the expected gain and the cost of each. The call runs nothing
+        /// and stores nothing. A job that no estimator can predict is refused as by Predict, because the gain of a measurement
+        /// is computed from predictions. The refusal names the fields to measure first. Reasons: as Predict;
+        /// DEADLINE_EXCEEDED.
         pub async fn suggest_measurements(
             &mut self,
             request: impl tonic::IntoRequest<super::SuggestMeasurementsRequest>,
@@ -2594,7 +2618,7 @@ pub mod prediction_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// The estimators that can be asked, "auto" among them, by name and version. Reasons: INVALID_FIELD.
+        /// Lists the estimators that requests may name, "auto" included, by name and version. Reasons: INVALID_FIELD.
         pub async fn list_estimators(
             &mut self,
             request: impl tonic::IntoRequest<super::ListEstimatorsRequest>,
@@ -2621,8 +2645,8 @@ pub mod prediction_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// The devices that the catalog knows: names, other names they go by, and facts. Device names in profiles and questions
-        /// are compared by these. Reasons: INVALID_FIELD.
+        /// Lists the devices of the catalog: names, aliases and facts. Names and aliases identify the devices of profiles and
+        /// questions. Reasons: INVALID_FIELD.
         pub async fn list_devices(
             &mut self,
             request: impl tonic::IntoRequest<super::ListDevicesRequest>,
@@ -2647,7 +2671,7 @@ pub mod prediction_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.PredictionService", "ListDevices"));
             self.inner.unary(req, path, codec).await
         }
-        /// All plugins that are loaded, and those that could not be. Reasons: INVALID_FIELD.
+        /// Lists all plugins that are loaded, and those that could not be loaded. Reasons: INVALID_FIELD.
         pub async fn list_plugins(
             &mut self,
             request: impl tonic::IntoRequest<super::ListPluginsRequest>,
@@ -2677,19 +2701,19 @@ pub mod prediction_service_client {
 /// One message of an ingest stream.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct IngestProfileRequest {
-    /// What it does.
+    /// What the message does.
     #[prost(oneof = "ingest_profile_request::Action", tags = "1, 2")]
     pub action: ::core::option::Option<ingest_profile_request::Action>,
 }
 /// Nested message and enum types in `IngestProfileRequest`.
 pub mod ingest_profile_request {
-    /// What it does.
+    /// What the message does.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Action {
         /// Opens or resumes a session. The first message of every stream, and only the first.
         #[prost(message, tag = "1")]
         Open(super::OpenSession),
-        /// Adds to the session.
+        /// Adds a batch to the session.
         #[prost(message, tag = "2")]
         Batch(super::ProfileBatch),
     }
@@ -2700,106 +2724,106 @@ pub struct OpenSession {
     /// The profile that the session adds to.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
-    /// Chosen by the client, e.g. a UUID; same alphabet as profile_id. Unique within the profile.
+    /// Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. Unique within the profile.
     #[prost(string, tag = "2")]
     pub session_id: ::prost::alloc::string::String,
 }
 /// A numbered batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProfileBatch {
-    /// 1 for the first batch of a session, then one more each.
+    /// 1 for the first batch of a session; each further batch increases it by 1.
     #[prost(int64, tag = "1")]
     pub sequence_number: i64,
-    /// Facts of the workload. Facts already known must agree.
+    /// Facts about the workload. They must agree with facts already stored.
     #[prost(message, optional, tag = "2")]
     pub workload: ::core::option::Option<Workload>,
-    /// Facts of the network. Facts already known must agree.
+    /// Facts about the network. They must agree with facts already stored.
     #[prost(message, optional, tag = "3")]
     pub network: ::core::option::Option<Network>,
-    /// Timed phases.
+    /// Timed phases of steps.
     #[prost(message, optional, tag = "4")]
     pub phase_timings: ::core::option::Option<PhaseTimings>,
     /// Measured runs.
     #[prost(message, optional, tag = "5")]
     pub observations: ::core::option::Option<Observations>,
-    /// Pieces of traces.
+    /// Parts of traces.
     #[prost(message, repeated, tag = "6")]
     pub trace_chunks: ::prost::alloc::vec::Vec<TraceChunk>,
-    /// Ends the unit: this and all batches since the last commit count from now on, and the revision moves.
+    /// Ends the unit: this batch and all batches since the last commit take effect, and the revision increases.
     #[prost(bool, tag = "7")]
     pub commit: bool,
-    /// Name for people, from this unit on. Absent = as it is.
+    /// Name for people, set with this unit. Absent = unchanged.
     #[prost(string, optional, tag = "8")]
     pub display_name: ::core::option::Option<::prost::alloc::string::String>,
-    /// Labels to set from this unit on; an empty value takes its label away, others stay.
+    /// Labels to set with this unit. An empty value removes its label; other labels stay.
     #[prost(btree_map = "string, string", tag = "9")]
     pub labels: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// Runs beside another job on one device.
+    /// Runs of the job beside another job on one device.
     #[prost(message, repeated, tag = "10")]
     pub shared_runs: ::prost::alloc::vec::Vec<SharedDeviceRun>,
 }
-/// How far a session is.
+/// Progress of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct IngestState {
-    /// Highest number that is stored durably together with all before it.
+    /// Highest number whose batch, and all batches before it, are stored durably.
     #[prost(int64, tag = "1")]
     pub durable_sequence_number: i64,
-    /// Highest number that is part of the revision.
+    /// Highest number whose batch the revision includes.
     #[prost(int64, tag = "2")]
     pub committed_sequence_number: i64,
     /// Revision of the profile; 0 before the first commit.
     #[prost(int64, tag = "3")]
     pub revision: i64,
-    /// Observations that count in that revision.
+    /// Number of observations in that revision.
     #[prost(int32, tag = "4")]
     pub observations_count: i32,
 }
-/// The server's side of an ingest stream: one reply per request.
+/// The server's reply to one request of an ingest stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct IngestProfileResponse {
-    /// How far the session is.
+    /// Progress of the session.
     #[prost(message, optional, tag = "1")]
     pub state: ::core::option::Option<IngestState>,
 }
-/// One batch of a session.
+/// Ingests one batch of a session.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct IngestBatchRequest {
     /// The profile that the session adds to.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
-    /// Chosen by the client, e.g. a UUID; same alphabet as profile_id. Unique within the profile.
+    /// Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. Unique within the profile.
     #[prost(string, tag = "2")]
     pub session_id: ::prost::alloc::string::String,
-    /// The batch. Absent = only tell how far the session is.
+    /// The batch. Absent = only return the session's progress.
     #[prost(message, optional, tag = "3")]
     pub batch: ::core::option::Option<ProfileBatch>,
 }
 /// The session after the batch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct IngestBatchResponse {
-    /// How far the session is.
+    /// Progress of the session.
     #[prost(message, optional, tag = "1")]
     pub state: ::core::option::Option<IngestState>,
 }
 /// Appends in one call.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AppendProfileRequest {
-    /// The profile; created if it does not exist.
+    /// Name of the profile, which is created if it does not exist.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
-    /// Chosen by the client, e.g. a UUID; same alphabet as profile_id. Makes a retry harmless.
+    /// Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. With it, a retry changes nothing.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
-    /// What to add. Traces must be empty: they come by IngestProfile or IngestBatch.
+    /// Evidence to add. Its traces must be empty: IngestProfile and IngestBatch take traces.
     #[prost(message, optional, tag = "3")]
     pub content: ::core::option::Option<ProfileContent>,
-    /// Name for people. Absent = as it is.
+    /// Name for people. Absent = unchanged.
     #[prost(string, optional, tag = "4")]
     pub display_name: ::core::option::Option<::prost::alloc::string::String>,
-    /// Labels to set; an empty value takes its label away, others stay.
+    /// Labels to set. An empty value removes its label; other labels stay.
     #[prost(btree_map = "string, string", tag = "5")]
     pub labels: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -2809,204 +2833,206 @@ pub struct AppendProfileRequest {
 /// The profile after an append.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AppendProfileResponse {
-    /// Without its content.
+    /// The profile, without its content.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<Profile>,
 }
-/// Takes evidence out: at least one entry of one list.
+/// Retracts evidence. At least one of the lists must have an entry.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RetractEvidenceRequest {
-    /// The profile.
+    /// Name of the profile.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
-    /// Chosen by the client, e.g. a UUID; same alphabet as profile_id. Makes a retry harmless.
+    /// Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. With it, a retry changes nothing.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
-    /// Numbers of observations.
+    /// Numbers of the observations to retract.
     #[prost(int32, repeated, tag = "3")]
     pub observation_numbers: ::prost::alloc::vec::Vec<i32>,
-    /// Numbers of runs whose phases were timed.
+    /// Numbers of the timed runs to retract.
     #[prost(int32, repeated, tag = "4")]
     pub phase_timing_numbers: ::prost::alloc::vec::Vec<i32>,
-    /// Facts, as paths from the content: "workload.parameter_bytes", "workload.transformer", "network.half_duplex". Another
-    /// value may be stated afterwards.
+    /// Facts to retract, as paths from the content: "workload.parameter_bytes", "workload.transformer",
+    /// "network.half_duplex". Another value may be stated afterwards.
     #[prost(string, repeated, tag = "5")]
     pub fact_paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Traces, by content_sha256.
+    /// Traces to retract, by content_sha256.
     #[prost(string, repeated, tag = "6")]
     pub trace_sha256s: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Why, kept in the history.
+    /// Reason for the retraction, stored in the history.
     #[prost(string, tag = "7")]
     pub reason: ::prost::alloc::string::String,
-    /// Runs beside another job, by content_sha256.
+    /// Runs beside another job to retract, by content_sha256.
     #[prost(string, repeated, tag = "8")]
     pub shared_run_sha256s: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// The profile after a retraction.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RetractEvidenceResponse {
-    /// Without its content.
+    /// The profile, without its content.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<Profile>,
 }
-/// Reads a profile.
+/// Requests a profile.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetProfileRequest {
-    /// The profile.
+    /// Name of the profile.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
-    /// How much of it.
+    /// How much of the profile the reply holds.
     #[prost(enumeration = "ProfileView", tag = "2")]
     pub view: i32,
-    /// At most this many observations, up to 20,000. Absent = 20,000.
+    /// Most observations in the reply, up to 20,000. Absent = 20,000.
     #[prost(int32, optional, tag = "3")]
     pub page_size: ::core::option::Option<i32>,
-    /// From an earlier reply: the observations that follow, of the same revision.
+    /// Token from an earlier reply, for the observations that follow, of the same revision. Empty = the first page.
     #[prost(string, tag = "4")]
     pub page_token: ::prost::alloc::string::String,
-    /// As it was at this revision. Absent = as it is.
+    /// Revision to return. Absent = the newest.
     #[prost(int64, optional, tag = "5")]
     pub revision: ::core::option::Option<i64>,
 }
 /// A profile.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetProfileResponse {
-    /// On pages after the first its content holds observations alone.
+    /// The profile. On pages after the first, its content holds only observations.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<Profile>,
-    /// For the next page of observations. Empty = this was the last.
+    /// Token of the next page of observations. Empty = this is the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
 /// Lists profiles.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListProfilesRequest {
-    /// At most this many, up to 1000. Absent = 100.
+    /// Most entries in the reply, up to 1000. Absent = 100.
     #[prost(int32, optional, tag = "1")]
     pub page_size: ::core::option::Option<i32>,
-    /// From an earlier reply.
+    /// Token of the next page, from an earlier reply. Empty = the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
-    /// Only names that start so.
+    /// Only profiles whose names start with this.
     #[prost(string, tag = "3")]
     pub name_prefix: ::prost::alloc::string::String,
-    /// Only profiles with all of these labels: "key", or "key=value".
+    /// Only profiles with all of these labels: "key" or "key=value".
     #[prost(string, repeated, tag = "4")]
     pub labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Deleted profiles that can be brought back as well.
+    /// Whether to list deleted profiles that can be restored as well.
     #[prost(bool, tag = "5")]
     pub show_deleted: bool,
 }
-/// Profiles.
+/// A page of profiles.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListProfilesResponse {
-    /// By name, without content.
+    /// Profiles by name, without content.
     #[prost(message, repeated, tag = "1")]
     pub profiles: ::prost::alloc::vec::Vec<Profile>,
-    /// For the next page. Empty = this was the last.
+    /// Token of the next page. Empty = this is the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
 /// Watches profiles.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchProfilesRequest {
-    /// Only names that start so.
+    /// Only profiles whose names start with this.
     #[prost(string, tag = "1")]
     pub name_prefix: ::prost::alloc::string::String,
-    /// Only profiles with all of these labels: "key", or "key=value".
+    /// Only profiles with all of these labels: "key" or "key=value".
     #[prost(string, repeated, tag = "2")]
     pub labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// Profiles as they are, then as they change.
+/// Profiles in their present state at first, then changed profiles.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchProfilesResponse {
-    /// Profiles that are new to the caller or have changed, without content; one that was deleted has its delete_time.
+    /// Profiles that are new to the caller or have changed, without content. A deleted profile has its delete_time.
     #[prost(message, repeated, tag = "1")]
     pub profiles: ::prost::alloc::vec::Vec<Profile>,
-    /// All profiles as they were at the start have been told; from now on there are changes. True in one message.
+    /// All profiles that existed at the start have been sent; from now on the stream sends changes. True in one message.
     #[prost(bool, tag = "2")]
     pub caught_up: bool,
 }
 /// Deletes a profile.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteProfileRequest {
-    /// The profile.
+    /// Name of the profile.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
-    /// Its etag: delete only if this is it still; "\*" = whatever it is. Must be given.
+    /// Etag of the profile: the call deletes only if it is still the same; "\*" = any. Must be given.
     #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
-    /// That there is no such profile is no error.
+    /// Whether a profile that does not exist is no error.
     #[prost(bool, tag = "3")]
     pub allow_missing: bool,
 }
-/// The deletion.
+/// The deleted profile.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DeleteProfileResponse {
-    /// The profile with its delete and purge times, without content. Absent = there was none.
+    /// The profile with its delete and purge times, without content. Absent = there was no such profile.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<Profile>,
 }
-/// Brings a profile back.
+/// Restores a profile.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UndeleteProfileRequest {
-    /// The profile.
+    /// Name of the profile.
     #[prost(string, tag = "1")]
     pub profile_id: ::prost::alloc::string::String,
 }
-/// The profile that is back.
+/// The restored profile.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UndeleteProfileResponse {
-    /// Without its content.
+    /// The profile, without its content.
     #[prost(message, optional, tag = "1")]
     pub profile: ::core::option::Option<Profile>,
 }
-/// Which namespaces.
+/// Lists the usage of namespaces.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListUsageRequest {
-    /// At most this many, up to 1000. Absent = 100.
+    /// Most entries in the reply, up to 1000. Absent = 100.
     #[prost(int32, optional, tag = "1")]
     pub page_size: ::core::option::Option<i32>,
-    /// From an earlier reply.
+    /// Token of the next page, from an earlier reply. Empty = the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
 }
-/// What a namespace stores: the first segment of its profiles' names. What is deleted counts until it is purged.
+/// What a namespace stores. A namespace is the first segment of profile names. Deleted profiles count until they are
+/// purged.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NamespaceUsage {
-    /// Its name. Empty = profiles whose names have no slash.
+    /// Name of the namespace. Empty = profiles whose names have no slash.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// Evidence, and about what it takes beside its content.
+    /// Bytes of evidence, including an estimate of the store's overhead.
     #[prost(int64, tag = "2")]
     pub stored_bytes: i64,
-    /// Traces as they were sent, those too that are arriving; one that two sessions sent counts twice.
+    /// Bytes of traces as they were sent, including traces that are still being sent. A trace that two sessions sent
+    /// counts twice.
     #[prost(int64, tag = "3")]
     pub trace_bytes: i64,
-    /// Profiles, those too of which nothing was committed yet.
+    /// Number of profiles, including those without a commit.
     #[prost(int64, tag = "4")]
     pub profiles_count: i64,
-    /// Most of evidence. 0 = no limit.
+    /// Limit of stored_bytes. 0 = no limit.
     #[prost(int64, tag = "5")]
     pub stored_bytes_quota: i64,
-    /// Most of traces. 0 = no limit.
+    /// Limit of trace_bytes. 0 = no limit.
     #[prost(int64, tag = "6")]
     pub trace_bytes_quota: i64,
-    /// Most profiles. 0 = no limit.
+    /// Limit of profiles_count. 0 = no limit.
     #[prost(int64, tag = "7")]
     pub profiles_count_quota: i64,
 }
-/// Usage.
+/// A page of usage.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListUsageResponse {
-    /// By name, of those that store anything.
+    /// Namespaces that store anything, by name.
     #[prost(message, repeated, tag = "1")]
     pub namespaces: ::prost::alloc::vec::Vec<NamespaceUsage>,
-    /// For the next page. Empty = this was the last.
+    /// Token of the next page. Empty = this is the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
-/// How much of a profile is wanted.
+/// How much of a profile a reply holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ProfileView {
@@ -3014,9 +3040,9 @@ pub enum ProfileView {
     Unspecified = 0,
     /// No content.
     Basic = 1,
-    /// Facts, timed phases and references to traces, no observations.
+    /// Facts, timed phases and references to traces, but no observations.
     Facts = 2,
-    /// All of it.
+    /// The full content.
     Full = 3,
 }
 impl ProfileView {
@@ -3054,9 +3080,9 @@ pub mod profile_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Stores what is known of jobs. Acknowledged means durable. Where the server asks for tokens, each token has prefixes of
-    /// profile names: everything here, and every profile that a question names, is refused outside of them
-    /// (PERMISSION_DENIED), and listings leave it out.
+    /// Stores what is known of jobs. What the server acknowledges is durable. If the server requires tokens, each token has
+    /// prefixes of profile names. Calls and questions about profiles outside these prefixes are refused (PERMISSION_DENIED),
+    /// and listings leave those profiles out.
     #[derive(Debug, Clone)]
     pub struct ProfileServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -3137,11 +3163,10 @@ pub mod profile_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Ingests numbered batches. The first request opens a session, the first reply tells the last durable number; a stream
-        /// that was cut is resumed by opening the same session again and sending from the next number on. A batch sent twice is
-        /// stored once. Nothing counts before the commit that ends its unit.
-        /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SESSION_NOT_OPEN, BATCH_OUT_OF_ORDER, BATCH_CONFLICT,
-        /// STORE_UNAVAILABLE.
+        /// Ingests numbered batches. The first request opens a session, and the first reply states the last durable number.
+        /// After a stream breaks, the client opens the same session again and sends from the next number on. A batch that is
+        /// sent twice is stored once. Batches take effect with the commit that ends their unit. Reasons: INVALID_FIELD,
+        /// LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SESSION_NOT_OPEN, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
         pub async fn ingest_profile(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -3168,10 +3193,9 @@ pub mod profile_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.ProfileService", "IngestProfile"));
             self.inner.streaming(req, path, codec).await
         }
-        /// One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
-        /// batch it only tells the last durable number. The same batch again changes nothing.
-        /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED,
-        /// STORE_UNAVAILABLE.
+        /// Ingests one batch of a session: IngestProfile for callers without streams, traces included. Without a batch, the
+        /// call only returns the last durable number. A batch that is sent again changes nothing. Reasons: INVALID_FIELD,
+        /// LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
         pub async fn ingest_batch(
             &mut self,
             request: impl tonic::IntoRequest<super::IngestBatchRequest>,
@@ -3196,9 +3220,9 @@ pub mod profile_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.ProfileService", "IngestBatch"));
             self.inner.unary(req, path, codec).await
         }
-        /// Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
-        /// is now.
-        /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
+        /// Appends to a profile and commits, in one call. A second call with the same request_id changes nothing and returns
+        /// the profile in its present state. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED,
+        /// QUOTA_EXCEEDED, STORE_UNAVAILABLE.
         pub async fn append_profile(
             &mut self,
             request: impl tonic::IntoRequest<super::AppendProfileRequest>,
@@ -3223,7 +3247,7 @@ pub mod profile_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.ProfileService", "AppendProfile"));
             self.inner.unary(req, path, codec).await
         }
-        /// Takes evidence out of a profile: observations, phase timings, facts and traces. It stays in the profile's history.
+        /// Retracts evidence from a profile: observations, phase timings, facts and traces. The profile's history keeps it.
         /// Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, EVIDENCE_NOT_FOUND, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
         pub async fn retract_evidence(
             &mut self,
@@ -3251,7 +3275,8 @@ pub mod profile_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Reads one profile, as it is or as it was. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_FOUND.
+        /// Returns one profile, at its newest or an earlier revision. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND,
+        /// REVISION_NOT_FOUND.
         pub async fn get_profile(
             &mut self,
             request: impl tonic::IntoRequest<super::GetProfileRequest>,
@@ -3301,8 +3326,9 @@ pub mod profile_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.ProfileService", "ListProfiles"));
             self.inner.unary(req, path, codec).await
         }
-        /// Tells of profiles as they are and then of every change, until the caller ends it. Several changes of one profile may
-        /// come as one. After a cut the caller watches anew and is told of all profiles again. Reasons: INVALID_FIELD.
+        /// Sends all profiles in their present state and then every change, until the caller ends the call. Several changes of
+        /// one profile may be sent as one. After a broken stream the caller starts a new watch, which sends all profiles
+        /// again. Reasons: INVALID_FIELD.
         pub async fn watch_profiles(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchProfilesRequest>,
@@ -3327,8 +3353,8 @@ pub mod profile_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.ProfileService", "WatchProfiles"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// Deletes a profile; until its purge time UndeleteProfile brings it back. Deleting again what the same etag deleted
-        /// changes nothing. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
+        /// Deletes a profile. UndeleteProfile can restore it until its purge time. A second call with the same etag changes
+        /// nothing. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
         pub async fn delete_profile(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteProfileRequest>,
@@ -3353,8 +3379,8 @@ pub mod profile_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.ProfileService", "DeleteProfile"));
             self.inner.unary(req, path, codec).await
         }
-        /// Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
-        /// Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+        /// Restores a deleted profile unchanged. A profile that is not deleted stays as it is. Reasons: INVALID_FIELD,
+        /// PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
         pub async fn undelete_profile(
             &mut self,
             request: impl tonic::IntoRequest<super::UndeleteProfileRequest>,
@@ -3381,8 +3407,8 @@ pub mod profile_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// What namespaces store, beside their quotas: those in which the caller has profiles. Reasons: INVALID_FIELD,
-        /// STORE_UNAVAILABLE.
+        /// Lists what each namespace stores, and its quotas, for the namespaces in which the caller has profiles. Reasons:
+        /// INVALID_FIELD, STORE_UNAVAILABLE.
         pub async fn list_usage(
             &mut self,
             request: impl tonic::IntoRequest<super::ListUsageRequest>,
@@ -3409,10 +3435,10 @@ pub mod profile_service_client {
         }
     }
 }
-/// What there is to share.
+/// The devices to allocate.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Cluster {
-    /// Pools of alike nodes.
+    /// Pools of identical nodes.
     #[prost(message, repeated, tag = "1")]
     pub pools: ::prost::alloc::vec::Vec<NodePool>,
 }
@@ -3425,40 +3451,40 @@ pub struct NodePool {
     /// Accelerator, e.g. "V100".
     #[prost(string, tag = "2")]
     pub device_name: ::prost::alloc::string::String,
-    /// Per node: devices that this call may give out. Those held by the request's jobs are included.
+    /// For each node, the devices that this call may allocate, including those that the request's jobs hold now.
     #[prost(int32, repeated, tag = "3")]
     pub available_devices: ::prost::alloc::vec::Vec<i32>,
-    /// Link of a node, bytes per second and direction. Absent = as in the jobs' evidence.
+    /// Link of a node, bytes per second in each direction. Absent = as in the jobs' evidence.
     #[prost(double, optional, tag = "4")]
     pub link_bytes_per_second: ::core::option::Option<f64>,
     /// Price of one node for one hour. Absent = not known.
     #[prost(double, optional, tag = "5")]
     pub price_per_node_hour: ::core::option::Option<f64>,
-    /// Names of the nodes, one per entry of available_devices, unique in the pool; answers then carry them. Empty = nodes
-    /// have indexes alone.
+    /// Names of the nodes, one per entry of available_devices, unique in the pool. Answers then include them. Empty =
+    /// nodes have only indexes.
     #[prost(string, repeated, tag = "6")]
     pub node_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Nodes are given out whole, each with so many devices: numbers of devices that a job holds, those of servers included,
-    /// are then multiples of it. Absent = devices are given out one by one.
+    /// Devices per node, if nodes are allocated whole. The number of devices that a job holds, those of servers included,
+    /// is then a multiple of it. Absent = devices are allocated one by one.
     #[prost(int32, optional, tag = "7")]
     pub devices_per_node: ::core::option::Option<i32>,
-    /// Nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = it does not grow.
+    /// Most nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = the pool does not grow.
     #[prost(int32, optional, tag = "8")]
     pub max_nodes: ::core::option::Option<i32>,
 }
-/// A job that wants devices.
+/// A job that requests devices.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScheduleJob {
     /// Name, unique in the request.
     #[prost(string, tag = "1")]
     pub job_id: ::prost::alloc::string::String,
-    /// What is known of it.
+    /// What is known of the job.
     #[prost(message, optional, tag = "2")]
     pub profile: ::core::option::Option<ProfileSource>,
-    /// Samples left to train on. Where the batch is not known, mini-batches.
+    /// Samples left to train on, or mini-batches if the batch is not known.
     #[prost(double, tag = "3")]
     pub remaining_samples: f64,
-    /// Numbers of worker devices it may run on. Empty = every number from min_devices to max_devices.
+    /// Numbers of worker devices that the job may run on. Empty = every number from min_devices to max_devices.
     #[prost(int32, repeated, tag = "4")]
     pub allowed_devices: ::prost::alloc::vec::Vec<i32>,
     /// Fewest worker devices. Absent = 1.
@@ -3467,175 +3493,177 @@ pub struct ScheduleJob {
     /// Most worker devices. Absent = as many as the cluster has.
     #[prost(int32, optional, tag = "6")]
     pub max_devices: ::core::option::Option<i32>,
-    /// Pools it may run in; it never spans two. Empty = all.
+    /// Pools that the job may run in. A job never spans two pools. Empty = all pools.
     #[prost(string, repeated, tag = "7")]
     pub allowed_pools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Devices it takes besides its workers, e.g. for a parameter server.
+    /// Devices that the job needs in addition to its workers, e.g. for a parameter server.
     #[prost(int32, tag = "8")]
     pub server_devices: i32,
-    /// Worker devices that it asked for; used by policies that do not choose. Absent = min_devices.
+    /// Worker devices that the job requests, for policies that do not choose a number. Absent = min_devices.
     #[prost(int32, optional, tag = "9")]
     pub requested_devices: ::core::option::Option<i32>,
-    /// When it was submitted.
+    /// When the job was submitted.
     #[prost(message, optional, tag = "10")]
     pub submit_time: ::core::option::Option<::prost_types::Timestamp>,
     /// Service received so far, device-seconds.
     #[prost(double, tag = "11")]
     pub attained_service_device_seconds: f64,
-    /// What it runs on now. Absent = it does not run.
+    /// The allocation that the job runs on now. Absent = the job does not run.
     #[prost(message, optional, tag = "12")]
     pub current_allocation: ::core::option::Option<CurrentAllocation>,
-    /// Seconds lost when it is moved.
+    /// Seconds lost when the job is moved.
     #[prost(double, tag = "13")]
     pub restart_cost_seconds: f64,
-    /// Its claim relative to others. Absent = 1.
+    /// Priority of the job relative to others. Absent = 1.
     #[prost(double, optional, tag = "14")]
     pub weight: ::core::option::Option<f64>,
-    /// Queue whose quota it counts against. Empty = none.
+    /// Queue whose quota the job counts against. Empty = none.
     #[prost(string, tag = "15")]
     pub queue: ::prost::alloc::string::String,
-    /// When it must be done. Absent = no deadline.
+    /// When the job must be done. Absent = no deadline.
     #[prost(message, optional, tag = "16")]
     pub deadline: ::core::option::Option<::prost_types::Timestamp>,
-    /// How it runs; nodes, workers and devices are filled in by the scheduler. Absent = as in its evidence.
+    /// How the job runs. The scheduler sets nodes, workers and devices. Absent = as in the job's evidence.
     #[prost(message, optional, tag = "17")]
     pub settings: ::core::option::Option<ConfigurationSettings>,
-    /// Seconds that an allocation must last before it may be changed.
+    /// Least seconds that an allocation must last before it may be changed.
     #[prost(double, tag = "18")]
     pub minimum_run_seconds: f64,
-    /// How often it was restarted so far.
+    /// Number of times that the job was restarted.
     #[prost(int32, tag = "19")]
     pub restarts_count: i32,
-    /// What another batch is worth, for policies that weigh statistical efficiency; remaining_samples is counted at the
-    /// initial batch. Absent = a sample is a sample.
+    /// How much a sample is worth at another batch, for policies that consider statistical efficiency. remaining_samples
+    /// then counts samples at the initial batch. Absent = the same at every batch.
     #[prost(message, optional, tag = "20")]
     pub efficiency: ::core::option::Option<StatisticalEfficiency>,
-    /// Whether a running job may be stopped or moved. Absent = true. False: it keeps what it holds.
+    /// Whether the job may be stopped or moved while it runs. Absent = true. If false, the job keeps the devices that it
+    /// holds.
     #[prost(bool, optional, tag = "21")]
     pub preemptible: ::core::option::Option<bool>,
 }
-/// What a job runs on now.
+/// The allocation that a job runs on now.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CurrentAllocation {
-    /// Pool.
+    /// Name of the pool.
     #[prost(string, tag = "1")]
     pub pool: ::prost::alloc::string::String,
-    /// Devices on each node, those of servers included.
+    /// Devices on each node, including those of servers.
     #[prost(message, repeated, tag = "2")]
     pub placement: ::prost::alloc::vec::Vec<NodeDevices>,
-    /// Since when, seconds.
+    /// Seconds since the job was given this allocation.
     #[prost(double, tag = "3")]
     pub age_seconds: f64,
-    /// The job that runs on the same devices, where the two share them: its placement is the same. Both say it, or one of
-    /// them. Empty = none.
+    /// Name of the job that shares these devices; both jobs then have the same placement. It is enough if one of the two
+    /// states it. Empty = none.
     #[prost(string, tag = "4")]
     pub shares_with_job_id: ::prost::alloc::string::String,
 }
-/// Two jobs that may share a device: the share of its solo speed that each keeps, as SharingService predicts it, or as it was
-/// measured. They share only where both have one worker device, no servers, and a policy that packs puts them together.
+/// Two jobs that may share a device, and the share of its solo speed that each keeps, as predicted by SharingService or
+/// as measured. The jobs share only if each has one worker device and no servers, and if the policy packs jobs and puts
+/// these two together.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SharedPair {
-    /// One job.
+    /// Name of one job.
     #[prost(string, tag = "1")]
     pub first_job_id: ::prost::alloc::string::String,
-    /// The other.
+    /// Name of the other job.
     #[prost(string, tag = "2")]
     pub second_job_id: ::prost::alloc::string::String,
-    /// Pool where it holds. Empty = in every pool.
+    /// Pool that these shares apply to. Empty = every pool.
     #[prost(string, tag = "3")]
     pub pool: ::prost::alloc::string::String,
-    /// Share that the first keeps, 1 = all of its solo speed.
+    /// Share of its solo speed that the first job keeps, 1 = all of it.
     #[prost(double, tag = "4")]
     pub first_share: f64,
-    /// Share that the second keeps.
+    /// Share of its solo speed that the second job keeps.
     #[prost(double, tag = "5")]
     pub second_share: f64,
 }
 /// Devices on one node.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NodeDevices {
-    /// Node, as an index into the pool's available_devices. In requests its name may stand in its place.
+    /// Node, as an index into the pool's available_devices. Requests may state node_name instead.
     #[prost(int32, optional, tag = "1")]
     pub node_index: ::core::option::Option<i32>,
-    /// Devices on it.
+    /// Number of devices on the node.
     #[prost(int32, tag = "2")]
     pub devices_count: i32,
-    /// Its name. Empty = the pool names no nodes.
+    /// Name of the node. Empty = the pool names no nodes.
     #[prost(string, tag = "3")]
     pub node_name: ::prost::alloc::string::String,
 }
-/// Devices that a queue may hold at once.
+/// Most devices that a queue may hold at once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QueueQuota {
-    /// Queue.
+    /// Name of the queue.
     #[prost(string, tag = "1")]
     pub queue: ::prost::alloc::string::String,
     /// Most devices.
     #[prost(int32, tag = "2")]
     pub max_devices: i32,
 }
-/// What a job gets.
+/// Allocation of a job.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct JobAllocation {
-    /// The job.
+    /// Name of the job.
     #[prost(string, tag = "1")]
     pub job_id: ::prost::alloc::string::String,
-    /// What to do.
+    /// What to do with the job.
     #[prost(enumeration = "ScheduleAction", tag = "2")]
     pub action: i32,
-    /// Pool. Empty = nothing.
+    /// Name of the pool. Empty = the job has no devices.
     #[prost(string, tag = "3")]
     pub pool: ::prost::alloc::string::String,
-    /// Worker devices.
+    /// Number of worker devices.
     #[prost(int32, tag = "4")]
     pub devices_count: i32,
-    /// Nodes that they are on.
+    /// Number of nodes that these devices are on.
     #[prost(int32, tag = "5")]
     pub nodes_count: i32,
-    /// Where, those of servers included.
+    /// Devices on each node, including those of servers.
     #[prost(message, repeated, tag = "6")]
     pub placement: ::prost::alloc::vec::Vec<NodeDevices>,
-    /// Predicted throughput there, samples per second (mini-batches per second where the batch is not known).
+    /// Predicted throughput with this allocation, samples per second (mini-batches per second if the batch is not known).
     #[prost(double, tag = "7")]
     pub samples_per_second: f64,
-    /// Predicted seconds until it is done if the allocation stays. Absent = it does not run.
+    /// Predicted seconds until the job is done if it keeps this allocation. Absent = the job does not run.
     #[prost(double, optional, tag = "8")]
     pub finish_seconds: ::core::option::Option<f64>,
-    /// Throughput that the next larger allowed allocation in the pool would add, per device. Absent = there is none, or it is
-    /// not known.
+    /// Throughput that the next larger allowed allocation in the pool would add, per device. Absent = there is none, or
+    /// its throughput is not known.
     #[prost(double, optional, tag = "9")]
     pub marginal_samples_per_second: ::core::option::Option<f64>,
-    /// Stable reason, e.g. "NO_FREE_DEVICES".
+    /// Stable reason of the decision, e.g. "NO_FREE_DEVICES".
     #[prost(string, tag = "10")]
     pub reason: ::prost::alloc::string::String,
-    /// For people, with the numbers.
+    /// Why the policy decided so, for people, with the numbers.
     #[prost(string, tag = "11")]
     pub why: ::prost::alloc::string::String,
-    /// Entry of ScheduleResponse.bases. Absent = it was not predicted.
+    /// Index into ScheduleResponse.bases. Absent = the job was not predicted.
     #[prost(int32, optional, tag = "12")]
     pub basis_index: ::core::option::Option<i32>,
-    /// Why it could not be predicted. Absent = it was.
+    /// Why the job could not be predicted. Absent = it was predicted.
     #[prost(message, optional, tag = "13")]
     pub problem: ::core::option::Option<Problem>,
-    /// The job that it shares its devices with; its placement is the same. Empty = none.
+    /// Name of the job that shares these devices; both jobs have the same placement. Empty = none.
     #[prost(string, tag = "14")]
     pub shares_with_job_id: ::prost::alloc::string::String,
-    /// Share of its solo speed that it keeps there; samples_per_second and finish_seconds are with it. Absent = it shares with
-    /// nobody.
+    /// Share of its solo speed that the job keeps on these devices. samples_per_second and finish_seconds take it into
+    /// account. Absent = the job does not share its devices.
     #[prost(double, optional, tag = "15")]
     pub solo_speed_ratio: ::core::option::Option<f64>,
 }
-/// How many nodes a pool should have.
+/// Number of nodes that a pool needs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PoolDemand {
-    /// The pool.
+    /// Name of the pool.
     #[prost(string, tag = "1")]
     pub pool: ::prost::alloc::string::String,
-    /// Nodes in use by the allocations.
+    /// Nodes that the allocations use.
     #[prost(int32, tag = "2")]
     pub used_nodes: i32,
-    /// Fewest nodes at which no job of this answer would wait for devices of the pool, at most its max_nodes. A job that may
-    /// run in several pools counts in the first that may grow.
+    /// Fewest nodes, up to max_nodes, at which no job of this answer would wait for devices of the pool. A job that may
+    /// run in several pools counts for the first of them that may grow.
     #[prost(int32, tag = "3")]
     pub desired_nodes: i32,
 }
@@ -3643,17 +3671,17 @@ pub struct PoolDemand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ScheduleAction {
-    /// Never sent.
+    /// Not a valid value.
     Unspecified = 0,
-    /// It does not run: start it.
+    /// The job does not run: start it.
     Start = 1,
-    /// Leave it as it is.
+    /// Leave the job as it is.
     Keep = 2,
-    /// It runs: run it on other devices.
+    /// The job runs: move it to other devices.
     Change = 3,
-    /// It gets nothing now (a running job is stopped).
+    /// The job gets no devices now; if it runs, stop it.
     Wait = 4,
-    /// It could not be predicted; leave it as it is. What it holds is not given to others.
+    /// The job could not be predicted; leave it as it is. The devices that it holds are not given to other jobs.
     NoAnswer = 5,
 }
 impl ScheduleAction {
@@ -3684,19 +3712,19 @@ impl ScheduleAction {
         }
     }
 }
-/// A cluster, its jobs, and the rule to share it by.
+/// A cluster, its jobs, and the policy that allocates devices.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScheduleRequest {
-    /// Now.
+    /// Current time.
     #[prost(message, optional, tag = "1")]
     pub now: ::core::option::Option<::prost_types::Timestamp>,
-    /// What there is.
+    /// The devices to allocate.
     #[prost(message, optional, tag = "2")]
     pub cluster: ::core::option::Option<Cluster>,
-    /// Who wants it.
+    /// The jobs that request devices.
     #[prost(message, repeated, tag = "3")]
     pub jobs: ::prost::alloc::vec::Vec<ScheduleJob>,
-    /// Policy's name. Empty = the server's default (its setting default_policy).
+    /// Name of the policy. Empty = the server's default (its setting default_policy).
     #[prost(string, tag = "4")]
     pub policy: ::prost::alloc::string::String,
     /// Parameters of the policy, by name.
@@ -3705,65 +3733,66 @@ pub struct ScheduleRequest {
         ::prost::alloc::string::String,
         f64,
     >,
-    /// What the policy remembered, as it stood in the last response. Empty = nothing. Policies without memory ignore it.
+    /// Memory of the policy: policy_state of the last response, unchanged. Empty = no memory. Policies without memory
+    /// ignore it.
     #[prost(bytes = "vec", tag = "6")]
     pub policy_state: ::prost::alloc::vec::Vec<u8>,
     /// Quotas of queues.
     #[prost(message, repeated, tag = "7")]
     pub quotas: ::prost::alloc::vec::Vec<QueueQuota>,
-    /// How to predict.
+    /// Which estimator answers, and how.
     #[prost(message, optional, tag = "8")]
     pub options: ::core::option::Option<ModelOptions>,
-    /// Jobs that may share a device, for policies that pack; others leave every job its own. Pairs that are not listed do not
-    /// share.
+    /// Jobs that may share a device, for policies that pack jobs. Other policies give every job its own devices. Pairs
+    /// that are not listed do not share.
     #[prost(message, repeated, tag = "9")]
     pub shared_pairs: ::prost::alloc::vec::Vec<SharedPair>,
 }
 /// The allocations.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScheduleResponse {
-    /// One per job, in the request's order.
+    /// One allocation per job, in the order of the request.
     #[prost(message, repeated, tag = "1")]
     pub allocations: ::prost::alloc::vec::Vec<JobAllocation>,
     /// The policy that decided.
     #[prost(string, tag = "2")]
     pub policy: ::prost::alloc::string::String,
-    /// Its version.
+    /// Version of the policy.
     #[prost(string, tag = "3")]
     pub policy_version: ::prost::alloc::string::String,
-    /// Seconds that the decision took, predictions included.
+    /// Seconds that the decision took, including predictions.
     #[prost(double, tag = "4")]
     pub decision_seconds: f64,
-    /// Whether the policy finished; otherwise the deadline cut it and this is the best feasible allocation so far.
+    /// Whether the policy finished. If not, the deadline ended it, and this is the best feasible allocation so far.
     #[prost(bool, tag = "5")]
     pub complete: bool,
-    /// What the policy remembers, for the next request.
+    /// Memory of the policy, to send with the next request.
     #[prost(bytes = "vec", tag = "6")]
     pub policy_state: ::prost::alloc::vec::Vec<u8>,
-    /// What the predictions rest on, without repetition.
+    /// What the predictions are based on, each basis once.
     #[prost(message, repeated, tag = "7")]
     pub bases: ::prost::alloc::vec::Vec<Basis>,
-    /// How many nodes each pool should have, in the request's order.
+    /// Number of nodes that each pool needs, in the order of the request.
     #[prost(message, repeated, tag = "8")]
     pub pool_demands: ::prost::alloc::vec::Vec<PoolDemand>,
 }
-/// Which policies to list.
+/// Lists policies.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListPoliciesRequest {
-    /// At most this many, up to 1000. Absent = 100.
+    /// Most entries in the reply, up to 1000. Absent = 100.
     #[prost(int32, optional, tag = "1")]
     pub page_size: ::core::option::Option<i32>,
-    /// From an earlier reply.
+    /// Token of the next page, from an earlier reply. Empty = the first page.
     #[prost(string, tag = "2")]
     pub page_token: ::prost::alloc::string::String,
 }
-/// Policies.
+/// A page of policies.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListPoliciesResponse {
     /// The policies, by name, with their parameters.
     #[prost(message, repeated, tag = "1")]
     pub policies: ::prost::alloc::vec::Vec<Plugin>,
-    /// For the next page. Empty = this was the last.
+    /// Token of the next page. Empty = this is the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
@@ -3778,7 +3807,7 @@ pub mod schedule_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Shares a cluster among jobs by their predicted curves.
+    /// Divides a cluster among jobs by their predicted throughput curves.
     #[derive(Debug, Clone)]
     pub struct ScheduleServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -3859,8 +3888,8 @@ pub mod schedule_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Computes allocations. Pure: all it depends on is in the request and the profiles that the request names.
-        /// Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
+        /// Computes allocations. The answer depends only on the request and on the profiles that it names. Reasons:
+        /// INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
         /// POLICY_INVALID_RESULT.
         pub async fn schedule(
             &mut self,
@@ -3886,7 +3915,7 @@ pub mod schedule_service_client {
                 .insert(GrpcMethod::new("nodewise.v1.ScheduleService", "Schedule"));
             self.inner.unary(req, path, codec).await
         }
-        /// The policies that can be asked, by name. Reasons: INVALID_FIELD.
+        /// Lists the policies that requests may name, by name. Reasons: INVALID_FIELD.
         pub async fn list_policies(
             &mut self,
             request: impl tonic::IntoRequest<super::ListPoliciesRequest>,

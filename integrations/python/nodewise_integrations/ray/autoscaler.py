@@ -1,4 +1,4 @@
-"""Ray's autoscaler: room for as many workers as a job is worth, before it begins."""
+"""Ray's autoscaler: machines for the recommended number of workers, before the job begins."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["request_workers"]
 def request_workers(
     counts: WorkerCounts, *, fewest: int, most: int, resources_per_worker: Mapping[str, float]
 ) -> Advice | NoAnswer:
-    """Ask the autoscaler for the recommended number of workers; without an answer nothing is requested.
+    """Request machines for the recommended number of workers from the autoscaler; without an answer, request nothing.
 
-    Ray keeps the machines until another request replaces this one, such as `request_resources(bundles=[])`, or the one
-    that an elastic training of Ray Train makes itself.
+    Ray keeps the machines until another request replaces this one: `request_resources(bundles=[])`, or a request that
+    elastic training in Ray Train makes itself.
     """
     advice = counts.advice(fewest, most)
     if isinstance(advice, Advice):

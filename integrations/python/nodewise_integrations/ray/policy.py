@@ -1,4 +1,4 @@
-"""Ray Train's elastic policy with another number of workers: the one module that stands on Ray's internal classes."""
+"""Ray Train's elastic policy with the advised number of workers. Only this module uses internal classes of Ray."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["NodewiseScalingPolicy"]
 
 
 class NodewiseScalingPolicy(ElasticScalingPolicy):  # type: ignore[misc]  # Ray is not installed where types are checked
-    """Of the workers that Ray's elastic policy finds possible, as many as Nodewise advises.
+    """Uses as many of the workers that Ray's elastic policy finds possible as Nodewise advises.
 
-    When to look, what there is room for, and everything that has to do with the cluster stays Ray's own.
+    Ray still decides when to scale and how many workers the cluster has room for.
     """
 
     def __init__(self, scaling_config: Any, counts: WorkerCounts) -> None:
@@ -23,7 +23,7 @@ class NodewiseScalingPolicy(ElasticScalingPolicy):  # type: ignore[misc]  # Ray 
         self._running: int | None = None
 
     def make_decision_for_running_worker_group(self, worker_group_state: Any, worker_group_status: Any) -> Any:
-        """As Ray does, while the workers that run are known to the choice."""
+        """Decide as Ray does, with the number of running workers known to `within`."""
         self._running = worker_group_state.num_workers
         try:
             return super().make_decision_for_running_worker_group(worker_group_state, worker_group_status)

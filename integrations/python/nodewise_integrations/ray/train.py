@@ -1,4 +1,4 @@
-"""Ray Train: as many workers as a job is worth, and what they measured told to its profile."""
+"""Ray Train: the recommended number of workers, and their step times as evidence for the job's profile."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _HOOK: Final = "_initialize_and_run_controller"
 
 
 def scaled(trainer: TrainerT, counts: WorkerCounts) -> TrainerT:
-    """The same trainer, whose number of workers Nodewise chooses within `ScalingConfig(num_workers=(least, most))`.
+    """Let Nodewise choose a trainer's number of workers within `ScalingConfig(num_workers=(least, most))`.
 
-    Ray has no public place for a scaling policy: `fit()` hands one to the controller by an internal method, which is
-    wrapped here for this trainer alone. Where this version of Ray has it otherwise, or the number of workers is fixed,
-    the log says so and the trainer is left as it is.
+    Ray has no public interface for a scaling policy: `fit()` passes one to the controller by an internal method, which
+    is wrapped for this trainer only. If this version of Ray has no such method, or the number of workers is fixed, the
+    trainer is not changed and the log says so.
     """
     try:
         from nodewise_integrations.ray.policy import NodewiseScalingPolicy  # noqa: PLC0415  # internal to Ray
 
         run = getattr(trainer, _HOOK)
         elastic = NodewiseScalingPolicy.__mro__[1]
-        elastic._count_possible_workers  # noqa: B018, SLF001  # what is overridden must be there
+        elastic._count_possible_workers  # noqa: B018, SLF001  # the overridden method must exist
     except (ImportError, AttributeError) as error:
-        logger.warning("this version of Ray cannot be advised by Nodewise, and scales as it would: %s", error)
+        logger.warning("Nodewise does not support this version of Ray, which scales without advice: %s", error)
         return trainer
 
     def advised(**arguments: Any) -> Any:
@@ -43,7 +43,7 @@ def scaled(trainer: TrainerT, counts: WorkerCounts) -> TrainerT:
         if type(policy) is elastic:
             arguments["scaling_policy"] = NodewiseScalingPolicy(policy.scaling_config, counts)
         else:
-            logger.warning("Nodewise is not asked: ScalingConfig(num_workers=...) must be a range, (least, most)")
+            logger.warning("Nodewise gives no advice: ScalingConfig(num_workers=...) must be a range (least, most)")
         return run(**arguments)
 
     setattr(trainer, _HOOK, advised)
@@ -53,13 +53,13 @@ def scaled(trainer: TrainerT, counts: WorkerCounts) -> TrainerT:
 class StepTimes(UserCallback):  # type: ignore[misc]  # Ray is not installed where types are checked
     """Adds measured step times to the profile: for `RunConfig(callbacks=[...])`, run by Ray's controller.
 
-    Workers report the seconds of a step under `key` with `ray.train.report`; the slowest worker's is the step's.
+    Workers report the seconds of a step under `key` with `ray.train.report`. The slowest worker's time counts.
 
     Args:
-        counts: of the same job.
+        counts: the worker counts of the same job.
         key: name of the metric.
-        reports: as many are one observation: the median of them.
-        steps_per_report: steps that one report stands for.
+        reports: number of reports whose median becomes one observation.
+        steps_per_report: number of steps that one report covers.
     """
 
     def __init__(
@@ -71,19 +71,19 @@ class StepTimes(UserCallback):  # type: ignore[misc]  # Ray is not installed whe
         self._steps_per_report = steps_per_report
         self._measured: list[float] = []
         self._workers = 0
-        self._told = 0
+        self._observations = 0
 
     def after_report(self, run_context: Any, metrics: list[dict[str, Any]], checkpoint: Any) -> None:  # noqa: ARG002  # Ray's signature
-        """One report of all workers."""
-        told = [each[self._key] for each in metrics if isinstance(each.get(self._key), int | float)]
-        if len(told) < len(metrics) or not told or not 0 < max(told) < float("inf"):
+        """Record one report of all workers."""
+        seconds = [each[self._key] for each in metrics if isinstance(each.get(self._key), int | float)]
+        if len(seconds) < len(metrics) or not seconds or not 0 < max(seconds) < float("inf"):
             return
         if len(metrics) != self._workers:
             self._measured, self._workers = [], len(metrics)
-        self._measured.append(max(told))
+        self._measured.append(max(seconds))
         if len(self._measured) < self._reports:
             return
-        self._told += 1
+        self._observations += 1
         step_seconds, self._measured = statistics.median(self._measured), []
 
         def content() -> ProfileContent:
@@ -96,7 +96,7 @@ class StepTimes(UserCallback):  # type: ignore[misc]  # Ray is not installed whe
                 )
             )
 
-        request_id = f"ray-{run_context.run_id}-{self._told}"
+        request_id = f"ray-{run_context.run_id}-{self._observations}"
         failed = self._counts.adviser.append(self._counts.profile_id, content, request_id=request_id)
         if isinstance(failed, NoAnswer):
             logger.warning("step times of %d workers are not added to the profile: %s", self._workers, failed)

@@ -1,4 +1,4 @@
-"""Ray Tune: trials add what they measured to a profile, and stop where their deadline cannot be met."""
+"""Ray Tune: trials add their measurements to a profile, and stop if they cannot meet their deadline."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["DeadlineStopper", "TrialObservations"]
 logger = logging.getLogger(__name__)
 
 Columns = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""A trial's configuration, as `nodewise_client.configurations` takes it, from what Tune searches over."""
+"""Computes a trial's columns for `nodewise_client.configurations` from its parameters in Tune."""
 
 
 class _Asking:
-    """What both have: where to ask, by a connection that is not sent along when Tune stores its experiment."""
+    """The server and the connection of both classes. Tune does not store the connection with its experiment."""
 
     def __init__(
         self,
@@ -49,18 +49,18 @@ class _Asking:
         return self._asks
 
     def _done(self, result: Mapping[str, Any]) -> tuple[float, float]:
-        """Steps, and seconds that they took."""
+        """Return the steps done, and their seconds."""
         return float(result["training_iteration"] * self._steps_per_iteration), float(result["time_total_s"])
 
 
 class DeadlineStopper(_Asking, Stopper):  # type: ignore[misc]  # Ray is not installed where types are checked
-    """Stops trials that cannot do their steps within their time, for `RunConfig(stop=...)`. Accuracy is not looked at.
+    """Stops trials that cannot do their steps within their time, for `RunConfig(stop=...)`. It ignores accuracy.
 
     Args:
-        profile_id: what the trials train.
-        steps: of every trial.
-        deadline_seconds: of every trial, since it began.
-        options: `columns`, of a trial's config; `steps_per_iteration`; `target` and `timeout_seconds` of the server.
+        profile_id: profile of the job that the trials train.
+        steps: steps of every trial.
+        deadline_seconds: seconds that every trial may take from its start.
+        options: `columns`, a function of a trial's config; `steps_per_iteration`; `target` and `timeout_seconds`.
     """
 
     def __init__(self, profile_id: str, *, steps: float, deadline_seconds: float, **options: Any) -> None:
@@ -68,7 +68,7 @@ class DeadlineStopper(_Asking, Stopper):  # type: ignore[misc]  # Ray is not ins
         self._deadline = Deadline(steps, deadline_seconds)
 
     def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
-        """Whether to stop it."""
+        """Return whether to stop the trial."""
         done, seconds = self._done(result)
         expected = self._times.expected(self._columns(result.get("config", {})))
         why = self._deadline.cannot_be_met(expected, done=done, elapsed_seconds=seconds)
@@ -77,20 +77,20 @@ class DeadlineStopper(_Asking, Stopper):  # type: ignore[misc]  # Ray is not ins
         return bool(why)
 
     def stop_all(self) -> bool:
-        """Never: each trial has its own time."""
+        """Return False: each trial has its own deadline."""
         return False
 
 
 class TrialObservations(_Asking, Callback):  # type: ignore[misc]  # Ray is not installed where types are checked
-    """Adds the pace of every trial that ended to the profile, for `RunConfig(callbacks=[...])`.
+    """Adds the speed of every finished trial to the profile, for `RunConfig(callbacks=[...])`.
 
     Args:
-        profile_id: what the trials train.
-        options: `columns`, of a trial's config; `steps_per_iteration`; `target` and `timeout_seconds` of the server.
+        profile_id: profile of the job that the trials train.
+        options: `columns`, a function of a trial's config; `steps_per_iteration`; `target` and `timeout_seconds`.
     """
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002  # Ray's signature
-        """One trial has ended."""
+        """Record a finished trial."""
         result = trial.last_result or {}
         if "training_iteration" not in result:
             return
@@ -99,4 +99,4 @@ class TrialObservations(_Asking, Callback):  # type: ignore[misc]  # Ray is not 
             str(trial.experiment_tag or ""), trial.trial_id, self._columns(trial.config), steps=steps, seconds=seconds
         )
         if failed is not None:
-            logger.warning("trial %s is not added to the profile: %s", trial.trial_id, failed)
+            logger.warning("the times of trial %s are not added to the profile: %s", trial.trial_id, failed)

@@ -1,4 +1,4 @@
-"""How many workers a job should have, of those that a cluster has room for."""
+"""The number of workers that a job should have, among those that a cluster has room for."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["WorkerCounts"]
 logger = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 2.0
-"""Of a question: Ray's controller watches no worker while it waits."""
+"""Deadline of a question. Ray's controller does not watch its workers while it waits."""
 _KEPT_SECONDS: Final = 30.0
 
 
 class WorkerCounts:
-    """Asks how many workers a job is worth. It may be sent to another process, which then asks by its own connection.
+    """Asks how many workers a job should have. In another process it opens a connection of its own.
 
     Args:
-        profile_id: the job.
-        workers_per_node: devices, and so workers, that a node has.
-        columns: what `configurations` takes besides, such as `{"global_batch_samples": 2048}`.
-        rule: what is wanted; None = the knee, where the next node brings less than half of the first.
-        least_gain: workers that run are not restarted for a smaller gain of throughput than this share.
-        target: `host:port`; None = what NODEWISE_SERVER says here.
+        profile_id: profile of the job.
+        workers_per_node: devices, and thus workers, of a node.
+        columns: further columns for `configurations`, such as `{"global_batch_samples": 2048}`.
+        rule: the objective; None = the knee: each further node must add at least half the throughput of the first.
+        least_gain: relative gain of throughput below which running workers are not restarted.
+        target: `host:port`; None = the value of NODEWISE_SERVER in this process.
         timeout_seconds: deadline of each question.
-        options: what `Client` takes besides.
+        options: further arguments of `Client`.
     """
 
     def __init__(
@@ -60,39 +60,40 @@ class WorkerCounts:
         self._asked_at = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        # Connections, and times of this machine's clock, stay here.
+        # Connections, and times of this machine's clock, are of no use in another process.
         return {**self.__dict__, "_adviser": None, "_advice": None, "_asked": None}
 
     @property
     def adviser(self) -> Adviser:
-        """Who asks, in this process."""
+        """The adviser of this process."""
         if self._adviser is None:
             self._adviser = Adviser(self._target, **self._options)
         return self._adviser
 
     def columns_of(self, workers: int) -> dict[str, Any]:
-        """The configuration of so many workers, packed on as few nodes as hold them."""
+        """Return the configuration of a number of workers, on as few nodes as can hold them."""
         return {**self._columns, "workers": workers, "nodes": math.ceil(workers / self._workers_per_node)}
 
     def advice(self, fewest: int, most: int) -> Advice | NoAnswer:
-        """What is best of all numbers of workers in a range, in one question."""
+        """Ask for the best number of workers in a range."""
         return self.adviser.advise(lambda: self._request(fewest, most))
 
     def within(self, possible: int, *, fewest: int, most: int, running: int | None = None) -> int:
-        """How many of the workers that are possible there should be.
+        """Return how many of the possible workers the job should have.
 
-        Where Nodewise does not answer: as it said before, and where it never did, as many as are possible. 0 where
-        these do not fit into memory, and more would: Ray waits for room, as it does below its least number.
+        If Nodewise does not answer, its last advice holds; if there is none, all possible workers. 0 if the possible
+        workers do not fit into memory but more would: Ray then waits for room, as it does below its least number.
 
         Args:
-            possible: workers that there is room for.
-            fewest: and `most`: bounds of the owner.
-            running: workers that would be restarted by a change; None = nobody would.
+            possible: number of workers that there is room for.
+            fewest: least number of workers that the owner allows.
+            most: greatest number of workers that the owner allows.
+            running: number of workers that a change would restart; None = none are running.
         """
         advice = self._kept_advice(fewest, most)
         if advice is None:
             return possible
-        # Steps are of a global batch: alike for all numbers of workers only where the samples of a step are not known.
+        # Step rates are comparable only if the global batch does not change; they serve where samples/s are not known.
         rates = {
             row.workers: row.samples_per_second or row.steps_per_second or 0.0
             for row in advice.answer
@@ -122,12 +123,12 @@ class WorkerCounts:
         now = time.monotonic()
         if self._asked == (fewest, most) and now - self._asked_at < _KEPT_SECONDS:
             return self._advice
-        told = self.advice(fewest, most)
-        if isinstance(told, NoAnswer):
-            last = "as many workers as are possible" if self._advice is None else "as it was told before"
-            logger.warning("Nodewise does not answer, so %s: %s", last, told)
+        advice = self.advice(fewest, most)
+        if isinstance(advice, NoAnswer):
+            fallback = "all possible workers are used" if self._advice is None else "its last advice holds"
+            logger.warning("Nodewise does not answer; %s: %s", fallback, advice)
         else:
-            logger.info("Nodewise advises %d workers of %d to %d: %s", told.chosen.workers, fewest, most, told.why)
-            self._advice = told
+            logger.info("Nodewise advises %d workers of %d to %d: %s", advice.chosen.workers, fewest, most, advice.why)
+            self._advice = advice
         self._asked, self._asked_at = (fewest, most), now
         return self._advice

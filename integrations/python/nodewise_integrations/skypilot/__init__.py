@@ -1,4 +1,4 @@
-"""SkyPilot: how long a task takes on each of its candidates, and which offer to launch it on."""
+"""SkyPilot: estimated run times of a task on its candidates, and the choice of an offer."""
 
 from nodewise_integrations.skypilot.estimates import time_estimator
 from nodewise_integrations.skypilot.offers import ChosenOffer, Spot, choose_offer

@@ -1,4 +1,4 @@
-"""How long a task takes on each of its candidates, for SkyPilot's optimizer."""
+"""Estimated run times of a task on its candidates, for SkyPilot's optimizer."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["time_estimator"]
 logger = logging.getLogger(__name__)
 
 DEFAULT_SECONDS: Final = 3600
-"""What SkyPilot assumes where a task has no estimator."""
+"""SkyPilot's own assumption for a task without an estimator."""
 LAST_SECONDS: Final = 10 * 365 * 24 * 3600
-"""Of what does not fit into memory or cannot be predicted: behind everything that can."""
+"""Estimate for candidates that do not fit into memory or cannot be predicted, so that they come last."""
 _KEPT_SECONDS: Final = 60.0
 
 
@@ -40,19 +40,19 @@ def time_estimator(
     columns: Mapping[str, Any] | None = None,
     devices: Mapping[str, str] | None = None,
 ) -> Callable[[Any], int]:
-    """What `task.set_time_estimator` takes: seconds that the work left takes on a candidate, on `task.num_nodes` nodes.
+    """Make a function for `task.set_time_estimator`: seconds of the remaining work on `task.num_nodes` nodes.
 
-    All candidates of the task are asked about in one call, and what was told holds for a minute. Nothing is raised:
-    without an answer each takes SkyPilot's default of one hour, and the log says why.
+    One call predicts all candidates of the task, and its answer is cached for a minute. Nothing is raised: without an
+    answer the estimate of each candidate is SkyPilot's default of one hour, and the log says why.
 
     Args:
-        task: its resources and number of nodes are read when the optimizer asks.
-        profile_id: the job.
-        steps: optimizer steps left, where the global batch is the same on all candidates.
-        samples: left to train on; either these or steps. The batch must be known, by `columns` or by the evidence.
-        adviser: who asks; None = one by NODEWISE_SERVER.
-        columns: what `configurations` takes besides, such as `{"global_batch_samples": 2048}`.
-        devices: Nodewise's device by the accelerator's name, above `DEVICES`.
+        task: the task. Its resources and number of nodes are read when the optimizer calls the function.
+        profile_id: profile of the job.
+        steps: optimizer steps left, if the global batch is the same on all candidates.
+        samples: samples left to train on, instead of steps. `columns` or the evidence must state the batch.
+        adviser: calls the server; None = one for NODEWISE_SERVER.
+        columns: further columns for `configurations`, such as `{"global_batch_samples": 2048}`.
+        devices: Nodewise's names of accelerators by SkyPilot's; they override `DEVICES`.
     """
     if (steps is None) == (samples is None):
         raise ValueError("the work left must be given, either as steps or as samples")
@@ -65,12 +65,12 @@ def time_estimator(
         devices or {},
     )
 
-    # A function: SkyPilot copies tasks with what they hold, and a connection cannot be copied.
+    # A function, not an object: SkyPilot copies tasks with all their attributes, but connections cannot be copied.
     def estimate(resources: Any) -> int:
         try:
             return asks.seconds(resources)
-        except Exception as error:  # noqa: BLE001  # whatever is broken here, SkyPilot goes on
-            logger.warning("%s: taken as one hour: %s: %s", resources, type(error).__name__, error)
+        except Exception as error:  # noqa: BLE001  # SkyPilot must continue after any error
+            logger.warning("%s: one hour is assumed: %s: %s", resources, type(error).__name__, error)
             return DEFAULT_SECONDS
 
     return estimate
@@ -93,21 +93,23 @@ class _Estimates:
         self._columns: Final = columns
         self._devices: Final = devices
         self._asked: tuple[int, frozenset[Candidate]] = (0, frozenset())
-        self._told: dict[Candidate, int] = {}
-        self._told_at = 0.0
+        self._cached: dict[Candidate, int] = {}
+        self._cached_at = 0.0
 
     def seconds(self, resources: Any) -> int:
         candidate = candidate_of(resources)
         if candidate is None:
-            logger.warning("Nodewise is not asked about %s: it has no accelerators; taken as one hour", resources)
+            logger.warning(
+                "%s: one hour is assumed, because these resources have no accelerators to predict", resources
+            )
             return DEFAULT_SECONDS
         nodes = int(self._task.num_nodes)
         asked_nodes, asked = self._asked
-        if nodes != asked_nodes or candidate not in asked or time.monotonic() - self._told_at > _KEPT_SECONDS:
+        if nodes != asked_nodes or candidate not in asked or time.monotonic() - self._cached_at > _KEPT_SECONDS:
             every = frozenset({candidate, *candidates_of(self._task)})
-            self._told = self._ask(nodes, sorted(every))
-            self._asked, self._told_at = (nodes, every), time.monotonic()
-        return self._told.get(candidate, DEFAULT_SECONDS)
+            self._cached = self._ask(nodes, sorted(every))
+            self._asked, self._cached_at = (nodes, every), time.monotonic()
+        return self._cached.get(candidate, DEFAULT_SECONDS)
 
     def _ask(self, nodes: int, candidates: list[Candidate]) -> dict[Candidate, int]:
         request = PredictRequest(
@@ -123,19 +125,21 @@ class _Estimates:
         )
         answer = self._adviser.ask(lambda client: client.predict(request))
         if isinstance(answer, NoAnswer):
-            logger.warning("Nodewise does not answer, every candidate is taken as one hour: %s", answer)
+            logger.warning("one hour is assumed for every candidate, because Nodewise does not answer: %s", answer)
             return {}
-        told: dict[Candidate, int] = {}
+        seconds_of: dict[Candidate, int] = {}
         for candidate, row in zip(candidates, answer, strict=True):
             seconds = _row_seconds(row, *self._work)
             if seconds is not None:
-                told[candidate] = max(1, round(seconds))
+                seconds_of[candidate] = max(1, round(seconds))
             elif row.excess_memory_bytes or any(each.answered for each in answer):
-                logger.warning("%s: put last, %s", named(nodes, candidate), why_not(row))
-                told[candidate] = LAST_SECONDS
-        if not told:
-            logger.warning("Nodewise can predict none of the candidates, each is taken as one hour: %s", why_not(row))
-        return told
+                logger.warning("%s: ranked last: %s", named(nodes, candidate), why_not(row))
+                seconds_of[candidate] = LAST_SECONDS
+        if not seconds_of:
+            logger.warning(
+                "one hour is assumed for every candidate, because Nodewise can predict none: %s", why_not(row)
+            )
+        return seconds_of
 
 
 def _row_seconds(row: Prediction, steps: float | None, samples: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Which offer to launch a task on: accelerator, number of nodes, spot or not."""
+"""The choice of an offer for a task: accelerator, number of nodes, and spot or on demand."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """What is known of spot machines; without it none is considered."""
+    """Facts about spot machines. Without them, only machines on demand are considered."""
 
     lifetime: LifetimeLaw
     restart_seconds: float
@@ -53,14 +53,14 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class ChosenOffer:
-    """What a task was set to."""
+    """The offer that a task was set to."""
 
     accelerator: str
     accelerators_per_node: int
     nodes: int
     use_spot: bool
     seconds: float
-    """Until the work is done; on spot machines on average."""
+    """Seconds until the work is done; for spot machines the mean."""
     cost: float
     why: str
 
@@ -79,28 +79,28 @@ def choose_offer(
     devices: Mapping[str, str] | None = None,
     prices: Callable[[Any, Candidate], tuple[float | None, float | None]] | None = None,
 ) -> ChosenOffer | NoAnswer:
-    """Set a task to the cheapest of accelerator, number of nodes, and spot or not, that is done in time.
+    """Set a task to the cheapest accelerator, number of nodes, and spot or on demand, that is done in time.
 
-    Candidates are the accelerators of the task's resources, on each of the numbers of nodes. What does not fit into
-    memory is never chosen. Without an answer the task stays as it is.
+    Candidates are the accelerators of the task's resources, with each of the numbers of nodes. A candidate that does
+    not fit into memory is never chosen. Without an answer the task is not changed.
 
     Args:
-        task: its `num_nodes` and resources are set.
-        profile_id: the job.
-        samples: left to train on.
+        task: the task, whose `num_nodes` and resources are set.
+        profile_id: profile of the job.
+        samples: samples left to train on.
         nodes: numbers of nodes to choose from.
-        deadline_seconds: None = the cheapest, however long it takes.
-        confidence: with which it must be done in time; None = on average.
-        spot: None = on demand alone.
-        adviser: who asks; None = one by NODEWISE_SERVER.
-        columns: what `configurations` takes besides; a batch must be among it or in the job's evidence.
-        devices: Nodewise's device by the accelerator's name, above `DEVICES`.
-        prices: per node and hour, on demand and spot; None = SkyPilot's catalogue.
+        deadline_seconds: seconds within which the work must be done; None = no deadline.
+        confidence: probability with which the deadline must be met; None = it is met on average.
+        spot: facts about spot machines; None = on demand only.
+        adviser: calls the server; None = one for NODEWISE_SERVER.
+        columns: further columns for `configurations`. They or the job's evidence must state a batch.
+        devices: Nodewise's names of accelerators by SkyPilot's; they override `DEVICES`.
+        prices: returns prices per node and hour, on demand and spot; None = SkyPilot's catalogue.
     """
     adviser = adviser or Adviser(timeout_seconds=TIMEOUT_SECONDS, user_agent="skypilot")
     try:
         offered = _offered(task, tuple(nodes), prices or catalogue_prices, devices or {})
-    except Exception as error:  # noqa: BLE001  # a catalogue that cannot be read stops no launch
+    except Exception as error:  # noqa: BLE001  # an unreadable catalogue must not stop a launch
         return NoAnswer(NoAdvice.FAULT, f"prices are not known: {type(error).__name__}: {error}")
     if not offered:
         return NoAnswer(NoAdvice.REJECTED, "the task's resources name no accelerators with a price")
@@ -129,7 +129,7 @@ def choose_offer(
 def _request(
     profile_id: str, offered: list[_Offered], work: Work, rule: Objective, columns: Mapping[str, Any]
 ) -> PredictRequest:
-    """All candidates on demand, in one question."""
+    """Make one request for all candidates on demand."""
     return PredictRequest(
         profile=profile_source(profile_id),
         configurations=configurations(
@@ -216,9 +216,9 @@ def _with_spot(
         return NoAnswer(NoAdvice.NOTHING_FITS, answer.no_choice_why)
     row = answer.rows[answer.choice.row]
     found, on_spot = names[row.name]
-    told_seconds = None if row.time_seconds is None else row.time_seconds.mean
-    told_cost = None if row.cost is None else row.cost.mean
-    seconds, cost = told_seconds or 0.0, told_cost or 0.0
+    mean_seconds = None if row.time_seconds is None else row.time_seconds.mean
+    mean_cost = None if row.cost is None else row.cost.mean
+    seconds, cost = mean_seconds or 0.0, mean_cost or 0.0
     return _set(task, found, on_spot=on_spot, seconds=seconds, cost=cost, why=answer.choice.why)
 
 
@@ -236,7 +236,7 @@ def _offered(
     prices: Callable[[Any, Candidate], tuple[float | None, float | None]],
     devices: Mapping[str, str],
 ) -> list[_Offered]:
-    """Each accelerator on each number of nodes, once, at its price per node and hour."""
+    """List each accelerator with each number of nodes once, at its price per node and hour."""
     by_candidate: dict[Candidate, Any] = {}
     for resources in task.resources:
         candidate = candidate_of(resources)
@@ -252,8 +252,8 @@ def _offered(
 
 
 def catalogue_prices(resources: Any, candidate: Candidate) -> tuple[float | None, float | None]:
-    """The least price of a node with such accelerators, on demand and spot, on the clouds that are enabled."""
-    from sky import catalog, check  # noqa: PLC0415  # heavy, and not needed where prices are given
+    """Return the lowest prices of a node with these accelerators, on demand and spot, on the enabled clouds."""
+    from sky import catalog, check  # noqa: PLC0415  # slow to import, and not needed if prices are given
     from sky.clouds import CloudCapability  # noqa: PLC0415
 
     where = (
@@ -272,5 +272,5 @@ def catalogue_prices(resources: Any, candidate: Candidate) -> tuple[float | None
 
 
 def _least(prices: Iterable[float]) -> float | None:
-    # The catalogue's nan: not sold so.
+    # The catalogue uses NaN if a machine is not sold this way.
     return min((price for price in prices if price == price), default=None)  # noqa: PLR0124

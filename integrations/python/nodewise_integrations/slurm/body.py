@@ -1,4 +1,4 @@
-"""Numbers that the commands of a script state for themselves, and that another number of nodes would contradict."""
+"""Numbers in the commands of a script that another number of nodes would contradict."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Literal:
     """A number in a command."""
 
     source: str
-    """Where it stands, and the words."""
+    """Line of the script, and the words there."""
     fewest: int
     most: int
     of_nodes: bool
     """Whether it counts nodes. If not, it counts processes on all nodes together."""
     of_step: bool
-    """Whether it is that of an `srun`, of which a script may have some that use only part of the nodes."""
+    """Whether it belongs to an `srun`. A script may have several that use only part of the nodes."""
 
 
 _VALUE: Final = r"""["']?(?:
@@ -50,7 +50,7 @@ _TOTAL: Final = re.compile(r"WORLD_SIZE|NUM_PROCESSES|N_?PROCS", re.IGNORECASE)
 
 
 def literals(script: str) -> list[Literal]:
-    """Numbers of nodes, and of processes on all nodes, that commands of a script state as digits."""
+    """Return numbers of nodes, and of processes on all nodes, that commands of a script state as digits."""
     assigned: dict[str, Literal | None] = {}
     found: list[Literal] = []
     for line, command in commands(script):
@@ -58,7 +58,7 @@ def literals(script: str) -> list[Literal]:
         for match in _ASSIGNED.finditer(command):
             digits = match["number"] or match["default"]
             literal = _literal(f"{where} {match[0].strip('; ')}", digits) if digits else None
-            # Where another value is assigned too, such as Slurm's own, digits are what stands in for it.
+            # If the script also assigns another value, such as Slurm's own, the digits are only a default.
             assigned[match["name"]] = None if assigned.get(match["name"], literal) is None else literal
         for match in _OPTION.finditer(command):
             found += _used(
@@ -89,7 +89,7 @@ def _used(
 
 
 def _steps(where: str, command: str) -> Iterator[Literal]:
-    """Those of each `srun`."""
+    """Yield the numbers of each `srun`."""
     try:
         words = shlex.split(command)
     except ValueError:

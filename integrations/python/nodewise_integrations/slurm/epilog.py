@@ -1,4 +1,4 @@
-"""`nodewise-epilog`: a TaskEpilog of Slurm that adds what a job measured to its profile. It ends well, and soon."""
+"""`nodewise-epilog`: a TaskEpilog of Slurm that adds a job's measurements to its profile. It always ends with 0."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["main"]
 
 LONGEST_SECONDS: Final = 20.0
 FIRST_SPECIAL_STEP: Final = 0xFFFF_FFF0
-"""From here on numbers name parts of a job that are no steps, its script among them (slurm.h)."""
+"""From here on, numbers name parts of a job that are not steps, such as its script (slurm.h)."""
 LOG: Final = "NODEWISE_EPILOG_LOG"
-"""A file for what it says; else the system's log."""
+"""Variable that names a log file. Without it, messages go to the system's log."""
 
 
 def main() -> NoReturn:
-    """Tell Nodewise what the job measured, or say why not. The status is 0 whatever happened: it is a node's health."""
+    """Add the job's measurements to its profile, or log why not. The status is always 0: others drain the node."""
     try:
         _run()
-    except BaseException as error:  # noqa: BLE001  # as said
+    except BaseException as error:  # noqa: BLE001  # the status must be 0
         _log(f"{type(error).__name__}: {error}")
-    # At once: threads of a connection that hangs are not waited for.
+    # Exit at once, without waiting for the threads of a connection that hangs.
     os._exit(0)
 
 
 def _run() -> None:
-    # Slurm runs it after every task; what belongs to a step was started within the job.
+    # Slurm runs the epilog after every task. Only the end of the job's script counts, not the end of its steps.
     step = os.environ.get("SLURM_STEP_ID", "")
     if (step.isdecimal() and int(step) < FIRST_SPECIAL_STEP) or os.environ.get("SLURM_PROCID", "0") != "0":
         return
@@ -43,7 +43,7 @@ def _run() -> None:
     if note is None:
         return
     if not sys.flags.isolated:
-        # The job's environment is its owner's, PYTHONPATH too.
+        # The job's owner controls its environment, including PYTHONPATH.
         module = "nodewise_integrations.slurm.epilog"
         os.execv(sys.executable, [sys.executable, "-I", "-m", module])  # noqa: S606  # this very program
     signal.signal(signal.SIGALRM, _too_long)
@@ -53,12 +53,12 @@ def _run() -> None:
     except NothingMeasuredError as error:
         _log(f"nothing to add to {note.profile}: {error}")
     else:
-        _log(_told(note, measured, os.environ))
+        _log(_send(note, measured, os.environ))
 
 
-def _told(note: Note, measured: Measured, environment: Mapping[str, str]) -> str:
-    """Send it; returns what became of it."""
-    from nodewise_client import ProfileContent, observations  # noqa: PLC0415  # loads gRPC: for jobs with a note alone
+def _send(note: Note, measured: Measured, environment: Mapping[str, str]) -> str:
+    """Add the measurements to the profile; returns the result for the log."""
+    from nodewise_client import ProfileContent, observations  # noqa: PLC0415  # loads gRPC: only for jobs with a note
     from nodewise_integrations.advice import Adviser, NoAnswer  # noqa: PLC0415
     from nodewise_integrations.slurm.evidence import configuration_that_ran  # noqa: PLC0415
 
@@ -78,25 +78,25 @@ def _told(note: Note, measured: Measured, environment: Mapping[str, str]) -> str
             configurations=ran, **{name: value for name, value in columns.items() if value is not None}
         )
     )
-    told = adviser.append(note.profile, content, request_id=_request_id(environment))
-    if isinstance(told, NoAnswer):
-        return f"{measured.steps_per_second:.4g} steps/s are not added to {note.profile} ({told})"
-    return f"{measured.steps_per_second:.4g} steps/s are added to {note.profile}, revision {told.revision}"
+    profile = adviser.append(note.profile, content, request_id=_request_id(environment))
+    if isinstance(profile, NoAnswer):
+        return f"{measured.steps_per_second:.4g} steps/s are not added to {note.profile} ({profile})"
+    return f"{measured.steps_per_second:.4g} steps/s are added to {note.profile}, revision {profile.revision}"
 
 
 def _request_id(environment: Mapping[str, str]) -> str:
-    """One for every run of a job: whatever is sent twice counts once."""
+    """Return an id for this run of the job, so that measurements sent twice count once."""
     parts = (environment.get(f"SLURM_{name}") or "0" for name in ("CLUSTER_NAME", "JOB_ID", "RESTART_COUNT"))
     return "-".join(("slurm", *(re.sub(r"[^\w.-]", "-", part, flags=re.ASCII) for part in parts)))
 
 
 def _too_long(_number: int, _frame: FrameType | None) -> None:
-    _log(f"not done after {LONGEST_SECONDS:g} s; left undone")
+    _log(f"stopped after {LONGEST_SECONDS:g} s; nothing may have been added")
     os._exit(0)
 
 
 def _log(line: str) -> None:
-    """One line, where it may be written; nowhere is no failure."""
+    """Log one line. If it cannot be written, it is dropped."""
     text = f"nodewise-epilog: job {os.environ.get('SLURM_JOB_ID', '?')}: {' '.join(line.split())}"
     file = os.environ.get(LOG)
     try:

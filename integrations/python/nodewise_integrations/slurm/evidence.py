@@ -1,4 +1,4 @@
-"""The configuration that a job ran on, as its profile needs it told."""
+"""The configuration that a job ran on, as evidence for its profile."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nodewise_integrations.slurm.note import Note
 __all__ = ["configuration_that_ran"]
 
 _OF_ITS_SCALE: Final = frozenset({"nodes", "workers", "placements", "groups", "offers", "data_parallel_degrees"})
-"""Columns that another number of nodes changes."""
+"""Columns that depend on the number of nodes."""
 _BATCHES: Final = frozenset({"batch_per_worker_samples", "global_batch_samples"})
 
 
 def configuration_that_ran(adviser: Adviser, note: Note, environment: Mapping[str, str]) -> Configurations | NoAnswer:
-    """Nodes and devices as Slurm gave them; the rest as the owner said, else as in the profile's newest observation."""
+    """Return nodes and devices from Slurm; the rest from the owner's options, else from the newest observation."""
     profile = adviser.ask(lambda client: client.get_profile(note.profile))
     if isinstance(profile, NoAnswer):
         if profile.reason is not NoAdvice.REJECTED or "PROFILE_NOT_FOUND" not in profile.message:
@@ -30,7 +30,7 @@ def configuration_that_ran(adviser: Adviser, note: Note, environment: Mapping[st
     if _BATCHES & note.columns.keys():
         kept = {name: value for name, value in kept.items() if name not in _BATCHES}
     elif kept.get("batch_per_worker_samples"):
-        # What each worker takes is told; all of them together take another number now.
+        # The batch per worker is known; the global batch follows from the present number of workers.
         kept.pop("global_batch_samples", None)
     return configurations(**{
         "sync_modes": "allreduce",

@@ -1,4 +1,4 @@
-"""Options of sbatch that a prediction fills in, and why."""
+"""Options of sbatch that a prediction fills in, and the reasons."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = ["Filling", "filled", "table"]
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """Options to submit with, and what to say of them."""
+    """Options to submit with, and messages about them."""
 
     options: tuple[str, ...]
     lines: tuple[str, ...]
-    """For people: what was chosen and why."""
+    """What was chosen and why, for people."""
     advice: Advice
     last: tuple[str, ...] = ()
-    """Options that stand in place of those that were typed."""
+    """Options that replace typed ones."""
 
 
 def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
-    """Ask what the owner wants to know, and make options of the answer. What he stated himself is not filled in."""
+    """Ask for a prediction, and derive options from the answer. Options that the owner stated are not filled in."""
     adviser = Adviser.of_command(wishes.server or None, timeout_seconds=wishes.timeout_s, user_agent="nodewise-sbatch")
     try:
-        told = adviser.advise(
+        answer = adviser.advise(
             question(
                 wishes.profile,
                 nodes=requests.counts,
@@ -52,11 +52,11 @@ def filled(wishes: Wishes, requests: Requests) -> Filling | NoAnswer:
         )
     finally:
         adviser.close()
-    return told if isinstance(told, NoAnswer) else _filling(told, wishes, requests)
+    return answer if isinstance(answer, NoAnswer) else _filling(answer, wishes, requests)
 
 
 def _objective(wishes: Wishes, counts: Sequence[int]) -> Objective:
-    """What is wanted; a count that is not chosen here may lie as far from the evidence as it does."""
+    """The objective. A number of nodes that the owner sets may lie at any distance from the evidence."""
     rules: dict[str, Any] = {
         "knee": lambda: Knee(share=wishes.share),
         "highest-throughput": HighestThroughput,
@@ -67,8 +67,8 @@ def _objective(wishes: Wishes, counts: Sequence[int]) -> Objective:
     return objective(rule, confidence=wishes.confidence, max_extrapolation_ratio=None if len(counts) > 1 else 0.0)
 
 
-def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:
-    row = told.chosen
+def _filling(advice: Advice, wishes: Wishes, requests: Requests) -> Filling:
+    row = advice.chosen
     options: list[str] = []
     lines: list[str] = []
     nodes = f"--nodes={row.nodes}"
@@ -77,9 +77,11 @@ def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:
     else:
         if not requests.narrows:
             options.append(nodes)
-        why = told.why.removeprefix(f"{_nodes(row.nodes)}: ")
-        lines.append(f"{nodes}, of {_told(requests.counts)}: {why}")
-    lines.append(f"predicted {_throughput(row)}, by {told.estimator}{_revision(told)}; {_memory(row)}{_far(told)}")
+        why = advice.why.removeprefix(f"{_nodes(row.nodes)}: ")
+        lines.append(f"{nodes}, of {_list_counts(requests.counts)}: {why}")
+    lines.append(
+        f"predicted {_throughput(row)}, by {advice.estimator}{_revision(advice)}; {_memory(row)}{_far(advice)}"
+    )
     if requests.tasks_per_node is not None:
         options.append(f"--ntasks={row.nodes * requests.tasks_per_node}")
         lines.append(f"{options[-1]}: {requests.tasks_per_node} on each node, as stated")
@@ -89,7 +91,9 @@ def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:
     if requests.fills_gpus:
         per_node, left = divmod(row.workers, row.nodes)
         if left:
-            lines.append(f"--gpus-per-node is left as it is: {row.workers} workers are not alike on {row.nodes} nodes")
+            lines.append(
+                f"--gpus-per-node is not changed: {row.workers} workers do not divide evenly among {row.nodes} nodes"
+            )
         else:
             options.append(f"--gpus-per-node={per_node}")
             where = ", as in the job's evidence" if wishes.gpus_per_node == AUTO else ""
@@ -98,31 +102,31 @@ def _filling(told: Advice, wishes: Wishes, requests: Requests) -> Filling:
         lines.append(f"{requests.gpus_per_node} GPUs on each node, as the job states")
     if not requests.gpus_placed:
         lines.append(
-            f"note: {requests.gpus_per_node} GPUs on each node are assumed; Slurm may place them otherwise where "
-            "--gpus-per-node is not stated"
+            f"note: {requests.gpus_per_node} GPUs on each node are assumed; without --gpus-per-node, "
+            "Slurm may place them differently"
         )
     if wishes.works:
-        options += _limit(told, wishes, requests, lines)
-    lines += [f"note: {message}" for message in told.notes]
-    return Filling(tuple(options), tuple(lines), told, (nodes,) if requests.narrows else ())
+        options += _limit(advice, wishes, requests, lines)
+    lines += [f"note: {message}" for message in advice.notes]
+    return Filling(tuple(options), tuple(lines), advice, (nodes,) if requests.narrows else ())
 
 
-def _limit(told: Advice, wishes: Wishes, requests: Requests, lines: list[str]) -> list[str]:
-    """A time limit, where it may be one: it ends jobs."""
+def _limit(advice: Advice, wishes: Wishes, requests: Requests, lines: list[str]) -> list[str]:
+    """A time limit, if it is safe to set one: a limit ends jobs."""
     if requests.time_from:
-        lines.append(f"the time limit is as asked for with {requests.time_from}")
+        lines.append(f"the time limit is the one of {requests.time_from}")
         return []
-    seconds = told.longest_seconds(steps=wishes.steps, samples=wishes.samples)
+    seconds = advice.longest_seconds(steps=wishes.steps, samples=wishes.samples)
     if seconds is None:
-        lines.append("--time is left as it is: how much is done in a second is not known with an interval")
+        lines.append("--time is not changed: the throughput is not known with an interval")
         return []
-    if told.extrapolates:
-        lines.append("--time is left as it is: a limit ends jobs, and this count lies far beyond what was measured")
+    if advice.extrapolates:
+        lines.append("--time is not changed: a limit ends jobs, and this count lies far beyond the measured runs")
         return []
     minutes = math.ceil(seconds * (1.0 + wishes.margin) / 60.0)
     work = f"{wishes.samples:,.0f} samples" if wishes.steps is None else f"{wishes.steps:,.0f} steps"
     lines.append(
-        f"--time={minutes} (minutes): {work} at the lower bound of the throughput, and {100 * wishes.margin:.3g} % more"
+        f"--time={minutes} (minutes): {work} at the lower bound of the throughput, plus {100 * wishes.margin:.3g} %"
     )
     return [f"--time={minutes}"]
 
@@ -134,7 +138,7 @@ def _nodes(count: int) -> str:
 _SHOWN: Final = 6
 
 
-def _told(counts: tuple[int, ...]) -> str:
+def _list_counts(counts: tuple[int, ...]) -> str:
     if len(counts) > 1 and counts == tuple(range(counts[0], counts[-1] + 1)):
         return f"{counts[0]} to {counts[-1]}"
     shown = [str(count) for count in counts]
@@ -142,15 +146,15 @@ def _told(counts: tuple[int, ...]) -> str:
 
 
 def _throughput(row: Prediction) -> str:
-    told = f"{row.steps_per_second:.4g} steps/s"
+    text = f"{row.steps_per_second:.4g} steps/s"
     if row.lower_steps_per_second is None:
-        return told
+        return text
     share = f"{100 * (row.interval_coverage or 0.0):.3g} %"
-    return f"{told} ({share}: {row.lower_steps_per_second:.4g} to {row.upper_steps_per_second:.4g})"
+    return f"{text} ({share}: {row.lower_steps_per_second:.4g} to {row.upper_steps_per_second:.4g})"
 
 
-def _revision(told: Advice) -> str:
-    revision = told.answer.basis.profile_revision
+def _revision(advice: Advice) -> str:
+    revision = advice.answer.basis.profile_revision
     return "" if revision is None else f" from revision {revision}"
 
 
@@ -160,15 +164,15 @@ def _memory(row: Prediction) -> str:
     return f"it fits into memory with {row.memory_bytes / 2**30:.3g} GiB on each device"
 
 
-def _far(told: Advice) -> str:
-    return "; far beyond what was measured" if told.extrapolates else ""
+def _far(advice: Advice) -> str:
+    return "; far beyond the measured runs" if advice.extrapolates else ""
 
 
-def table(told: Advice) -> list[str]:
-    """All counts that were asked about, a line each, for people."""
+def table(advice: Advice) -> list[str]:
+    """All requested counts, one line each, for people."""
     lines = ["   nodes  workers    steps/s            interval  memory GiB  "]
-    for row in told.answer:
-        mark = "->" if row.nodes == told.chosen.nodes else "  "
+    for row in advice.answer:
+        mark = "->" if row.nodes == advice.chosen.nodes else "  "
         if not row.answered:
             missing = row.excess_memory_bytes
             why = f"{missing / 2**30:.3g} GiB too large" if missing else _refusal(row)

@@ -1,4 +1,4 @@
-"""How fast a job was: by a small file that it wrote, else by lines of its output."""
+"""The speed of a job, from a small file that it wrote, else from lines of its output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEYS: Final = {"steps_per_second", "steps", "step_variation", "measured_memory_
 
 
 class NothingMeasuredError(Exception):
-    """There is nothing to tell; the text says why, and what would be right."""
+    """There are no measurements; the text says why, and what would be right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,57 +38,57 @@ class Measured:
 
 
 def measured_by(note: Note, environment: Mapping[str, str]) -> Measured:
-    """How fast a job was, as its note says where to look. Raises NothingMeasuredError."""
+    """Read the speed of a job from the files that its note names. Raises NothingMeasuredError."""
     file = expanded(note.measured, environment)
     measured = _by_file(file)
     if measured is None and not note.pattern:
-        raise NothingMeasuredError(f"it wrote no {file}")
+        raise NothingMeasuredError(f"the job did not write {file}")
     return measured or _by_output(expanded(note.output, environment), note.pattern)
 
 
 def _by_file(path: Path) -> Measured | None:
-    """What a job wrote: `{"steps_per_second": 3.9, "steps": 1200}`. None = it wrote no such file."""
+    """Read the file of a job: `{"steps_per_second": 3.9, "steps": 1200}`. None = there is no such file."""
     found = _content(path, _MOST_FILE_BYTES)
     if found is None:
         return None
     text, at_seconds = found
     try:
-        told = json.loads(text)
+        stated = json.loads(text)
     except ValueError as error:
-        raise NothingMeasuredError(f"{path}: is no JSON: {error}") from None
-    if not isinstance(told, dict) or "steps_per_second" not in told or told.keys() - _KEYS:
+        raise NothingMeasuredError(f"{path}: is not JSON: {error}") from None
+    if not isinstance(stated, dict) or "steps_per_second" not in stated or stated.keys() - _KEYS:
         known = ", ".join(sorted(_KEYS))
-        raise NothingMeasuredError(f"{path}: must be an object with steps_per_second, and of {known} alone")
+        raise NothingMeasuredError(f"{path}: must be an object with steps_per_second, and with no keys but {known}")
     return Measured(
-        steps_per_second=_positive(path, told, "steps_per_second"),
+        steps_per_second=_positive(path, stated, "steps_per_second"),
         at_unix_seconds=at_seconds,
-        steps=int(_positive(path, told, "steps")) if "steps" in told else None,
-        step_variation=_positive(path, told, "step_variation", or_zero=True) if "step_variation" in told else None,
-        measured_memory_bytes=_positive(path, told, "measured_memory_bytes")
-        if "measured_memory_bytes" in told
+        steps=int(_positive(path, stated, "steps")) if "steps" in stated else None,
+        step_variation=_positive(path, stated, "step_variation", or_zero=True) if "step_variation" in stated else None,
+        measured_memory_bytes=_positive(path, stated, "measured_memory_bytes")
+        if "measured_memory_bytes" in stated
         else None,
     )
 
 
 def _by_output(path: Path, pattern: str) -> Measured:
-    """The median of what the later half of the lines tell that match; the first are of a job that warms up."""
+    """Return the median over the later half of the matching lines; the earlier half includes the warm-up."""
     found = _content(path, _MOST_OUTPUT_BYTES)
     if found is None:
-        raise NothingMeasuredError(f"{path}: there is no such output")
+        raise NothingMeasuredError(f"{path}: this output file does not exist")
     text, at_seconds = found
-    told = [match[1] for line in text.splitlines() if (match := re.search(pattern, line))]
+    texts = [match[1] for line in text.splitlines() if (match := re.search(pattern, line))]
     try:
-        rates = [float(each.replace(",", "")) for each in told]
+        rates = [float(each.replace(",", "")) for each in texts]
     except ValueError:
-        raise NothingMeasuredError(f"{path}: {pattern!r} matches what is no number") from None
+        raise NothingMeasuredError(f"{path}: {pattern!r} matches text that is not a number") from None
     rates = [rate for rate in rates[len(rates) // 2 :] if 0 < rate < float("inf")]
     if not rates:
-        raise NothingMeasuredError(f"{path}: no line tells steps per second by {pattern!r}")
+        raise NothingMeasuredError(f"{path}: no line matches {pattern!r} with steps per second above 0")
     return Measured(steps_per_second=statistics.median(rates), at_unix_seconds=at_seconds)
 
 
-def _positive(path: Path, told: Mapping[str, Any], key: str, *, or_zero: bool = False) -> float:
-    value = told[key]
+def _positive(path: Path, stated: Mapping[str, Any], key: str, *, or_zero: bool = False) -> float:
+    value = stated[key]
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -99,7 +99,7 @@ def _positive(path: Path, told: Mapping[str, Any], key: str, *, or_zero: bool = 
 
 
 def _content(path: Path, most_bytes: int) -> tuple[str, float] | None:
-    """The end of a file, and when it was written. Never waits: what is no plain file is not read."""
+    """Return the end of a file, and when it was written. Only regular files are read, so that reading never blocks."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def _content(path: Path, most_bytes: int) -> tuple[str, float] | None:
     with os.fdopen(descriptor, "rb") as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
-            raise NothingMeasuredError(f"{path}: is no plain file")
+            raise NothingMeasuredError(f"{path}: is not a regular file")
         file.seek(max(0, about.st_size - most_bytes))
         return file.read(most_bytes).decode("utf-8", "replace"), about.st_mtime
 
@@ -118,7 +118,7 @@ _PLACE: Final = re.compile(r"%(\d{0,2})([%AaJjNnstux])")
 
 
 def expanded(pattern: str, environment: Mapping[str, str]) -> Path:
-    """A file's name as Slurm makes it of `%j` and the like, in the folder where the job began."""
+    """Replace `%j` and other patterns in a file's name as Slurm does. Names are relative to the job's first folder."""
     job = environment.get("SLURM_JOB_ID", "")
     known = {
         "%": "%",

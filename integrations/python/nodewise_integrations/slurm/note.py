@@ -1,4 +1,4 @@
-"""A note from submission to the end of the job, in its environment: which profile it measures for, and how."""
+"""A note from the submission to the epilog, in the job's environment: its profile, and where measurements are."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ VARIABLE: Final = "NODEWISE_JOB"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What the epilog has to know."""
+    """What the epilog needs to know about a job."""
 
     profile: str
     measured: str
     """File that the job writes, with Slurm's patterns such as %j."""
     output: str
-    """The job's output, likewise."""
+    """File of the job's output, with the same patterns."""
     pattern: str = ""
     workers_per_node: int | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
-    """What the owner said of how the job runs."""
+    """How the job runs, as far as the owner stated it."""
     server: str = ""
 
     def text(self) -> str:
-        """As the environment holds it."""
+        """Return the note as text for the environment."""
         return json.dumps(asdict(self))
 
 
 def note_of(environment: Mapping[str, str]) -> Note | None:
-    """The note of a job; None = it has none. Raises ValueError where it cannot be read."""
+    """Return the note of a job; None = it has none. Raises ValueError if it cannot be read."""
     text = environment.get(VARIABLE, "")
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""What the owner of a job asks Slurm for, and what of it a prediction may change."""
+"""What a job requests from Slurm, and which of these requests a prediction may change."""
 
 from __future__ import annotations
 
@@ -24,43 +24,42 @@ __all__ = ["Requests", "read_requests"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """What to ask about, and what may be filled in.
+    """What to ask about, and which options may be filled in.
 
-    Requests of the command line and of SBATCH_ variables stand above a prediction. Lines `#SBATCH` are what the job
-    gets where Nodewise does not answer: another number of nodes may take the place of theirs, and what depends on it
-    follows.
+    Requests on the command line and in SBATCH_ variables take precedence over a prediction. Lines `#SBATCH` apply if
+    Nodewise does not answer. If it does, its number of nodes replaces theirs, with the numbers that depend on it.
     """
 
     problem: str = ""
-    """Why nothing can be asked, and the job is submitted as it is. Empty = there is no reason."""
+    """Why no prediction is possible, so that the job is submitted unchanged. Empty = one is possible."""
     heterogeneous: bool = False
     """Whether the job has several components."""
     counts: tuple[int, ...] = ()
     """Numbers of nodes to ask about."""
     nodes_from: str = ""
-    """Why it is this number of nodes. Empty = one is chosen."""
+    """Why the number of nodes is fixed. Empty = Nodewise chooses it."""
     kept: str = ""
-    """Why none is chosen although the owner wishes it. Empty = there is no reason."""
+    """Why Nodewise does not choose the number of nodes although the owner wants it to. Empty = it may choose."""
     narrows: bool = False
-    """Whether a range was typed, in place of which the chosen number has to stand."""
+    """Whether a range was typed, which the chosen number must replace."""
     gpus_per_node: int | None = None
-    """As stated, or as wished for; None = as in the job's evidence."""
+    """GPUs of each node, as the job or the owner states; None = as in the job's evidence."""
     gpus_placed: bool = True
-    """Whether Slurm has to place them so. If not, as many are assumed on each node."""
+    """Whether Slurm must place this many GPUs on each node. If not, this is only an assumption."""
     fills_gpus: bool = False
     """Whether `--gpus-per-node` is to be filled in."""
     tasks_per_node: int | None = None
-    """Of each node, where the number of all tasks is stated and has to follow the nodes."""
+    """Tasks of each node, if the total number of tasks is stated and must follow the nodes."""
     gpus_kind: str | None = None
-    """Before the number of all GPUs, where that is stated and has to follow the nodes: `a100:`, or empty."""
+    """Prefix of the total number of GPUs, if it is stated and must follow the nodes: `a100:`, or empty."""
     time_from: str = ""
-    """Where a time limit is stated that stands above a prediction. Empty = nowhere."""
+    """Option with a time limit that takes precedence over a prediction. Empty = there is none."""
     output: str
     """File of the job's output, with Slurm's patterns."""
 
 
 def read_requests(submission: Submission, script: str, environment: Mapping[str, str], wishes: Wishes) -> Requests:
-    """What a command line, its script and the environment ask for, beside what is wished of Nodewise."""
+    """Combine the requests of the command line, the script and the environment with the owner's wishes."""
     header = sbatch_directives(script)
     options = stated_options(submission, header, environment)
     output = options.get("output")
@@ -81,14 +80,14 @@ def read_requests(submission: Submission, script: str, environment: Mapping[str,
 
 def _foreign(options: Mapping[str, StatedOption], script: str) -> str:
     line = "" if "ignore-pbs" in options else translated(script)
-    return line and f"sbatch translates {line!r}; state it in a line #SBATCH, or type --ignore-pbs"
+    return line and f"sbatch translates {line!r}; state it in a line #SBATCH, or add --ignore-pbs"
 
 
 def _time_from(options: Mapping[str, StatedOption]) -> str:
     limit = options.get("time")
     if limit is not None and limit.typed:
         return limit.source
-    # A limit below the least one would be refused.
+    # Slurm refuses a limit below --time-min.
     return options["time-min"].source if "time-min" in options else ""
 
 
@@ -106,7 +105,7 @@ def _with_counts(found: Requests, options: dict[str, StatedOption], wishes: Wish
     if any(options[name].typed for name in _OF_GPUS if name in options):
         wished = None
     elif wished is not None:
-        # The same option, in whose place it stands.
+        # The wish replaces this option.
         options.pop("gpus-per-node", None)
     shape = shape_of(options, gpus_per_node=wished)
     allowed = node_counts(options["nodes"]) if "nodes" in options else ()
@@ -144,7 +143,7 @@ def _with_counts(found: Requests, options: dict[str, StatedOption], wishes: Wish
 
 
 def _states_gpus_of_each(options: Mapping[str, StatedOption]) -> bool:
-    """Whether beside GPUs of all nodes together others are stated, with which one more option might not agree."""
+    """Whether an option other than --gpus states GPUs, which --gpus-per-node might contradict."""
     return any(gpus_in(name, options[name]) is not None for name in _OF_GPUS[1:] if name in options)
 
 
@@ -155,15 +154,15 @@ def _states_nodes(options: Mapping[str, StatedOption]) -> bool:
 def _why(options: Mapping[str, StatedOption], allowed: Sequence[int]) -> str:
     if allowed:
         source = options["nodes"].source
-        return f"as asked for with {source}" if len(allowed) == 1 else f"the fewest of {source}"
+        return f"as stated by {source}" if len(allowed) == 1 else f"the lowest number of {source}"
     stated = [options[name].source for name in ("ntasks", "ntasks-per-node", *_OF_GPUS) if name in options]
     if _states_nodes(options):
-        return f"as follows from {', '.join(stated)}"
-    return "which Slurm gives where no number is stated"
+        return f"computed from {', '.join(stated)}"
+    return "Slurm's default if no number is stated"
 
 
 def _stands_against(options: Mapping[str, StatedOption], shape: Shape) -> str:
-    """The option that another number of nodes would contradict. Empty = there is none."""
+    """Return the option that another number of nodes would contradict. Empty = there is none."""
     for name, sets in (
         ("nodelist", True),
         ("nodefile", True),
@@ -171,15 +170,15 @@ def _stands_against(options: Mapping[str, StatedOption], shape: Shape) -> str:
         ("constraint", "*" in options.get("constraint", _NONE).value),
     ):
         if sets and name in options:
-            return f"{options[name].source} says which nodes"
+            return f"{options[name].source} determines which nodes are used"
     for name, each in (("ntasks", shape.tasks_per_node), ("gpus", shape.gpus_per_node)):
         if name in options and (options[name].typed or each is None):
-            return f"{options[name].source} is the number on all nodes together"
+            return f"{options[name].source} is the total on all nodes"
     return ""
 
 
 def _as_commands_say(counts: tuple[int, ...], own: int | None, body: str) -> tuple[tuple[int, ...], str]:
-    """The numbers of nodes that agree with what the commands of a script state, or why there is no choice."""
+    """Return the numbers of nodes that agree with the commands of a script, or why there is no choice."""
     for literal in literals(body):
         if literal.most <= 1 and own not in {None, 1} and (literal.of_step or not literal.of_nodes):
             continue  # a step beside the training

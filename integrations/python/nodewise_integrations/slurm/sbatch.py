@@ -1,4 +1,4 @@
-"""`nodewise-sbatch`: sbatch, with what its owner leaves to a prediction filled in. Without an answer it is sbatch."""
+"""`nodewise-sbatch`: sbatch with options filled in from a prediction. Without an answer it is plain sbatch."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _VERBOSITY: Final = "GRPC_VERBOSITY"
 
 @dataclass(frozen=True, slots=True)
 class _Submitted:
-    """What sbatch is started with."""
+    """Arguments of sbatch, and the note for the epilog."""
 
     arguments: tuple[str, ...]
     note: Note | None = None
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Read the command line, ask, and become sbatch."""
+    """Read the command line, ask for a prediction, and run sbatch in place of this process."""
     submission = split(sys.argv[1:] if arguments is None else arguments)
     script, from_input = _script_of(submission)
     try:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if wishes.profile:
         submitted = _advised(submission, wishes, read_requests(submission, script, os.environ, wishes))
     elif submission.ours:
-        _say("--nodewise-profile is not stated: submitted as it is")
+        _say("--nodewise-profile is not given; the job is submitted unchanged")
     if wishes.explain:
         print(shlex.join(["sbatch", *submitted.arguments]))
         raise SystemExit(0)
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _script_of(submission: Submission) -> tuple[str, bool]:
-    """The script, and whether it came by standard input, which sbatch will want to read too."""
+    """Return the script, and whether it came from standard input, which sbatch must then read as well."""
     if submission.script is not None:
         return read_script(submission.script, submission.options.get("chdir", "")), False
     if "wrap" in submission.options or sys.stdin is None or sys.stdin.isatty():
@@ -61,12 +61,12 @@ def _script_of(submission: Submission) -> tuple[str, bool]:
 
 
 def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Submitted:
-    """The command line with what was filled in before everything else: of two options sbatch takes the last.
+    """Return the command line with the filled-in options first, because sbatch uses the last of two equal options.
 
-    Only where a number of nodes was chosen of a range that was typed, it stands after what was typed.
+    Only a number of nodes that replaces a typed range comes after the typed options.
     """
     if requests.heterogeneous:
-        _say("jobs with several components are submitted as they are")
+        _say("a job with several components is submitted unchanged")
         return _Submitted(submission.rest)
     note = Note(
         profile=wishes.profile,
@@ -80,35 +80,35 @@ def _advised(submission: Submission, wishes: Wishes, requests: Requests) -> _Sub
     if not (wishes.nodes or wishes.works):
         return _Submitted(submission.rest, note)
     if requests.problem:
-        _say(f"submitted as it is: {requests.problem}")
+        _say(f"the job is submitted unchanged: {requests.problem}")
         return _Submitted(submission.rest, note)
     if requests.kept:
-        _say(f"the number of nodes is left as it is: {requests.kept}")
+        _say(f"the number of nodes is not changed: {requests.kept}")
     if requests.nodes_from and not wishes.works:
         return _Submitted(submission.rest, note)
     try:
         with _quiet_grpc():
-            # Loads gRPC, which takes longer than sbatch: not where nothing is asked.
+            # Imported here because gRPC takes longer to load than sbatch runs.
             from nodewise_integrations.slurm.filling import Filling, filled, table  # noqa: PLC0415
 
-            told = filled(wishes, requests)
-    except Exception as error:  # noqa: BLE001  # a broken installation, say: the job is worth more than its number of nodes
-        _say(f"no answer, submitted as it is (fault: {type(error).__name__}: {error})")
+            filling = filled(wishes, requests)
+    except Exception as error:  # noqa: BLE001  # e.g. a broken installation: the job must be submitted anyway
+        _say(f"no answer; the job is submitted unchanged (fault: {type(error).__name__}: {error})")
         return _Submitted(submission.rest, note)
-    if not isinstance(told, Filling):
-        _say(f"no answer, submitted as it is ({told})")
+    if not isinstance(filling, Filling):
+        _say(f"no answer; the job is submitted unchanged ({filling})")
         return _Submitted(submission.rest, note)
     if wishes.explain:
-        print("\n".join(table(told.advice)))
-    for line in told.lines:
+        print("\n".join(table(filling.advice)))
+    for line in filling.lines:
         _say(line)
     before, after = submission.rest[: submission.options_end], submission.rest[submission.options_end :]
-    return _Submitted((*told.options, *before, *told.last, *after), note)
+    return _Submitted((*filling.options, *before, *filling.last, *after), note)
 
 
 @contextmanager
 def _quiet_grpc() -> Iterator[None]:
-    """Without gRPC's own lines beside ours; the job's environment stays what it was."""
+    """Suppress gRPC's own messages, and restore the environment for the job afterwards."""
     if _VERBOSITY in os.environ:
         yield
         return
@@ -120,23 +120,23 @@ def _quiet_grpc() -> Iterator[None]:
 
 
 def _become(submitted: _Submitted, script: str | None) -> NoReturn:
-    """Go on as sbatch itself, so that its output, its status and signals are the caller's own business."""
-    # That of a job within which this runs is not this job's.
+    """Replace this process by sbatch, so that the caller gets its output, status and signals directly."""
+    # If this runs within another job, the note of that job does not apply.
     os.environ.pop(VARIABLE, None)
     if submitted.note is not None:
         os.environ[VARIABLE] = submitted.note.text()
     if script is not None:
-        with tempfile.TemporaryFile() as kept:
-            kept.write(script.encode("utf-8", "surrogateescape"))
-            kept.seek(0)
-            os.dup2(kept.fileno(), 0)
+        with tempfile.TemporaryFile() as copy:
+            copy.write(script.encode("utf-8", "surrogateescape"))
+            copy.seek(0)
+            os.dup2(copy.fileno(), 0)
     program = os.environ.get("NODEWISE_SBATCH", "sbatch")
     sys.stdout.flush()
     sys.stderr.flush()
     try:
         os.execvp(program, [Path(program).name, *submitted.arguments])  # noqa: S606  # a shell would read the arguments again
     except OSError as error:
-        _say(f"{program} cannot be started: {error.strerror}; name it in NODEWISE_SBATCH")
+        _say(f"{program} cannot be started: {error.strerror}; set NODEWISE_SBATCH to the path of sbatch")
         raise SystemExit(127) from None
 
 

@@ -1,4 +1,4 @@
-"""What a job states of its nodes, tasks and GPUs: on the command line, in SBATCH_ variables, in its script."""
+"""Nodes, tasks and GPUs that a job states: on the command line, in SBATCH_ variables, or in its script."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _VARIABLES: Final = {
     "SBATCH_TIMELIMIT": "time",
     "SBATCH_TRES_PER_TASK": "tres-per-task",
 }
-"""Variables that sbatch reads, of the options that matter here. It has none for nodes and tasks."""
+"""Variables of sbatch for the options that matter here. There are none for nodes and tasks."""
 
 
 class UnreadableError(Exception):
-    """The numbers of a job cannot be told; the text says why."""
+    """The numbers of a job cannot be determined; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedOption:
-    """An option as it holds."""
+    """An option that takes effect."""
 
     value: str
     source: str
-    """As a person finds it: `--gres=gpu:8`, `#SBATCH --gres=gpu:8`, `SBATCH_GRES=gpu:8`."""
+    """Where it is stated: `--gres=gpu:8`, `#SBATCH --gres=gpu:8`, `SBATCH_GRES=gpu:8`."""
     typed: bool
-    """Whether it stands above a prediction: on the command line or in a variable."""
+    """Whether it is on the command line or in a variable, and so takes precedence over a prediction."""
 
 
 def stated_options(
     submission: Submission, script: Submission, environment: Mapping[str, str]
 ) -> dict[str, StatedOption]:
-    """The options that hold, by their long names: those of the command line, else of variables, else of the script."""
+    """Return the options that take effect, by their long names: the command line, then variables, then the script."""
     found = {
         name: StatedOption(value, f"#SBATCH --{name}={value}", typed=False) for name, value in script.options.items()
     }
@@ -60,14 +60,14 @@ def stated_options(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Numbers of a job, as far as they are stated or follow. None = Slurm says nothing of it."""
+    """Numbers of a job that are stated or can be computed. None = not stated."""
 
     nodes: int | None
-    """None = one of several."""
+    """None = one of several numbers."""
     tasks_per_node: int | None
     gpus_per_node: int | None
     placed: bool
-    """Whether what is stated has Slurm place the GPUs so. If not, as many are assumed on each node."""
+    """Whether the stated options make Slurm place this many GPUs on each node. If not, it is an assumption."""
 
 
 _NODES: Final = "nodes"
@@ -89,9 +89,9 @@ _PRODUCTS: Final = (
 
 
 def shape_of(options: Mapping[str, StatedOption], *, gpus_per_node: int | None = None) -> Shape:
-    """What the stated numbers say together, as sbatch reads them; `gpus_per_node` = a wish, which may not contradict.
+    """Combine the stated numbers as sbatch does. `gpus_per_node` is the owner's wish, which must not contradict them.
 
-    Raises UnreadableError where they cannot be read, do not agree, or leave the number of nodes to Slurm.
+    Raises UnreadableError if they cannot be read, do not agree, or leave the number of nodes to Slurm.
     """
     statements = _statements(options)
     known: dict[str, int] = {}
@@ -104,18 +104,18 @@ def shape_of(options: Mapping[str, StatedOption], *, gpus_per_node: int | None =
     ]
     _derive(known, products, said)
     if gpus_per_node is not None and known.setdefault(_GPUS_EACH, gpus_per_node) != gpus_per_node:
-        raise UnreadableError(f"--gpus-per-node={gpus_per_node} of Nodewise contradicts {said}")
+        raise UnreadableError(f"--nodewise-gpus-per-node={gpus_per_node} contradicts {said}")
     _derive(known, products, said)
     allowed = _counts(options)
     for name in ("nodelist", "nodefile"):
         if name in options and not allowed:
-            raise UnreadableError(f"{options[name].source}: how many nodes these are is not known; state --nodes")
+            raise UnreadableError(f"{options[name].source}: the number of nodes is not known; state --nodes")
     if allowed and known.get(_NODES, allowed[0]) not in allowed:
         raise UnreadableError(f"{said}: the numbers of {_NODES} do not agree")
     if not allowed and _NODES not in known:
-        # One task is on one node, with all its GPUs; on how many nodes several are, Slurm decides.
+        # A single task runs on one node, with all its GPUs. Slurm decides on how many nodes several tasks run.
         if known.get(_TASKS, 1) > 1 or (_TASKS not in known and known.get(_GPUS, 1) > 1):
-            raise UnreadableError(f"{said}: on how many nodes that is, Slurm decides; state --nodes")
+            raise UnreadableError(f"{said}: Slurm decides on the number of nodes; state --nodes")
         known[_NODES] = 1
         _derive(known, products, said)
     if _TASKS not in known and _TASKS_EACH not in known:
@@ -129,12 +129,12 @@ def shape_of(options: Mapping[str, StatedOption], *, gpus_per_node: int | None =
         or _GPUS_EACH not in known
     )
     if _GPUS_EACH not in known and {_GPUS, _GPUS_OF_TASK} & each:
-        raise UnreadableError(f"{said}: how many GPUs each node has, Slurm decides; state --gpus-per-node")
+        raise UnreadableError(f"{said}: Slurm decides on the GPUs of each node; state --gpus-per-node")
     return Shape(known.get(_NODES), known.get(_TASKS_EACH), known.get(_GPUS_EACH), placed)
 
 
 def _derive(known: dict[str, int], products: Sequence[tuple[str, str, str]], said: str) -> None:
-    """Add what follows from what is known, until nothing does."""
+    """Add numbers that follow from the known ones, until there are no more."""
     found = -1
     while found != len(known):
         found = len(known)
@@ -151,7 +151,7 @@ def _derive(known: dict[str, int], products: Sequence[tuple[str, str, str]], sai
 
 
 def _statements(options: Mapping[str, StatedOption]) -> list[tuple[str, int, str]]:
-    """What each option says: the number's name, the number, and where it stands."""
+    """Return what each option states: the number's name, the number, and where it is stated."""
     found: list[tuple[str, int, str]] = []
     counts = _counts(options)
     if len(counts) == 1:
@@ -205,14 +205,14 @@ _KIND: Final = re.compile(r"[\w.+-]+", re.ASCII)
 
 
 def gpus_in(option: str, stated: StatedOption) -> int | None:
-    """The number of GPUs in `8`, `a100:8`, `gpu:a100:8,nvme:1`; None = none are named. Raises UnreadableError."""
+    """Return the number of GPUs in `8`, `a100:8`, `gpu:a100:8,nvme:1`; None = it has none. Raises UnreadableError."""
     found: list[int] = []
     for part in stated.value.split(","):
         text = part.strip()
         if option in {"gres", "tres-per-node", "tres-per-task"}:
             name, _, text = re.sub(r"^gres[:/]", "", text).replace("=", ":").partition(":")
             if name in {"mps", "shard"}:
-                raise UnreadableError(f"{stated.source}: asks for parts of a GPU")
+                raise UnreadableError(f"{stated.source}: requests parts of a GPU; predictions need whole GPUs")
             if name != "gpu":
                 continue
         elif not text:
@@ -220,15 +220,15 @@ def gpus_in(option: str, stated: StatedOption) -> int | None:
         kind, _, number = text.rpartition(":")
         match = _COUNT.fullmatch(number)
         if match is None:
-            # A kind alone is one of it.
+            # A kind without a number means one GPU.
             kind = text
         if kind and not _KIND.fullmatch(kind):
             raise UnreadableError(f"{stated.source}: is not a number of GPUs")
         found.append(1 if match is None else int(match[1]) * _TIMES[match[2].lower()])
     if len(found) > 1:
-        raise UnreadableError(f"{stated.source}: names several kinds of GPUs; a prediction is of one")
+        raise UnreadableError(f"{stated.source}: names several kinds of GPUs; a prediction needs a single kind")
     if found == [0]:
-        raise UnreadableError(f"{stated.source}: asks for no GPU")
+        raise UnreadableError(f"{stated.source}: requests no GPU")
     return found[0] if found else None
 
 

@@ -1,4 +1,4 @@
-"""What is said to sbatch, on its command line and in the lines `#SBATCH` of a script; read as sbatch reads it."""
+"""Options of sbatch, on its command line and in the lines `#SBATCH` of a script, read as sbatch reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 __all__ = ["OURS", "Submission", "commands", "directives", "read_script", "sbatch_directives", "split", "translated"]
 
 OURS: Final = "--nodewise-"
-"""Prefix of options that are not sbatch's."""
+"""Prefix of Nodewise's own options."""
 _FLAGS: Final = frozenset({
     "consolidate-segments", "container-entrypoint", "container-mount-home", "container-readonly",
     "container-remap-root", "container-writable", "contiguous", "exclusive", "external", "get-user-env", "help", "hold",
@@ -21,7 +21,7 @@ _FLAGS: Final = frozenset({
     "no-requeue", "overcommit", "oversubscribe", "parsable", "propagate", "quiet", "reboot", "requeue", "resv-ports",
     "spread-job", "spread-segments", "stepmgr", "test-only", "usage", "use-min-nodes", "verbose", "version", "wait",
 })  # fmt: skip
-"""Options that take no value, or take it after `=` alone: of sbatch, and of the plugin pyxis."""
+"""Options of sbatch and of the plugin pyxis that take no value, or take it only after `=`."""
 _VALUED: Final = frozenset({
     "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster", "cluster-constraint",
     "clusters", "comment", "constraint", "container", "container-env", "container-id", "container-image",
@@ -49,28 +49,28 @@ _SHORT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What was typed after the command's name."""
+    """The words after the command's name."""
 
     ours: tuple[str, ...] = ()
-    """Options with Nodewise's prefix, without it: `nodes=1-16`."""
+    """Nodewise's options without their prefix: `nodes=1-16`."""
     rest: tuple[str, ...] = ()
-    """All the others, as they were."""
+    """All other words, unchanged."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Options of sbatch before the script, by their long names; of several of a name the last, as sbatch has it."""
+    """Options of sbatch before the script, by their long names. If one is repeated the last counts, as in sbatch."""
     script: str | None = None
-    """The script; None = there is none, and sbatch reads it from standard input or wraps a command."""
+    """Name of the script; None = sbatch reads the script from standard input or wraps a command."""
     heterogeneous: bool = False
-    """Whether several jobs are described at once."""
+    """Whether the job has several components."""
     options_end: int = 0
-    """Where in `rest` the options end, and the script begins."""
+    """Index in `rest` at which the options end and the script begins."""
     problem: str = ""
-    """Why the options cannot be read with certainty. Empty = they can."""
+    """Why the options cannot be read with certainty. Empty = they can be."""
 
 
 def split(arguments: Sequence[str], *, script: bool = True) -> Submission:
-    """Read a command line as sbatch does: options end at the first word that is none, and the rest is the script's.
+    """Read a command line as sbatch does: options end at the first other word, the script.
 
-    `script=False` = the words of lines `#SBATCH`, among which no script can be.
+    With `script=False` the words come from lines `#SBATCH`, which cannot name a script.
     """
     ours: list[str] = []
     rest: list[str] = []
@@ -106,7 +106,7 @@ def split(arguments: Sequence[str], *, script: bool = True) -> Submission:
 
 
 def _option(word: str, following: str | None, found: dict[str, str], *, script: bool) -> tuple[bool, str]:
-    """Note an option; returns whether the word after it is its value, and what cannot be told of it."""
+    """Record an option; returns whether the next word is its value, and what is uncertain about it."""
     if word.startswith("--"):
         typed, given, value = word[2:].partition("=")
         names = _named(typed)
@@ -135,15 +135,15 @@ def _option(word: str, following: str | None, found: dict[str, str], *, script: 
 
 
 def _named(typed: str) -> set[str]:
-    """Options that a long name means: itself, else all that begin with it, as getopt has it."""
-    # --tasks was --ntasks once, and is short for --tasks-per-node today.
+    """Return the options that a long name may mean: itself, else all that begin with it, as in getopt."""
+    # --tasks meant --ntasks in old versions, and abbreviates --tasks-per-node today.
     exact = {typed} & (_FLAGS | _VALUED) - {"tasks"}
     matching = exact or {name for name in _FLAGS | _VALUED if name.startswith(typed)}
     return {_SAME.get(name, name) for name in matching}
 
 
 def read_script(name: str, folder: str = "") -> str:
-    """What a script holds, found as sbatch finds it: in `--chdir` or here, else on the path. Empty = not readable."""
+    """Read a script from where sbatch looks for it: `--chdir` or this folder, else the path. Empty = not readable."""
     here = Path(folder, name)
     found = here if here.is_file() else shutil.which(name)
     if found is None:
@@ -161,9 +161,9 @@ _OTHERS: Final = re.compile(r"#(?:PBS|BSUB)\b")
 
 
 def directives(script: str, prefix: str) -> list[str]:
-    """Words of the lines of a script that begin with a prefix such as `#NODEWISE`, up to its first command.
+    """Return the words of lines that begin with a prefix such as `#NODEWISE`, up to the script's first command.
 
-    Raises ValueError naming the line where quotes do not end.
+    Raises ValueError, which names the line, if quotes do not end.
     """
     words: list[str] = []
     for number, line in _head(script):
@@ -176,7 +176,7 @@ def directives(script: str, prefix: str) -> list[str]:
 
 
 def sbatch_directives(script: str) -> Submission:
-    """The options in lines `#SBATCH`. As sbatch reads them: a space after that word is not needed."""
+    """Read the options in lines `#SBATCH`. As in sbatch, no space is needed after that word."""
     words: list[str] = []
     heterogeneous = False
     problem = ""
@@ -199,12 +199,12 @@ def sbatch_directives(script: str) -> Submission:
 
 
 def translated(script: str) -> str:
-    """The first line with an option of another system, which sbatch reads too. Empty = there is none."""
+    """Return the first line with an option of another system, which sbatch reads too. Empty = there is none."""
     return next((line for _, line in _head(script) if _OTHERS.match(line)), "")
 
 
 def commands(script: str) -> Iterator[tuple[int, str]]:
-    """The commands of a script with the numbers of their lines; one that goes on after a backslash is one."""
+    """Yield the commands of a script with their line numbers; lines joined by a backslash are one command."""
     lines = enumerate(script.split("\n"), start=1)
     for number, first in lines:
         line = first

@@ -1,4 +1,4 @@
-"""What the owner of a job wants of Nodewise: lines `#NODEWISE --name=value` of the script, and options above them."""
+"""Nodewise's options of a job, called wishes: lines `#NODEWISE --name=value`, and options of the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AUTO: Final = "auto"
 
 
 class WrongWishError(Exception):
-    """A wish that cannot be read; the text names it and says what would be right."""
+    """A wish is invalid; the text names it and says what is valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Wishes:
     """Wishes by their names, in which `_` stands for `-`. None = not stated."""
 
     profile: str = ""
-    """The stored job; without it nothing is asked and nothing told."""
+    """The stored job. Without it nothing is predicted or recorded."""
     nodes: tuple[int, ...] = ()
     """Numbers of nodes that may be chosen."""
     objective: str = "knee"
@@ -39,9 +39,9 @@ class Wishes:
     samples: float | None = None
     """Samples left to train on."""
     margin: float = 0.2
-    """Share of the predicted time that the limit is longer."""
+    """Share of the predicted time that is added to the limit."""
     gpus_per_node: str = ""
-    """A number, or `auto`: as many as workers in the job's evidence."""
+    """A number, or `auto`: the workers per node of the job's evidence."""
     device: str = ""
     sync: str = ""
     batch_per_worker: float | None = None
@@ -49,16 +49,16 @@ class Wishes:
     measured: str = "nodewise-%j.json"
     """File that the job writes its throughput into."""
     pattern: str = ""
-    """Regular expression whose group is the steps per second in a line of the job's output."""
+    """Regular expression with one group: the steps per second in a line of the job's output."""
     server: str = ""
     timeout_s: float = 5.0
     """Longest wait for each answer."""
     explain: bool = False
-    """Show what would be submitted, and submit nothing."""
+    """Whether to print what would be submitted, and submit nothing."""
 
     @property
     def columns(self) -> dict[str, Any]:
-        """How the job runs, whatever its scale, by the names of the client's configurations."""
+        """How the job runs independent of its scale, by the names of the client's configurations."""
         stated = {
             "devices": self.device,
             "sync_modes": self.sync,
@@ -69,12 +69,12 @@ class Wishes:
 
     @property
     def works(self) -> bool:
-        """Whether it is said how much is left to do."""
+        """Whether the remaining work is stated."""
         return self.steps is not None or self.samples is not None
 
 
 def read_wishes(script: str, ours: Sequence[str]) -> Wishes:
-    """What a script and the command line ask for; the command line stands above the script. Raises WrongWishError."""
+    """Read the wishes of a script and of the command line, which takes precedence. Raises WrongWishError."""
     try:
         words = directives(script, DIRECTIVE)
     except ValueError as error:
@@ -96,10 +96,10 @@ def _wish(word: str, prefix: str) -> dict[str, Any]:
     field = name.replace("-", "_")
     if field not in _READERS or name != name.replace("_", "-"):
         known = ", ".join(each.replace("_", "-") for each in _READERS)
-        raise WrongWishError(f"{prefix}{name}: is not known; there are {known}")
+        raise WrongWishError(f"{prefix}{name}: is not a known option; the options are {known}")
     if field == "explain":
         if given or prefix != OURS:
-            raise WrongWishError(f"{prefix}explain: takes no value, and stands on the command line alone")
+            raise WrongWishError(f"{prefix}explain: takes no value, and is only allowed on the command line")
         return {field: True}
     if not text:
         raise WrongWishError(f"{prefix}{name}: must be given a value: {prefix}{name}=...")
@@ -111,7 +111,7 @@ def _wish(word: str, prefix: str) -> dict[str, Any]:
 
 def _check(wishes: Wishes) -> None:
     if wishes.steps is not None and wishes.samples is not None:
-        raise WrongWishError(f"{OURS}steps, {OURS}samples: name the same work; give one of them")
+        raise WrongWishError(f"{OURS}steps, {OURS}samples: state the same work; give only one of them")
     needs_samples = wishes.objective in {"least-time", "fewest-devices"}
     if wishes.nodes and needs_samples and wishes.samples is None:
         raise WrongWishError(f"{OURS}samples: must be given with {OURS}objective={wishes.objective}")

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class PredictionServiceStub(object):
-    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring. Speed
-    alone: nothing here predicts accuracy, or that training may stop early.
+    """Predicts how fast a job runs on configurations that it never ran on, states how certain that is, and suggests what to
+    measure. It predicts speed only, neither accuracy nor whether training can stop early.
     """
 
     def __init__(self, channel):
@@ -74,64 +74,64 @@ class PredictionServiceStub(object):
 
 
 class PredictionServiceServicer(object):
-    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring. Speed
-    alone: nothing here predicts accuracy, or that training may stop early.
+    """Predicts how fast a job runs on configurations that it never ran on, states how certain that is, and suggests what to
+    measure. It predicts speed only, neither accuracy nor whether training can stop early.
     """
 
     def Predict(self, request, context):
-        """Predicts one job on many configurations and recommends one.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED,
-        REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED,
-        ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT, ESTIMATOR_UNAVAILABLE.
+        """Predicts one job on many configurations and recommends one of them. Reasons: INVALID_FIELD, LIMIT_EXCEEDED,
+        CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, REVISION_NOT_REACHED, REVISION_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+        EVIDENCE_MISSING, MODEL_NOT_CACHED, ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT, ESTIMATOR_TIMEOUT,
+        ESTIMATOR_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchPredict(self, request, context):
-        """Predicts many jobs, or many architectures of one. A job that cannot be answered carries its problem, rows of such
-        architectures are refused; the others are answered.
-        Reasons of the whole call: INVALID_FIELD, LIMIT_EXCEEDED; of architectures those of Predict as well.
+        """Predicts many jobs, or many architectures of one job. A job that cannot be answered carries its problem; of an
+        architecture that cannot be answered, the rows are refused. All others are answered. Reasons of the whole call:
+        INVALID_FIELD, LIMIT_EXCEEDED; with architectures also those of Predict.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StreamPredict(self, request_iterator, context):
-        """Predict and BatchPredict over one stream, for callers that ask often or for more than a call's cap. Replies carry
-        the id of their question; a problem of one question ends that question, not the stream.
+        """Predict and BatchPredict on one stream, for callers that ask often or need more rows than one call allows. A reply
+        carries the id of its question. A problem with one question ends that question, not the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SuggestMeasurements(self, request, context):
-        """The next measurements that would help most, by what each is expected to teach and by its cost. Nothing is run and
-        nothing is stored. What no estimator can predict is refused as by Predict: without a prediction there is nothing to
-        weigh a measurement with, and the refusal names the fields to measure first.
-        Reasons: as Predict; DEADLINE_EXCEEDED.
+        """Suggests the measurements that would help most, by the expected gain and the cost of each. The call runs nothing
+        and stores nothing. A job that no estimator can predict is refused as by Predict, because the gain of a measurement
+        is computed from predictions. The refusal names the fields to measure first. Reasons: as Predict;
+        DEADLINE_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListEstimators(self, request, context):
-        """The estimators that can be asked, "auto" among them, by name and version. Reasons: INVALID_FIELD.
+        """Lists the estimators that requests may name, "auto" included, by name and version. Reasons: INVALID_FIELD.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDevices(self, request, context):
-        """The devices that the catalog knows: names, other names they go by, and facts. Device names in profiles and questions
-        are compared by these. Reasons: INVALID_FIELD.
+        """Lists the devices of the catalog: names, aliases and facts. Names and aliases identify the devices of profiles and
+        questions. Reasons: INVALID_FIELD.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListPlugins(self, request, context):
-        """All plugins that are loaded, and those that could not be. Reasons: INVALID_FIELD.
+        """Lists all plugins that are loaded, and those that could not be loaded. Reasons: INVALID_FIELD.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -184,8 +184,8 @@ def add_PredictionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PredictionService(object):
-    """How fast a job would be on configurations that were never run, how sure that is, and what is worth measuring. Speed
-    alone: nothing here predicts accuracy, or that training may stop early.
+    """Predicts how fast a job runs on configurations that it never ran on, states how certain that is, and suggests what to
+    measure. It predicts speed only, neither accuracy nor whether training can stop early.
     """
 
     @staticmethod

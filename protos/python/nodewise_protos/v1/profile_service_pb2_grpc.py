@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class ProfileServiceStub(object):
-    """Stores what is known of jobs. Acknowledged means durable. Where the server asks for tokens, each token has prefixes of
-    profile names: everything here, and every profile that a question names, is refused outside of them
-    (PERMISSION_DENIED), and listings leave it out.
+    """Stores what is known of jobs. What the server acknowledges is durable. If the server requires tokens, each token has
+    prefixes of profile names. Calls and questions about profiles outside these prefixes are refused (PERMISSION_DENIED),
+    and listings leave those profiles out.
     """
 
     def __init__(self, channel):
@@ -90,43 +90,41 @@ class ProfileServiceStub(object):
 
 
 class ProfileServiceServicer(object):
-    """Stores what is known of jobs. Acknowledged means durable. Where the server asks for tokens, each token has prefixes of
-    profile names: everything here, and every profile that a question names, is refused outside of them
-    (PERMISSION_DENIED), and listings leave it out.
+    """Stores what is known of jobs. What the server acknowledges is durable. If the server requires tokens, each token has
+    prefixes of profile names. Calls and questions about profiles outside these prefixes are refused (PERMISSION_DENIED),
+    and listings leave those profiles out.
     """
 
     def IngestProfile(self, request_iterator, context):
-        """Ingests numbered batches. The first request opens a session, the first reply tells the last durable number; a stream
-        that was cut is resumed by opening the same session again and sending from the next number on. A batch sent twice is
-        stored once. Nothing counts before the commit that ends its unit.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SESSION_NOT_OPEN, BATCH_OUT_OF_ORDER, BATCH_CONFLICT,
-        STORE_UNAVAILABLE.
+        """Ingests numbered batches. The first request opens a session, and the first reply states the last durable number.
+        After a stream breaks, the client opens the same session again and sends from the next number on. A batch that is
+        sent twice is stored once. Batches take effect with the commit that ends their unit. Reasons: INVALID_FIELD,
+        LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SESSION_NOT_OPEN, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def IngestBatch(self, request, context):
-        """One batch of a session in one call: the twin of IngestProfile for callers without streams, traces included. Without a
-        batch it only tells the last durable number. The same batch again changes nothing.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED,
-        STORE_UNAVAILABLE.
+        """Ingests one batch of a session: IngestProfile for callers without streams, traces included. Without a batch, the
+        call only returns the last durable number. A batch that is sent again changes nothing. Reasons: INVALID_FIELD,
+        LIMIT_EXCEEDED, CONTRADICTORY_FACTS, BATCH_OUT_OF_ORDER, BATCH_CONFLICT, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AppendProfile(self, request, context):
-        """Appends to a profile in one call and commits. The same request_id again changes nothing and answers the profile as it
-        is now.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
+        """Appends to a profile and commits, in one call. A second call with the same request_id changes nothing and returns
+        the profile in its present state. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, REQUEST_ID_REUSED,
+        QUOTA_EXCEEDED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RetractEvidence(self, request, context):
-        """Takes evidence out of a profile: observations, phase timings, facts and traces. It stays in the profile's history.
+        """Retracts evidence from a profile: observations, phase timings, facts and traces. The profile's history keeps it.
         Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, EVIDENCE_NOT_FOUND, REQUEST_ID_REUSED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -134,7 +132,8 @@ class ProfileServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetProfile(self, request, context):
-        """Reads one profile, as it is or as it was. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_FOUND.
+        """Returns one profile, at its newest or an earlier revision. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND,
+        REVISION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -148,32 +147,33 @@ class ProfileServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WatchProfiles(self, request, context):
-        """Tells of profiles as they are and then of every change, until the caller ends it. Several changes of one profile may
-        come as one. After a cut the caller watches anew and is told of all profiles again. Reasons: INVALID_FIELD.
+        """Sends all profiles in their present state and then every change, until the caller ends the call. Several changes of
+        one profile may be sent as one. After a broken stream the caller starts a new watch, which sends all profiles
+        again. Reasons: INVALID_FIELD.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteProfile(self, request, context):
-        """Deletes a profile; until its purge time UndeleteProfile brings it back. Deleting again what the same etag deleted
-        changes nothing. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
+        """Deletes a profile. UndeleteProfile can restore it until its purge time. A second call with the same etag changes
+        nothing. Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, ETAG_MISMATCH, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UndeleteProfile(self, request, context):
-        """Brings a deleted profile back as it was. Of one that is not deleted it changes nothing.
-        Reasons: INVALID_FIELD, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+        """Restores a deleted profile unchanged. A profile that is not deleted stays as it is. Reasons: INVALID_FIELD,
+        PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListUsage(self, request, context):
-        """What namespaces store, beside their quotas: those in which the caller has profiles. Reasons: INVALID_FIELD,
-        STORE_UNAVAILABLE.
+        """Lists what each namespace stores, and its quotas, for the namespaces in which the caller has profiles. Reasons:
+        INVALID_FIELD, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -241,9 +241,9 @@ def add_ProfileServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ProfileService(object):
-    """Stores what is known of jobs. Acknowledged means durable. Where the server asks for tokens, each token has prefixes of
-    profile names: everything here, and every profile that a question names, is refused outside of them
-    (PERMISSION_DENIED), and listings leave it out.
+    """Stores what is known of jobs. What the server acknowledges is durable. If the server requires tokens, each token has
+    prefixes of profile names. Calls and questions about profiles outside these prefixes are refused (PERMISSION_DENIED),
+    and listings leave those profiles out.
     """
 
     @staticmethod

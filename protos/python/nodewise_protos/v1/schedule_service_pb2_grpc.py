@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ScheduleServiceStub(object):
-    """Shares a cluster among jobs by their predicted curves.
+    """Divides a cluster among jobs by their predicted throughput curves.
     """
 
     def __init__(self, channel):
@@ -48,12 +48,12 @@ class ScheduleServiceStub(object):
 
 
 class ScheduleServiceServicer(object):
-    """Shares a cluster among jobs by their predicted curves.
+    """Divides a cluster among jobs by their predicted throughput curves.
     """
 
     def Schedule(self, request, context):
-        """Computes allocations. Pure: all it depends on is in the request and the profiles that the request names.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
+        """Computes allocations. The answer depends only on the request and on the profiles that it names. Reasons:
+        INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, ESTIMATOR_NOT_FOUND, POLICY_FAILED,
         POLICY_INVALID_RESULT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -61,7 +61,7 @@ class ScheduleServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListPolicies(self, request, context):
-        """The policies that can be asked, by name. Reasons: INVALID_FIELD.
+        """Lists the policies that requests may name, by name. Reasons: INVALID_FIELD.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,7 +89,7 @@ def add_ScheduleServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScheduleService(object):
-    """Shares a cluster among jobs by their predicted curves.
+    """Divides a cluster among jobs by their predicted throughput curves.
     """
 
     @staticmethod

@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """Generations of plugins: sets of distributions, with a catalog, that are served together; and bearer tokens. Off unless
-    the operator enabled it: a call refused for that has the reason PERMISSION_DENIED. Away from loopback, and wherever
-    callers say who they are, each call needs the role admin on all profiles.
+    """Manages generations of plugins and bearer tokens. A generation is a set of distributions and a catalog that are
+    served together. The service is off unless the operator enables it; calls to it are then refused with
+    PERMISSION_DENIED. Except on loopback without authentication, each call needs the role admin on all profiles.
     """
 
     def __init__(self, channel):
@@ -95,97 +95,96 @@ class AdminServiceStub(object):
 
 
 class AdminServiceServicer(object):
-    """Generations of plugins: sets of distributions, with a catalog, that are served together; and bearer tokens. Off unless
-    the operator enabled it: a call refused for that has the reason PERMISSION_DENIED. Away from loopback, and wherever
-    callers say who they are, each call needs the role admin on all profiles.
+    """Manages generations of plugins and bearer tokens. A generation is a set of distributions and a catalog that are
+    served together. The service is off unless the operator enables it; calls to it are then refused with
+    PERMISSION_DENIED. Except on loopback without authentication, each call needs the role admin on all profiles.
     """
 
     def ListGenerations(self, request, context):
-        """Lists generations, the newest first, and who serves whom.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
+        """Lists generations, the newest first, and the generation on each track. Reasons: INVALID_FIELD, PERMISSION_DENIED,
+        STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Reload(self, request, context):
-        """Lets another generation take over: that which waits, the one that is named, or what is installed or written by now.
-        It is tried first, beside the one that serves; one that fails changes nothing, and the reply says why.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+        """Puts another generation on the stable track: the named one, else the pending one, else the distributions and
+        catalog that are installed now. The server first tries it beside the serving generation. If the trial fails,
+        nothing changes and the reply says why. Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND,
+        GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetCanary(self, request, context):
-        """Lets a generation answer a share of the jobs, beside the stable one. It is tried first, as by Reload.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+        """Lets a generation answer a share of the jobs, beside the stable generation. The server first tries it as Reload
+        does. Reasons: INVALID_FIELD, PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Promote(self, request, context):
-        """Lets the canary answer all jobs.
-        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+        """Puts the canary on the stable track, so it answers all jobs. Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND,
+        GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Rollback(self, request, context):
-        """Ends the canary; without one, returns to the stable generation before this one.
-        Reasons: PERMISSION_DENIED, GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
+        """Ends the canary. If there is none, returns to the previous stable generation. Reasons: PERMISSION_DENIED,
+        GENERATION_NOT_FOUND, GENERATION_BUSY, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListPluginStates(self, request, context):
-        """Lists the plugins of every track, with how they fare in the process that answers.
-        Reasons: PERMISSION_DENIED.
+        """Lists the plugins of every track, with their state in the process that answers the call. Reasons:
+        PERMISSION_DENIED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateToken(self, request, context):
-        """Makes a bearer token. Its text is told in this reply alone; the server keeps a hash of it.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
+        """Creates a bearer token. Only this reply holds its text; the server stores a hash of it. Reasons: INVALID_FIELD,
+        PERMISSION_DENIED, QUOTA_EXCEEDED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListTokens(self, request, context):
-        """Lists tokens, without their texts, by the time that they were made.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
+        """Lists tokens, without their texts, by creation time. Reasons: INVALID_FIELD, PERMISSION_DENIED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RevokeToken(self, request, context):
-        """Ends a token for good, on all servers of its store within about a second. Again, it changes nothing.
-        Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
+        """Revokes a token permanently. All servers of the store refuse it within about a second. A second call changes
+        nothing. Reasons: TOKEN_NOT_FOUND, PERMISSION_DENIED, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListPriors(self, request, context):
-        """Lists what was learned from the store's jobs, namespace by namespace: from what, when, and what it changed, as the
-        process that answers has it.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED.
+        """Lists what estimators learned from the store's jobs, by namespace: from which jobs, when, and its effect. The
+        process that answers reports its own state. Reasons: INVALID_FIELD, PERMISSION_DENIED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetPrior(self, request, context):
-        """Pins what a namespace learned, lets it learn again, or returns it to what it learned before. The process that
-        answers does so at once, the others of the server within seconds; it lasts beyond a restart.
-        Reasons: INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
+        """Pins what a namespace learned, unpins it, or returns it to what it learned before. It takes effect at once in the
+        process that answers, and within seconds in the server's other processes. It lasts across restarts. Reasons:
+        INVALID_FIELD, PERMISSION_DENIED, PRIOR_NOT_FOUND, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -258,9 +257,9 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """Generations of plugins: sets of distributions, with a catalog, that are served together; and bearer tokens. Off unless
-    the operator enabled it: a call refused for that has the reason PERMISSION_DENIED. Away from loopback, and wherever
-    callers say who they are, each call needs the role admin on all profiles.
+    """Manages generations of plugins and bearer tokens. A generation is a set of distributions and a catalog that are
+    served together. The service is off unless the operator enables it; calls to it are then refused with
+    PERMISSION_DENIED. Except on loopback without authentication, each call needs the role admin on all profiles.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class CompletionServiceStub(object):
-    """Tells what spot machines are worth to a job.
+    """Estimates time, cost and risk of jobs on machines that can be revoked.
     """
 
     def __init__(self, channel):
@@ -43,14 +43,15 @@ class CompletionServiceStub(object):
 
 
 class CompletionServiceServicer(object):
-    """Tells what spot machines are worth to a job.
+    """Estimates time, cost and risk of jobs on machines that can be revoked.
     """
 
     def EstimateCompletion(self, request, context):
-        """Time, cost and risk of a job on each of many offers, which of them nothing else beats, and the one to take. An offer
-        that cannot be answered says so in its row; the others are answered. Besides, where asked: when to pay for machines
-        on demand so as not to be late, and when to switch from synchronous to asynchronous training.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND, DEADLINE_EXCEEDED.
+        """Estimates time, cost and risk of a job on each of many offers, finds those that no other offer beats, and
+        recommends one. An offer that cannot be answered says so in its row; the others are answered. On request the answer
+        also says when to pay for machines on demand to meet a deadline, and when to switch from synchronous to
+        asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+        DEADLINE_EXCEEDED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -73,7 +74,7 @@ def add_CompletionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CompletionService(object):
-    """Tells what spot machines are worth to a job.
+    """Estimates time, cost and risk of jobs on machines that can be revoked.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class DiagnosisServiceStub(object):
-    """Executes recorded steps again in simulated time.
+    """Replays recorded steps in simulated time, and diagnoses jobs.
     """
 
     def __init__(self, channel):
@@ -53,33 +53,33 @@ class DiagnosisServiceStub(object):
 
 
 class DiagnosisServiceServicer(object):
-    """Executes recorded steps again in simulated time.
+    """Replays recorded steps in simulated time, and diagnoses jobs.
     """
 
     def Replay(self, request, context):
-        """Predicts steps of a recorded job from its other steps, as they were or changed. Progress comes first, then what was
-        executed in pieces, the result last.
-        Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
+        """Predicts steps of a recorded job from its other steps, unchanged or with changes. The stream sends progress, then
+        the executed events in pieces, then the result. Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND,
+        DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Diagnose(self, request, context):
-        """Finds what bounds the recorded steps, who is waited for, and which changes would shorten them most. Progress comes
-        first, then what was executed in pieces, the result last. When the call's time or its budget is over, what was found
-        so far is the result, and says that it is not complete.
-        Reasons: INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
+        """Finds the bottlenecks of the recorded steps, the ranks that others wait for, and the changes that would shorten the
+        steps most. The stream sends progress, then the executed events in pieces, then the result. If the call's time or
+        its budget ends first, the result holds what was computed by then and says that it is not complete. Reasons:
+        INVALID_FIELD, CONTRADICTORY_FACTS, PROFILE_NOT_FOUND, DIAGNOSER_NOT_FOUND, EVIDENCE_MISSING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportSteps(self, request, context):
-        """Takes the times of steps of a job that runs, window by window and rank by rank. They stand beside the profile, whose
-        revision and digest stay. A window that comes again counts once. Answers what recorders are asked to record. Diagnose
-        with since_seconds looks at the windows; a slowdown that it finds becomes the profile's label "nodewise.alarm".
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
+        """Stores step times of a running job, by window and rank. They are stored beside the profile and change neither its
+        revision nor its digest. A window that is sent again counts once. The response states what recorders should record.
+        Diagnose with since_seconds reads the windows. A slowdown that it finds becomes the profile's label
+        "nodewise.alarm". Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -112,7 +112,7 @@ def add_DiagnosisServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DiagnosisService(object):
-    """Executes recorded steps again in simulated time.
+    """Replays recorded steps in simulated time, and diagnoses jobs.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class EvaluationServiceStub(object):
-    """Scores estimators on measurements they have not seen.
+    """Scores estimators on measurements that they have not seen.
     """
 
     def __init__(self, channel):
@@ -43,12 +43,12 @@ class EvaluationServiceStub(object):
 
 
 class EvaluationServiceServicer(object):
-    """Scores estimators on measurements they have not seen.
+    """Scores estimators on measurements that they have not seen.
     """
 
     def Backtest(self, request, context):
-        """Fits estimators to the train rows of a table in a fresh, empty store, predicts its test rows and scores them.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, ESTIMATOR_NOT_FOUND.
+        """Fits estimators to the train rows of a table in a new, empty store, predicts the test rows and scores the
+        predictions. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, ESTIMATOR_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -71,7 +71,7 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EvaluationService(object):
-    """Scores estimators on measurements they have not seen.
+    """Scores estimators on measurements that they have not seen.
     """
 
     @staticmethod

@@ -47,9 +47,9 @@ class PlanServiceServicer(object):
     """
 
     def Plan(self, request, context):
-        """Finds the best configuration within constraints, and the frontier of time, devices and memory. Progress with the best
-        so far comes first, the result last. When the call's time or its budget is over, the best so far is the result, and
-        says that it is not complete. That nothing is feasible is a result with its reasons.
+        """Finds the best configuration within constraints, and the frontier of time, devices and memory. The stream sends
+        progress with the best configuration so far, then the result. If the call's time or its budget ends first, the
+        result holds the best so far and says that it is not complete. If nothing is feasible, the result says why.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SharingServiceStub(object):
-    """Predicts how jobs fare together on one device.
+    """Predicts the speeds of jobs that share one device.
     """
 
     def __init__(self, channel):
@@ -43,15 +43,15 @@ class SharingServiceStub(object):
 
 
 class SharingServiceServicer(object):
-    """Predicts how jobs fare together on one device.
+    """Predicts the speeds of jobs that share one device.
     """
 
     def PredictSharing(self, request, context):
-        """Predicts, for sets of jobs on one device, the share of its solo speed that each job keeps, and whether sharing is worth
-        it. Pairs that were measured are told as measured, and teach the others; without any, what holds before data answers.
-        A set that cannot be answered carries its problem; the others are answered.
+        """Predicts, for sets of jobs on one device, the share of its solo speed that each job keeps, and whether sharing is
+        worth it. A pair that was measured gets its measured shares, and the model learns from it. Without measured pairs,
+        the model uses the facts of the jobs. A set that cannot be answered carries its problem; the others are answered.
         Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, SHARING_MODEL_NOT_FOUND, SHARING_MODEL_FAILED,
-        SHARING_MODEL_INVALID_RESULT; of a job's profile, told with each set that holds the job: PROFILE_NOT_FOUND,
+        SHARING_MODEL_INVALID_RESULT. About a job's profile, in each set that has the job: PROFILE_NOT_FOUND,
         REVISION_NOT_FOUND, EVIDENCE_MISSING.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -75,7 +75,7 @@ def add_SharingServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SharingService(object):
-    """Predicts how jobs fare together on one device.
+    """Predicts the speeds of jobs that share one device.
     """
 
     @staticmethod

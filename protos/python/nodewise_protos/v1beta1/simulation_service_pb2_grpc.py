@@ -47,11 +47,11 @@ class SimulationServiceServicer(object):
     """
 
     def Simulate(self, request, context):
-        """Tells what a policy would have done to jobs that arrive over time. Pure, and the same for the same request but for wall
-        times. Progress comes first, then columns of jobs and of the timeline if they were asked for, in chunks, the result
-        last. When the call's time is over, what was simulated so far is the result, and says that it is not complete.
-        Reasons: INVALID_FIELD, LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
-        EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
+        """Simulates a policy on jobs that arrive over time. The result depends only on the request, apart from wall times.
+        The stream sends progress, then, if requested, jobs and the timeline in pieces, then the result. If the call's time
+        ends first, the result holds what was simulated by then and says that it is not complete. Reasons: INVALID_FIELD,
+        LIMIT_EXCEEDED, CONTRADICTORY_FACTS, POLICY_NOT_FOUND, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND, EVIDENCE_MISSING,
+        UNSUPPORTED_CONFIGURATION, POLICY_FAILED, POLICY_INVALID_RESULT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

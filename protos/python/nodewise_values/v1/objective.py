@@ -1,6 +1,6 @@
-"""Objectives: what "best" means, what it is computed from, and the recommendation that follows.
+"""Objectives: what "best" means, the inputs that decide it, and the recommendation that follows.
 
-Absence, as on the whole wire: see configuration.proto.
+For what an absent or empty value means, see configuration.proto.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ObjectiveRule(Word):
     HIGHEST_THROUGHPUT = "highest_throughput"
     """Highest throughput."""
     KNEE = "knee"
-    """Where more nodes stop paying."""
+    """The largest scale at which more nodes still pay."""
     LEAST_TIME = "least_time"
     """Least time."""
     LEAST_COST = "least_cost"
@@ -45,43 +45,42 @@ class ObjectiveRule(Word):
 
 
 class CapacityTier(Word):
-    """How firmly capacity is held."""
+    """Whether capacity can be revoked."""
 
     ON_DEMAND = "on_demand"
-    """Held until it is given back."""
+    """Not revoked until the job returns it."""
     SPOT = "spot"
     """May be revoked at any time."""
     RESERVED = "reserved"
-    """Paid whether it is used or not."""
+    """Paid for whether it is used or not."""
 
 
 class RecommendationBound(Word):
-    """What kept a recommendation from being larger, though the largest row that could be recommended still pays."""
+    """Why no larger row was recommended, although the largest row that may be recommended still pays."""
 
     RANGE = "range"
-    """No larger row was asked about."""
+    """The question has no larger row."""
     EVIDENCE = "evidence"
     """Larger rows lie beyond Objective.max_extrapolation_ratio.
 
-    Larger rows lie beyond Objective.max_extrapolation_ratio; a run measured at the recommended one lets a later
-    question look further.
+    A run measured at the recommended row lets a later question recommend larger ones.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Objective(Value):
-    """What is asked for.
+    """What the caller wants.
 
-    An absent objective, or one without a rule, means the knee: in Predict, BatchPredict and SuggestMeasurements alike.
-    (Plan compares splits rather than scales, and says there what it means.) Throughput is compared in samples per
-    second; where the batch is not known, in mini-batches per second, and the recommendation says so; where the question
-    tells the gradient noise scale, in goodput.
+    An absent objective, or one without a rule, means the knee, in Predict, BatchPredict and SuggestMeasurements alike.
+    (Plan compares splits rather than scales and states its own default.) Objectives compare throughput in samples per
+    second. Where the batch is not known they compare mini-batches per second, and the recommendation says so. Where the
+    question states the gradient noise scale they compare goodput.
     """
 
     highest_throughput: HighestThroughput | None = None
-    """Highest throughput; among equals the fewest nodes."""
+    """Highest throughput; among equals, the fewest nodes."""
     knee: Knee | None = None
-    """Where more nodes stop paying."""
+    """The largest scale at which more nodes still pay."""
     least_time: LeastTime | None = None
     """Least time within a budget of nodes or cost."""
     least_cost: LeastCost | None = None
@@ -89,14 +88,17 @@ class Objective(Value):
     fewest_devices: FewestDevices | None = None
     """Fewest devices within a deadline."""
     confidence: float | None = None
-    """Judge by the bound of the interval that holds with this probability. Absent = by the point."""
-    max_extrapolation_ratio: float | None = None
-    """Recommend no row of more nodes.
+    """Compare rows by the bound of the interval that holds with this probability.
 
-    Recommend no row of more nodes, or more workers, than this many times the most that a run of the job was measured
-    on, but the current one. Such rows are predicted all the same. Absent = 4; 0 = recommend any row. Without a measured
-    run nothing is held back. Where phase timings identify more than their own scale, extrapolation_ratios counts
-    instead. Completion and Plan do not look at it.
+    Absent = compare by the predicted value itself.
+    """
+    max_extrapolation_ratio: float | None = None
+    """Largest scale to recommend.
+
+    Largest scale to recommend, as a multiple of the most nodes and the most workers that a run of the job was measured
+    on. Larger rows are still predicted but not recommended, except for the current configuration. Absent = 4; 0 = any
+    row may be recommended. Without a measured run there is no limit. Where phase timings identify more than their own
+    scale, extrapolation_ratios counts instead. Completion and Plan ignore this field.
     """
 
 
@@ -110,7 +112,7 @@ class Knee(Value):
     """Largest n with X(n) - X(previous n) >= share x (n - previous n) x X(n_min) / n_min, X in samples/s."""
 
     share: float | None = None
-    """Share of the smallest configuration's throughput per node that each further node must bring. Absent = 0.5."""
+    """Share of the smallest configuration's throughput per node that each further node must add. Absent = 0.5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -118,9 +120,9 @@ class LeastTime(Value):
     """Least time to finish."""
 
     max_nodes: int | None = None
-    """At most this many nodes, those of parameter servers included. Absent = no limit."""
+    """Most nodes, including those of parameter servers. Absent = no limit."""
     max_cost: float | None = None
-    """At most this cost in the offers' currency. Absent = no limit."""
+    """Highest cost, in the offers' currency. Absent = no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -128,76 +130,76 @@ class LeastCost(Value):
     """Least cost."""
 
     deadline_seconds: float | None = None
-    """Finish within this many seconds from now. Absent = no deadline."""
+    """Seconds from now within which the job must finish. Absent = no deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FewestDevices(Value):
-    """Fewest devices that finish in time; among equals the least time."""
+    """Fewest devices that finish by the deadline; among equals, the least time."""
 
     deadline_seconds: float = 0.0
-    """Finish within this many seconds from now. Must be given."""
+    """Seconds from now within which the job must finish. Must be given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Work(Value):
     """Work left to do.
 
-    Absent = all of the workload's epochs, where the profile says how many there are and of how many samples; needed
-    wherever a time or a cost decides. Nothing here ends early: whether training converges before is never predicted.
+    Absent = all of the workload's epochs, if the profile states their number and their samples. Needed by every
+    objective of time or cost. The work is always done in full: no method predicts whether training converges earlier.
     """
 
     samples: float | None = None
-    """Samples left to train on; needs a known batch, in the question or in the job's evidence."""
+    """Samples left to train on. Needs a known batch, in the question or in the job's evidence."""
     epochs: float | None = None
-    """Epochs left; needs the workload's samples per epoch."""
+    """Epochs left. Needs the workload's samples per epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Offer(Value):
-    """Nodes that can be had, and what they cost.
+    """Nodes that are available, and what they cost.
 
-    A row names its offer (Configurations.offer_names); a row that names none has the only offer of its device, else the
-    only one without a device. Where several fit the question is refused: they must be named. A row with groups of
-    workers on several devices is charged in proportion to the workers on each.
+    A row names its offer (Configurations.offer_names). A row that names none gets the only offer for its device, else
+    the only offer without a device. If several offers apply, the question is refused and the row must name one. A row
+    with groups of workers on several devices is charged in proportion to the workers on each.
     """
 
     name: str = ""
-    """Name, unique in the request. Needed only where rows name offers."""
+    """Name, unique in the request. Needed only if rows name offers."""
     device_name: str = ""
     """Accelerator of the node. Empty = any device without an offer of its own."""
     tier: CapacityTier | None = None
-    """How firmly it is held."""
+    """Whether the nodes can be revoked."""
     region: str = ""
-    """Where, e.g. "us-east-1a". Empty = not known."""
+    """Region or zone, e.g. "us-east-1a". Empty = not known."""
     price_per_node_hour: float = 0.0
-    """Price of one node for one hour; parameter servers' nodes are charged alike."""
+    """Price of one node for one hour. Nodes of parameter servers cost the same."""
     currency: str = ""
-    """Currency, for people. All offers of a request share one."""
+    """Currency, for people. All offers of a request use the same one."""
     start_up_seconds: float = 0.0
-    """Seconds until its nodes work, in which they are paid for: part of the time and the cost to finish."""
+    """Seconds from the order until the nodes work. They are paid for, and count in the time and the cost to finish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StatisticalEfficiency(Value):
-    """What another batch is worth.
+    """How much a sample is worth at another batch.
 
-    What another batch is worth: goodput is samples per second times (noise scale + initial batch) / (noise scale +
-    batch).
+    How much a sample is worth at another batch: goodput is samples per second times (noise scale + initial batch) /
+    (noise scale + batch).
     """
 
     gradient_noise_scale_samples: float = 0.0
-    """Gradient noise scale of the training now."""
+    """Gradient noise scale of the training at present."""
     initial_batch_samples: float = 0.0
-    """Global batch that samples are worth one each at."""
+    """Global batch at which the efficiency of a sample is 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchBounds(Value):
-    """Batches that may be chosen.
+    """Batches that the service may choose.
 
-    With them, each row that states no global batch gets the one of best goodput, out of a geometric series of at most
-    32 between the bounds.
+    Each row that states no global batch gets the one with the best goodput, from a geometric series of at most 32
+    batches between the bounds.
     """
 
     min_global_batch_samples: float = 0.0
@@ -205,57 +207,57 @@ class BatchBounds(Value):
     max_global_batch_samples: float = 0.0
     """Greatest global batch."""
     max_batch_per_worker_samples: float | None = None
-    """Most samples that a worker can take in a micro-step; more are accumulated.
+    """Most samples that a worker can process in a micro-step; larger batches are accumulated.
 
-    Absent = a worker takes its share at once.
+    Absent = a worker processes its share in one micro-step.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CurrentConfiguration(Value):
-    """What the job runs on now: another row is recommended only where moving there pays."""
+    """The configuration that the job runs on now. Another row is recommended only if the move pays."""
 
     row: int = 0
-    """Its row in the question."""
+    """Row of the question that holds it."""
     restart_cost_seconds: float = 0.0
-    """Seconds lost when the job moves."""
+    """Seconds lost when the job moves to another configuration."""
     payback_seconds: float | None = None
-    """Seconds in which the move must have paid for itself.
+    """Seconds within which the move must pay for itself.
 
-    Absent = those of the work left, or 3600 where it is not known.
+    Absent = the seconds of the work left, or 3600 if the work is not known.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Recommendation(Value):
-    """The recommended row and why."""
+    """The recommended row, and why."""
 
     row: int = 0
     """Row of the predictions."""
     nodes: int = 0
-    """Its nodes."""
+    """Nodes of the row."""
     workers: int = 0
-    """Its workers."""
+    """Workers of the row."""
     device_name: str = ""
-    """Its device; of a row with groups, that of the first."""
+    """Device of the row; if the row has groups, that of the first group."""
     offer_name: str = ""
-    """Its offer. Empty = none."""
+    """Offer of the row. Empty = none."""
     samples_per_second: float | None = None
-    """Its throughput, samples per second. Absent = its batch is not known."""
+    """Throughput of the row, samples per second. Absent = its batch is not known."""
     finish_seconds: float | None = None
-    """Seconds until the work is done there, restart included. Absent = no work is known."""
+    """Seconds until the work is done on this row, including a restart. Absent = no work is known."""
     cost: float | None = None
     """Cost of that work. Absent = no offer was given."""
     rule: ObjectiveRule | None = None
-    """The rule that chose it."""
+    """The rule that chose the row."""
     why: str = ""
-    """The rule applied, in one sentence with its numbers."""
+    """How the rule chose the row, in one sentence with its numbers."""
     numbers: tuple[NamedNumber, ...] = ()
-    """The numbers behind it."""
+    """The numbers in that sentence."""
     keeps_current: bool = False
-    """It is the row that the job runs on now."""
+    """The row is the job's current configuration."""
     bounded_by: RecommendationBound | None = None
-    """What kept it from being larger."""
+    """Why no larger row was recommended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,6 +1,7 @@
-"""Options: who answers, how fresh and how sure the answer must be, and which columns it holds.
+"""Options.
 
-Absence, as on the whole wire: see configuration.proto.
+Options: which estimator answers, how fresh the model must be, how wide the interval is, and which columns the answer
+holds. For what an absent or empty value means, see configuration.proto.
 """
 
 from __future__ import annotations
@@ -25,28 +26,29 @@ class Freshness(Word):
     CACHED_ONLY = "cached_only"
     """Answer from a model that is already fitted, else refuse (MODEL_NOT_CACHED).
 
-    The refusal starts the fit, so that a later call finds it.
+    The refusal starts the fit, so a later call can be answered.
     """
     ALLOW_STALE = "allow_stale"
     """Answer from an older revision's model rather than wait for a fit.
 
-    Answer from an older revision's model rather than wait for a fit; the answer says that it is stale, and the fit of
-    the newest is started. Without any fitted model it waits.
+    The answer then says that it is stale, and the server starts to fit the newest revision. If there is no fitted model
+    at all, the call waits.
     """
     WAIT = "wait"
-    """Wait for the fit, and for the minimum revision."""
+    """Wait until the model is fitted and the minimum revision is reached."""
 
 
 class Fidelity(Word):
     """How an answer is computed."""
 
     MODEL = "model"
-    """By the estimator's model."""
+    """The estimator's model computes it."""
     SIMULATE = "simulate"
-    """By simulation, where the estimator has one; the interval is then the confidence interval of the simulation.
+    """A simulation computes it, where the estimator has one.
 
-    Where it has none its model answers, with the warning NOT_SIMULATED. A simulation that the call's deadline would cut
-    short ends with DEADLINE_EXCEEDED: a shorter one would be another answer.
+    A simulation computes it, where the estimator has one; the interval is then the confidence interval of the
+    simulation. Where the estimator has none, its model answers with the warning NOT_SIMULATED. A simulation that cannot
+    end before the call's deadline fails with DEADLINE_EXCEEDED: a shorter simulation would give another answer.
     """
 
 
@@ -54,9 +56,9 @@ class PredictionColumn(Word):
     """Groups of columns that an answer may hold besides status, step time and throughput."""
 
     ALL = "all"
-    """All that this server and the estimator have, columns of later releases included."""
+    """All columns that this server and the estimator have, including those that later releases add."""
     THROUGHPUT = "throughput"
-    """Status, step time and throughput: they are always there. Asked for alone, nothing else is."""
+    """Status, step time and throughput, which every answer holds. On its own it asks for these alone."""
     INTERVAL = "interval"
     """Lower and upper bounds."""
     BREAKDOWN = "breakdown"
@@ -70,7 +72,7 @@ class PredictionColumn(Word):
     WORK = "work"
     """Time and cost to finish."""
     EXTRA = "extra"
-    """What else the estimator has to say."""
+    """Further results of the estimator."""
     GOODPUT = "goodput"
     """Batch of each row as resolved or chosen, and goodput."""
     RISK = "risk"
@@ -79,22 +81,22 @@ class PredictionColumn(Word):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ModelOptions(Value):
-    """Who answers, how fresh the model must be and how wide the interval."""
+    """Which estimator answers, how fresh its model must be and how wide the interval is."""
 
     estimator: str = ""
-    """Estimator's name. Empty or "auto" = the service chooses."""
+    """Name of the estimator. Empty or "auto" = the service chooses."""
     estimator_version: str = ""
-    """Its version. Empty = the one that the server's default track holds."""
+    """Version of the estimator. Empty = the version on the server's default track."""
     parameters: Mapping[str, float] = field(default_factory=dict)
-    """Parameters of the estimator, by name; those that it does not list are refused (INVALID_FIELD)."""
+    """Parameters of the estimator, by name. A parameter that the estimator does not list is refused (INVALID_FIELD)."""
     freshness: Freshness | None = None
     """How fresh the model must be."""
     allow_fallback: bool = False
-    """Whether another estimator may answer if the one named refuses. A fault of the one named is always reported."""
+    """Whether another estimator may answer if the named one refuses. A failure of the named one is always reported."""
     interval_coverage: float | None = None
     """Coverage of the interval. Absent = 0.9."""
     seed: int = 0
-    """Seed of whatever is random."""
+    """Seed of all random numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -102,18 +104,18 @@ class PredictOptions(Value):
     """How to predict."""
 
     model: ModelOptions | None = None
-    """Who answers, how fresh and how sure."""
+    """Which estimator answers, how fresh its model must be and how wide the interval is."""
     columns: tuple[PredictionColumn | None, ...] = ()
     """Columns wanted.
 
-    Empty = INTERVAL, BREAKDOWN, UTILIZATION, STALENESS, MEMORY, WORK and EXTRA: this set is closed, so answers do not
-    grow with later releases.
+    Empty = INTERVAL, BREAKDOWN, UTILIZATION, STALENESS, MEMORY, WORK and EXTRA. Later releases do not extend this set,
+    so answers do not grow.
     """
     fidelity: Fidelity | None = None
-    """Model or simulation."""
+    """Whether the estimator's model or a simulation computes the answer."""
     simulated_steps_count: int | None = None
-    """Steps that a simulation counts in each row after warming up: workers' cycles (asynchronous), else rounds.
+    """Steps that a simulation counts in each row after its warm-up: workers' cycles (asynchronous), else rounds.
 
-    Absent = as many as the estimator thinks right. Rows times steps are capped (LIMIT_EXCEEDED,
-    simulated_steps_per_call). Only with FIDELITY_SIMULATE.
+    Absent = the estimator decides. Rows times steps are limited (LIMIT_EXCEEDED, simulated_steps_per_call). Only with
+    FIDELITY_SIMULATE.
     """

@@ -1,4 +1,7 @@
-"""Plugins: what answers, and what could not be loaded. Absence, as on the whole wire: see configuration.proto."""
+"""Plugins: those that answer, and those that could not be loaded.
+
+For what an absent or empty value means, see configuration.proto.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +23,26 @@ class PluginKind(Word):
     """What a plugin does."""
 
     ESTIMATOR = "estimator"
-    """Predicts."""
+    """Predicts the speed of jobs."""
     POLICY = "policy"
-    """Schedules."""
+    """Schedules jobs."""
     TRACE_READER = "trace_reader"
     """Reads traces."""
     DIAGNOSER = "diagnoser"
     """Replays and diagnoses traces."""
     SHARING_MODEL = "sharing_model"
-    """Predicts what jobs keep that share a device."""
+    """Predicts how much speed jobs keep that share a device."""
 
 
 class PluginMode(Word):
     """Where a plugin runs."""
 
     INLINE = "inline"
-    """In the thread that answers."""
+    """In the thread that answers the call."""
     THREAD = "thread"
-    """In a thread of its own."""
+    """In a separate thread."""
     PROCESS = "process"
-    """In a process of its own."""
+    """In a separate process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -47,19 +50,19 @@ class Plugin(Value):
     """A plugin that is loaded."""
 
     kind: PluginKind | None = None
-    """What it does."""
+    """What the plugin does."""
     name: str = ""
-    """Name to ask for; of a trace reader, the name of its format."""
+    """Name that requests use; of a trace reader, the name of its format."""
     version: str = ""
-    """Version."""
+    """Version of the plugin."""
     description: str = ""
-    """What it does, for people."""
+    """What the plugin does, for people."""
     distribution: str = ""
-    """Distribution that brought it, with its version."""
+    """Distribution that provides it, with its version."""
     mode: PluginMode | None = None
-    """Where it runs."""
+    """Where the plugin runs."""
     parameters: tuple[PluginParameter, ...] = ()
-    """What requests may set."""
+    """Parameters that requests may set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -71,22 +74,22 @@ class PluginParameter(Value):
     description: str = ""
     """Meaning, with unit."""
     default_value: float = 0.0
-    """Value when not given."""
+    """Value of the parameter where the request does not set it."""
     minimum: float | None = None
-    """Least value allowed. Absent = none."""
+    """Least value allowed. Absent = no limit."""
     maximum: float | None = None
-    """Greatest value allowed. Absent = none."""
+    """Greatest value allowed. Absent = no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PluginProblem(Value):
-    """A plugin that was left out, and why."""
+    """A plugin that was not loaded, and why."""
 
     name: str = ""
-    """Entry point or record."""
+    """Name of the entry point or record."""
     distribution: str = ""
-    """Distribution that brought it, with its version."""
+    """Distribution that provides it, with its version."""
     kind: PluginKind | None = None
-    """What it would have done."""
+    """Kind of the plugin."""
     problem: Problem | None = None
-    """Why, e.g. reason "PLUGIN_BROKEN"."""
+    """Why it was not loaded, e.g. reason "PLUGIN_BROKEN"."""

@@ -1,4 +1,7 @@
-"""PredictionService: how fast, how sure, how many nodes. Absence, as on the whole wire: see configuration.proto."""
+"""PredictionService: predicts throughput with intervals, and recommends node counts.
+
+For what an absent or empty value means, see configuration.proto.
+"""
 
 from __future__ import annotations
 
@@ -56,30 +59,30 @@ class PredictRequest(Value):
     profile: ProfileSource | None = None
     """The job."""
     configurations: Configurations | None = None
-    """Explicit configurations; their rows come first in the answer.
+    """Explicit configurations.
 
-    Absent together with ranges = one range that counts neither nodes nor workers.
+    Their rows come first in the answer. Absent with empty ranges = one ConfigurationRange without an axis.
     """
     ranges: tuple[ConfigurationRange, ...] = ()
-    """Ranges of configurations; their rows follow in order."""
+    """Ranges of configurations. Their rows follow in order."""
     objective: Objective | None = None
-    """What best means. Absent = the knee."""
+    """What the caller wants. Absent = the knee."""
     work: Work | None = None
-    """Work left, which times and costs are computed of. Absent = as said of Work."""
+    """Work left, for times and costs. Absent = the default of Work."""
     offers: tuple[Offer, ...] = ()
-    """What nodes cost. Empty = costs are not known."""
+    """Nodes that are available, and what they cost. Empty = costs are not known."""
     current: CurrentConfiguration | None = None
-    """What the job runs on now. Absent = it does not run, or moving costs nothing."""
+    """The configuration that the job runs on now. Absent = the job does not run, or a move costs nothing."""
     efficiency: StatisticalEfficiency | None = None
-    """What another batch is worth. Absent = a sample is a sample."""
+    """How much a sample is worth at another batch. Absent = the same at every batch."""
     batch_bounds: BatchBounds | None = None
-    """Batches that may be chosen. Absent = those of the rows. Needs efficiency."""
+    """Batches that the service may choose. Absent = each row's own batch. Needs efficiency."""
     options: PredictOptions | None = None
-    """How to answer."""
+    """Options of the answer."""
     if_none_match: str = ""
-    """Basis.digest of an earlier answer to the same question: where it still holds, the answer is `unchanged`.
+    """Basis.digest of an earlier answer to the same question.
 
-    Empty = answer in any case.
+    If it still holds, the answer is only `unchanged`. Empty = always answer.
     """
 
 
@@ -88,42 +91,42 @@ class PredictResponse(Value):
     """The answer about one job."""
 
     predictions: Predictions | None = None
-    """One row per configuration asked about."""
+    """One row per requested configuration."""
     recommendation: Recommendation | None = None
-    """The recommended row. Absent where no row meets the objective (a warning then says why)."""
+    """The recommended row. Absent = no row meets the objective; a warning says why."""
     basis: Basis | None = None
-    """What the answer rests on."""
+    """What the answer is based on."""
     unchanged: bool = False
-    """The digest that was asked about still holds: there is nothing here but the basis."""
+    """The digest in if_none_match still holds: the response holds nothing but the basis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchJob(Value):
-    """One job of a batch. What it does not bring is that of the batch."""
+    """One job of a batch. The batch's shared values replace those that the job does not state."""
 
     profile: ProfileSource | None = None
     """The job."""
     configurations: Configurations | None = None
-    """Its own configurations.
+    """Configurations of this job.
 
-    Absent together with ranges = those shared by the batch; where these are absent, too, as in PredictRequest.
+    Absent with empty ranges = those of the batch, and without those as in PredictRequest.
     """
     ranges: tuple[ConfigurationRange, ...] = ()
-    """Its own ranges."""
+    """Ranges of this job."""
     objective: Objective | None = None
-    """Its own objective. Absent = the one shared by the batch."""
+    """Objective of this job. Absent = that of the batch."""
     work: Work | None = None
-    """Work left of it. Absent = as said of Work."""
+    """Work left of this job. Absent = the default of Work."""
     offers: tuple[Offer, ...] = ()
-    """What nodes cost it. Empty = the offers shared by the batch."""
+    """Offers for this job. Empty = those of the batch."""
     current: CurrentConfiguration | None = None
-    """What it runs on now. Absent = it does not run, or moving costs nothing."""
+    """The configuration that the job runs on now. Absent = the job does not run, or a move costs nothing."""
     efficiency: StatisticalEfficiency | None = None
-    """What another batch is worth. Absent = a sample is a sample."""
+    """How much a sample is worth at another batch. Absent = the same at every batch."""
     batch_bounds: BatchBounds | None = None
-    """Batches that may be chosen. Absent = those of the rows. Needs efficiency."""
+    """Batches that the service may choose. Absent = each row's own batch. Needs efficiency."""
     if_none_match: str = ""
-    """Basis.digest of an earlier answer to the same question. Empty = answer in any case."""
+    """Basis.digest of an earlier answer to the same question. Empty = always answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -131,43 +134,43 @@ class BatchPredictRequest(Value):
     """A question about many jobs, or about many architectures of one job."""
 
     jobs: tuple[BatchJob, ...] = ()
-    """The jobs, answered in this order. Empty with architectures."""
+    """The jobs, answered in this order. Must be empty if architectures are given."""
     configurations: Configurations | None = None
-    """Configurations for every job that brings none of its own."""
+    """Configurations for every job that states none."""
     ranges: tuple[ConfigurationRange, ...] = ()
-    """Ranges for every job that brings none of its own."""
+    """Ranges for every job that states none."""
     objective: Objective | None = None
-    """Objective for every job that brings none of its own. Absent = the knee."""
+    """Objective for every job that states none. Absent = the knee."""
     offers: tuple[Offer, ...] = ()
-    """Offers for every job that brings none of its own."""
+    """Offers for every job that states none."""
     options: PredictOptions | None = None
-    """How to answer."""
+    """Options of the answers."""
     architectures: Architectures | None = None
-    """Instead of jobs: architectures, each on all of the shared configurations.
+    """Architectures instead of jobs, each predicted on all shared configurations.
 
-    Row c of architecture a is row a x configurations + c of the answer, and what Predict answers about a profile of
-    those facts by the same estimator. One estimator answers for all of them, chosen by the first of those that tell
-    most and can be answered. An architecture of facts that cannot be, or that Predict would refuse as a whole, has its
-    rows refused. Neither objective nor offers apply.
+    Row c of architecture a is row a x configurations + c of the answer. It equals Predict's answer by the same
+    estimator for a profile with the architecture's facts. One estimator answers for all: the choice is made for the
+    first architecture with the most facts that can be answered. If the facts of an architecture are impossible, or
+    Predict would refuse it as a whole, its rows are refused. Objective and offers have no effect.
     """
     profile: ProfileSource | None = None
     """What is known of all architectures alike.
 
-    Its evidence says what the configurations leave open, such as device and batch, and no more: no run of it is one of
-    an architecture. Absent = nothing. Only with architectures.
+    Its evidence only sets what the configurations leave open, such as device and batch; its runs do not count as runs
+    of an architecture. Absent = nothing is known. Only with architectures.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ArchitectureRanking(Value):
-    """How architectures rank on one configuration."""
+    """Order of the architectures on one configuration."""
 
     architecture_indexes: tuple[int, ...] = ()
-    """The architectures that are answered, least seconds per step first; equal ones in the order asked."""
+    """The answered architectures by seconds per step, the fastest first; equal ones in the order of the request."""
     expected_kendall_tau: float | None = None
-    """Kendall's tau that this order is expected to have with the measured one, -1 to 1.
+    """Expected Kendall's tau between this order and the measured one, -1 to 1.
 
-    Absent = fewer than two are answered, or the estimator states no spread.
+    Absent = fewer than two architectures are answered, or the estimator states no spread.
     """
     refused_share: float = 0.0
     """Share of the architectures that are not answered."""
@@ -175,20 +178,20 @@ class ArchitectureRanking(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchJobOutcome(Value):
-    """What became of one job of a batch."""
+    """Outcome of one job of a batch."""
 
     problem: Problem | None = None
-    """Why the job could not be answered. Absent = answered."""
+    """Why the job could not be answered. Absent = it was answered."""
     basis_index: int | None = None
-    """Entry of BatchPredictResponse.bases. Absent = not answered."""
+    """Index into BatchPredictResponse.bases. Absent = the job was not answered."""
     recommendation: Recommendation | None = None
     """The recommended row, counted from the job's first row."""
     columns: tuple[PredictionColumn | None, ...] = ()
-    """Columns that this job's rows hold; all other optional columns are 0 in its rows."""
+    """Optional columns that this job's rows hold. All other optional columns are 0 in its rows."""
     interval_basis: IntervalBasis | None = None
     """Where this job's interval comes from."""
     unchanged: bool = False
-    """The digest that was asked about still holds: the job has no rows here."""
+    """The digest in the job's if_none_match still holds: the job has no rows here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -196,17 +199,17 @@ class BatchPredictResponse(Value):
     """The answers about many jobs, in compressed sparse rows."""
 
     outcomes: tuple[BatchJobOutcome, ...] = ()
-    """One outcome per job, in order."""
+    """One outcome per job, in the order of the request."""
     row_offsets: tuple[int, ...] = ()
-    """Rows of job j are row_offsets[j] to row_offsets[j + 1] of predictions; a job with a problem has none."""
+    """Job j has rows row_offsets[j] to row_offsets[j + 1] of predictions; a job with a problem has none."""
     predictions: Predictions | None = None
-    """The rows of all jobs, one after the other. A column that only some jobs have is 0 in the others' rows."""
+    """The rows of all jobs, one job after another. A column that only some jobs have is 0 in the rows of the others."""
     bases: tuple[Basis, ...] = ()
-    """What the answers rest on, without repetition."""
+    """What the answers are based on, each basis once."""
     rankings: tuple[ArchitectureRanking, ...] = ()
-    """Of architectures: how they rank, one for each configuration in order.
+    """Only with architectures: their order on each configuration.
 
-    There are no outcomes and row_offsets then, and one basis, or none where no architecture is answered.
+    outcomes and row_offsets are then empty, and bases has one entry, or none if no architecture is answered.
     """
 
 
@@ -215,7 +218,7 @@ class StreamPredictRequest(Value):
     """A question on a stream."""
 
     question_id: str = ""
-    """Chosen by the caller; the reply carries it."""
+    """Id that the caller chooses; the reply carries it."""
     predict: PredictRequest | None = None
     """About one job."""
     batch: BatchPredictRequest | None = None
@@ -227,13 +230,13 @@ class StreamPredictResponse(Value):
     """A reply on a stream."""
 
     question_id: str = ""
-    """The question that this answers."""
+    """Id of the question that this answers."""
     predict: PredictResponse | None = None
     """About one job."""
     batch: BatchPredictResponse | None = None
     """About many jobs."""
     problem: Problem | None = None
-    """The question could not be answered."""
+    """Why the question could not be answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -243,26 +246,27 @@ class SuggestMeasurementsRequest(Value):
     profile: ProfileSource | None = None
     """The job."""
     configurations: Configurations | None = None
-    """What may be run; with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion).
+    """Configurations that may be run.
 
-    Absent together with ranges = as in PredictRequest.
+    Together with the rows of ranges at most 1,024 (LIMIT_EXCEEDED, rows_per_suggestion). Absent with empty ranges = as
+    in PredictRequest.
     """
     ranges: tuple[ConfigurationRange, ...] = ()
-    """Ranges of what may be run; their rows follow in order."""
+    """Ranges of configurations that may be run. Their rows follow in order."""
     objective: Objective | None = None
     """The decision that the measurement should improve. Absent = the knee."""
     work: Work | None = None
-    """Work left, for objectives of time or cost. Absent = as said of Work."""
+    """Work left, for objectives of time or cost. Absent = the default of Work."""
     offers: tuple[Offer, ...] = ()
-    """What nodes cost, for objectives of cost."""
+    """Nodes that are available, and what they cost, for objectives of cost."""
     max_suggestions: int | None = None
-    """At most this many suggestions. Absent = 1. Each rests on those before it."""
+    """Most suggestions. Absent = 1. Each suggestion assumes that those before it are measured."""
     start_up_seconds: float = 0.0
-    """Seconds to start a run, in which its nodes are held."""
+    """Seconds that a run takes to start; it occupies its nodes meanwhile."""
     run_steps_count: int | None = None
     """Steps of a run: workers' cycles (asynchronous and hybrid), else global batches. Absent = 100."""
     options: ModelOptions | None = None
-    """Who answers."""
+    """Which estimator answers, and how."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -270,35 +274,39 @@ class SuggestMeasurementsResponse(Value):
     """The next measurements."""
 
     suggestions: tuple[MeasurementSuggestion, ...] = ()
-    """Best first. Empty where no measurement would teach anything (a warning then says why)."""
+    """Suggestions, best first. Empty = no measurement would help; a warning says why."""
     basis: Basis | None = None
-    """What the answer rests on."""
+    """What the answer is based on."""
     expected_regret: float = 0.0
-    """Expected regret of deciding without a measurement.
+    """Expected regret of a decision without a measurement, as a share of the best throughput.
 
-    Expected regret of deciding without a measurement: how far the throughput of the row that the objective recommends
-    now is expected to lie from that of the row it would recommend if all were known, as a share of the latter. It
-    trusts the model: where the decision rests on a boundary that no run has crossed, a warning BOUNDARY_UNMEASURED says
-    so.
+    Expected regret of a decision without a measurement, as a share of the best throughput: how far the throughput of
+    the row that is recommended now is expected to lie below that of the row that would be recommended if all
+    throughputs were known. The figure assumes that the model is right. If the decision depends on a boundary that no
+    run has crossed, the warning BOUNDARY_UNMEASURED says so.
     """
     warnings: tuple[Notice, ...] = ()
-    """What the reader should know, of the predictions as well."""
+    """Warnings for the reader, those of the predictions included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MeasurementSuggestion(Value):
-    """A measurement worth making."""
+    """A suggested measurement."""
 
     row: int = 0
-    """Row of what may be run."""
+    """Row of the configurations that may be run."""
     cost_node_seconds: float = 0.0
-    """Cost of the run, node-seconds: nodes held, those of parameter servers included, times start-up and steps."""
+    """Cost of the run in node-seconds.
+
+    Cost of the run in node-seconds: nodes, those of parameter servers included, times the seconds of start-up and
+    steps.
+    """
     expected_regret_fall: float = 0.0
-    """Expected fall of the decision's regret, as a share of the best throughput; at least 0."""
+    """Expected decrease of the decision's regret, as a share of the best throughput; at least 0."""
     expected_width_fall: float = 0.0
-    """Expected fall of the interval's logarithmic width ln(upper / lower), averaged over the rows; at least 0."""
+    """Expected decrease of the interval's logarithmic width ln(upper / lower), averaged over the rows; at least 0."""
     why: str = ""
-    """Why, for people."""
+    """Why it is suggested, for people."""
     nodes: int = 0
     """Machines that run workers in this row."""
     workers: int = 0
@@ -307,22 +315,22 @@ class MeasurementSuggestion(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListEstimatorsRequest(Value):
-    """Which estimators to list."""
+    """Lists estimators."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListEstimatorsResponse(Value):
-    """Estimators."""
+    """A page of estimators."""
 
     estimators: tuple[Estimator, ...] = ()
     """The estimators, by name and version."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -330,13 +338,13 @@ class Estimator(Value):
     """An estimator."""
 
     plugin: Plugin | None = None
-    """What every plugin says of itself."""
+    """Facts that every plugin states."""
     capabilities: tuple[str, ...] = ()
-    """What it can do, e.g. "phase_timings"."""
+    """What the estimator can do, e.g. "phase_timings"."""
     score: RunningScore | None = None
-    """How well it has predicted in operation. Absent until observations have scored it."""
+    """Accuracy of its predictions in operation. Absent = no observation has scored it yet."""
     track: str = ""
-    """Track that it answers on, e.g. "canary". Empty = the default one."""
+    """Track that the estimator answers on, e.g. "canary". Empty = the default track."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -344,51 +352,57 @@ class RunningScore(Value):
     """How well predictions matched the observations that arrived after them."""
 
     observations_count: int = 0
-    """Observations scored: those that the revision before them had an answer for."""
+    """Observations scored: those that the preceding revision predicted."""
     mean_absolute_log_error: float = 0.0
-    """Mean absolute logarithmic error: of ln(predicted / measured steps per second)."""
+    """Mean absolute logarithmic error, where an error is ln(predicted / measured steps per second)."""
     mean_log_error: float = 0.0
-    """Mean logarithmic error; above 0 = predicted too fast."""
+    """Mean logarithmic error; above 0 = predictions are too fast."""
     coverage: float | None = None
-    """Share of observations within the 90 % interval, of those whose prediction had one. Absent = none had."""
+    """Share of observations within the 90 % interval, among those predicted with one.
+
+    Absent = no prediction had one.
+    """
     update_time: datetime | None = None
-    """When it was last updated."""
+    """When the score was last updated."""
     unanswered_count: int = 0
-    """Observations that there was no answer for, refused or failed; they are in none of the figures above."""
+    """Observations that could not be predicted because the estimator refused or failed.
+
+    The other figures do not include them.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListDevicesRequest(Value):
-    """Which devices to list."""
+    """Lists devices."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListDevicesResponse(Value):
-    """Devices."""
+    """A page of devices."""
 
     devices: tuple[Device, ...] = ()
     """The devices, by name."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""
     catalog_digest: str = ""
     """Digest of the catalog, as in Basis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Device(Value):
-    """A device that the catalog knows."""
+    """A device of the catalog."""
 
     name: str = ""
     """Name, e.g. "V100"."""
     aliases: tuple[str, ...] = ()
-    """Other names that mean the same. Case, spaces and marks do not matter, nor does a leading "NVIDIA"."""
+    """Other names of the device. Comparison ignores case, spaces and punctuation, and a leading "NVIDIA"."""
     facts: tuple[NamedNumber, ...] = ()
-    """Facts; their names carry units, e.g. "fp16_flops_per_s"."""
+    """Facts about the device. Their names include units, e.g. "fp16_flops_per_s"."""
     intra_node_link: str = ""
     """Link between devices of one node, e.g. "NVLink2". Empty = not known."""
     source: str = ""
@@ -397,23 +411,23 @@ class Device(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPluginsRequest(Value):
-    """Which plugins to list."""
+    """Lists plugins."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
     kind: PluginKind | None = None
-    """Only this kind."""
+    """Only plugins of this kind. UNSPECIFIED = all kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPluginsResponse(Value):
-    """Plugins."""
+    """A page of plugins."""
 
     plugins: tuple[Plugin, ...] = ()
-    """Those loaded, by kind, name and version."""
+    """Plugins that are loaded, by kind, name and version."""
     problems: tuple[PluginProblem, ...] = ()
-    """All that were left out, on the first page."""
+    """All plugins that could not be loaded; only on the first page."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""

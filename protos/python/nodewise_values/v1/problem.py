@@ -1,6 +1,6 @@
-"""Problems and notices: why something was not done, and what a reader should know of what was.
+"""Problems and notices: why something was not done, and what the reader of an answer should know.
 
-Absence, as on the whole wire: see configuration.proto.
+For what an absent or empty value means, see configuration.proto.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ __all__ = [
 class Problem(Value):
     """Why a job, a row or a message of a stream could not be answered.
 
-    A call that fails as a whole ends with a status instead, whose details (google.rpc.ErrorInfo, BadRequest, RetryInfo)
-    say the same.
+    A call that fails as a whole ends with a status, whose details (google.rpc.ErrorInfo, BadRequest, RetryInfo) hold
+    the same information.
     """
 
     reason: str = ""
-    """Stable reason of the catalogue of errors, e.g. "EVIDENCE_MISSING". It implies the status code."""
+    """Stable reason from the catalogue of errors, e.g. "EVIDENCE_MISSING". Each reason has one status code."""
     message: str = ""
-    """For people."""
+    """What is wrong, for people."""
     missing_fields: tuple[str, ...] = ()
     """Fields that would make an answer possible."""
     violations: tuple[FieldViolation, ...] = ()
-    """Fields that hold what they must not."""
+    """Fields that hold invalid values."""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """What else the reason says, e.g. "limit"; keys in lowerCamelCase."""
+    """Further facts about the reason, e.g. "limit". Keys are in lowerCamelCase."""
     retry_delay_seconds: float | None = None
-    """Asking again may succeed after so many seconds. Absent = the same question fails again."""
+    """A retry may succeed after this many seconds. Absent = the same question fails again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FieldViolation(Value):
-    """A field and what would be right in it."""
+    """An invalid field and what it may hold."""
 
     field: str = ""
-    """Path from the request, e.g. "configurations.nodes[3]"."""
+    """Path of the field from the request, e.g. "configurations.nodes[3]"."""
     description: str = ""
-    """What would be right, and what was found."""
+    """What is valid, and what the field held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -56,11 +56,11 @@ class Notice(Value):
     reason: str = ""
     """Stable reason.
 
-    Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD, NOT_SIMULATED; of evidence EVIDENCE_DISAGREES,
-    STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT, THROUGHPUT_COLLAPSES; or one of the plugin's
-    own.
+    Stable reason: EXTRAPOLATES, OBJECTIVE_UNREACHABLE, NO_SPREAD or NOT_SIMULATED; about evidence, EVIDENCE_DISAGREES,
+    STEPS_TOO_SHORT, FASTER_THAN_PEAK, MORE_THAN_LINEAR, RUNS_CONTRADICT or THROUGHPUT_COLLAPSES; or a reason of the
+    plugin.
     """
     message: str = ""
-    """For people."""
+    """The notice, for people."""
     rows: tuple[int, ...] = ()
-    """The rows concerned. Empty = all, or the answer has no rows."""
+    """The rows that the notice is about. Empty = all rows, or the answer has no rows."""

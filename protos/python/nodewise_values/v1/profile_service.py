@@ -1,4 +1,7 @@
-"""ProfileService: profiles come in, durably and once. Absence, as on the whole wire: see configuration.proto."""
+"""ProfileService: stores profiles durably, and each batch once.
+
+For what an absent or empty value means, see configuration.proto.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,14 @@ __all__ = [
 
 
 class ProfileView(Word):
-    """How much of a profile is wanted."""
+    """How much of a profile a reply holds."""
 
     BASIC = "basic"
     """No content."""
     FACTS = "facts"
-    """Facts, timed phases and references to traces, no observations."""
+    """Facts, timed phases and references to traces, but no observations."""
     FULL = "full"
-    """All of it."""
+    """The full content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -57,7 +60,7 @@ class IngestProfileRequest(Value):
     open: OpenSession | None = None
     """Opens or resumes a session. The first message of every stream, and only the first."""
     batch: ProfileBatch | None = None
-    """Adds to the session."""
+    """Adds a batch to the session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -67,7 +70,7 @@ class OpenSession(Value):
     profile_id: str = ""
     """The profile that the session adds to."""
     session_id: str = ""
-    """Chosen by the client, e.g. a UUID; same alphabet as profile_id. Unique within the profile."""
+    """Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. Unique within the profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -75,59 +78,59 @@ class ProfileBatch(Value):
     """A numbered batch."""
 
     sequence_number: int = 0
-    """1 for the first batch of a session, then one more each."""
+    """1 for the first batch of a session; each further batch increases it by 1."""
     workload: Workload | None = None
-    """Facts of the workload. Facts already known must agree."""
+    """Facts about the workload. They must agree with facts already stored."""
     network: Network | None = None
-    """Facts of the network. Facts already known must agree."""
+    """Facts about the network. They must agree with facts already stored."""
     phase_timings: PhaseTimings | None = None
-    """Timed phases."""
+    """Timed phases of steps."""
     observations: Observations | None = None
     """Measured runs."""
     trace_chunks: tuple[TraceChunk, ...] = ()
-    """Pieces of traces."""
+    """Parts of traces."""
     commit: bool = False
-    """Ends the unit: this and all batches since the last commit count from now on, and the revision moves."""
+    """Ends the unit: this batch and all batches since the last commit take effect, and the revision increases."""
     display_name: str | None = None
-    """Name for people, from this unit on. Absent = as it is."""
+    """Name for people, set with this unit. Absent = unchanged."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels to set from this unit on; an empty value takes its label away, others stay."""
+    """Labels to set with this unit. An empty value removes its label; other labels stay."""
     shared_runs: tuple[SharedDeviceRun, ...] = ()
-    """Runs beside another job on one device."""
+    """Runs of the job beside another job on one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class IngestState(Value):
-    """How far a session is."""
+    """Progress of a session."""
 
     durable_sequence_number: int = 0
-    """Highest number that is stored durably together with all before it."""
+    """Highest number whose batch, and all batches before it, are stored durably."""
     committed_sequence_number: int = 0
-    """Highest number that is part of the revision."""
+    """Highest number whose batch the revision includes."""
     revision: int = 0
     """Revision of the profile; 0 before the first commit."""
     observations_count: int = 0
-    """Observations that count in that revision."""
+    """Number of observations in that revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class IngestProfileResponse(Value):
-    """The server's side of an ingest stream: one reply per request."""
+    """The server's reply to one request of an ingest stream."""
 
     state: IngestState | None = None
-    """How far the session is."""
+    """Progress of the session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class IngestBatchRequest(Value):
-    """One batch of a session."""
+    """Ingests one batch of a session."""
 
     profile_id: str = ""
     """The profile that the session adds to."""
     session_id: str = ""
-    """Chosen by the client, e.g. a UUID; same alphabet as profile_id. Unique within the profile."""
+    """Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. Unique within the profile."""
     batch: ProfileBatch | None = None
-    """The batch. Absent = only tell how far the session is."""
+    """The batch. Absent = only return the session's progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -135,7 +138,7 @@ class IngestBatchResponse(Value):
     """The session after the batch."""
 
     state: IngestState | None = None
-    """How far the session is."""
+    """Progress of the session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -143,15 +146,15 @@ class AppendProfileRequest(Value):
     """Appends in one call."""
 
     profile_id: str = ""
-    """The profile; created if it does not exist."""
+    """Name of the profile, which is created if it does not exist."""
     request_id: str = ""
-    """Chosen by the client, e.g. a UUID; same alphabet as profile_id. Makes a retry harmless."""
+    """Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. With it, a retry changes nothing."""
     content: ProfileContent | None = None
-    """What to add. Traces must be empty: they come by IngestProfile or IngestBatch."""
+    """Evidence to add. Its traces must be empty: IngestProfile and IngestBatch take traces."""
     display_name: str | None = None
-    """Name for people. Absent = as it is."""
+    """Name for people. Absent = unchanged."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels to set; an empty value takes its label away, others stay."""
+    """Labels to set. An empty value removes its label; other labels stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -159,32 +162,33 @@ class AppendProfileResponse(Value):
     """The profile after an append."""
 
     profile: Profile | None = None
-    """Without its content."""
+    """The profile, without its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetractEvidenceRequest(Value):
-    """Takes evidence out: at least one entry of one list."""
+    """Retracts evidence. At least one of the lists must have an entry."""
 
     profile_id: str = ""
-    """The profile."""
+    """Name of the profile."""
     request_id: str = ""
-    """Chosen by the client, e.g. a UUID; same alphabet as profile_id. Makes a retry harmless."""
+    """Id that the client chooses, e.g. a UUID, with the alphabet of profile_id. With it, a retry changes nothing."""
     observation_numbers: tuple[int, ...] = ()
-    """Numbers of observations."""
+    """Numbers of the observations to retract."""
     phase_timing_numbers: tuple[int, ...] = ()
-    """Numbers of runs whose phases were timed."""
+    """Numbers of the timed runs to retract."""
     fact_paths: tuple[str, ...] = ()
-    """Facts, as paths from the content: "workload.parameter_bytes", "workload.transformer", "network.half_duplex".
+    """Facts to retract, as paths from the content.
 
-    Another value may be stated afterwards.
+    Facts to retract, as paths from the content: "workload.parameter_bytes", "workload.transformer",
+    "network.half_duplex". Another value may be stated afterwards.
     """
     trace_sha256s: tuple[str, ...] = ()
-    """Traces, by content_sha256."""
+    """Traces to retract, by content_sha256."""
     reason: str = ""
-    """Why, kept in the history."""
+    """Reason for the retraction, stored in the history."""
     shared_run_sha256s: tuple[str, ...] = ()
-    """Runs beside another job, by content_sha256."""
+    """Runs beside another job to retract, by content_sha256."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -192,23 +196,23 @@ class RetractEvidenceResponse(Value):
     """The profile after a retraction."""
 
     profile: Profile | None = None
-    """Without its content."""
+    """The profile, without its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GetProfileRequest(Value):
-    """Reads a profile."""
+    """Requests a profile."""
 
     profile_id: str = ""
-    """The profile."""
+    """Name of the profile."""
     view: ProfileView | None = None
-    """How much of it."""
+    """How much of the profile the reply holds."""
     page_size: int | None = None
-    """At most this many observations, up to 20,000. Absent = 20,000."""
+    """Most observations in the reply, up to 20,000. Absent = 20,000."""
     page_token: str = ""
-    """From an earlier reply: the observations that follow, of the same revision."""
+    """Token from an earlier reply, for the observations that follow, of the same revision. Empty = the first page."""
     revision: int | None = None
-    """As it was at this revision. Absent = as it is."""
+    """Revision to return. Absent = the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -216,9 +220,9 @@ class GetProfileResponse(Value):
     """A profile."""
 
     profile: Profile | None = None
-    """On pages after the first its content holds observations alone."""
+    """The profile. On pages after the first, its content holds only observations."""
     next_page_token: str = ""
-    """For the next page of observations. Empty = this was the last."""
+    """Token of the next page of observations. Empty = this is the last page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -226,25 +230,25 @@ class ListProfilesRequest(Value):
     """Lists profiles."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
     name_prefix: str = ""
-    """Only names that start so."""
+    """Only profiles whose names start with this."""
     labels: tuple[str, ...] = ()
-    """Only profiles with all of these labels: "key", or "key=value"."""
+    """Only profiles with all of these labels: "key" or "key=value"."""
     show_deleted: bool = False
-    """Deleted profiles that can be brought back as well."""
+    """Whether to list deleted profiles that can be restored as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListProfilesResponse(Value):
-    """Profiles."""
+    """A page of profiles."""
 
     profiles: tuple[Profile, ...] = ()
-    """By name, without content."""
+    """Profiles by name, without content."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -252,22 +256,22 @@ class WatchProfilesRequest(Value):
     """Watches profiles."""
 
     name_prefix: str = ""
-    """Only names that start so."""
+    """Only profiles whose names start with this."""
     labels: tuple[str, ...] = ()
-    """Only profiles with all of these labels: "key", or "key=value"."""
+    """Only profiles with all of these labels: "key" or "key=value"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WatchProfilesResponse(Value):
-    """Profiles as they are, then as they change."""
+    """Profiles in their present state at first, then changed profiles."""
 
     profiles: tuple[Profile, ...] = ()
-    """Profiles that are new to the caller or have changed, without content.
-
-    Profiles that are new to the caller or have changed, without content; one that was deleted has its delete_time.
-    """
+    """Profiles that are new to the caller or have changed, without content. A deleted profile has its delete_time."""
     caught_up: bool = False
-    """All profiles as they were at the start have been told; from now on there are changes. True in one message."""
+    """All profiles that existed at the start have been sent; from now on the stream sends changes.
+
+    True in one message.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -275,72 +279,78 @@ class DeleteProfileRequest(Value):
     """Deletes a profile."""
 
     profile_id: str = ""
-    """The profile."""
+    """Name of the profile."""
     etag: str = ""
-    """Its etag: delete only if this is it still; "*" = whatever it is. Must be given."""
+    """Etag of the profile: the call deletes only if it is still the same; "*" = any. Must be given."""
     allow_missing: bool = False
-    """That there is no such profile is no error."""
+    """Whether a profile that does not exist is no error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DeleteProfileResponse(Value):
-    """The deletion."""
+    """The deleted profile."""
 
     profile: Profile | None = None
-    """The profile with its delete and purge times, without content. Absent = there was none."""
+    """The profile with its delete and purge times, without content. Absent = there was no such profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class UndeleteProfileRequest(Value):
-    """Brings a profile back."""
+    """Restores a profile."""
 
     profile_id: str = ""
-    """The profile."""
+    """Name of the profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class UndeleteProfileResponse(Value):
-    """The profile that is back."""
+    """The restored profile."""
 
     profile: Profile | None = None
-    """Without its content."""
+    """The profile, without its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListUsageRequest(Value):
-    """Which namespaces."""
+    """Lists the usage of namespaces."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NamespaceUsage(Value):
-    """What a namespace stores: the first segment of its profiles' names. What is deleted counts until it is purged."""
+    """What a namespace stores.
+
+    A namespace is the first segment of profile names. Deleted profiles count until they are purged.
+    """
 
     namespace: str = ""
-    """Its name. Empty = profiles whose names have no slash."""
+    """Name of the namespace. Empty = profiles whose names have no slash."""
     stored_bytes: int = 0
-    """Evidence, and about what it takes beside its content."""
+    """Bytes of evidence, including an estimate of the store's overhead."""
     trace_bytes: int = 0
-    """Traces as they were sent, those too that are arriving; one that two sessions sent counts twice."""
+    """Bytes of traces as they were sent, including traces that are still being sent.
+
+    A trace that two sessions sent counts twice.
+    """
     profiles_count: int = 0
-    """Profiles, those too of which nothing was committed yet."""
+    """Number of profiles, including those without a commit."""
     stored_bytes_quota: int = 0
-    """Most of evidence. 0 = no limit."""
+    """Limit of stored_bytes. 0 = no limit."""
     trace_bytes_quota: int = 0
-    """Most of traces. 0 = no limit."""
+    """Limit of trace_bytes. 0 = no limit."""
     profiles_count_quota: int = 0
-    """Most profiles. 0 = no limit."""
+    """Limit of profiles_count. 0 = no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListUsageResponse(Value):
-    """Usage."""
+    """A page of usage."""
 
     namespaces: tuple[NamespaceUsage, ...] = ()
-    """By name, of those that store anything."""
+    """Namespaces that store anything, by name."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""

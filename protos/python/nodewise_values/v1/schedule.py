@@ -1,4 +1,7 @@
-"""Clusters, jobs that want a share of them, and allocations. Absence, as on the whole wire: see configuration.proto."""
+"""Clusters, the jobs that request devices, and allocations.
+
+For what an absent or empty value means, see configuration.proto.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +32,23 @@ class ScheduleAction(Word):
     """What to do with a job."""
 
     START = "start"
-    """It does not run: start it."""
+    """The job does not run: start it."""
     KEEP = "keep"
-    """Leave it as it is."""
+    """Leave the job as it is."""
     CHANGE = "change"
-    """It runs: run it on other devices."""
+    """The job runs: move it to other devices."""
     WAIT = "wait"
-    """It gets nothing now (a running job is stopped)."""
+    """The job gets no devices now; if it runs, stop it."""
     NO_ANSWER = "no_answer"
-    """It could not be predicted; leave it as it is. What it holds is not given to others."""
+    """The job could not be predicted; leave it as it is. The devices that it holds are not given to other jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Cluster(Value):
-    """What there is to share."""
+    """The devices to allocate."""
 
     pools: tuple[NodePool, ...] = ()
-    """Pools of alike nodes."""
+    """Pools of identical nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -57,92 +60,94 @@ class NodePool(Value):
     device_name: str = ""
     """Accelerator, e.g. "V100"."""
     available_devices: tuple[int, ...] = ()
-    """Per node: devices that this call may give out. Those held by the request's jobs are included."""
+    """For each node, the devices that this call may allocate, including those that the request's jobs hold now."""
     link_bytes_per_second: float | None = None
-    """Link of a node, bytes per second and direction. Absent = as in the jobs' evidence."""
+    """Link of a node, bytes per second in each direction. Absent = as in the jobs' evidence."""
     price_per_node_hour: float | None = None
     """Price of one node for one hour. Absent = not known."""
     node_names: tuple[str, ...] = ()
-    """Names of the nodes, one per entry of available_devices, unique in the pool; answers then carry them.
+    """Names of the nodes, one per entry of available_devices, unique in the pool.
 
-    Empty = nodes have indexes alone.
+    Answers then include them. Empty = nodes have only indexes.
     """
     devices_per_node: int | None = None
-    """Nodes are given out whole, each with so many devices.
+    """Devices per node, if nodes are allocated whole.
 
-    Nodes are given out whole, each with so many devices: numbers of devices that a job holds, those of servers
-    included, are then multiples of it. Absent = devices are given out one by one.
+    The number of devices that a job holds, those of servers included, is then a multiple of it. Absent = devices are
+    allocated one by one.
     """
     max_nodes: int | None = None
-    """Nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = it does not grow."""
+    """Most nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = the pool does not grow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ScheduleJob(Value):
-    """A job that wants devices."""
+    """A job that requests devices."""
 
     job_id: str = ""
     """Name, unique in the request."""
     profile: ProfileSource | None = None
-    """What is known of it."""
+    """What is known of the job."""
     remaining_samples: float = 0.0
-    """Samples left to train on. Where the batch is not known, mini-batches."""
+    """Samples left to train on, or mini-batches if the batch is not known."""
     allowed_devices: tuple[int, ...] = ()
-    """Numbers of worker devices it may run on. Empty = every number from min_devices to max_devices."""
+    """Numbers of worker devices that the job may run on. Empty = every number from min_devices to max_devices."""
     min_devices: int | None = None
     """Fewest worker devices. Absent = 1."""
     max_devices: int | None = None
     """Most worker devices. Absent = as many as the cluster has."""
     allowed_pools: tuple[str, ...] = ()
-    """Pools it may run in; it never spans two. Empty = all."""
+    """Pools that the job may run in. A job never spans two pools. Empty = all pools."""
     server_devices: int = 0
-    """Devices it takes besides its workers, e.g. for a parameter server."""
+    """Devices that the job needs in addition to its workers, e.g. for a parameter server."""
     requested_devices: int | None = None
-    """Worker devices that it asked for; used by policies that do not choose. Absent = min_devices."""
+    """Worker devices that the job requests, for policies that do not choose a number. Absent = min_devices."""
     submit_time: datetime | None = None
-    """When it was submitted."""
+    """When the job was submitted."""
     attained_service_device_seconds: float = 0.0
     """Service received so far, device-seconds."""
     current_allocation: CurrentAllocation | None = None
-    """What it runs on now. Absent = it does not run."""
+    """The allocation that the job runs on now. Absent = the job does not run."""
     restart_cost_seconds: float = 0.0
-    """Seconds lost when it is moved."""
+    """Seconds lost when the job is moved."""
     weight: float | None = None
-    """Its claim relative to others. Absent = 1."""
+    """Priority of the job relative to others. Absent = 1."""
     queue: str = ""
-    """Queue whose quota it counts against. Empty = none."""
+    """Queue whose quota the job counts against. Empty = none."""
     deadline: datetime | None = None
-    """When it must be done. Absent = no deadline."""
+    """When the job must be done. Absent = no deadline."""
     settings: ConfigurationSettings | None = None
-    """How it runs; nodes, workers and devices are filled in by the scheduler. Absent = as in its evidence."""
+    """How the job runs. The scheduler sets nodes, workers and devices. Absent = as in the job's evidence."""
     minimum_run_seconds: float = 0.0
-    """Seconds that an allocation must last before it may be changed."""
+    """Least seconds that an allocation must last before it may be changed."""
     restarts_count: int = 0
-    """How often it was restarted so far."""
+    """Number of times that the job was restarted."""
     efficiency: StatisticalEfficiency | None = None
-    """What another batch is worth, for policies that weigh statistical efficiency.
+    """How much a sample is worth at another batch, for policies that consider statistical efficiency.
 
-    What another batch is worth, for policies that weigh statistical efficiency; remaining_samples is counted at the
-    initial batch. Absent = a sample is a sample.
+    remaining_samples then counts samples at the initial batch. Absent = the same at every batch.
     """
     preemptible: bool | None = None
-    """Whether a running job may be stopped or moved. Absent = true. False: it keeps what it holds."""
+    """Whether the job may be stopped or moved while it runs.
+
+    Absent = true. If false, the job keeps the devices that it holds.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CurrentAllocation(Value):
-    """What a job runs on now."""
+    """The allocation that a job runs on now."""
 
     pool: str = ""
-    """Pool."""
+    """Name of the pool."""
     placement: tuple[NodeDevices, ...] = ()
-    """Devices on each node, those of servers included."""
+    """Devices on each node, including those of servers."""
     age_seconds: float = 0.0
-    """Since when, seconds."""
+    """Seconds since the job was given this allocation."""
     shares_with_job_id: str = ""
-    """The job that runs on the same devices, where the two share them: its placement is the same.
+    """Name of the job that shares these devices; both jobs then have the same placement.
 
-    Both say it, or one of them. Empty = none.
+    It is enough if one of the two states it. Empty = none.
     """
 
 
@@ -150,21 +155,21 @@ class CurrentAllocation(Value):
 class SharedPair(Value):
     """Two jobs that may share a device.
 
-    Two jobs that may share a device: the share of its solo speed that each keeps, as SharingService predicts it, or as
-    it was measured. They share only where both have one worker device, no servers, and a policy that packs puts them
-    together.
+    Two jobs that may share a device, and the share of its solo speed that each keeps, as predicted by SharingService or
+    as measured. The jobs share only if each has one worker device and no servers, and if the policy packs jobs and puts
+    these two together.
     """
 
     first_job_id: str = ""
-    """One job."""
+    """Name of one job."""
     second_job_id: str = ""
-    """The other."""
+    """Name of the other job."""
     pool: str = ""
-    """Pool where it holds. Empty = in every pool."""
+    """Pool that these shares apply to. Empty = every pool."""
     first_share: float = 0.0
-    """Share that the first keeps, 1 = all of its solo speed."""
+    """Share of its solo speed that the first job keeps, 1 = all of it."""
     second_share: float = 0.0
-    """Share that the second keeps."""
+    """Share of its solo speed that the second job keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -172,75 +177,78 @@ class NodeDevices(Value):
     """Devices on one node."""
 
     node_index: int | None = None
-    """Node, as an index into the pool's available_devices. In requests its name may stand in its place."""
+    """Node, as an index into the pool's available_devices. Requests may state node_name instead."""
     devices_count: int = 0
-    """Devices on it."""
+    """Number of devices on the node."""
     node_name: str = ""
-    """Its name. Empty = the pool names no nodes."""
+    """Name of the node. Empty = the pool names no nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QueueQuota(Value):
-    """Devices that a queue may hold at once."""
+    """Most devices that a queue may hold at once."""
 
     queue: str = ""
-    """Queue."""
+    """Name of the queue."""
     max_devices: int = 0
     """Most devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobAllocation(Value):
-    """What a job gets."""
+    """Allocation of a job."""
 
     job_id: str = ""
-    """The job."""
+    """Name of the job."""
     action: ScheduleAction | None = None
-    """What to do."""
+    """What to do with the job."""
     pool: str = ""
-    """Pool. Empty = nothing."""
+    """Name of the pool. Empty = the job has no devices."""
     devices_count: int = 0
-    """Worker devices."""
+    """Number of worker devices."""
     nodes_count: int = 0
-    """Nodes that they are on."""
+    """Number of nodes that these devices are on."""
     placement: tuple[NodeDevices, ...] = ()
-    """Where, those of servers included."""
+    """Devices on each node, including those of servers."""
     samples_per_second: float = 0.0
-    """Predicted throughput there, samples per second (mini-batches per second where the batch is not known)."""
+    """Predicted throughput with this allocation.
+
+    Predicted throughput with this allocation, samples per second (mini-batches per second if the batch is not known).
+    """
     finish_seconds: float | None = None
-    """Predicted seconds until it is done if the allocation stays. Absent = it does not run."""
+    """Predicted seconds until the job is done if it keeps this allocation. Absent = the job does not run."""
     marginal_samples_per_second: float | None = None
     """Throughput that the next larger allowed allocation in the pool would add, per device.
 
-    Absent = there is none, or it is not known.
+    Absent = there is none, or its throughput is not known.
     """
     reason: str = ""
-    """Stable reason, e.g. "NO_FREE_DEVICES"."""
+    """Stable reason of the decision, e.g. "NO_FREE_DEVICES"."""
     why: str = ""
-    """For people, with the numbers."""
+    """Why the policy decided so, for people, with the numbers."""
     basis_index: int | None = None
-    """Entry of ScheduleResponse.bases. Absent = it was not predicted."""
+    """Index into ScheduleResponse.bases. Absent = the job was not predicted."""
     problem: Problem | None = None
-    """Why it could not be predicted. Absent = it was."""
+    """Why the job could not be predicted. Absent = it was predicted."""
     shares_with_job_id: str = ""
-    """The job that it shares its devices with; its placement is the same. Empty = none."""
+    """Name of the job that shares these devices; both jobs have the same placement. Empty = none."""
     solo_speed_ratio: float | None = None
-    """Share of its solo speed that it keeps there; samples_per_second and finish_seconds are with it.
+    """Share of its solo speed that the job keeps on these devices.
 
-    Absent = it shares with nobody.
+    samples_per_second and finish_seconds take it into account. Absent = the job does not share its devices.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PoolDemand(Value):
-    """How many nodes a pool should have."""
+    """Number of nodes that a pool needs."""
 
     pool: str = ""
-    """The pool."""
+    """Name of the pool."""
     used_nodes: int = 0
-    """Nodes in use by the allocations."""
+    """Nodes that the allocations use."""
     desired_nodes: int = 0
-    """Fewest nodes at which no job of this answer would wait for devices of the pool, at most its max_nodes.
+    """Fewest nodes, up to max_nodes, at which no job of this answer would wait for devices of the pool.
 
-    A job that may run in several pools counts in the first that may grow.
+    A job that may run in several pools counts for the first of them that may grow.
     """

@@ -1,4 +1,4 @@
-"""ScheduleService: who should get what. Absence, as on the whole wire: see configuration.proto."""
+"""ScheduleService: allocates devices to jobs. For what an absent or empty value means, see configuration.proto."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ScheduleRequest(Value):
-    """A cluster, its jobs, and the rule to share it by."""
+    """A cluster, its jobs, and the policy that allocates devices."""
 
     now: datetime | None = None
-    """Now."""
+    """Current time."""
     cluster: Cluster | None = None
-    """What there is."""
+    """The devices to allocate."""
     jobs: tuple[ScheduleJob, ...] = ()
-    """Who wants it."""
+    """The jobs that request devices."""
     policy: str = ""
-    """Policy's name. Empty = the server's default (its setting default_policy)."""
+    """Name of the policy. Empty = the server's default (its setting default_policy)."""
     policy_parameters: Mapping[str, float] = field(default_factory=dict)
     """Parameters of the policy, by name."""
     policy_state: bytes = b""
-    """What the policy remembered, as it stood in the last response.
+    """Memory of the policy: policy_state of the last response, unchanged.
 
-    Empty = nothing. Policies without memory ignore it.
+    Empty = no memory. Policies without memory ignore it.
     """
     quotas: tuple[QueueQuota, ...] = ()
     """Quotas of queues."""
     options: ModelOptions | None = None
-    """How to predict."""
+    """Which estimator answers, and how."""
     shared_pairs: tuple[SharedPair, ...] = ()
-    """Jobs that may share a device, for policies that pack; others leave every job its own.
+    """Jobs that may share a device, for policies that pack jobs.
 
-    Pairs that are not listed do not share.
+    Other policies give every job its own devices. Pairs that are not listed do not share.
     """
 
 
@@ -55,38 +55,38 @@ class ScheduleResponse(Value):
     """The allocations."""
 
     allocations: tuple[JobAllocation, ...] = ()
-    """One per job, in the request's order."""
+    """One allocation per job, in the order of the request."""
     policy: str = ""
     """The policy that decided."""
     policy_version: str = ""
-    """Its version."""
+    """Version of the policy."""
     decision_seconds: float = 0.0
-    """Seconds that the decision took, predictions included."""
+    """Seconds that the decision took, including predictions."""
     complete: bool = False
-    """Whether the policy finished; otherwise the deadline cut it and this is the best feasible allocation so far."""
+    """Whether the policy finished. If not, the deadline ended it, and this is the best feasible allocation so far."""
     policy_state: bytes = b""
-    """What the policy remembers, for the next request."""
+    """Memory of the policy, to send with the next request."""
     bases: tuple[Basis, ...] = ()
-    """What the predictions rest on, without repetition."""
+    """What the predictions are based on, each basis once."""
     pool_demands: tuple[PoolDemand, ...] = ()
-    """How many nodes each pool should have, in the request's order."""
+    """Number of nodes that each pool needs, in the order of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPoliciesRequest(Value):
-    """Which policies to list."""
+    """Lists policies."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPoliciesResponse(Value):
-    """Policies."""
+    """A page of policies."""
 
     policies: tuple[Plugin, ...] = ()
     """The policies, by name, with their parameters."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""

@@ -1,4 +1,7 @@
-"""Jobs that share a device, as evidence of a job. Absence, as on the whole wire: see configuration.proto."""
+"""Runs of jobs that share a device, as evidence about a job.
+
+For what an absent or empty value means, see configuration.proto.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +22,33 @@ class SharingMode(Word):
     TIME_SLICED = "time_sliced"
     """Separate contexts take turns: kernels of two processes never overlap."""
     MPS = "mps"
-    """One context for all processes (NVIDIA Multi-Process Service): kernels overlap where they leave room."""
+    """One context for all processes (NVIDIA Multi-Process Service).
+
+    One context for all processes (NVIDIA Multi-Process Service): kernels overlap where the device has room for both.
+    """
     MIG = "mig"
-    """Slices with processors, cache and memory of their own (Multi-Instance GPU)."""
+    """The device is split into slices, each with its own processors, cache and memory (Multi-Instance GPU)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharedDeviceRun(Value):
-    """A run of the job with one worker beside another job on one device."""
+    """A run in which the job, with one worker, shared one device with another job."""
 
     device_name: str = ""
     """Accelerator, e.g. "V100"."""
     mode: SharingMode | None = None
-    """How they shared it."""
+    """How the jobs shared the device."""
     partner_profile_id: str = ""
-    """Profile of the other job. It need not be stored."""
+    """Id of the other job's profile. The profile need not be stored."""
     share: float = 0.0
-    """Share of its solo speed that this job kept, 1 = all of it."""
+    """Speed of this job in the run as a share of its speed alone, 1 = as fast as alone."""
     partner_share: float = 0.0
-    """Share that the other one kept."""
+    """Speed of the other job in the run as a share of its speed alone."""
     measured_time: datetime | None = None
-    """When it was measured. Absent = not known."""
+    """When the run was measured. Absent = not known."""
     content_sha256: str = ""
-    """SHA-256 of all of the above, by which it is retracted; the server's own, and not looked at in requests.
+    """SHA-256 of all fields above.
 
-    The same run sent again is one.
+    RetractEvidence names the run by it. The server computes it and ignores it in requests. The same run, sent again,
+    counts once.
     """

@@ -1,6 +1,6 @@
-"""AdminService: which plugins serve, how others take over while calls go on, and who may call.
+"""AdminService: which plugins serve, how others replace them while calls continue, and which callers have access.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -55,116 +55,119 @@ __all__ = [
 
 
 class ReloadOutcome(Word):
-    """What came of a call for another generation."""
+    """Outcome of a call that changes the serving generation."""
 
     TAKEN = "taken"
-    """It serves."""
+    """The generation serves."""
     UNCHANGED = "unchanged"
-    """Nothing differs from what serves."""
+    """The generation does not differ from the serving one."""
     FAILED = "failed"
-    """It failed what it was tried with; nothing changed."""
+    """The generation failed its trial; nothing changed."""
     RESTARTING = "restarting"
-    """What changed runs in the workers themselves: new ones are being started, one by one."""
+    """The changed plugins run inside the workers. The server replaces the workers one by one."""
 
 
 class CallerRole(Word):
-    """What a caller is there for."""
+    """What a caller may do."""
 
     READ = "read"
-    """Asks: predictions, plans, diagnoses, profiles, listings."""
+    """Call methods that only read: predictions, plans, diagnoses, profiles, listings."""
     INGEST = "ingest"
-    """Writes to profiles, and retracts evidence."""
+    """Write to profiles, and retract evidence."""
     SCHEDULE = "schedule"
-    """Shares clusters among jobs, and simulates that."""
+    """Schedule and simulate clusters."""
     ADMIN = "admin"
-    """Does all of that, deletes profiles, and calls AdminService if it reaches all profiles."""
+    """All of these, and delete profiles; with access to all profiles, also call AdminService."""
 
 
 class PriorAction(Word):
-    """What becomes of what a namespace learned."""
+    """Change to what a namespace learned."""
 
     PIN = "pin"
-    """It stays as it is, whatever its jobs say from now on."""
+    """Keep what was learned, regardless of later evidence."""
     UNPIN = "unpin"
-    """It learns from its jobs as they are."""
+    """Learn from the namespace's jobs again."""
     ROLL_BACK = "roll_back"
-    """It returns to what was learned before, and stays there."""
+    """Return to what was learned before, and keep that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PluginDistribution(Value):
-    """A distribution that brings plugins, as a generation has it."""
+    """A distribution that provides plugins, as part of a generation."""
 
     name: str = ""
-    """Name."""
+    """Name of the distribution."""
     version: str = ""
-    """Version."""
+    """Version of the distribution."""
     digest: str = ""
-    """Digest of its files."""
+    """Digest of the distribution's files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Generation(Value):
-    """What is served together."""
+    """Distributions and a catalog that are served together."""
 
     number: int = 0
-    """Number, from 1 upwards. 0 = what is installed with the server, before there was any."""
+    """Number of the generation, from 1.
+
+    0 = the plugins installed with the server, before any generation was created.
+    """
     create_time: datetime | None = None
-    """When it was made. Absent = it is what is installed."""
+    """When it was created. Absent = it is what was installed with the server."""
     why: str = ""
-    """What made it, for people."""
+    """Why it was created, for people."""
     distributions: tuple[PluginDistribution, ...] = ()
-    """Distributions besides those of the server's own environment, in whose place they stand."""
+    """Distributions that the generation adds to the server's environment, or replaces there."""
     catalog_digest: str = ""
-    """Digest of its file of devices and links. Empty = the shipped facts alone."""
+    """Digest of its file of devices and links. Empty = only the shipped facts."""
     trial: Trial | None = None
-    """What came of trying it last. Absent = it was not tried."""
+    """Result of its last trial. Absent = it was not tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Trial(Value):
-    """What came of trying a generation beside the one that served."""
+    """Result of trying a generation beside the serving one."""
 
     trial_time: datetime | None = None
-    """When."""
+    """When it was tried."""
     failures: tuple[str, ...] = ()
-    """Why it was not taken; empty = nothing speaks against it."""
+    """Why it was rejected. Empty = nothing was wrong."""
     notices: tuple[str, ...] = ()
-    """What the operator should know."""
+    """Notices for the operator."""
     checks_passed_count: int = 0
     """Conformance checks of changed plugins that passed."""
     checks_left_out_count: int = 0
-    """Those for which there was no time."""
+    """Conformance checks that were skipped for lack of time."""
     differences: tuple[EstimatorDifference, ...] = ()
-    """How its answers to recent requests differ, by estimator."""
+    """Differences between its answers to recent requests and those of the serving generation, by estimator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EstimatorDifference(Value):
-    """How two generations answer the same requests."""
+    """Differences between the answers of two generations to the same requests."""
 
     estimator: str = ""
-    """Estimator that was asked; "auto" = its choice."""
+    """Estimator that the requests named; "auto" = the service's choice."""
     version_before: str = ""
-    """Version in the generation that served."""
+    """Version in the serving generation."""
     version_after: str = ""
-    """Version in the other one."""
+    """Version in the new generation."""
     requests_count: int = 0
-    """Requests that both were asked."""
+    """Requests that both generations were sent."""
     rows_count: int = 0
-    """Rows that both answered."""
+    """Rows that both generations answered."""
     median_log_ratio: float = 0.0
     """Median over rows of |ln(throughput after / before)|."""
     largest_log_ratio: float = 0.0
-    """Largest of them."""
+    """Largest |ln(throughput after / before)| of any row."""
     changed_refusals_count: int = 0
-    """Rows, and whole requests, that one answered and the other refused."""
+    """Rows, and whole requests, that one generation answered and the other refused."""
     failures_count: int = 0
-    """Requests that the other one failed and the first did not."""
+    """Requests that failed in the new generation but not in the serving one."""
     median_seconds_before: float = 0.0
-    """Median seconds of a request before."""
+    """Median seconds of a request in the serving generation."""
     median_seconds_after: float = 0.0
-    """Median seconds of a request after."""
+    """Median seconds of a request in the new generation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -172,14 +175,14 @@ class Canary(Value):
     """A generation that answers a share of the jobs."""
 
     generation: int = 0
-    """Generation."""
+    """Number of the generation."""
     share: float = 0.0
-    """Share of the jobs, above 0 and below 1. A job stays on its track."""
+    """Share of the jobs that it answers, above 0 and below 1. A job always stays on its track."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WorkerState(Value):
-    """What one process of the server serves."""
+    """State of one process of the server."""
 
     process_id: int = 0
     """Process id."""
@@ -188,160 +191,160 @@ class WorkerState(Value):
     canary_generation: int = 0
     """Generation of its canary. 0 = none."""
     problem: str = ""
-    """Why it does not serve what it should. Empty = it does."""
+    """Why the process does not serve the intended generations. Empty = it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Tracks(Value):
-    """Who serves whom."""
+    """Generation on each track."""
 
     stable_generation: int = 0
-    """Generation of the default track. 0 = what is installed with the server."""
+    """Generation on the default track. 0 = the plugins installed with the server."""
     canary: Canary | None = None
-    """Absent = none."""
+    """Generation on the canary track. Absent = none."""
     candidate_generation: int = 0
-    """Generation that the next Reload takes. 0 = none waits."""
+    """Pending generation, which the next Reload takes. 0 = none."""
     previous_generations: tuple[int, ...] = ()
-    """Stable generations before this one, the last first."""
+    """Earlier stable generations, the latest first."""
     workers: tuple[WorkerState, ...] = ()
-    """Processes that have said what they serve."""
+    """Processes that have reported their state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListGenerationsRequest(Value):
-    """Which generations."""
+    """Lists generations."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListGenerationsResponse(Value):
-    """Generations."""
+    """A page of generations."""
 
     generations: tuple[Generation, ...] = ()
-    """The newest first."""
+    """Generations, the newest first."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""
     tracks: Tracks | None = None
-    """Who serves whom."""
+    """Generation on each track."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReloadRequest(Value):
-    """What is to take over."""
+    """Names the generation that should serve."""
 
     generation: int | None = None
-    """Generation. Absent = the one that waits, else what is installed or written by now."""
+    """Number of the generation. Absent = the pending one, else what is installed now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReloadResponse(Value):
-    """What came of it."""
+    """Result of a reload."""
 
     outcome: ReloadOutcome | None = None
-    """Outcome."""
+    """Outcome of the reload."""
     generation: int = 0
-    """Generation that was tried, or serves already."""
+    """Generation that was tried, or that already serves."""
     generation_before: int = 0
     """Generation that served before."""
     trial: Trial | None = None
-    """What trying it showed."""
+    """Result of the trial."""
     tracks: Tracks | None = None
-    """Who serves whom now."""
+    """Generation on each track after the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SetCanaryRequest(Value):
-    """What is to answer a share of the jobs."""
+    """Names the generation that should answer a share of the jobs."""
 
     generation: int | None = None
-    """Generation. Absent = the one that waits for a reload."""
+    """Number of the generation. Absent = the pending one."""
     share: float = 0.0
-    """Share of the jobs, above 0 and below 1."""
+    """Share of the jobs that it answers, above 0 and below 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SetCanaryResponse(Value):
-    """What came of it."""
+    """Result of starting a canary."""
 
     outcome: ReloadOutcome | None = None
     """TAKEN or FAILED."""
     generation: int = 0
     """Generation that was tried."""
     trial: Trial | None = None
-    """What trying it showed."""
+    """Result of the trial."""
     tracks: Tracks | None = None
-    """Who serves whom now."""
+    """Generation on each track after the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PromoteRequest(Value):
-    """No more to say: there is one canary at most."""
+    """An empty request: there is at most one canary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PromoteResponse(Value):
-    """What came of it."""
+    """Result of a promotion."""
 
     generation: int = 0
-    """Generation that serves."""
+    """Generation that serves after the call."""
     tracks: Tracks | None = None
-    """Who serves whom now."""
+    """Generation on each track after the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RollbackRequest(Value):
-    """No more to say."""
+    """An empty request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RollbackResponse(Value):
-    """What came of it."""
+    """Result of a rollback."""
 
     outcome: ReloadOutcome | None = None
     """TAKEN or FAILED."""
     generation: int = 0
-    """Generation that serves."""
+    """Generation that serves after the call."""
     failures: tuple[str, ...] = ()
-    """Why it was not taken; empty = it was."""
+    """Why the earlier generation was rejected. Empty = it serves."""
     tracks: Tracks | None = None
-    """Who serves whom now."""
+    """Generation on each track after the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPluginStatesRequest(Value):
-    """No more to say."""
+    """An empty request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPluginStatesResponse(Value):
-    """How plugins fare."""
+    """States of all plugins."""
 
     plugins: tuple[PluginState, ...] = ()
-    """By track, kind and name."""
+    """Plugins by track, kind and name."""
     problems: tuple[PluginProblem, ...] = ()
-    """Plugins of the stable track that were left out."""
+    """Plugins of the stable track that could not be loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PluginState(Value):
-    """How a plugin fares in the process that answers."""
+    """State of a plugin in the process that answers the call."""
 
     plugin: Plugin | None = None
     """The plugin."""
     generation: int = 0
-    """Generation that has it."""
+    """Generation that the plugin belongs to."""
     track: str = ""
-    """Track, "canary" or empty for the default one."""
+    """Track of the plugin: "canary", or empty for the default track."""
     serving: bool = False
-    """Whether it is asked: false while it fails too often, until a probe succeeds."""
+    """Whether the server calls the plugin. False while it fails too often, until a probe succeeds."""
     calls_count: int = 0
-    """Calls that it was asked since it was loaded."""
+    """Calls to the plugin since it was loaded."""
     failures_count: int = 0
-    """Those that failed."""
+    """Calls that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -349,82 +352,85 @@ class Token(Value):
     """A bearer token, without its text."""
 
     token_id: str = ""
-    """Names it; the token's text has it after its first word."""
+    """Id of the token. The token's text contains it after the first word."""
     description: str = ""
-    """For people."""
+    """Description, for people."""
     roles: tuple[CallerRole | None, ...] = ()
-    """What it is for."""
+    """What callers with the token may do."""
     prefixes: tuple[str, ...] = ()
-    """Profiles that it reaches, by the first segments of their names, such as "team-a/". Empty = all."""
+    """Profiles that the token gives access to, by the first segments of their names, such as "team-a/".
+
+    Empty = all profiles.
+    """
     create_time: datetime | None = None
-    """When it was made."""
+    """When it was created."""
     expire_time: datetime | None = None
     """When it expires. Absent = never."""
     revoke_time: datetime | None = None
-    """When it was revoked. Absent = it was not."""
+    """When it was revoked. Absent = it is not revoked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CreateTokenRequest(Value):
-    """What a new token is for."""
+    """Creates a token."""
 
     description: str = ""
-    """For people."""
+    """Description, for people."""
     roles: tuple[CallerRole | None, ...] = ()
-    """What it is for: at least one."""
+    """What callers with the token may do: at least one role."""
     prefixes: tuple[str, ...] = ()
-    """Profiles that it reaches, by whole segments at the start of their names.
+    """Profiles that the token gives access to, by whole segments at the start of their names.
 
-    Profiles that it reaches, by whole segments at the start of their names: "team-a" and "team-a/" reach
-    "team-a/vgg16", and not "team-ab/vgg16". At least one; "*" = all profiles.
+    Profiles that the token gives access to, by whole segments at the start of their names: "team-a" and "team-a/"
+    include "team-a/vgg16", but not "team-ab/vgg16". At least one; "*" = all profiles.
     """
     lifetime_seconds: float | None = None
-    """How long it is taken. Absent = 90 days."""
+    """Seconds until the token expires. Absent = 90 days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CreateTokenResponse(Value):
-    """The token."""
+    """The new token."""
 
     token: Token | None = None
-    """What is kept of it."""
+    """The stored token, without its text."""
     bearer_token: str = ""
-    """Its text, to be sent as the metadata "authorization: Bearer TEXT". It is told here alone."""
+    """Text of the token, to send as the metadata "authorization: Bearer TEXT". No other reply holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListTokensRequest(Value):
-    """Which tokens."""
+    """Lists tokens."""
 
     page_size: int | None = None
-    """At most this many, up to 1000. Absent = 100."""
+    """Most entries in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
     show_ended: bool = False
-    """Those as well that expired or were revoked, until the operator purges them."""
+    """Whether to list expired and revoked tokens as well, until the operator purges them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListTokensResponse(Value):
-    """Tokens."""
+    """A page of tokens."""
 
     tokens: tuple[Token, ...] = ()
-    """By the time that they were made."""
+    """Tokens by creation time."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RevokeTokenRequest(Value):
-    """Which token is to end."""
+    """Revokes a token."""
 
     token_id: str = ""
-    """Its id."""
+    """Id of the token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RevokeTokenResponse(Value):
-    """What was revoked."""
+    """The revoked token."""
 
     token: Token | None = None
     """The token."""
@@ -432,22 +438,24 @@ class RevokeTokenResponse(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PriorEffect(Value):
-    """What estimators answer with by what was learned, against what they would by what ships.
+    """Effect of the learned prior: errors with it, and errors that the shipped prior would have made.
 
-    What estimators answer with by what was learned, against what they would by what ships: scores of observations that
-    arrived later, as of running scores, since the process that answers began.
+    They are scored on observations that arrived later, as running scores are, since the process that answers started.
     """
 
     observations_count: int = 0
     """Observations that both were scored on."""
     mean_absolute_log_error: float = 0.0
-    """Mean |ln(predicted / measured)| of steps/s with what was learned."""
+    """Mean |ln(predicted / measured)| of steps per second, with the learned prior."""
     mean_absolute_log_error_without: float = 0.0
-    """The same without it."""
+    """The same mean, with the shipped prior."""
     coverage: float | None = None
-    """Share of the observations within their 90 % intervals, with it. Absent = there were no intervals."""
+    """Share of the observations within their 90 % intervals, with the learned prior.
+
+    Absent = there were no intervals.
+    """
     coverage_without: float | None = None
-    """The same without it."""
+    """The same share, with the shipped prior."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -455,39 +463,45 @@ class EstimatorPrior(Value):
     """What one estimator learned."""
 
     estimator: str = ""
-    """Estimator."""
+    """Name of the estimator."""
     prior_id: str = ""
-    """As bases of answers name it. Empty = it has none; each job's own evidence answers."""
+    """Id of the prior, as bases of answers name it.
+
+    Empty = the estimator has none, and answers from each job's own evidence.
+    """
     sources: tuple[str, ...] = ()
     """What it was learned from, for people."""
     spread_factor: float = 0.0
-    """Factor on its spreads, by how far off it was on the namespace's jobs. 1 = it was tried on none."""
+    """Factor on the estimator's spreads, computed from its errors on the namespace's jobs.
+
+    1 = it was tested on none.
+    """
     tried_jobs_count: int = 0
-    """Jobs that it was tried on."""
+    """Number of jobs that the estimator was tested on."""
     effect: PriorEffect | None = None
-    """Absent = nothing arrived since, or it answers as by what ships."""
+    """Effect of the prior. Absent = no observation arrived since, or answers equal those with the shipped prior."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TrimmedJob(Value):
-    """A job of which nothing, or not all, is learned."""
+    """A job from which estimators learn nothing, or only in part."""
 
     profile_id: str = ""
-    """Its profile."""
+    """Name of the job's profile."""
     reason: str = ""
-    """The rule that it contradicts, and what it states."""
+    """The physical rule that the job contradicts, and what the job states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PastLessons(Value):
-    """Lessons that a namespace can return to."""
+    """An earlier state of what a namespace learned, which it can return to."""
 
     lessons_id: str = ""
-    """Names them."""
+    """Id of this state."""
     learn_time: datetime | None = None
-    """When they were learned first."""
+    """When it was first learned."""
     profiles_count: int = 0
-    """Profiles that they were learned from, those of others too."""
+    """Number of profiles that it was learned from, including those of other namespaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -495,73 +509,76 @@ class LearnedPriors(Value):
     """What a namespace learned."""
 
     namespace: str = ""
-    """First segment of the ids of its profiles.
+    """First segment of the ids of the namespace's profiles.
 
-    Empty = ids without a slash; "*" = whatever has no lessons of its own, and profiles that are not stored.
+    Empty = ids without a slash; "*" = namespaces that learned nothing of their own, and profiles that are not stored.
     """
     lessons_id: str = ""
-    """Names what it was learned from: same id, same lessons."""
+    """Id of what was learned; equal ids mean equal content."""
     learn_time: datetime | None = None
-    """When it was learned first."""
+    """When it was first learned."""
     pin_time: datetime | None = None
     """When it was pinned. Absent = it is not pinned."""
     jobs_count: int = 0
-    """Jobs that taught, those of other owners too."""
+    """Number of jobs that it was learned from, including those of other owners."""
     owners_count: int = 0
-    """Whose jobs these are: namespaces, and each id without a slash."""
+    """Number of owners of these jobs: namespaces, and each id without a slash."""
     profile_ids: tuple[str, ...] = ()
     """The namespace's own jobs among them."""
     trimmed_jobs: tuple[TrimmedJob, ...] = ()
-    """Its own jobs that contradict physics."""
+    """The namespace's own jobs that contradict physics."""
     groups_count: int = 0
-    """Groups of other owners that move its answers within bounds. 0 = nobody else does."""
+    """Number of groups of other owners that influence its answers, within bounds. 0 = no other owner does."""
     lost_profiles_count: int = 0
-    """Profiles that it is pinned to and that are no more: what is left of them teaches."""
+    """Profiles that it is pinned to but that no longer exist. The remaining ones are used."""
     priors: tuple[EstimatorPrior, ...] = ()
-    """By estimator."""
+    """What each estimator learned."""
     past: tuple[PastLessons, ...] = ()
-    """What it can return to, the last first."""
+    """Earlier states that it can return to, the latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPriorsRequest(Value):
-    """Whose."""
+    """Lists what namespaces learned."""
 
     namespace: str | None = None
-    """Namespace. Absent = all."""
+    """Namespace to list. Absent = all."""
     page_size: int | None = None
-    """At most this many namespaces, up to 1000. Absent = 100."""
+    """Most namespaces in the reply, up to 1000. Absent = 100."""
     page_token: str = ""
-    """From an earlier reply."""
+    """Token of the next page, from an earlier reply. Empty = the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ListPriorsResponse(Value):
-    """What was learned."""
+    """A page of what namespaces learned."""
 
     learned: tuple[LearnedPriors, ...] = ()
-    """By namespace."""
+    """What each namespace learned, by namespace."""
     next_page_token: str = ""
-    """For the next page. Empty = this was the last."""
+    """Token of the next page. Empty = this is the last page."""
     shared_namespaces: tuple[str, ...] = ()
-    """Namespaces whose jobs move each other's answers, within bounds; "*" = all. Empty = none."""
+    """Namespaces whose jobs influence each other's answers, within bounds; "*" = all. Empty = none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SetPriorRequest(Value):
-    """What is to become of what a namespace learned."""
+    """Changes what a namespace learned."""
 
     namespace: str = ""
-    """Namespace, as listed."""
+    """Namespace, as in the listing."""
     action: PriorAction | None = None
-    """What."""
+    """The change."""
     lessons_id: str | None = None
-    """Of ROLL_BACK: lessons to return to, as listed, or "shipped". Absent = those before the present ones."""
+    """For ROLL_BACK, the id of the state to return to, as in the listing, or "shipped".
+
+    Absent = the state before the present one.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SetPriorResponse(Value):
-    """What came of it."""
+    """Result of the change."""
 
     learned: LearnedPriors | None = None
-    """As it is now."""
+    """What the namespace has learned after the call."""

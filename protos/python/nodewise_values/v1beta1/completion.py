@@ -1,6 +1,7 @@
-"""What becomes of a job on machines that can be taken away; when to pay for firm ones; when to switch synchronisation.
+"""How long jobs take on machines that can be revoked.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+How long jobs take on machines that can be revoked, when to pay for machines on demand, and when to switch from
+synchronous to asynchronous training. For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -35,49 +36,52 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionRow(Value):
-    """What became of an offer."""
+    """Result of an offer."""
 
     name: str = ""
-    """The offer's name."""
+    """Name of the offer."""
     status: RowStatus | None = None
-    """ANSWERED or REFUSED. Of a refused row nothing but the name and the problem is said."""
+    """ANSWERED or REFUSED. A refused row has only its name and its problem."""
     problem: Problem | None = None
-    """Why it was refused."""
+    """Why the offer was refused."""
     time_seconds: CompletionSpread | None = None
     """Seconds until the job is done."""
     cost: CompletionSpread | None = None
-    """What that costs."""
+    """Cost until the job is done."""
     revocations_mean: float | None = None
-    """Mean number of nodes lost, to the provider's cap too. Absent = losses come faster than work is saved."""
-    deadline_probability: float | None = None
-    """Probability to be done by the objective's deadline.
+    """Mean number of nodes lost, including those that the provider's time limit ends.
 
-    Absent = there is none, or the method tells no probabilities.
+    Absent = nodes are lost faster than work is saved.
+    """
+    deadline_probability: float | None = None
+    """Probability that the job is done by the objective's deadline.
+
+    Absent = there is no deadline, or the method gives no probabilities.
     """
     failure_probability: float | None = None
-    """Probability never to be done. Absent = the method tells no probabilities."""
+    """Probability that the job is never done. Absent = the method gives no probabilities."""
     breakdown: CompletionBreakdown | None = None
-    """Where the mean time goes. Absent = no run was done, or the method does not tell."""
+    """Breakdown of the mean time. Absent = no simulated run finished, or the method gives no breakdown."""
     ideal_seconds: float = 0.0
-    """Seconds without losses and saves."""
+    """Seconds without node losses and checkpoints."""
     samples_per_second: float = 0.0
-    """Throughput with everybody alive."""
+    """Throughput with all nodes running, samples per second."""
     checkpoints: CompletionSaves | None = None
-    """Saves. Absent = nothing is saved."""
+    """Checkpoints of the job. Absent = the job saves none."""
     lifetimes: tuple[LifetimeBasis, ...] = ()
-    """What the lives of each group rest on."""
+    """What the lifetimes of each group are based on."""
     warnings: tuple[Notice, ...] = ()
-    """What the reader should know."""
+    """Warnings for the reader."""
     basis: Basis | None = None
-    """What the throughput rests on. Absent = it was stated."""
+    """What the throughput is based on. Absent = the request stated the throughput."""
     nodes: int = 0
     """Nodes at the start."""
     workers: int = 0
-    """Workers on them."""
+    """Workers on these nodes."""
     device_names: tuple[str, ...] = ()
-    """Their devices, each once."""
+    """Devices of these nodes, each once."""
     speed_log_spread: float | None = None
-    """Relative standard deviation of the throughput model that the runs include, of ln(speed). Absent = none."""
+    """Standard deviation of ln(speed) of the throughput model, which the runs include. Absent = none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -85,261 +89,266 @@ class CompletionSpread(Value):
     """A mean and quantiles."""
 
     mean: float | None = None
-    """Over the runs that were done. Absent = no run was."""
+    """Mean over the runs that finished. Absent = no run finished."""
     standard_error: float | None = None
-    """Of the mean. Absent = not known."""
+    """Standard error of the mean. Absent = not known."""
     p50: float | None = None
-    """Not exceeded in half of all runs.
-
-    Quantiles are absent where so many runs are never done, or where none are told.
-    """
+    """Median over all runs. Quantiles are absent if too many runs never finish, or if the method gives none."""
     p90: float | None = None
-    """In 90 %."""
+    """90th percentile."""
     p99: float | None = None
-    """In 99 %."""
+    """99th percentile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionBreakdown(Value):
-    """Parts of the mean time; they add up to it."""
+    """Parts of the mean time, in seconds. They add up to it."""
 
     compute_seconds: float = 0.0
-    """The work with everybody alive."""
+    """Seconds of the work with all nodes running."""
     degraded_seconds: float = 0.0
-    """More, because some were missing. Below 0 where those that came in their place are faster."""
+    """Additional seconds because nodes were missing. Below 0 if replacement nodes are faster."""
     checkpoint_seconds: float = 0.0
-    """Saves."""
+    """Seconds of saving checkpoints."""
     lost_work_seconds: float = 0.0
-    """Work and saves that were lost."""
+    """Seconds of lost work and lost checkpoints."""
     restart_seconds: float = 0.0
-    """Waiting for nodes, rendezvous, restarts."""
+    """Seconds of waiting for nodes, rendezvous and restarts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionSaves(Value):
-    """Saves of a job."""
+    """Checkpoints of a job."""
 
     seconds: float = 0.0
-    """Seconds of one."""
+    """Seconds to save one checkpoint."""
     interval_samples: float = 0.0
-    """Work between two, samples."""
+    """Samples between two checkpoints."""
     interval_seconds: float = 0.0
-    """The same as seconds with everybody alive."""
+    """Seconds between two checkpoints with all nodes running."""
     chosen: bool = False
-    """It was chosen, instead of stated."""
+    """Whether the interval was chosen by the server rather than stated."""
     young_interval_seconds: float | None = None
-    """Young's interval at the mean time between losses that go back to a save. Absent = none does."""
+    """Young's optimal interval for the mean time between losses that go back to a checkpoint. Absent = no loss does."""
     daly_interval_seconds: float | None = None
-    """Daly's."""
+    """Daly's optimal interval. Absent as above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LifetimeBasis(Value):
-    """What the lives of a group rest on."""
+    """What the lifetimes of a group are based on."""
 
     group: int = 0
-    """Place of the group in its offer, from 0."""
+    """Index of the group in its offer, from 0."""
     data_set: str = ""
-    """Name of the observations, or of what was stated in their place."""
+    """Name of the observed lifetimes, or of the stated law."""
     device_name: str = ""
-    """Device observed. Empty = not known."""
+    """Observed device. Empty = not known."""
     region: str = ""
-    """Where. Empty = not known."""
+    """Region of the observations. Empty = not known."""
     measured_time: datetime | None = None
-    """When observing ended, at the latest. Absent = not known."""
+    """Latest end of the observations. Absent = not known."""
     machines_count: int = 0
-    """Machines observed. 0 = a law that was stated."""
+    """Number of machines observed. 0 = a stated law."""
     law: str = ""
-    """"empirical", "weibull", "exponential", "trace" or "stated"."""
+    """Law of the lifetimes: "empirical", "weibull", "exponential", "trace" or "stated"."""
     ks_distance: float | None = None
-    """Largest distance between the law and what was observed (Kolmogorov-Smirnov). Absent = it is what was observed."""
+    """Largest distance between the law and the observations (Kolmogorov-Smirnov).
+
+    Absent = the law is the observations themselves.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionChoice(Value):
-    """The offer to take."""
+    """The offer to choose."""
 
     row: int = 0
-    """Its row."""
+    """Row of the offer."""
     rule: ObjectiveRule | None = None
-    """The rule that chose it."""
+    """The rule that chose the offer."""
     why: str = ""
-    """Why, in one sentence with its numbers."""
+    """Why it was chosen, in one sentence with its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OnDemandQuestion(Value):
-    """When to pay for machines on demand, so as to be done by a deadline for the least money.
+    """When to pay for machines on demand, to meet a deadline at the least cost.
 
-    When to pay for machines on demand, so as to be done by a deadline for the least money: rules are played against a
-    record of availability from many starts.
+    Each rule is simulated from many starting times in a record of spot availability.
     """
 
     work_seconds: float = 0.0
-    """Length of the job on either kind of machine."""
+    """Seconds of work of the job; the same on spot and on-demand machines."""
     deadline_seconds: float = 0.0
-    """By when it must be done, from its start."""
+    """Seconds from the job's start by which it must be done."""
     switch_seconds: float = 0.0
-    """From asking for either kind to working on it, which is paid for."""
+    """Seconds from the request for either kind of machine until it works. They are paid for."""
     spot_price_per_hour: float = 0.0
-    """Price of the machines per hour on spot."""
+    """Price per hour of the machines on spot."""
     on_demand_price_per_hour: float = 0.0
-    """Price of the same on demand."""
+    """Price per hour of the same machines on demand."""
     availability: AvailabilityRecord | None = None
-    """A record. Its first quarter teaches the plan, the rest is played."""
+    """A record of availability. The plan learns from its first quarter and is simulated on the rest."""
     law: AvailabilityLaw | None = None
-    """A stated law, of which a record is drawn."""
+    """A stated law, from which a record is drawn."""
     learned_from: tuple[AvailabilityRecord, ...] = ()
-    """Other records that teach the plan."""
+    """Further records that the plan learns from."""
     nodes_needed: int | None = None
-    """Nodes that must be there at once. Absent = 1."""
+    """Number of nodes that must be available at once. Absent = 1."""
     tick_seconds: float | None = None
-    """How often it is decided. Absent = 600."""
+    """Seconds between two decisions. Absent = 600."""
     starts_count: int | None = None
-    """Starts that are played. Absent = 1,000."""
+    """Number of starting times to simulate. Absent = 1,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AvailabilityLaw(Value):
-    """Runs with and without spot, of exponential length."""
+    """Alternating periods with and without spot machines, with exponentially distributed lengths."""
 
     available_mean_seconds: float = 0.0
-    """Mean length of a run with spot."""
+    """Mean seconds of a period with spot machines."""
     unavailable_mean_seconds: float = 0.0
-    """Mean length of a run without."""
+    """Mean seconds of a period without spot machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OnDemandAnswer(Value):
-    """What each rule came to."""
+    """Results of the rules."""
 
     rules: tuple[OnDemandRule, ...] = ()
     """The rules, cheapest first."""
     rule: str = ""
-    """The one to take: the cheapest of those that are never late."""
+    """The recommended rule: the cheapest of those that are never late."""
     why: str = ""
-    """Why, in one sentence with its numbers."""
+    """Why it is recommended, in one sentence with its numbers."""
     available_ratio: float = 0.0
-    """Share of time with spot, where it was played."""
+    """Share of the simulated time in which spot machines were available."""
     latest_switch_seconds: float = 0.0
-    """When on demand must be asked for at the latest, if nothing was done by then."""
+    """Latest second from the start at which to request machines on demand if no work was done by then."""
     starts_count: int = 0
-    """Starts that were played."""
+    """Number of starting times that were simulated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OnDemandRule(Value):
-    """A rule of when to pay for on demand."""
+    """A rule for paying for machines on demand, and its results."""
 
     rule: str = ""
     """"on-demand", "greedy", "uniform-progress", "timed" or "planned"."""
     until_seconds: float | None = None
-    """When a timed rule goes on demand. Absent = of another rule."""
+    """When a timed rule switches to machines on demand. Absent = another rule."""
     cost_mean: float = 0.0
     """Mean cost."""
     cost_p90: float = 0.0
-    """Cost not exceeded from 90 % of the starts."""
+    """Cost that 90 % of the starts do not exceed."""
     cost_ratio: float = 0.0
-    """Mean cost over that of on demand only."""
+    """Mean cost divided by the cost of using only machines on demand."""
     late_ratio: float = 0.0
-    """Share of starts after which it was late."""
+    """Share of the starts for which the job was late."""
     time_mean_seconds: float = 0.0
-    """Mean seconds until it was done."""
+    """Mean seconds until the job was done."""
     spot_mean_seconds: float = 0.0
-    """Mean seconds on spot."""
+    """Mean seconds on spot machines."""
     on_demand_mean_seconds: float = 0.0
-    """Mean seconds on demand."""
+    """Mean seconds on machines on demand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HybridQuestion(Value):
-    """Synchronous first, asynchronous after: when to switch. Accuracy is never predicted."""
+    """When to switch from synchronous to asynchronous training. Accuracy is never predicted."""
 
     synchronous_seconds: float | None = None
-    """All of the work done synchronously. Absent = predicted from the request's profile."""
+    """Seconds for all of the work in synchronous mode. Absent = predicted from the request's profile."""
     asynchronous_seconds: float | None = None
-    """All of it done asynchronously. Absent = predicted."""
+    """Seconds for all of the work in asynchronous mode. Absent = predicted."""
     nodes: CompletionGroup | None = None
-    """The nodes that it runs on, where times are predicted; only device, nodes, workers per node are used."""
+    """Nodes that the job runs on, for predicted times. Only device, nodes and workers per node are used."""
     batch_per_worker_samples: int | None = None
-    """Samples per worker and step, where times are predicted. Absent = as the job's evidence has it."""
+    """Samples per worker and step, for predicted times. Absent = as in the job's evidence."""
     parameter_servers_count: int | None = None
-    """Parameter servers, where times are predicted. Absent = as the job's evidence has it."""
+    """Parameter servers, for predicted times. Absent = as in the job's evidence."""
     switch_seconds: float = 0.0
     """Seconds lost once at the switch."""
     fractions: tuple[float, ...] = ()
-    """Shares of the work done synchronously that are asked about. Empty = 0, 0.05, 0.1, 0.25, 0.5, 0.75 and 1."""
+    """Shares of the work in synchronous mode to evaluate. Empty = 0, 0.05, 0.1, 0.25, 0.5, 0.75 and 1."""
     deadline_seconds: float | None = None
-    """By when it must be done. Absent = no deadline."""
+    """Seconds by which the job must be done. Absent = no deadline."""
     runs: tuple[HybridRun, ...] = ()
-    """Runs of this workload: shares, and the accuracy that each reached."""
+    """Earlier runs of this workload: their shares, and the accuracy that each reached."""
     least_accuracy: float | None = None
-    """Accuracy that must be reached; which shares do is told by the runs alone."""
+    """Accuracy that must be reached. Only the runs show which shares reach it."""
     slowdown_ratios: tuple[float, ...] = ()
-    """How much slower than the others each worker is, where some are: 2 = half as fast. One for each worker."""
+    """Slowdown of each worker relative to the others, if some are slower: 2 = half as fast. One entry per worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HybridRun(Value):
-    """A run of a workload."""
+    """An earlier run of a workload."""
 
     fraction: float = 0.0
-    """Share of its work done synchronously."""
+    """Share of its work in synchronous mode."""
     accuracy: float = 0.0
-    """Accuracy that it reached."""
+    """Accuracy that the run reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HybridAnswer(Value):
-    """Times of switching."""
+    """Results for the shares of synchronous work."""
 
     problem: Problem | None = None
-    """Why it cannot be answered. Absent = it is."""
+    """Why the question cannot be answered. Absent = it is answered."""
     synchronous_seconds: float = 0.0
-    """All of the work done synchronously."""
+    """Seconds for all of the work in synchronous mode."""
     asynchronous_seconds: float = 0.0
-    """All of it done asynchronously."""
+    """Seconds for all of the work in asynchronous mode."""
     points: tuple[HybridPoint, ...] = ()
-    """One for each share that was asked about."""
+    """One point for each requested share."""
     latest_fraction: float | None = None
-    """Greatest share that is done in time. Absent = there is no deadline, or no share is."""
+    """Greatest share that is done in time. Absent = there is no deadline, or no share is in time."""
     feasible_fractions: tuple[float, ...] = ()
     """Shares that runs have shown to reach the accuracy, ascending."""
     chosen_fraction: float | None = None
-    """Of these the least one that is done in time. Absent = none is known."""
+    """The least of these shares that is done in time. Absent = none is known."""
     next_fraction: float | None = None
-    """Share to try next in a job that recurs. Absent = no accuracy was asked for, or runs have told all there is."""
+    """Share to try next if the job recurs.
+
+    Absent = no accuracy was required, or further runs would show nothing new.
+    """
     straggler_policies: tuple[StragglerPolicy, ...] = ()
-    """What may be done about slow workers, fastest first. Empty = there are none."""
+    """Policies for slow workers, the fastest first. Empty = no worker is slow."""
     bases: tuple[Basis, ...] = ()
-    """What the predicted times rest on: the synchronous, then the asynchronous. Empty = they were stated."""
+    """What the predicted times are based on: first the synchronous, then the asynchronous time.
+
+    Empty = both were stated.
+    """
     warnings: tuple[Notice, ...] = ()
-    """What the reader should know."""
+    """Warnings for the reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HybridPoint(Value):
-    """A share of the work done synchronously."""
+    """A share of the work in synchronous mode."""
 
     fraction: float = 0.0
     """The share."""
     time_seconds: float = 0.0
-    """Seconds until all is done."""
+    """Seconds until all work is done."""
     in_time: bool | None = None
-    """Whether that is in time. Absent = there is no deadline."""
+    """Whether the job is done by the deadline. Absent = there is no deadline."""
     measured_accuracy: float | None = None
-    """Accuracy that runs of just this share reached on average. Absent = there was none."""
+    """Mean accuracy of the runs with exactly this share. Absent = there were none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StragglerPolicy(Value):
-    """What may be done about slow workers in synchronous training."""
+    """A policy for slow workers in synchronous training."""
 
     policy: str = ""
-    """"wait", "drop" (go on without their results) or "asynchronous"."""
+    """"wait", "drop" (continue without their results) or "asynchronous"."""
     dropped_count: int = 0
-    """Workers whose results are not waited for."""
+    """Number of workers whose results are not waited for."""
     time_seconds: float = 0.0
-    """Seconds of all the work so."""
+    """Seconds for all of the work with this policy."""
     batch_ratio: float = 0.0
-    """Samples of a step over those of all workers: what dropping does to the batch."""
+    """Samples of a step divided by the samples of a step of all workers: the effect of dropped workers on the batch."""

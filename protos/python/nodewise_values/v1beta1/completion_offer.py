@@ -1,6 +1,6 @@
-"""What can be had: groups of nodes that may be taken away, and how a job reacts to that.
+"""Offers for completion estimates: groups of nodes that may be revoked, and how a job reacts to losses.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -37,110 +37,116 @@ __all__ = [
 
 
 class LossReaction(Word):
-    """What the loss of a node does to those that are left."""
+    """How the job reacts to the loss of a node."""
 
     CONTINUE = "continue"
-    """Nothing: a loss costs its share of the speed."""
+    """The other nodes continue; the loss costs only its share of the speed."""
     RESTART = "restart"
-    """Stop, go back to the last checkpoint, wait until all are there again, restart."""
+    """The job stops, returns to the last checkpoint, waits until all nodes are available again, and restarts."""
     ELASTIC = "elastic"
-    """A rendezvous, then those that are left go on, and after another the one that joins."""
+    """The other nodes continue after a rendezvous. When a node joins, there is another rendezvous."""
     ELASTIC_FROM_CHECKPOINT = "elastic_from_checkpoint"
-    """The same from the last checkpoint."""
+    """As ELASTIC, but the job continues from the last checkpoint."""
 
 
 class ChiefLoss(Word):
-    """What the loss of the chief does, the first node of the first group."""
+    """How the job reacts to the loss of the chief, which is the first node of the first group."""
 
     FAIL = "fail"
-    """The job dies."""
+    """The job fails."""
     ROLLBACK = "rollback"
-    """Back to the last checkpoint, and setting up."""
+    """The job returns to the last checkpoint and sets up a new chief."""
     REELECT = "reelect"
-    """Another takes the role after setting up; nothing is lost."""
+    """Another node becomes the chief after a set-up time; no work is lost."""
 
 
 class LifetimeFamily(Word):
-    """A law that is made of observed lifetimes."""
+    """Kind of law that is fitted to observed lifetimes."""
 
     EMPIRICAL = "empirical"
-    """As observed; who was still alive counts as such."""
+    """The observed distribution. Machines that were still running at the end are treated as censored."""
     WEIBULL = "weibull"
-    """Weibull's."""
+    """Weibull distribution."""
     EXPONENTIAL = "exponential"
-    """Losses at a constant rate."""
+    """Exponential distribution: losses at a constant rate."""
     NEAREST = "nearest"
-    """Of Weibull's and the exponential the nearer one, where it is near enough; else as observed."""
+    """WEIBULL or EXPONENTIAL, the one that fits better, if it fits well enough; else EMPIRICAL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionOffer(Value):
-    """A cluster that can be had."""
+    """A cluster that is available."""
 
     name: str = ""
-    """Name, unique in the request. Empty = its place, from 1."""
+    """Name, unique in the request. Empty = the offer's position, from 1."""
     groups: tuple[CompletionGroup, ...] = ()
-    """Nodes by kind and place, 1 to 8 groups."""
+    """Nodes by device, region and tier; 1 to 8 groups."""
     sync_mode: SyncMode | None = None
-    """How workers exchange gradients. Absent = as the job did."""
+    """How workers exchange gradients. Absent = as in the job's evidence."""
     batch_per_worker_samples: int | None = None
-    """Samples per worker and step. Absent = as the job's evidence has it."""
+    """Samples per worker and step. Absent = as in the job's evidence."""
     global_batch_samples: int | None = None
-    """Samples of one step of all workers, however many are alive. Absent = by worker."""
+    """Samples of one step of all workers, independent of the number of running workers.
+
+    Absent = the batch per worker is fixed.
+    """
     parameter_servers_count: int | None = None
-    """Parameter servers, on nodes that stay. Absent = as the job's evidence has it."""
+    """Parameter servers, on nodes that are not revoked. Absent = as in the job's evidence."""
     kept_price_per_hour: float = 0.0
-    """Price per hour of all that is kept to the end, such as parameter servers and storage."""
+    """Price per hour of all that is paid for until the end, such as parameter servers and storage."""
     link_bytes_per_second: float | None = None
-    """Network of one node, bytes per second and direction. Absent = the job's own."""
+    """Network of one node, bytes per second in each direction. Absent = the job's own."""
     reaction: LossReaction | None = None
-    """What a loss does to the others."""
+    """How the job reacts to the loss of a node."""
     restart_seconds: float | None = None
-    """Seconds without progress: RESTART, after all are there again; ELASTIC, of a rendezvous."""
+    """Seconds without progress: for RESTART, after all nodes are available again; for ELASTIC, during a rendezvous."""
     chief_loss: ChiefLoss | None = None
-    """What the loss of the chief does."""
+    """How the job reacts to the loss of the chief."""
     chief_setup_seconds: float | None = None
-    """Seconds without progress after its loss, where that is stated."""
+    """Seconds without progress after the loss of the chief, if chief_loss is stated."""
     burst_probability: float | None = None
-    """Probability that a loss takes neighbours of its group along."""
+    """Probability that a loss also takes neighbouring nodes of its group."""
     burst_others_count: int | None = None
-    """How many at most."""
+    """Most neighbouring nodes that are lost with it."""
     checkpoints: CompletionCheckpoints | None = None
-    """How work becomes durable. Absent = nothing is saved."""
+    """How the job saves checkpoints. Absent = it saves none."""
     speeds: CompletionSpeeds | None = None
-    """Speeds that are stated instead of predicted."""
+    """Speeds that are stated rather than predicted."""
     horizon_seconds: float | None = None
-    """When a run counts as never done. Absent = after 100 times its length without losses."""
+    """Seconds after which a simulated run counts as never done. Absent = 100 times its duration without losses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionGroup(Value):
-    """Nodes that are alike: device, place, tier. A node is lost as a whole."""
+    """Identical nodes: one device, region and tier. A node is lost as a whole."""
 
     name: str = ""
-    """Name, unique in the offer. Needed only where another group's losses are replaced here."""
+    """Name, unique in the offer. Needed only if nodes of this group replace losses of another group."""
     device_name: str = ""
     """Accelerator."""
     nodes: int = 0
-    """Nodes at the start; 0 where only losses of other groups are replaced here."""
+    """Nodes at the start; 0 if nodes of this group only replace losses of other groups."""
     workers_per_node: int | None = None
-    """Devices on each. Absent = 1."""
+    """Devices on each node. Absent = 1."""
     tier: CapacityTier | None = None
-    """How firmly nodes are held."""
+    """Whether the nodes can be revoked."""
     region: str = ""
-    """Where, e.g. "us-east1-c". Empty = not known."""
+    """Region or zone, e.g. "us-east1-c". Empty = not known."""
     price_per_node_hour: float = 0.0
     """Price of one node for one hour."""
     prices: NodePrices | None = None
-    """Prices that change, in the place of the one above."""
+    """Prices that change over time; they replace price_per_node_hour."""
     ages_seconds: tuple[float, ...] = ()
-    """How long each node has run already, seconds; the last holds for all that follow. Empty = all are new."""
+    """Seconds that each node has already run; the last entry holds for all further nodes. Empty = all nodes are new."""
     lifetime: LifetimeLaw | None = None
-    """How long nodes live. Must be given for SPOT; of other tiers they live for ever without."""
+    """Law of the nodes' lifetimes. Must be given for SPOT. Nodes of other tiers without a law are never lost."""
     cap_seconds: float | None = None
-    """Age at which the provider ends a node, e.g. 86400. Absent = as the data set says, else never."""
+    """Age at which the provider ends a node, seconds, e.g. 86400.
+
+    Absent = the limit that the data set states, else none.
+    """
     replacement: NodeReplacement | None = None
-    """What follows a loss. Absent = nothing is replaced."""
+    """How a lost node is replaced. Absent = it is not replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -148,69 +154,71 @@ class NodePrices(Value):
     """Prices over time, from the start of the job."""
 
     since_seconds: tuple[float, ...] = ()
-    """Seconds from which each holds, ascending, the first 0."""
+    """Seconds from which each price holds, ascending; the first is 0."""
     prices_per_node_hour: tuple[float, ...] = ()
-    """Price of one node for one hour from then on."""
+    """Price of one node for one hour from that time on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NodeReplacement(Value):
-    """A node that takes the place of one that was lost."""
+    """A node that replaces a lost one."""
 
     delays_seconds: tuple[float, ...] = ()
-    """Seconds from the loss until it works (provisioning, start-up, joining), samples that are drawn with equal chance.
+    """Samples of the seconds from the loss until the new node works (provisioning, start-up, joining).
 
-    Seconds from the loss until it works (provisioning, start-up, joining), samples that are drawn with equal chance; at
-    least one.
+    Each is equally likely; at least one must be given.
     """
     group_name: str = ""
-    """Group that it belongs to from then on: another zone, tier or device.
+    """Group that the new node belongs to, if it has another zone, tier or device.
 
-    Empty = the group of the one that was lost.
+    Empty = the group of the lost node.
     """
     bills_startup: bool = False
-    """Whether it is paid for from when it is asked for, not only from when it works."""
+    """Whether the node is paid for from the request on, rather than only from when it works."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LifetimeLaw(Value):
-    """How long nodes of a group live."""
+    """Law of the lifetimes of a group's nodes."""
 
     data_set: str | None = None
-    """Name of lifetimes in the request or of those that are shipped, e.g. "cm-dare/K80/us-central1"."""
+    """Name of lifetimes in the request, or of shipped ones, e.g. "cm-dare/K80/us-central1"."""
     empirical: EmpiricalLifetimes | None = None
-    """Shares of machines that were revoked up to some ages."""
+    """Shares of machines that were revoked by given ages."""
     observed: ObservedLifetimes | None = None
-    """Single machines."""
+    """Lifetimes of single machines."""
     weibull: WeibullLifetimes | None = None
-    """A stated law."""
+    """A stated Weibull distribution."""
     exponential: ExponentialLifetimes | None = None
-    """A stated rate."""
+    """A stated constant rate."""
     fleet: FleetRecord | None = None
-    """A recorded fleet, whose lifetimes are taken."""
+    """A recorded fleet, from which lifetimes are computed."""
     availability: AvailabilityRecord | None = None
-    """When how many nodes could be had: the group has them then, at most all of its own."""
+    """A record of how many nodes were available over time.
+
+    The group then has that many nodes, at most all of its own.
+    """
     revocations: KnownRevocations | None = None
-    """Losses that are known."""
+    """Losses at known times."""
     family: LifetimeFamily | None = None
-    """What is made of observed lifetimes."""
+    """Kind of law that is fitted to observed lifetimes."""
     origin: LifetimeOrigin | None = None
-    """Where and when they were observed."""
+    """Where and when the lifetimes were observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LifetimeDataSet(Value):
-    """A law under a name that groups may use."""
+    """A law with a name that groups may refer to."""
 
     name: str = ""
-    """Its name."""
+    """Name of the law."""
     law: LifetimeLaw | None = None
-    """The law, which names no data set itself."""
+    """The law. It must not refer to a data set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LifetimeOrigin(Value):
-    """Where lifetimes were observed."""
+    """Where and when lifetimes were observed."""
 
     name: str = ""
     """Name of the observations."""
@@ -219,39 +227,45 @@ class LifetimeOrigin(Value):
     region: str = ""
     """Region or zone."""
     measured_time: datetime | None = None
-    """When observing ended. Absent = not known."""
+    """When the observations ended. Absent = not known."""
     machines_count: int = 0
-    """Machines observed. 0 = as many as there are lives, else not known."""
+    """Number of machines observed. 0 = the number of lifetimes, if there are any, else not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EmpiricalLifetimes(Value):
-    """Shares revoked, linear between the ages; what is left after the last lives on to the cap."""
+    """Shares of revoked machines, linear between the ages.
+
+    Machines not revoked by the last age live until the provider's limit.
+    """
 
     ages_seconds: tuple[float, ...] = ()
     """Ages in seconds, ascending."""
     revoked_shares: tuple[float, ...] = ()
-    """Share of the machines that was revoked by then, not descending."""
+    """Share of the machines that was revoked by each age, not descending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ObservedLifetimes(Value):
-    """Machines that were watched."""
+    """Lifetimes of observed machines."""
 
     lives_seconds: tuple[float, ...] = ()
-    """Seconds that each was there."""
+    """Seconds for which each machine was observed."""
     revoked: tuple[bool, ...] = ()
-    """Whether it was revoked then, instead of still there at the end. Empty = all were revoked."""
+    """Whether the machine was revoked at that age; otherwise it was still running at the end.
+
+    Empty = all were revoked.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WeibullLifetimes(Value):
-    """Share alive at age t: exp(-(t / scale)^shape)."""
+    """Weibull distribution: the share that is alive at age t is exp(-(t / scale)^shape)."""
 
     scale_seconds: float = 0.0
-    """Scale."""
+    """Scale, seconds."""
     shape: float = 0.0
-    """Shape; below 1, the young are lost first."""
+    """Shape; below 1, young machines are lost more often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -259,80 +273,83 @@ class ExponentialLifetimes(Value):
     """Losses at a constant rate."""
 
     mean_seconds: float = 0.0
-    """Mean life."""
+    """Mean lifetime, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FleetRecord(Value):
-    """Nodes of a fleet that came and went; columns of one entry per event."""
+    """Nodes that were added to and removed from a fleet, as columns with one entry per event."""
 
     times_seconds: tuple[float, ...] = ()
-    """When, in seconds; not descending."""
+    """Time of each event, seconds; not descending."""
     added: tuple[bool, ...] = ()
-    """Whether a node was added, else it was removed."""
+    """Whether the node was added; otherwise it was removed."""
     nodes: tuple[str, ...] = ()
-    """Which."""
+    """Name of the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AvailabilityRecord(Value):
-    """How many nodes could be had over time."""
+    """How many nodes were available over time."""
 
     since_seconds: tuple[float, ...] = ()
-    """Seconds from which each number holds, ascending, the first 0."""
+    """Seconds from which each number holds, ascending; the first is 0."""
     nodes_counts: tuple[int, ...] = ()
-    """Nodes that could be had from then on."""
+    """Number of nodes that were available from that time on."""
     length_seconds: float = 0.0
-    """Length of the record; after it nothing is known."""
+    """Length of the record, seconds; later availability is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KnownRevocations(Value):
-    """Losses that are known, such as those of a recorded run."""
+    """Losses at known times, such as those of a recorded run."""
 
     times_seconds: tuple[float, ...] = ()
-    """Seconds from the start, one for each node that is lost; the others live."""
+    """Seconds from the start, one entry for each lost node; the other nodes are not lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionCheckpoints(Value):
-    """Saves after every so much work, and after the last."""
+    """Checkpoints at equal amounts of work, and one at the end."""
 
     seconds: float | None = None
-    """Seconds."""
+    """Stated seconds."""
     saved: SavedBytes | None = None
-    """What is written, and how fast."""
+    """The bytes that are written, and measured speeds."""
     interval_seconds: float | None = None
-    """Seconds of work with everybody alive."""
+    """Seconds of work with all nodes running."""
     interval_samples: float | None = None
-    """Samples."""
+    """Samples of work."""
     stopped_ratio: float | None = None
-    """Share of the job's speed that a save costs while it lasts: 1 where everybody waits. Absent = 1."""
+    """Share of the job's speed that is lost while a checkpoint is saved; 1 = all workers wait. Absent = 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SavedBytes(Value):
-    """A save as a law of what is written: constant + seconds per byte of weights and of the graph's description."""
+    """Duration of a checkpoint as a law.
+
+    Duration of a checkpoint as a law: a constant, plus seconds per byte of the weights and of the graph's description.
+    """
 
     weights_bytes: float = 0.0
-    """Weights with the optimizer's state."""
+    """Bytes of the weights, including the optimizer's state."""
     graph_bytes: float = 0.0
-    """Description of the graph."""
+    """Bytes of the graph's description."""
     measured_seconds: tuple[float, ...] = ()
-    """Seconds of each of some measured saves to the same store, at least two; the law is fitted to them."""
+    """Seconds of measured checkpoints to the same store, at least two. The law is fitted to them."""
     measured_weights_bytes: tuple[float, ...] = ()
-    """Weights of each."""
+    """Bytes of weights in each measured checkpoint."""
     measured_graph_bytes: tuple[float, ...] = ()
-    """Graphs of each. Empty = not told apart."""
+    """Bytes of graph description in each measured checkpoint. Empty = the law has no separate term for graphs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompletionSpeeds(Value):
-    """Speeds of every set of nodes that may be alive."""
+    """Speed with every possible set of running nodes."""
 
     samples_per_second: tuple[float, ...] = ()
-    """Samples per second with so many nodes of each group alive.
+    """Samples per second for each number of running nodes in each group.
 
-    Samples per second with so many nodes of each group alive, the last group's number running fastest, from none to all
-    that the group may come to hold: of one group of 4 nodes, five numbers, the first with nobody alive and 0.
+    The number of the last group varies fastest. Each group counts from 0 to all nodes that it may have. For example,
+    one group of 4 nodes has five entries, of which the first, with no node running, is 0.
     """

@@ -1,6 +1,6 @@
-"""CompletionService: when a job is done on machines that can be taken away, at what cost and at what risk.
+"""CompletionService: when a job is done on machines that can be revoked, at what cost and at what risk.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -33,70 +33,70 @@ class CompletionMethod(Word):
     """How completion is estimated."""
 
     MONTE_CARLO = "monte_carlo"
-    """By runs against drawn lives: means, quantiles and probabilities."""
+    """Simulated runs with random lifetimes: means, quantiles and probabilities."""
     DETERMINISTIC = "deterministic"
-    """By closed forms and fixed points: means alone, and warnings where these mislead."""
+    """Closed forms and fixed points: only means, with warnings where these are misleading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EstimateCompletionRequest(Value):
-    """Offers, and what is asked of them."""
+    """Offers, and the questions about them."""
 
     profile: ProfileSource | None = None
-    """What is known of the job; its predicted throughput is the speed of each set of nodes that is alive.
+    """What is known of the job.
 
-    Absent = every offer states its speeds.
+    Its predicted throughput is the speed with each set of running nodes. Absent = every offer states its speeds.
     """
     options: ModelOptions | None = None
-    """Who predicts the throughput, and how; the seed is also that of the runs."""
+    """Which estimator predicts the throughput, and how. Its seed is also the seed of the simulated runs."""
     work: Work | None = None
-    """Work left. Absent = as said of Work."""
+    """Work left. Absent = the default of Work."""
     offers: tuple[CompletionOffer, ...] = ()
-    """What can be had, at least one unless policy or hybrid is asked for; at most 1,000."""
+    """Available offers: at most 1,000, and at least one unless on_demand or hybrid is given."""
     common: CompletionOffer | None = None
-    """What holds for every offer that does not state it itself; no name and no groups."""
+    """Values for every offer that does not state them. Has no name and no groups."""
     objective: Objective | None = None
-    """What is best: least_cost (within a deadline), least_time (within a cost) or fewest_devices, at a confidence.
+    """What the caller wants: least_cost (by a deadline), least_time (within a cost) or fewest_devices, at a confidence.
 
-    Absent = least cost. Its deadline is the one that probabilities are told of.
+    Absent = least cost. Deadline probabilities refer to its deadline.
     """
     method: CompletionMethod | None = None
-    """How it is estimated."""
+    """How completion is estimated."""
     runs_count: int | None = None
-    """Runs of each offer. Absent = 10,000. Offers times runs: at most 10,000,000 (LIMIT_EXCEEDED)."""
+    """Simulated runs of each offer. Absent = 10,000. Offers times runs may be at most 10,000,000 (LIMIT_EXCEEDED)."""
     data_sets: tuple[LifetimeDataSet, ...] = ()
-    """Lifetimes that groups may name, beside those that are shipped."""
+    """Lifetimes that groups may refer to, in addition to the shipped ones."""
     completion_estimator: str = ""
-    """Who estimates the completion. Empty = the estimator that does, where one is loaded."""
+    """Estimator of the completion. Empty = the estimator that can do this, if one is loaded."""
     now: datetime | None = None
-    """Today, which tells how old lifetimes are. Absent = by the server's clock."""
+    """Current time, from which the age of lifetimes is computed. Absent = the server's clock."""
     on_demand: OnDemandQuestion | None = None
-    """When to pay for machines on demand. Absent = not asked."""
+    """When to pay for machines on demand. Absent = not requested."""
     hybrid: HybridQuestion | None = None
-    """When to switch from synchronous to asynchronous training. Absent = not asked."""
+    """When to switch from synchronous to asynchronous training. Absent = not requested."""
     certain_speeds: bool = False
-    """Take predicted speeds as if they were certain.
+    """Whether to treat predicted speeds as certain.
 
-    Otherwise every run has a pace of its own, within the interval of the prediction.
+    Otherwise each simulated run has its own speed, drawn from the interval of the prediction.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EstimateCompletionResponse(Value):
-    """Answers, in the order of the offers."""
+    """The estimates, in the order of the offers."""
 
     rows: tuple[CompletionRow, ...] = ()
-    """One for each offer."""
+    """One row for each offer."""
     frontier_rows: tuple[int, ...] = ()
-    """Rows that no other beats in mean cost, 90th percentile of time, and failures."""
+    """Rows that no other row beats in mean cost, 90th percentile of time, and failures."""
     choice: CompletionChoice | None = None
-    """The offer to take. Absent = none meets the objective."""
+    """The recommended offer. Absent = no offer meets the objective."""
     no_choice_why: str = ""
-    """Why no offer was chosen. Empty = one was, or none was asked about."""
+    """Why no offer is recommended. Empty = one is, or the request has no offers."""
     estimator: str = ""
-    """Who estimated."""
+    """Name of the completion estimator."""
     estimator_version: str = ""
-    """Its version."""
+    """Version of the completion estimator."""
     on_demand: OnDemandAnswer | None = None
     """When to pay for machines on demand."""
     hybrid: HybridAnswer | None = None

@@ -1,6 +1,6 @@
-"""DiagnosisService: where the time of recorded training steps goes, and what would buy it back.
+"""DiagnosisService: where recorded training steps spend their time, and which changes would shorten them.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ __all__ = [
 
 
 class ReplayChangeKind(Word):
-    """What is changed in the recorded job before it is executed again."""
+    """What to change in the recorded job before it is replayed."""
 
     SCALE = "scale"
-    """Durations of what is selected times value, 0 or more."""
+    """The selected durations are multiplied by value, 0 or more."""
     DELAY = "delay"
-    """value seconds more for everything that is selected, each time; 0 or more."""
+    """Each selected event takes value seconds longer, 0 or more."""
     LINK_BANDWIDTH = "link_bandwidth"
-    """The link carries value times the bytes per second, above 0."""
+    """The link's bytes per second are multiplied by value, above 0."""
     LINK_LATENCY = "link_latency"
-    """Every exchange's fixed time is value times as long, 0 or more."""
+    """The fixed time of every exchange is multiplied by value, 0 or more."""
     WORLD_SIZE = "world_size"
     """The job runs on value ranks, a whole number."""
     BUCKET_BYTES = "bucket_bytes"
@@ -67,325 +67,347 @@ class StepBound(Word):
     HOST = "host"
     """The host: devices wait for launches."""
     DEVICE = "device"
-    """Devices' work."""
+    """The work of the devices."""
     NETWORK = "network"
-    """Transfers that nothing hides."""
+    """Exposed transfers."""
     SKEW = "skew"
-    """Ranks wait for each other."""
+    """Waiting of ranks for each other."""
     LOADING = "loading"
     """Loading of data."""
     NONE = "none"
-    """Nothing stands out, or it cannot be told: the verdict says which, and why."""
+    """No single cause, or the cause cannot be determined; the verdict says which, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplayChange(Value):
-    """One change. An empty selection = everything that the kind may concern."""
+    """One change. An empty selection = everything that the kind of change applies to."""
 
     kind: ReplayChangeKind | None = None
-    """What is changed."""
+    """Kind of the change."""
     value: float = 0.0
-    """By how much, in the kind's unit."""
+    """Amount of the change, in the unit of its kind."""
     name_pattern: str = ""
-    """Regular expression that a name must match somewhere.
+    """Regular expression that must match part of an event's name.
 
-    Regular expression that a name must match somewhere: at most 256 characters, no repeated groups, no references back
-    and no looking ahead or behind, at most two * + or {n,}.
+    At most 256 characters and two of * + or {n,}; repeated groups, backreferences, lookahead and lookbehind are not
+    allowed.
     """
     event_kinds: tuple[str, ...] = ()
-    """operator, call, kernel, copy, fill, gap (host time between events), collective."""
+    """Kinds of events: operator, call, kernel, copy, fill, gap (host time between events), collective."""
     ranks: tuple[int, ...] = ()
-    """Ranks concerned."""
+    """Ranks that the change applies to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplayRequest(Value):
-    """Which steps to predict, from which."""
+    """The steps to predict, and the steps to learn from."""
 
     profile: ProfileSource | None = None
-    """A profile that names traces."""
+    """A profile that refers to traces."""
     trace_sha256s: tuple[str, ...] = ()
-    """Which of the profile's traces, by content_sha256. Empty = all; a rank that was recorded twice must be chosen."""
-    diagnoser: str = ""
-    """Who answers. Empty = the only diagnoser that is loaded, or the shipped one."""
-    fit_steps: tuple[int, ...] = ()
-    """Ordinals of the steps in the traces, from 1, that durations are learned from. Empty = all but the one tested."""
-    test_steps: tuple[int, ...] = ()
-    """Ordinals of the steps to predict. Empty = all."""
-    in_sample: bool = False
-    """Whether a step may be predicted from durations of its own: a check of the graph, never of accuracy."""
-    changes: tuple[ReplayChange, ...] = ()
-    """Applied before the replay; measured times are then left out."""
-    timeline: bool = False
-    """Whether the executed events are wanted."""
-    budget_seconds: float | None = None
-    """Seconds for the answer. Absent = as long as the call has."""
-    trace_mapping: Mapping[str, str] = field(default_factory=dict)
-    """For readers of formats that do not say what is what, such as generic Chrome traces.
+    """Traces of the profile to use, by content_sha256.
 
-    For readers of formats that do not say what is what, such as generic Chrome traces: what the reader's page names.
+    Empty = all. If a rank was recorded twice, one of its traces must be chosen.
+    """
+    diagnoser: str = ""
+    """Name of the diagnoser. Empty = the only diagnoser that is loaded, or the shipped one."""
+    fit_steps: tuple[int, ...] = ()
+    """Steps to learn durations from, as ordinals of the steps in the traces, from 1.
+
+    Empty = all except the tested step.
+    """
+    test_steps: tuple[int, ...] = ()
+    """Steps to predict, as ordinals. Empty = all."""
+    in_sample: bool = False
+    """Whether a step may be predicted from its own durations. This checks the graph, not the accuracy."""
+    changes: tuple[ReplayChange, ...] = ()
+    """Changes to make before the replay. The result then has no measured times."""
+    timeline: bool = False
+    """Whether to send the executed events."""
+    budget_seconds: float | None = None
+    """Seconds within which to answer. Absent = the call's time."""
+    trace_mapping: Mapping[str, str] = field(default_factory=dict)
+    """For readers of formats that do not state the meaning of events, such as generic Chrome traces.
+
+    For readers of formats that do not state the meaning of events, such as generic Chrome traces: the entries that the
+    reader's page describes.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplayResponse(Value):
-    """Progress, then pieces, then the result."""
+    """A message of the stream: progress, then pieces, then the result."""
 
     progress: DiagnosisProgress | None = None
-    """How far it is."""
+    """Progress of the replay."""
     timeline: TimelinePiece | None = None
     """The next executed events."""
     collectives: ReplayedCollectives | None = None
-    """The next exchanges of the steps tested."""
+    """The next exchanges of the tested steps."""
     result: ReplayResult | None = None
-    """The answer; the last message."""
+    """The answer, in the last message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DiagnosisProgress(Value):
-    """How far a replay or a diagnosis is."""
+    """Progress of a replay or a diagnosis."""
 
     stage: str = ""
-    """What is being done, e.g. "reading"."""
+    """Present stage, e.g. "reading"."""
     done_count: int = 0
-    """So many of it are done."""
+    """Units of the stage that are done."""
     total_count: int | None = None
-    """Of so many. Absent = not known."""
+    """Units of the stage in total. Absent = not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TimelinePiece(LazyValue):
-    """Events as columns, those of one timeline in several pieces one after the other."""
+    """Events as columns. The pieces of one timeline follow each other."""
 
     recorded: bool = False
-    """False = as executed in simulated time; true = as recorded, on the first rank's clock."""
+    """False = events as executed in simulated time. True = events as recorded, on the first rank's clock."""
     names: tuple[str, ...] = ()
-    """Names that join the timeline's dictionary, after those of the pieces before."""
+    """Names to add to the timeline's dictionary of names, after those of earlier pieces."""
     lanes: tuple[str, ...] = ()
-    """Lanes that join the dictionary of lanes: a host thread's or a device stream's name."""
+    """Names of host threads or device streams to add to the dictionary of lanes."""
     kinds: tuple[str, ...] = ()
-    """Kinds that join the dictionary of kinds, e.g. "kernel"."""
+    """Kinds to add to the dictionary of kinds, e.g. "kernel"."""
     rank_numbers: tuple[int, ...] = ()
     """Rank of each event."""
     lane_indexes: tuple[int, ...] = ()
-    """Index of its lane."""
+    """Index of each event's lane."""
     name_indexes: tuple[int, ...] = ()
-    """Index of its name."""
+    """Index of each event's name."""
     kind_indexes: tuple[int, ...] = ()
-    """Index of its kind. Empty = not known."""
+    """Index of each event's kind. Empty = not known."""
     begin_nanoseconds: tuple[int, ...] = ()
-    """When it begins, nanoseconds since the first step began; below 0 = before."""
+    """Begin of each event, nanoseconds since the first step began; below 0 = before it."""
     duration_nanoseconds: tuple[int, ...] = ()
-    """How long it takes, nanoseconds."""
+    """Duration of each event, nanoseconds."""
     waiting_nanoseconds: tuple[int, ...] = ()
-    """Of an exchange: how long it waits for others first, nanoseconds. Empty = nothing waits, or it is not known."""
+    """For exchanges, the time spent waiting for other ranks before the transfer, nanoseconds.
+
+    Empty = nothing waits, or it is not known.
+    """
     parts: tuple[str, ...] = ()
-    """Parts of a step that join the dictionary of parts: kind and what of a StepPart, with ": " between them."""
+    """Parts of a step to add to the dictionary of parts: kind and what of a StepPart, joined by ": "."""
     part_indexes: tuple[int, ...] = ()
-    """Index of the part that it belongs to; -1 = none. Empty = not known."""
+    """Index of the part that each event belongs to; -1 = none. Empty = not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplayedCollectives(LazyValue):
-    """Exchanges between ranks as columns, one row per exchange; those of ranks are ragged."""
+    """Exchanges between ranks as columns, one row per exchange. The columns about ranks are ragged."""
 
     step_ordinals: tuple[int, ...] = ()
-    """Ordinal of the step."""
+    """Ordinal of the step, from 1."""
     names: tuple[str, ...] = ()
-    """What it is, for people."""
+    """Name of the exchange, for people."""
     kinds: tuple[str, ...] = ()
-    """Its kind, e.g. "all_reduce"."""
+    """Kind of the exchange, e.g. "all_reduce"."""
     bytes: tuple[float, ...] = ()
-    """Bytes that a rank puts in. Empty or 0 in a row: not known."""
+    """Bytes that each rank contributes. Empty or 0 in a row: not known."""
     groups: tuple[str, ...] = ()
-    """The group that exchanges."""
+    """Group of ranks that takes part."""
     transfer_seconds: tuple[float, ...] = ()
-    """Transfer, without waiting."""
+    """Seconds of transfer, without waiting."""
     end_spread_seconds: tuple[float, ...] = ()
-    """From the first rank's end to the last one's."""
+    """Seconds from the first rank's end to the last rank's end."""
     margin_seconds: tuple[float, ...] = ()
-    """Lead of the last rank over the next that is not late with it."""
+    """Seconds between the arrival of the last rank and that of the latest rank that is not late."""
     rank_offsets: tuple[int, ...] = ()
-    """Where the ranks of each row begin in the columns below, and at last where they end."""
+    """Where the ranks of each row begin in the columns below; one more entry ends the last row."""
     rank_numbers: tuple[int, ...] = ()
-    """Ranks that exchange."""
+    """Ranks that take part."""
     arrival_seconds: tuple[float, ...] = ()
-    """When each arrived, seconds since the first."""
+    """When each rank arrived, seconds since the first rank."""
     wait_seconds: tuple[float, ...] = ()
-    """How long each waited."""
+    """Seconds that each rank waited."""
     late_rank_offsets: tuple[int, ...] = ()
-    """Where the late ranks of each row begin below, and at last where they end."""
+    """Where the late ranks of each row begin below; one more entry ends the last row."""
     late_ranks: tuple[int, ...] = ()
-    """All that arrived within the clock's uncertainty of the last."""
+    """Ranks that arrived last, within the uncertainty of the clocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplayedStep(Value):
-    """One step, seconds since the one before was over.
+    """One step.
 
-    One step, seconds since the one before was over: until hosts and devices are done, and until devices are; slowest
-    rank.
+    Its durations are seconds since the previous step ended, for the slowest rank. Host seconds end when hosts and
+    devices are done, device seconds when devices are done.
     """
 
     step_ordinal: int = 0
-    """Ordinal in the traces, from 1."""
+    """Ordinal of the step in the traces, from 1."""
     measured_host_seconds: float | None = None
-    """As recorded. Absent = not comparable, because something was changed."""
+    """Recorded host seconds. Absent = not comparable, because something was changed."""
     predicted_host_seconds: float | None = None
-    """As predicted."""
+    """Predicted host seconds."""
     measured_device_seconds: float | None = None
-    """As recorded. Absent = not comparable, or nothing runs on a device."""
+    """Recorded device seconds. Absent = not comparable, or no work runs on a device."""
     predicted_device_seconds: float | None = None
-    """As predicted. Absent = nothing runs on a device."""
+    """Predicted device seconds. Absent = no work runs on a device."""
     rank_measured_host_seconds: tuple[float, ...] = ()
-    """As recorded, by rank in ascending order. Empty = not comparable."""
+    """Recorded host seconds by rank, in ascending order of ranks. Empty = not comparable."""
     rank_predicted_host_seconds: tuple[float, ...] = ()
-    """As predicted, by rank in ascending order."""
+    """Predicted host seconds by rank, in ascending order of ranks."""
     lower_host_seconds: float | None = None
-    """The least that the hosts' time may be, where ranks that were not recorded may change too.
+    """Lower bound of the host seconds, if changes also affect ranks that were not recorded.
 
-    Absent = nothing is open.
+    Absent = all ranks are known.
     """
     upper_host_seconds: float | None = None
-    """The most that it may be."""
+    """Upper bound of the host seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EdgeCounts(Value):
-    """Edges of one kind in the graph of what was recorded."""
+    """Edges of one kind in the graph of the recorded events."""
 
     kind: str = ""
-    """host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated, contention, queue."""
+    """Kind: host, launch, stream, stream_wait, host_sync, collective, forward_backward, stated, contention or queue."""
     found_count: int = 0
-    """Stated by the traces."""
+    """Number of edges that the traces state."""
     inferred_count: int = 0
-    """Inferred from recorded times."""
+    """Number of edges inferred from recorded times."""
     missing_count: int = 0
-    """Known to be missing."""
+    """Number of edges that are known to be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReadTrace(Value):
-    """One trace as it was read."""
+    """A trace that was read."""
 
     content_sha256: str = ""
-    """SHA-256 of the file that it came from."""
+    """SHA-256 of the trace's file."""
     rank: int = 0
-    """Rank of the process that recorded it."""
+    """Rank of the process that recorded the trace."""
     world_size: int | None = None
-    """Processes of the job. Absent = not known."""
+    """Number of processes of the job. Absent = not known."""
     reader: str = ""
-    """Its reader."""
+    """Name of the reader."""
     reader_version: str = ""
-    """The reader's version."""
+    """Version of the reader."""
     events_count: int = 0
-    """Events in it, those that the reader left out included."""
+    """Events in the trace, including those that the reader skipped."""
     steps_count: int = 0
-    """Steps in it."""
+    """Steps in the trace."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What the reader met, by name, e.g. "malformed"."""
+    """Counts that the reader reports, by name, e.g. "malformed"."""
     warnings: tuple[Notice, ...] = ()
-    """What the reader warns of."""
+    """Warnings of the reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DiagnosisBasis(Value):
-    """What an answer rests on, and what it took."""
+    """What an answer is based on, and the resources that it took."""
 
     diagnoser: str = ""
-    """Who answered."""
+    """Name of the diagnoser."""
     diagnoser_version: str = ""
-    """Its version."""
+    """Version of the diagnoser."""
     profile_id: str = ""
-    """Name of the profile. Empty = it came with the question."""
+    """Name of the profile. Empty = the profile was sent with the question."""
     profile_revision: int | None = None
-    """Its revision. Absent = it came with the question."""
+    """Revision of the profile. Absent = the profile was sent with the question."""
     traces: tuple[ReadTrace, ...] = ()
     """The traces, by rank."""
     ranks: tuple[int, ...] = ()
-    """Ranks that were recorded, ascending."""
+    """Recorded ranks, ascending."""
     world_size: int | None = None
-    """Ranks of the job. Absent = not known."""
+    """Number of ranks of the job. Absent = not known."""
     events_count: int = 0
-    """Events of all traces, those that readers left out included."""
+    """Events of all traces, including those that readers skipped."""
     load_seconds: float = 0.0
-    """Seconds to read the traces, or to find them read."""
+    """Seconds to read the traces, or to load stored results of an earlier reading."""
     peak_memory_bytes: float = 0.0
-    """Largest resident memory of the server's process so far."""
+    """Largest resident memory of the server's process so far, bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReplayResult(Value):
-    """The answer of a replay. Errors are means of |predicted / measured - 1| over the steps tested."""
+    """The result of a replay. Errors are means of |predicted / measured - 1| over the tested steps."""
 
     steps: tuple[ReplayedStep, ...] = ()
-    """The steps tested."""
+    """The tested steps."""
     host_error_ratio: float | None = None
-    """Of the hosts' times. Absent = nothing to compare with."""
+    """Error of the host seconds. Absent = there are no measured times to compare with."""
     device_error_ratio: float | None = None
-    """Of the devices' times. Absent = nothing to compare with."""
+    """Error of the device seconds. Absent = there are no measured times to compare with."""
     persistence_error_ratio: float | None = None
-    """The same error of predicting each step as the mean of the steps fitted. Absent = a single step."""
+    """Error of the simple prediction that each step takes the mean of the fitted steps.
+
+    Absent = there is only one step.
+    """
     kernel_start_p50_error_seconds: float | None = None
-    """Median error of when the devices' work begins within its step."""
+    """Median error of the time within the step at which the devices' work begins, seconds."""
     kernel_start_p95_error_seconds: float | None = None
-    """95th percentile of the same."""
+    """95th percentile of that error, seconds."""
     in_sample: bool = False
-    """Whether steps were predicted from durations of their own: then errors say nothing of accuracy."""
+    """Whether steps were predicted from their own durations. The errors then say nothing about accuracy."""
     nodes_count: int = 0
-    """Nodes of the graph."""
+    """Number of nodes in the graph."""
     edges: tuple[EdgeCounts, ...] = ()
     """Edges of the graph, by kind."""
     clock_offset_seconds: tuple[float, ...] = ()
-    """Clock of each rank minus that of the first, as found; by ranks of the basis."""
+    """Estimated clock of each rank minus that of the first rank, seconds, in the order of the basis's ranks."""
     clock_uncertainty_seconds: tuple[float, ...] = ()
-    """How sure that is, in rows of clocks that something ties to the first one's."""
+    """Uncertainty of those estimates, for the ranks whose clock is tied to the first rank's."""
     clock_tied: tuple[bool, ...] = ()
-    """Ranks whose clock something ties to the first one's. Empty = all."""
+    """Whether events tie each rank's clock to the first rank's. Empty = all clocks are tied."""
     build_seconds: float = 0.0
     """Seconds to build the graph."""
     replay_seconds: float = 0.0
     """Seconds to execute the steps."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What was met, by name."""
+    """Counts of special cases, by name."""
     warnings: tuple[Notice, ...] = ()
-    """What the reader should know."""
+    """Warnings for the reader."""
     basis: DiagnosisBasis | None = None
-    """What the answer rests on."""
+    """What the answer is based on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DiagnoseRequest(Value):
-    """What to look for."""
+    """Requests a diagnosis."""
 
     profile: ProfileSource | None = None
-    """A profile that names traces."""
+    """A profile that refers to traces."""
     trace_sha256s: tuple[str, ...] = ()
-    """Which of the profile's traces, by content_sha256. Empty = all; a rank that was recorded twice must be chosen."""
-    diagnoser: str = ""
-    """Who answers. Empty = the only diagnoser that is loaded, or the shipped one."""
-    steps: tuple[int, ...] = ()
-    """Ordinals of the steps, from 1. Empty = all but the first and the last where there are more than three."""
-    max_bottlenecks: int | None = None
-    """Most bottlenecks to answer with, up to 1000. Absent = 20; 0 = none."""
-    max_strategies: int | None = None
-    """Most strategies to answer with, up to 1000. Absent = 20; 0 = none, which is quicker."""
-    largest_batch_ratio: float | None = None
-    """How many times the batch per worker may grow where memory is freed, 1 or more. Absent = 1: not at all."""
-    timeline: bool = False
-    """Whether the executed events are wanted, for a picture."""
-    budget_seconds: float | None = None
-    """Seconds for the answer. Absent = as long as the call has."""
-    trace_mapping: Mapping[str, str] = field(default_factory=dict)
-    """For readers of formats that do not say what is what, such as generic Chrome traces.
+    """Traces of the profile to use, by content_sha256.
 
-    For readers of formats that do not say what is what, such as generic Chrome traces: what the reader's page names.
+    Empty = all. If a rank was recorded twice, one of its traces must be chosen.
+    """
+    diagnoser: str = ""
+    """Name of the diagnoser. Empty = the only diagnoser that is loaded, or the shipped one."""
+    steps: tuple[int, ...] = ()
+    """Steps to diagnose, as ordinals from 1.
+
+    Empty = all, without the first and the last if there are more than three.
+    """
+    max_bottlenecks: int | None = None
+    """Most bottlenecks in the result, up to 1000. Absent = 20; 0 = none."""
+    max_strategies: int | None = None
+    """Most strategies in the result, up to 1000. Absent = 20; 0 = none, which is quicker."""
+    largest_batch_ratio: float | None = None
+    """Largest factor by which a strategy may increase the batch per worker where it frees memory, 1 or more.
+
+    Absent = 1: no increase.
+    """
+    timeline: bool = False
+    """Whether to send the executed events, for a picture."""
+    budget_seconds: float | None = None
+    """Seconds within which to answer. Absent = the call's time."""
+    trace_mapping: Mapping[str, str] = field(default_factory=dict)
+    """For readers of formats that do not state the meaning of events, such as generic Chrome traces.
+
+    For readers of formats that do not state the meaning of events, such as generic Chrome traces: the entries that the
+    reader's page describes.
     """
     since_seconds: float | None = None
-    """Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now.
+    """Diagnose the step times that the stored profile's ranks reported in the last so many seconds, instead of traces.
 
-    Diagnose the times of steps that the stored profile's ranks reported in so many seconds up to now, in place of
-    traces. Absent = traces.
+    Absent = diagnose traces.
     """
 
 
@@ -393,40 +415,40 @@ class DiagnoseRequest(Value):
 class StepWindows(Value):
     """Windows of consecutive steps of one rank, as columns of equal length.
 
-    A window begins at a multiple of its length, so that those of all ranks hold the same steps. Seconds are medians
-    over the steps; a column that is empty is not known.
+    A window begins at a multiple of its length, so windows of all ranks hold the same steps. Seconds are medians over
+    the steps. An empty column is not known.
     """
 
     first_steps: tuple[int, ...] = ()
-    """Number of each window's first step, counted by the job from 0."""
+    """Number of each window's first step; the job counts steps from 0."""
     steps_counts: tuple[int, ...] = ()
-    """Steps of each window."""
+    """Number of steps in each window."""
     begin_unix_seconds: tuple[float, ...] = ()
-    """When each began, seconds since 1970 (UTC)."""
+    """When each window began, seconds since 1970 (UTC)."""
     step_seconds: tuple[float, ...] = ()
-    """The whole step."""
+    """Seconds of the whole step."""
     loading_seconds: tuple[float, ...] = ()
-    """Waiting for the next batch."""
+    """Seconds in which the step waits for the next batch."""
     forward_seconds: tuple[float, ...] = ()
-    """Forward pass."""
+    """Seconds of the forward pass."""
     backward_seconds: tuple[float, ...] = ()
-    """Backward pass, without what exchange_seconds holds."""
+    """Seconds of the backward pass, without those in exchange_seconds."""
     exchange_seconds: tuple[float, ...] = ()
-    """Exchange of gradients, and waiting for it, that nothing hides."""
+    """Exposed seconds of the exchange of gradients, including waiting for it."""
     update_seconds: tuple[float, ...] = ()
-    """Update of the parameters."""
+    """Seconds of the update of the parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReportStepsRequest(Value):
-    """Windows of one rank."""
+    """Reports windows of one rank."""
 
     profile_id: str = ""
-    """The job's profile."""
+    """Name of the job's profile."""
     rank: int = 0
-    """Rank of the process that timed them."""
+    """Rank of the process that timed the steps."""
     world_size: int = 0
-    """Processes of the job."""
+    """Number of processes of the job."""
     node: int | None = None
     """Number of the machine within the job. Absent = not known."""
     windows: StepWindows | None = None
@@ -435,160 +457,163 @@ class ReportStepsRequest(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RecordingRequest(Value):
-    """What recorders are asked to record, by the profile's label "nodewise.record"."""
+    """What recorders should record, as stated by the profile's label "nodewise.record"."""
 
     request_id: str = ""
-    """A recorder follows a request of another id than its last one."""
+    """Id of the request. A recorder records when the id differs from that of its last request."""
     steps_count: int = 0
-    """So many steps, from the next one on."""
+    """Number of steps to record, beginning with the next one."""
     ranks: tuple[int, ...] = ()
-    """On these ranks. Empty = all."""
+    """Ranks that should record. Empty = all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReportStepsResponse(Value):
-    """The server has them."""
+    """Confirms that the windows are stored."""
 
     recording: RecordingRequest | None = None
-    """Absent = nothing is asked for."""
+    """What recorders should record. Absent = nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepAlarm(Value):
-    """A slowdown that was found in the times of steps."""
+    """A slowdown in the times of steps."""
 
     kind: str = ""
-    """Whom it concerns: "rank", "node", "exchange" (all ranks, in the exchange alone) or "job" (all ranks)."""
+    """What is slow: "rank", "node", "exchange" (all ranks, but only in the exchange) or "job" (all ranks)."""
     ranks: tuple[int, ...] = ()
     """The slow ranks. Empty = all."""
     node: int | None = None
-    """Their machine, where they are those of one. Absent = not one machine."""
+    """Machine of the slow ranks. Absent = they are not all on one machine."""
     part: str = ""
-    """The part of the step that grew most: "loading", "forward", "backward", "exchange", "update", or "step"."""
+    """Part of the step that grew most: "loading", "forward", "backward", "exchange", "update", or "step"."""
     first_step: int | None = None
-    """Since this step. Absent = the first that is known."""
+    """First slow step. Absent = all reported steps are slow."""
     begin_unix_seconds: float = 0.0
     """When that step began, seconds since 1970 (UTC)."""
     end_unix_seconds: float | None = None
-    """When it was over. Absent = it lasts."""
+    """When the slowdown ended. Absent = it has not ended."""
     slowdown_ratio: float = 0.0
-    """Time over what it was, or over that of the other ranks."""
+    """Step time divided by the earlier step time, or by that of the other ranks."""
     lower_slowdown_ratio: float = 0.0
-    """Lower end of its interval (90 %)."""
+    """Lower bound of the ratio's 90 % interval."""
     upper_slowdown_ratio: float = 0.0
-    """Upper end of its interval (90 %)."""
+    """Upper bound of the ratio's 90 % interval."""
     what: str = ""
-    """The same in one sentence."""
+    """Description of the slowdown in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SlowHour(Value):
-    """An hour of the day in which the job was slow on several days."""
+    """An hour of the day at which the job was slow on several days."""
 
     hour: int = 0
     """Begin of the hour, UTC, 0 to 23."""
     slowdown_ratio: float = 0.0
-    """Median over days of its step over that of the other hours of the same day."""
+    """Step time in this hour divided by that of the other hours of the same day; median over days."""
     slow_days_count: int = 0
-    """Days on which it was slower."""
+    """Days on which the job was slower in this hour."""
     days_count: int = 0
-    """Days on which it was seen."""
+    """Days for which this hour is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepsDiagnosis(Value):
-    """What the times of steps say while a job runs."""
+    """Diagnosis of the step times of a running job."""
 
     alarms: tuple[StepAlarm, ...] = ()
-    """The newest first; at most 1,000."""
+    """Slowdowns, the newest first; at most 1,000."""
     slow_hours: tuple[SlowHour, ...] = ()
-    """Hours that recur."""
+    """Hours of the day that are slow repeatedly."""
     verdict: str = ""
     """The answer in one sentence."""
     ranks_count: int = 0
-    """Ranks that reported."""
+    """Number of ranks that reported."""
     steps_count: int = 0
-    """Steps that all windows hold, of one rank."""
+    """Number of steps in all windows of one rank."""
     lost_windows_count: int = 0
-    """Windows between a rank's first and last that never came, over ranks."""
+    """Number of windows, over all ranks, that are missing between a rank's first and last one."""
     step_seconds: float = 0.0
-    """Median step, over ranks and windows."""
+    """Median seconds of a step, over ranks and windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DiagnoseResponse(Value):
-    """Progress, then pieces, then the result."""
+    """A message of the stream: progress, then pieces, then the result."""
 
     progress: DiagnosisProgress | None = None
-    """How far it is."""
+    """Progress of the diagnosis."""
     timeline: TimelinePiece | None = None
     """The next executed events."""
     collectives: ReplayedCollectives | None = None
     """The next exchanges of the steps."""
     result: DiagnosisResult | None = None
-    """The answer; the last message."""
+    """The answer, in the last message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Bottleneck(Value):
-    """Something that costs time."""
+    """A cause of lost time."""
 
     kind: str = ""
-    """What kind of thing it is."""
+    """Kind of the cause."""
     what: str = ""
-    """Which one."""
+    """The particular cause of that kind."""
     rank: int | None = None
-    """The rank. Absent = all."""
+    """Rank that loses the time. Absent = all ranks."""
     seconds: float = 0.0
-    """What it takes in a step."""
+    """Seconds per step that it takes."""
     gain_if_removed_seconds: float = 0.0
-    """How much shorter the replayed step is without it."""
+    """Seconds by which the replayed step is shorter without it."""
     matters: bool = False
-    """Whether that is more than steps differ by anyway."""
+    """Whether the gain is larger than the usual difference between steps."""
     why: str = ""
-    """Why, in one sentence."""
+    """Explanation in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Straggler(Value):
-    """Ranks that the others wait for at one exchange of the step."""
+    """Ranks that the others wait for in one exchange of the step."""
 
     collective: str = ""
-    """The exchange."""
+    """Name of the exchange."""
     ranks: tuple[int, ...] = ()
-    """All that arrived within the clock's uncertainty of the last: a tie where there are several."""
+    """Ranks that arrived last, within the uncertainty of the clocks; several ranks are a tie."""
     margin_seconds: float = 0.0
-    """Lead of the last over the next that is not among them."""
+    """Seconds between the arrival of the last rank and that of the latest other rank."""
     imposed_wait_seconds: float = 0.0
-    """What the others wait in sum."""
+    """Sum of the seconds that the other ranks wait."""
     transfer_seconds: float = 0.0
-    """The exchange's transfer."""
+    """Seconds of transfer in the exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Strategy(Value):
-    """A change, or several together, and the step that its replay predicts."""
+    """A change, or a combination of changes, and the step time that a replay with it predicts."""
 
     name: str = ""
-    """What to do."""
+    """Name of the change."""
     predicted_step_seconds: float = 0.0
-    """Seconds of a step then."""
+    """Predicted seconds of a step."""
     speedup_ratio: float = 0.0
-    """Throughput in samples over today's."""
+    """Throughput in samples, divided by the present throughput."""
     lower_step_seconds: float | None = None
-    """Lower end of the interval. Absent = not known."""
+    """Lower bound of the interval of the step's seconds. Absent = not known."""
     upper_step_seconds: float | None = None
-    """Upper end of the interval. Absent = not known."""
+    """Upper bound of the interval of the step's seconds. Absent = not known."""
     parts: tuple[str, ...] = ()
-    """What it consists of."""
+    """Names of the combined changes."""
     changes: tuple[ReplayChange, ...] = ()
-    """The same as changes that Replay takes, where there are such."""
+    """The same changes for Replay, where it supports them."""
     rests_on: str = ""
-    """What the numbers come from."""
+    """What the numbers are based on."""
     effort: str = ""
-    """What it asks of people."""
+    """Work that the change takes people."""
     acts_on: tuple[str, ...] = ()
-    """Parts of a step that it makes shorter: a kind of StepPart, or kind and what with ": " between. Empty = any."""
+    """Parts of a step that the change makes shorter: a kind of StepPart, or kind and what joined by ": ".
+
+    Empty = any.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -596,87 +621,86 @@ class StepPart(Value):
     """A part of a rank's mean step."""
 
     kind: str = ""
-    """computation, transfer and waiting (in exchanges, hidden by nothing), loading, dependency.
+    """Kind: computation, transfer and waiting (exposed, in exchanges), loading or dependency.
 
-    computation, transfer and waiting (in exchanges, hidden by nothing), loading, dependency; and where the device waits
-    for its host: startup, synchronisation, blocking_copy, allocation, host_computation, preprocessing,
-    garbage_collection, python, launch, unexplained.
+    If the device waits for its host: startup, synchronisation, blocking_copy, allocation, host_computation,
+    preprocessing, garbage_collection, python, launch or unexplained.
     """
     what: str = ""
-    """The kind of kernels, the exchange, the call that blocks, the function."""
+    """The kind of kernels, the exchange, the blocking call or the function."""
     seconds: float = 0.0
-    """How long it takes."""
+    """Seconds of the part."""
     waits_for_rank: int | None = None
-    """Of waiting: the rank that comes last. Absent = several, or not known."""
+    """For waiting, the rank that arrives last. Absent = several ranks, or not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RankShares(Value):
-    """Where one rank's mean step goes, seconds; what runs on a device is 0 where nothing does.
+    """How one rank's mean step is spent, in seconds.
 
-    A step lasts from where the one before is over, else from its mark, until its host and all work of its devices are
-    done.
+    Seconds on the device are 0 if no work runs on a device. A step begins when the previous step ends, or else at its
+    mark. It ends when its host and all work of its devices are done.
     """
 
     rank: int = 0
     """The rank."""
     step_seconds: float = 0.0
-    """Its step."""
+    """Seconds of the step."""
     compute_seconds: float = 0.0
-    """Computation."""
+    """Seconds of computation."""
     communication_seconds: float = 0.0
-    """Communication, waiting included."""
+    """Seconds of communication, including waiting."""
     exposed_communication_seconds: float = 0.0
-    """Of this not hidden by computation."""
+    """Seconds of communication that computation does not hide."""
     waiting_seconds: float = 0.0
-    """Waiting for other ranks."""
+    """Seconds of waiting for other ranks."""
     idle_seconds: float = 0.0
-    """Nothing runs on the device."""
+    """Seconds in which no work runs on the device."""
     host_bound_seconds: float = 0.0
-    """The device waits for the host."""
+    """Seconds in which the device waits for the host."""
     data_loading_seconds: float = 0.0
-    """Waiting for data."""
+    """Seconds of waiting for data."""
     memory_high_water_bytes: float | None = None
-    """Most memory that the allocator held. Absent = not recorded."""
+    """Highest memory of the allocator, bytes. Absent = not recorded."""
     parts: tuple[StepPart, ...] = ()
     """Parts that add up to the step, the longest first."""
     step_ordinals: tuple[int, ...] = ()
-    """Ordinals of the steps that the mean is of, from 1. Empty = not known."""
+    """Steps that the mean is taken over, as ordinals from 1. Empty = not known."""
     step_begin_nanoseconds: tuple[int, ...] = ()
-    """When each begins, nanoseconds since the first of all ranks' began, as in a timeline."""
+    """When each step begins, nanoseconds since the first step of any rank began, as in a timeline."""
     step_duration_nanoseconds: tuple[int, ...] = ()
-    """How long each takes, nanoseconds."""
+    """Duration of each step, nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DiagnosisResult(Value):
-    """The answer of a diagnosis, most worthwhile first."""
+    """The result of a diagnosis. Lists begin with the largest gain."""
 
     bottlenecks: tuple[Bottleneck, ...] = ()
-    """What costs time."""
+    """Causes of lost time."""
     strategies: tuple[Strategy, ...] = ()
-    """What would buy time back."""
+    """Changes that would shorten the step."""
     stragglers: tuple[Straggler, ...] = ()
-    """Who is waited for."""
+    """Ranks that others wait for."""
     bound_by: StepBound | None = None
     """What bounds the step."""
     verdict: str = ""
     """The answer in one sentence."""
     step_seconds: float = 0.0
-    """Mean step."""
+    """Mean seconds of a step."""
     persistence_seconds: float = 0.0
-    """Mean absolute difference of a step from the mean of the others."""
+    """Mean absolute difference between a step and the mean of the others, seconds."""
     exposed_communication_seconds: float = 0.0
-    """Mean over ranks of transfer and waiting that no computation hides, per step."""
+    """Seconds per step of transfer and waiting that no computation hides, mean over ranks."""
     rank_shares: tuple[RankShares, ...] = ()
-    """Where each rank's step goes."""
+    """How each rank's step is spent."""
     edges: tuple[EdgeCounts, ...] = ()
     """Edges of the graph, by kind."""
     warnings: tuple[Notice, ...] = ()
-    """What the reader should know."""
+    """Warnings for the reader."""
     complete: bool = False
-    """False = time was over."""
+    """Whether the diagnosis is complete. False = its time ended first."""
     basis: DiagnosisBasis | None = None
-    """What the answer rests on."""
+    """What the answer is based on."""
     steps: StepsDiagnosis | None = None
-    """What the times of steps say, where they were asked for; all lists above are empty then."""
+    """Diagnosis of step times, if the request has since_seconds. All lists above are then empty."""

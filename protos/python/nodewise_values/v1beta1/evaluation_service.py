@@ -1,6 +1,6 @@
-"""EvaluationService: how good the predictions are, on a table of measurements.
+"""EvaluationService: accuracy of predictions on a table of measurements.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -31,97 +31,96 @@ class MeasurementTable(Value):
     """A table of measurements, as columns."""
 
     job_names: tuple[str, ...] = ()
-    """Dictionary of jobs."""
+    """Dictionary of job names."""
     job_indexes: tuple[int, ...] = ()
-    """Row to entry of job_names."""
+    """For each row, an index into job_names."""
     configurations: Configurations | None = None
-    """What ran, one row per row of the table."""
+    """Configuration of each row of the table."""
     steps_per_second: tuple[float, ...] = ()
-    """Measured throughput, steps per second. 0 in a row: not measured, so the row is predicted and not scored."""
+    """Measured throughput, steps per second. 0 in a row: not measured; the row is predicted but not scored."""
     train: tuple[bool, ...] = ()
-    """Whether an estimator may see the row."""
+    """Whether estimators may see the row."""
     measured_at_unix_seconds: tuple[float, ...] = ()
-    """When, seconds since 1970 (UTC). Empty or 0 in a row: not known."""
+    """When the row was measured, seconds since 1970 (UTC). Empty or 0 in a row: not known."""
     exposed_sync_seconds: tuple[float, ...] = ()
-    """Synchronization not hidden by compute, seconds per step. Empty = not known."""
+    """Seconds of synchronization per step that compute does not hide. Empty = not known."""
     phase_timings: PhaseTimings | None = None
-    """Timed phases; their configurations must be empty (they are those of phase_rows)."""
+    """Timed phases. Their configurations must be empty: phase_rows refers to those of the table."""
     phase_rows: tuple[int, ...] = ()
     """Rows of the table that the phase timings belong to."""
     workloads: tuple[Workload, ...] = ()
     """What each job trains, one per entry of job_names, or empty."""
     networks: tuple[Network, ...] = ()
-    """Each job's network, one per entry of job_names, or empty."""
+    """Network of each job, one per entry of job_names, or empty."""
     steps_counts: tuple[int, ...] = ()
-    """Steps that were counted. Empty or 0 in a row: not known."""
+    """Number of steps that were measured. Empty or 0 in a row: not known."""
     step_variation: tuple[float, ...] = ()
     """Coefficient of variation of the step time, dimensionless. Empty = not known."""
     step_variation_known: tuple[bool, ...] = ()
-    """Rows whose step_variation is known. Empty = all, where that column is given."""
+    """Rows whose step_variation is known. Empty = all rows, if that column is given."""
     exposed_sync_known: tuple[bool, ...] = ()
-    """Rows whose exposed_sync_seconds is known. Empty = all, where that column is given."""
+    """Rows whose exposed_sync_seconds is known. Empty = all rows, if that column is given."""
     measured_memory_bytes: tuple[float, ...] = ()
-    """Memory that the fullest device held at most, context and the allocator's cache included.
+    """Peak memory on the device that used the most, including the context and the allocator's cache, bytes.
 
     Empty or 0 in a row: not known.
     """
     fitted: tuple[int, ...] = ()
-    """0 = the row ran out of memory."""
+    """Whether the row fitted into memory: 0 = it ran out of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BacktestRequest(Value):
-    """What to score on what."""
+    """A table to score estimators on."""
 
     table: MeasurementTable | None = None
     """The table."""
     estimators: tuple[str, ...] = ()
-    """Estimators' names; "auto" = the service's choice for each job; "all" = every one. Empty = "auto"."""
+    """Names of estimators; "auto" = the service's choice for each job; "all" = every estimator. Empty = "auto"."""
     calibration: MeasurementTable | None = None
-    """Evidence about devices and software; none of its rows is scored."""
+    """Evidence about devices and software. None of its rows is scored."""
     job_sources: tuple[str, ...] = ()
-    """Where each job comes from (a campaign.
+    """Source of each job (a campaign, an organization, a device), one per entry of the table's job_names, or empty.
 
-    Where each job comes from (a campaign, an organization, a device), one per entry of the table's job_names, or empty.
-    What estimators learn for a job they then learn from jobs of other sources and the calibration alone; the job's own
-    rows remain its evidence.
+    Priors for a job are then learned only from jobs of other sources and from the calibration. The job's own rows
+    remain its evidence.
     """
     evidence_rows_count: int | None = None
-    """Rows of each job that are shown to estimators, fewer where it has fewer.
+    """Number of rows of each job that estimators may see, or all rows if the job has fewer.
 
-    Rows of each job that are shown to estimators, fewer where it has fewer: train rows before measured test rows,
-    smaller scales before larger ones. Train rows beyond are left out. Absent = the train rows.
+    Train rows come before measured test rows, and smaller scales before larger ones. Further train rows are left out.
+    Absent = the train rows.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BacktestResponse(Value):
-    """Progress, then the result."""
+    """A message of the stream: progress, then the result."""
 
     progress: BacktestProgress | None = None
-    """How far the work is."""
+    """Progress of the backtest."""
     result: BacktestResult | None = None
-    """The scores; the last message."""
+    """The scores, in the last message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BacktestProgress(Value):
-    """How far the work is."""
+    """Progress of a backtest."""
 
     done_count: int = 0
-    """Jobs done, over all estimators."""
+    """Jobs that are done, over all estimators."""
     total_count: int = 0
-    """Jobs in all, over all estimators."""
+    """Jobs in total, over all estimators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BacktestResult(Value):
-    """Scores."""
+    """Scores of all estimators."""
 
     evaluations: tuple[EstimatorEvaluation, ...] = ()
-    """One per estimator."""
+    """Scores of each estimator."""
     prior: str = ""
-    """The shipped prior that was used and the tables it was learned from. Empty = none."""
+    """The shipped prior that was used, and the tables that it was learned from. Empty = none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -129,17 +128,17 @@ class EstimatorEvaluation(Value):
     """One estimator's scores."""
 
     estimator: str = ""
-    """Estimator as asked for."""
+    """Name of the estimator, as in the request."""
     estimator_version: str = ""
-    """Its version; "auto" has none."""
+    """Version of the estimator. Empty for "auto"."""
     overall: Metrics | None = None
-    """Over all test rows."""
+    """Scores over all test rows."""
     by_job: tuple[GroupMetrics, ...] = ()
-    """By job."""
+    """Scores by job."""
     by_sync: tuple[GroupMetrics, ...] = ()
-    """By synchronization mode."""
+    """Scores by synchronization mode."""
     predictions: TestPredictions | None = None
-    """The predictions behind them."""
+    """The predictions that the scores are computed from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -147,9 +146,9 @@ class GroupMetrics(Value):
     """Scores of a group of rows."""
 
     name: str = ""
-    """Job or mode."""
+    """Name of the job or mode."""
     metrics: Metrics | None = None
-    """Its scores."""
+    """Scores of the group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -157,24 +156,27 @@ class TestPredictions(Value):
     """Predictions of the test rows, in the table's order."""
 
     rows: tuple[int, ...] = ()
-    """Row of the table."""
+    """Index of the row in the table."""
     steps_per_second: tuple[float, ...] = ()
-    """Predicted steps per second; 0 where not answered."""
+    """Predicted steps per second; 0 in rows that are not answered."""
     lower_steps_per_second: tuple[float, ...] = ()
     """Lower bound of the 90 % interval; 0 where there is none."""
     upper_steps_per_second: tuple[float, ...] = ()
     """Upper bound of the 90 % interval; 0 where there is none."""
     statuses: tuple[RowStatus | None, ...] = ()
-    """What became of the row."""
+    """Outcome of each row."""
     refusal_reasons: tuple[str, ...] = ()
-    """Dictionary of reasons of refusals; the empty text is that of answered rows."""
+    """Dictionary of refusal reasons. The empty text stands for answered rows."""
     refusal_indexes: tuple[int, ...] = ()
-    """Row to entry of refusal_reasons. Empty = every row is answered."""
+    """For each row, an index into refusal_reasons. Empty = every row is answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Metrics(Value):
-    """Scores over answered and measured test rows, r = predicted / measured steps per second. Absent = undefined."""
+    """Scores over test rows that are answered and measured, with r = predicted / measured steps per second.
+
+    Absent = undefined.
+    """
 
     rows_count: int = 0
     """Rows scored."""
@@ -201,15 +203,15 @@ class Metrics(Value):
     coverage90: float | None = None
     """Share of rows within the 90 % interval."""
     worst_job_coverage90: float | None = None
-    """The same for the job where it is least."""
+    """The least coverage90 of any job."""
     width90: float | None = None
     """Mean of ln(upper / lower)."""
     interval_score90: float | None = None
     """Mean interval score (Winkler) of the 90 % interval, on ln steps per second."""
     fit_seconds: float | None = None
-    """Seconds spent fitting."""
+    """Seconds spent on fitting."""
     predict_seconds: float | None = None
-    """Seconds spent predicting."""
+    """Seconds spent on predicting."""
     groups_count: int = 0
     """Groups of test rows of one job and one global batch with at least two distinct configurations."""
     regret: float | None = None
@@ -219,8 +221,8 @@ class Metrics(Value):
     within5: float | None = None
     """Share of groups with a regret of at most 0.05."""
     memory_mape: float | None = None
-    """Mean of |predicted / measured - 1| of the memory of a device, over rows where it was measured."""
+    """Mean of |predicted / measured - 1| for memory per device, over rows with measured memory."""
     false_fits: float | None = None
-    """Share of rows that ran out of memory which are said to fit."""
+    """Share of the rows that ran out of memory which are predicted to fit."""
     false_refusals: float | None = None
-    """Share of rows that ran which are said not to fit."""
+    """Share of the rows that ran which are predicted not to fit."""

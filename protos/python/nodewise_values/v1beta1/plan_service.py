@@ -1,6 +1,6 @@
-"""PlanService: the best way to partition a model over devices, before anything is built.
+"""PlanService: finds the best way to partition a model over devices before the job is built.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CountSet(Value):
-    """Whole numbers: the values and those of the ranges together. Empty = every valid one, where that is allowed."""
+    """A set of whole numbers: all values, and all numbers in the ranges.
+
+    Empty = every valid number, where that is allowed.
+    """
 
     values: tuple[int, ...] = ()
     """Values."""
@@ -41,32 +44,32 @@ class CountSet(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanPool(Value):
-    """Nodes of one kind. A configuration uses one pool."""
+    """Identical nodes. A configuration uses one pool."""
 
     device_name: str = ""
     """Accelerator, e.g. "A100-80GB"."""
     nodes: CountSet | None = None
-    """Numbers of nodes that may be used; at least one."""
+    """Numbers of nodes that may be used; at least one number."""
     workers_per_node: int = 0
-    """Devices on each node, all of which are used; at least 1."""
+    """Devices on each node, at least 1. A configuration uses all of them."""
     link_bytes_per_second: float | None = None
-    """Network of one node, bytes per second and direction. Absent = the job's own, else as the catalog has it."""
+    """Network of one node, bytes per second in each direction. Absent = the job's own, else that of the catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanConstraints(Value):
-    """What may be chosen. An empty set or list = every valid value."""
+    """What the search may choose from. An empty set or list = every valid value."""
 
     pools: tuple[PlanPool, ...] = ()
-    """Devices, at least one pool; pools of one device differ in their workers per node."""
+    """Pools of devices, at least one. Pools of the same device must differ in their workers per node."""
     global_batch_samples: CountSet | None = None
     """Samples of one step over all replicas (asynchronous: of one mini-batch from each).
 
-    Empty = every replica takes one of micro_batch_samples, which must then hold a value, and an estimator may refuse
-    that.
+    Empty = every replica takes one micro-batch. micro_batch_samples must then hold a value; some estimators refuse
+    this.
     """
     micro_batch_samples: CountSet | None = None
-    """Samples of one replica that go through the model at once."""
+    """Samples that one replica processes at once."""
     tensor_parallel_degrees: CountSet | None = None
     """Tensor-parallel degrees."""
     pipeline_parallel_degrees: CountSet | None = None
@@ -80,125 +83,138 @@ class PlanConstraints(Value):
     interleave_degrees: CountSet | None = None
     """Model chunks per pipeline stage."""
     recomputations: tuple[Recomputation | None, ...] = ()
-    """What is recomputed in the backward pass."""
+    """Which activations the backward pass recomputes."""
     zero_stages: tuple[int, ...] = ()
     """ZeRO stages, 0 to 3."""
     sequence_parallel: tuple[bool, ...] = ()
     """Whether norms and dropouts are split along the sequence."""
     precisions: tuple[str, ...] = ()
-    """Number formats. Empty = the job's own alone."""
+    """Number formats. Empty = only the job's own."""
     memory_headroom_bytes: float | None = None
     """Memory of each device that must stay free, bytes; 0 = none.
 
-    Absent = the upper bound of the memory's 90 % interval must fit, where the estimator tells one.
+    Absent = the upper bound of the 90 % interval of the memory must fit, if the estimator states one.
     """
     parameter_servers: CountSet | None = None
-    """Parameter servers of synchronous and asynchronous configurations.
+    """Numbers of parameter servers in synchronous and asynchronous configurations.
 
-    Empty = as many as max_nodes leaves, which must then be given where a configuration has servers.
+    Empty = as many as max_nodes allows; max_nodes must then be given if a configuration has servers.
     """
     sync_modes: tuple[SyncMode | None, ...] = ()
-    """How replicas exchange: ASYNC, SYNC, ALLREDUCE."""
+    """How replicas exchange gradients: ASYNC, SYNC or ALLREDUCE."""
     max_nodes: int | None = None
-    """At most this many nodes of a configuration, those of parameter servers included. Absent = no limit."""
+    """Most nodes of a configuration, including those of parameter servers. Absent = no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanRequest(Value):
-    """What to search for."""
+    """Requests a plan."""
 
     profile: ProfileSource | None = None
     """What is known of the job."""
     constraints: PlanConstraints | None = None
-    """What may be chosen."""
+    """What the search may choose from."""
     objective: Objective | None = None
-    """What is best.
+    """What the caller wants.
 
-    Absent = highest throughput of the devices given. Its confidence must be absent: a search compares points.
+    Absent = highest throughput of the given devices. Its confidence must be absent, because the search compares
+    predicted values without intervals.
     """
     options: ModelOptions | None = None
-    """Who answers; "auto" = an estimator that plans."""
+    """Which estimator answers, and how; "auto" = an estimator that can plan."""
     budget_seconds: float | None = None
-    """Seconds for searching; when they are over, the best so far is the result. Absent = as long as the call has."""
+    """Seconds for the search. When they end, the result holds the best so far. Absent = the call's time."""
     exhaustive: bool = False
-    """Evaluate every configuration instead of leaving out what cannot matter: the same answer, more slowly."""
+    """Whether to evaluate every configuration, instead of skipping those that cannot affect the result.
+
+    The answer is the same, but takes longer.
+    """
     max_frontier_points: int | None = None
-    """Most points of the frontier to answer with, up to 1000. Absent = 100; 0 = no frontier, which searches faster."""
+    """Most points of the frontier in the result, up to 1000.
+
+    Absent = 100; 0 = no frontier, which makes the search faster.
+    """
     skip_explanation: bool = False
-    """Leave out why the winner wins, what binds and what would change it, which takes several searches more."""
+    """Whether to omit the explanation: alternatives, binding constraints and sensitivities.
+
+    It takes several more searches.
+    """
     work: Work | None = None
-    """Work left, for objectives of time or cost. Absent = as said of Work."""
+    """Work left, for objectives of time or cost. Absent = the default of Work."""
     offers: tuple[Offer, ...] = ()
-    """What nodes cost, for objectives of cost."""
+    """Nodes that are available, and what they cost, for objectives of cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanResponse(Value):
-    """Progress, then the result."""
+    """A message of the stream: progress, then the result."""
 
     progress: PlanProgress | None = None
-    """How far the search is."""
+    """Progress of the search."""
     result: PlanResult | None = None
-    """The answer; the last message."""
+    """The result, in the last message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanProgress(Value):
-    """How far a search is."""
+    """Progress of a search."""
 
     space_count: int = 0
     """Configurations in the space."""
     evaluated_count: int = 0
-    """Of these evaluated."""
+    """Number of these that were evaluated."""
     pruned_count: int = 0
-    """Of these left out for a reason."""
+    """Number of these that were skipped for a reason."""
     feasible_count: int = 0
-    """Of those evaluated, within memory and limits."""
+    """Number of evaluated configurations within memory and limits."""
     best: Configurations | None = None
-    """The best so far, one row. Absent = none yet."""
+    """The best configuration so far, one row. Absent = none yet."""
     best_step_seconds: float | None = None
-    """Its seconds of a step. Absent = none yet."""
+    """Its seconds per step. Absent = none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanResult(Value):
-    """The answer of a plan."""
+    """The result of a plan."""
 
     space_count: int = 0
     """Configurations in the space."""
     evaluated_count: int = 0
-    """Of these evaluated."""
+    """Number of these that were evaluated."""
     pruned_count: int = 0
-    """Of these left out because they cannot matter."""
+    """Number of these that were skipped because they cannot affect the result."""
     feasible_count: int = 0
-    """Of those evaluated, within memory and the objective's limits."""
+    """Number of evaluated configurations within memory and the objective's limits."""
     search_seconds: float = 0.0
-    """Seconds to lay out the space, bound it and search it; without the predictions and the explanation."""
+    """Seconds to generate the space, compute bounds and search, without the final predictions and the explanation."""
     complete: bool = False
-    """False = time was over, and this is the best so far."""
+    """Whether the search is complete. False = its time ended first, and this is the best so far."""
     configurations: Configurations | None = None
-    """The best first, if there is one, then the frontier."""
+    """The best configuration first, if there is one, then the frontier."""
     predictions: Predictions | None = None
-    """Their predictions, every column, in the same order."""
+    """Predictions of these configurations, with all columns, in the same order."""
     recommendation: Recommendation | None = None
-    """The best and why. Absent = nothing is feasible; the rejections say why."""
+    """The best configuration, and why. Absent = nothing is feasible; the rejections say why."""
     frontier_rows: tuple[int, ...] = ()
-    """Rows of the frontier.
+    """Rows of the frontier: configurations that no other beats in time per sample, devices and memory.
 
-    Rows of the frontier: what no other configuration beats in time per sample, devices and memory; by devices and time.
+    Ordered by devices, then time.
     """
     frontier_count: int = 0
-    """Points of the frontier; more than rows where they were thinned out."""
+    """Number of points on the frontier. It exceeds the number of rows if some points were left out."""
     basis: Basis | None = None
-    """What the answer rests on. Absent = nothing was found."""
+    """What the answer is based on. Absent = there is no feasible configuration."""
     rejections: tuple[PlanRejection, ...] = ()
-    """What the constraints allow and cannot be used."""
+    """What the constraints allow but the plan cannot use."""
     explanation: PlanExplanation | None = None
-    """Why the winner wins. Absent = not asked for, nothing feasible, or time was over before."""
+    """Why the recommended configuration is best.
+
+    Absent = not requested, nothing is feasible, or the time ended before.
+    """
     estimator: str = ""
-    """The estimator that planned."""
+    """Name of the estimator."""
     estimator_version: str = ""
-    """Its version."""
+    """Version of the estimator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -206,69 +222,75 @@ class PlanRejection(Value):
     """Configurations that violate one constraint."""
 
     constraint: str = ""
-    """The constraint: a dimension, "memory", "max_nodes", "max_cost", "deadline_seconds" or "space"."""
+    """Name of the constraint: a dimension, "memory", "max_nodes", "max_cost", "deadline_seconds" or "space"."""
     message: str = ""
     """How it is violated, in one sentence with its numbers."""
     configurations_count: int | None = None
-    """How many configurations. Absent = not counted."""
+    """Number of configurations that violate it. Absent = not counted."""
     numbers: tuple[NamedNumber, ...] = ()
-    """The numbers."""
+    """The numbers in that sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanExplanation(Value):
-    """Why the winner wins."""
+    """Why the recommended configuration is best."""
 
     alternatives: tuple[PlanAlternative, ...] = ()
-    """For every dimension the best that another value of it alone allows."""
+    """For each dimension, the best configuration with another value of that dimension alone."""
     binding: tuple[PlanRejection, ...] = ()
-    """The constraints without which something else would win."""
+    """Constraints without which another configuration would be best."""
     sensitivities: tuple[PlanSensitivity, ...] = ()
-    """The best under changed circumstances."""
+    """The best configuration under changed conditions."""
     complete: bool = False
-    """False = time was over before all was looked at."""
+    """Whether the explanation is complete. False = the time ended first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanAlternative(Value):
-    """What differs from the winner in one dimension; the data-parallel degree follows from the others."""
+    """A configuration that differs from the recommended one in a single dimension.
+
+    The data-parallel degree follows from the other dimensions.
+    """
 
     dimension: str = ""
-    """The dimension, e.g. "tensor_parallel"."""
+    """Name of the dimension, e.g. "tensor_parallel"."""
     chosen_value: str = ""
-    """The winner's value."""
+    """Value in the recommended configuration."""
     alternative_value: str = ""
-    """The other value."""
+    """Value in this configuration."""
     fits: bool = False
     """Whether it fits into memory."""
     step_seconds: float = 0.0
-    """Its seconds of a step."""
+    """Its seconds per step."""
     time_change_ratio: float = 0.0
-    """Its time per sample over the winner's, minus 1."""
+    """Its time per sample divided by that of the recommended configuration, minus 1."""
     term: str = ""
-    """The part of the step that makes most of the difference. Empty = not known."""
+    """Part of the step that contributes most to the difference. Empty = not known."""
     term_seconds: float = 0.0
-    """By how many seconds of the winner's step."""
+    """Contribution of that part, in seconds of the recommended configuration's step."""
     excess_memory_bytes: float = 0.0
     """Memory missing on each device, bytes."""
     why: str = ""
-    """All of it in one sentence."""
+    """The comparison in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlanSensitivity(Value):
-    """The best under one changed circumstance."""
+    """The best configuration under one changed condition."""
 
     change: str = ""
-    """The change: "link_x2", "memory_x2", "one_more_node" or "nodes_x2"."""
+    """The changed condition: "link_x2", "memory_x2", "one_more_node" or "nodes_x2"."""
     best: str = ""
-    """The best then, in words."""
+    """Description of the best configuration under this condition."""
     speedup_ratio: float | None = None
-    """Time per sample of the winner over that of the best then. Absent = nothing is feasible."""
-    numbers: tuple[NamedNumber, ...] = ()
-    """The numbers."""
-    obstacle: str = ""
-    """Why no configuration uses the machines that the change adds, e.g. because no batch divides over them.
+    """Time per sample of the recommended configuration divided by that of the best one under this condition.
 
-    Empty = some configuration does, or the change adds none.
+    Absent = nothing is feasible.
+    """
+    numbers: tuple[NamedNumber, ...] = ()
+    """The numbers of the comparison."""
+    obstacle: str = ""
+    """Why no configuration uses the machines that the change adds, e.g. because no batch can be divided over them.
+
+    Empty = some configuration does, or the change adds no machines.
     """

@@ -1,6 +1,6 @@
-"""SharingService: what jobs keep of their solo speed where several share a device.
+"""SharingService: how much of their solo speed jobs keep when several share a device.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ __all__ = [
 
 
 class SharingVerdict(Word):
-    """What sharing comes to. The total of all shares is the work done per second, 1 = one job alone."""
+    """Whether sharing is worth it. The total of all shares is the work done per second, 1 = one job alone."""
 
     DOES_NOT_FIT = "does_not_fit"
-    """Together they need more memory, or more slices, than the device has."""
+    """The jobs together need more memory, or more slices, than the device has."""
     EXCLUSIVE = "exclusive"
-    """The total is below 1 all over its range: one after the other is faster."""
+    """The whole range of the total is below 1: running the jobs one after another is faster."""
     SERIALISED = "serialised"
-    """The range of the total holds 1: they take turns, and nothing is known to be gained."""
+    """The range of the total includes 1: the jobs take turns, and no gain is certain."""
     CONCURRENT = "concurrent"
-    """The total is above 1 all over its range."""
+    """The whole range of the total is above 1."""
 
 
 class SharingBasis(Word):
-    """What a share rests on."""
+    """What a share is based on."""
 
     SOLO = "solo"
-    """Neither job of a pair was ever seen beside another: facts of the jobs alone."""
+    """Neither job of the pair was measured beside another: only facts about the jobs."""
     PARTNER = "partner"
-    """One of the two ran with others."""
+    """One job of the pair was measured beside others."""
     COMPLETED = "completed"
-    """Both jobs, or others of their models, ran with other partners."""
+    """Both jobs, or others of their models, were measured beside other jobs."""
     MEASURED = "measured"
-    """The pair ran. Its range is the measured share alone."""
+    """The pair was measured. The range is the measured share alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -59,193 +59,198 @@ class SharedDevice(Value):
     """A device that is shared."""
 
     device_name: str = ""
-    """Accelerator, e.g. "V100". Empty = not known; nothing is then looked up."""
+    """Accelerator, e.g. "V100". Empty = not known; the catalog is then not used."""
     memory_bytes: float | None = None
     """Memory that jobs may use, bytes.
 
-    Absent = as the catalog has it; not known there either = memory is not checked.
+    Absent = that of the catalog. If it is not known there either, memory is not checked.
     """
     processors: DeviceProcessors | None = None
-    """What places kernels beside each other. Absent = not known; shapes of kernels then tell nothing."""
+    """Limits that decide which kernels can run side by side. Absent = not known; kernels are then ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DeviceProcessors(Value):
-    """Streaming multiprocessors of a device, and what one of them holds at once."""
+    """Streaming multiprocessors of a device, and the capacity of each."""
 
     processors_count: int = 0
-    """How many there are."""
+    """Number of streaming multiprocessors."""
     threads_count: int = 0
-    """Threads that one holds."""
+    """Threads that one multiprocessor can hold."""
     blocks_count: int = 0
-    """Blocks that one holds."""
+    """Blocks that one multiprocessor can hold."""
     registers_count: int = 0
-    """Registers of one."""
+    """Registers of one multiprocessor."""
     shared_bytes: int = 0
-    """Shared memory of one, bytes."""
+    """Shared memory of one multiprocessor, bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KernelLaunch(Value):
-    """Launch of a kernel: what one block needs, and how many blocks there are."""
+    """Launch of a kernel: the resources of one block, and the number of blocks."""
 
     blocks_count: int = 0
-    """Blocks of the grid."""
+    """Number of blocks in the grid."""
     threads_per_block: int = 0
-    """Threads of a block."""
+    """Threads per block."""
     registers_per_thread: int = 0
-    """Registers of a thread. 0 = not known: they limit nothing."""
+    """Registers per thread. 0 = not known; registers then limit nothing."""
     shared_bytes_per_block: int = 0
-    """Shared memory of a block, bytes. 0 = none."""
+    """Shared memory per block, bytes. 0 = none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharingJob(Value):
-    """A job as it ran alone on the device. What is not known is left out: ranges become wider."""
+    """Facts about a job when it runs alone on the device.
+
+    A fact that is not known may be left out; ranges are then wider.
+    """
 
     name: str = ""
-    """Name, unique in the request; sets and measured pairs name it."""
+    """Name, unique in the request. Sets and measured pairs refer to it."""
     model_name: str = ""
-    """What jobs of other batch sizes and precisions share, e.g. "resnet50".
+    """Model that jobs of different batch sizes and precisions share, e.g. "resnet50".
 
-    What jobs of other batch sizes and precisions share, e.g. "resnet50": what is learned of one counts for all of its
-    model. Empty = the job's name.
+    Measurements of one such job count for all of them. Empty = the job's name.
     """
     device_utilization_ratio: float | None = None
-    """Share of the time in which some kernel ran, 0 to 1 ("GPU-Util").
+    """Share of the time in which any kernel runs, 0 to 1 ("GPU-Util").
 
-    Absent = inferred from steps on other devices, else the whole step is taken.
+    Absent = inferred from steps on other devices, else 1 is assumed.
     """
     memory_utilization_ratio: float | None = None
     """Share of the time in which device memory was read or written, 0 to 1. Absent = not known."""
     memory_bytes: float | None = None
-    """Device memory that it holds, bytes. Absent = not known; it is then taken to fit."""
+    """Device memory that the job uses, bytes. Absent = not known; the job is assumed to fit."""
     step_seconds: float | None = None
-    """Seconds of a step alone on this device. Absent = from the profile, else not known."""
+    """Seconds of a step alone on this device. Absent = that of the profile, else not known."""
     steps_elsewhere: tuple[StepElsewhere, ...] = ()
-    """Steps alone on other devices: how much of a step waits for the device shows in what faster ones gain."""
+    """Steps alone on other devices. The gain on faster devices shows which part of a step depends on the device."""
     kernels: tuple[KernelLaunch, ...] = ()
-    """Its dominant kernels. Looked at with DeviceProcessors alone."""
+    """The dominant kernels of the job. Used only with DeviceProcessors."""
     slice_ratio: float | None = None
-    """MIG alone: share of the device's processors that its slice has, e.g. 0.428571 of a 3g slice of 7.
+    """Only for MIG: share of the device's processors in the job's slice, e.g. 0.428571 for a 3g slice of 7.
 
-    Absent in this mode = equal slices for the jobs of a set.
+    Absent = equal slices for the jobs of a set.
     """
     slice_memory_bytes: float | None = None
-    """MIG alone: memory of its slice, bytes. Absent = slice_ratio of the device's."""
+    """Only for MIG: memory of the job's slice, bytes. Absent = slice_ratio times the device's memory."""
     profile: ProfileSource | None = None
     """What is known of the job.
 
-    What is known of the job: its runs with one worker tell steps on this and on other devices, where these are not
-    stated, and its runs beside jobs of this request, by the names of their profiles, count as runs. Absent = nothing
-    but what stands here.
+    Its runs with one worker supply steps on this and other devices where the request does not state them. Its runs
+    beside jobs of this request, by the names of their profiles, count as measured pairs. Absent = nothing more is
+    known.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepElsewhere(Value):
-    """A step of a job alone on another device."""
+    """Step time of a job alone on another device."""
 
     device_name: str = ""
     """The other device."""
     step_seconds: float = 0.0
-    """Seconds of the step there."""
+    """Seconds of the step on that device."""
     speed_ratio: float | None = None
-    """Its peak FLOP/s over this device's. Absent = as the catalog has both."""
+    """Peak FLOP/s of that device divided by those of this device. Absent = the catalog's values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharedRun(Value):
-    """Two jobs that ran together on the device, in the mode that is asked about."""
+    """Two jobs that were measured together on the device, in the requested mode."""
 
     first_job: str = ""
-    """One job."""
+    """Name of one job."""
     second_job: str = ""
-    """The other; may be the same name: two copies of one job."""
+    """Name of the other job. The same name means two copies of one job."""
     first_share: float = 0.0
-    """Share of its solo speed that the first kept, 1 = all of it."""
+    """Share of its solo speed that the first job kept, 1 = all of it."""
     second_share: float = 0.0
-    """The same of the second."""
+    """Share of its solo speed that the second job kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SharingSet(Value):
-    """Jobs that would share one device."""
+    """Jobs that may share one device."""
 
     job_names: tuple[str, ...] = ()
-    """Their names, up to 16; one that stands there twice is two copies."""
+    """Names of the jobs, up to 16. A name that is listed twice means two copies of the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PredictSharingRequest(Value):
-    """A device, jobs, what was measured of them together, and who would share."""
+    """A device, its jobs, measured pairs, and the sets to predict."""
 
     device: SharedDevice | None = None
-    """What is shared."""
+    """The shared device."""
     mode: SharingMode | None = None
-    """How."""
+    """How the device is shared."""
     jobs: tuple[SharingJob, ...] = ()
-    """Who might share it."""
+    """The jobs that may share it."""
     runs: tuple[SharedRun, ...] = ()
-    """Pairs that ran, of these jobs, on this device and in this mode.
+    """Measured pairs of these jobs, on this device and in this mode.
 
-    Pairs that ran, of these jobs, on this device and in this mode: runs of another device or mode teach nothing here.
-    Those that the jobs' profiles hold are added.
+    Measured pairs of these jobs, on this device and in this mode; runs on another device or in another mode must not be
+    given. Pairs in the jobs' profiles are added.
     """
     sets: tuple[SharingSet, ...] = ()
-    """Sets that are asked about. Empty = every pair of the jobs."""
+    """Sets to predict. Empty = every pair of the jobs."""
     coverage: float | None = None
-    """What share of the ranges shall hold the truth. Absent = 0.9."""
+    """Share of the ranges that should hold the true value. Absent = 0.9."""
     sharing_model: str = ""
-    """Who answers. Empty = the only one that is loaded, else the only shipped one."""
+    """Name of the sharing model. Empty = the only one that is loaded, else the only shipped one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SetShares(Value):
-    """The answer for one set."""
+    """Result of one set."""
 
     job_names: tuple[str, ...] = ()
-    """Its jobs, in the order of the set."""
+    """Names of the jobs, in the order of the set."""
     low_shares: tuple[float, ...] = ()
-    """Low ends of the ranges of their shares of solo speed, in this order.
+    """Lower bounds of the ranges of the jobs' shares, in this order.
 
-    Empty, as the next two = no answer; the problem says why.
+    Empty, as the next two fields = no answer; the problem says why.
     """
     middle_shares: tuple[float, ...] = ()
-    """Middles."""
+    """Middle values of the ranges."""
     high_shares: tuple[float, ...] = ()
-    """High ends."""
+    """Upper bounds of the ranges."""
     low_total: float = 0.0
-    """Low end of the range of the total of shares: work per second, 1 = one job alone."""
+    """Lower bound of the range of the total of all shares: work per second, 1 = one job alone."""
     middle_total: float = 0.0
-    """Its middle."""
+    """Middle value of that range."""
     high_total: float = 0.0
-    """Its high end."""
+    """Upper bound of that range."""
     verdict: SharingVerdict | None = None
-    """What it comes to."""
+    """Whether sharing is worth it."""
     basis: SharingBasis | None = None
-    """The weakest of what the pairs rest on. Unspecified = one job alone."""
+    """Weakest basis of any pair in the set. Unspecified = a single job."""
     memory_bytes: float | None = None
-    """Memory that the jobs hold together, bytes. Absent = not known of one of them."""
+    """Memory that the jobs use together, bytes. Absent = that of some job is not known."""
     why: str = ""
-    """The verdict in one sentence, with the numbers."""
+    """Reason for the verdict in one sentence, with the numbers."""
     warnings: tuple[str, ...] = ()
-    """What to know before relying on it."""
+    """Warnings for the reader."""
     problem: Problem | None = None
-    """Why there is no answer. Absent = there is one."""
+    """Why there is no answer. Absent = there is an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PredictSharingResponse(Value):
-    """Answers."""
+    """Results of all sets."""
 
     sets: tuple[SetShares, ...] = ()
-    """One per set, in the request's order; for every pair: first with second, first with third and so on."""
+    """One result per set, in the order of the request.
+
+    For every pair of the jobs: first with second, first with third and so on.
+    """
     sharing_model: str = ""
-    """Who answered."""
+    """Name of the sharing model."""
     sharing_model_version: str = ""
-    """Its version."""
+    """Version of the sharing model."""
     device_memory_bytes: float | None = None
-    """Memory of the device that was checked against, bytes. Absent = not known, and nothing was."""
+    """Memory of the device that the sets were checked against, bytes. Absent = not known; memory was not checked."""
     coverage: float = 0.0
-    """The coverage that ranges were made for."""
+    """Coverage that the ranges were computed for."""

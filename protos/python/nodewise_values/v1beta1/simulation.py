@@ -1,6 +1,6 @@
-"""Simulations: jobs over time, their curves, and what a policy would have made of them.
+"""Simulations: jobs over time, their throughput curves, and the results of a policy.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -35,32 +35,31 @@ __all__ = [
 
 
 class SimulationClock(Word):
-    """When the policy is asked, and when devices change hands."""
+    """When the policy is called, and when devices are reallocated."""
 
     EVENTS = "events"
-    """At every arrival, completion, failure and repair; devices are free at once."""
+    """At every arrival, completion, failure and repair. Devices are free at once."""
     FIXED_ROUNDS = "fixed_rounds"
-    """At the multiples of round_seconds. Completions are timed exactly; devices come back at the round's end."""
+    """At the multiples of round_seconds.
+
+    Completions are timed exactly, but their devices are free only at the end of the round.
+    """
     DRAINED_ROUNDS = "drained_rounds"
     """Each running job gets at most round_seconds of work, in whole steps.
 
-    Each running job gets at most round_seconds of work, in whole steps; the next round begins when the last of them is
-    through with its part.
+    The next round begins when the last job has finished its part.
     """
 
 
 class SimulationMeasure(Word):
-    """What a figure is of: the fields of SimulationRun that are numbers."""
+    """The quantity of a figure. Each is a numeric field of SimulationRun."""
 
     JOBS_COUNT = "jobs_count"
     """Jobs that arrived."""
     FINISHED_COUNT = "finished_count"
-    """Jobs that completed; the others have no curve, were never granted anything, or the time was over."""
+    """Jobs that completed. The others have no curve, never got devices, or did not end before the call did."""
     AVERAGE_JCT_SECONDS = "average_jct_seconds"
-    """Mean response time: completion minus arrival.
-
-    This and all that follows of response times is absent where no job finished.
-    """
+    """Mean response time, completion minus arrival. All values about response times are absent if no job finished."""
     MEDIAN_JCT_SECONDS = "median_jct_seconds"
     """Median response time."""
     P99_JCT_SECONDS = "p99_jct_seconds"
@@ -68,207 +67,222 @@ class SimulationMeasure(Word):
     AVERAGE_WAITING_SECONDS = "average_waiting_seconds"
     """Mean time from arrival to first start."""
     AVERAGE_SLOWDOWN_RATIO = "average_slowdown_ratio"
-    """Mean of response time over the time alone on the fastest row."""
+    """Mean of response time divided by the time alone on the fastest row."""
     P99_SLOWDOWN_RATIO = "p99_slowdown_ratio"
-    """99th percentile of the same."""
+    """99th percentile of that ratio."""
     AVERAGE_FINISH_TIME_FAIRNESS_RATIO = "average_finish_time_fairness_ratio"
-    """Mean of response time over that on an exclusive equal share. Above 1 = jobs would rather have had their share."""
+    """Mean of response time divided by that on an exclusive equal share of the cluster.
+
+    Above 1 = the jobs would be faster with such a share.
+    """
     WORST_FINISH_TIME_FAIRNESS_RATIO = "worst_finish_time_fairness_ratio"
-    """The highest of the same."""
+    """Highest value of that ratio."""
     MAKESPAN_SECONDS = "makespan_seconds"
-    """First arrival to last completion."""
+    """Seconds from the first arrival to the last completion."""
     UTILIZATION_RATIO = "utilization_ratio"
     """Share of the available device-seconds that were busy."""
     RESTARTS_PER_JOB_RATIO = "restarts_per_job_ratio"
-    """Restarts of a job, on average."""
+    """Mean number of restarts per job."""
     BUSY_DEVICE_SECONDS = "busy_device_seconds"
     """Device-seconds of runs, restarts and checkpoints."""
     RESTART_DEVICE_SECONDS = "restart_device_seconds"
-    """Of these without progress after changes."""
+    """Device-seconds of these without progress, after changes."""
     LOST_DEVICE_SECONDS = "lost_device_seconds"
-    """Of these undone by failures."""
+    """Device-seconds of these that failures undid."""
     DEADLINES_COUNT = "deadlines_count"
     """Jobs with a deadline that finished."""
     DEADLINES_MISSED_COUNT = "deadlines_missed_count"
-    """Of these late."""
+    """Jobs of these that finished late."""
     DECISIONS_COUNT = "decisions_count"
     """Decisions of the policy."""
     DECISION_SECONDS = "decision_seconds"
-    """Wall time in the policy, seconds."""
+    """Wall time of the policy's decisions, seconds."""
     LONGEST_DECISION_SECONDS = "longest_decision_seconds"
-    """Wall time of its longest decision."""
+    """Wall time of the longest decision, seconds."""
     WALL_SECONDS = "wall_seconds"
-    """Wall time of the repetition."""
+    """Wall time of the repetition, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationJobs(Value):
-    """Jobs in columns.
+    """Jobs as columns.
 
     A column is empty (the default, where there is one), has one entry for all jobs, or one per job.
     """
 
     count: int = 0
-    """How many jobs there are."""
+    """Number of jobs."""
     job_ids: tuple[str, ...] = ()
     """Names, unique. Empty = numbered from 0 in order of arrival."""
     arrival_seconds: tuple[float, ...] = ()
-    """When they arrive, ascending, seconds of simulated time. No default."""
+    """When each job arrives, ascending, seconds of simulated time. No default."""
     work_samples: tuple[float, ...] = ()
-    """Work that the policy is told of, samples (or any other unit that the curve's rates are per second of).
+    """Work that the job declares to the policy, samples (or any other unit, if the curve's rates are per second of it).
 
     No default.
     """
     curve_indexes: tuple[int, ...] = ()
-    """True curves, as entries of SimulateRequest.curves; one without rows is that of jobs that can never run.
+    """True curve of each job, as an index into SimulateRequest.curves.
 
-    No default.
+    A job whose curve has no rows can never run. No default.
     """
     predicted_curve_indexes: tuple[int, ...] = ()
-    """Curves as the policy sees them, as entries of SimulateRequest.curves. Empty = the true ones."""
+    """Curve that the policy sees for each job, as an index into SimulateRequest.curves. Empty = the true curves."""
     requested_devices: tuple[int, ...] = ()
-    """Worker devices asked for; used by policies that do not choose. Empty or 0 for a job: the fewest of the curve."""
-    rigid: tuple[bool, ...] = ()
-    """Whether the job runs on the requested devices only. Default false."""
-    min_devices: tuple[int, ...] = ()
-    """Fewest worker devices. Empty or 0 for a job: those of the curve."""
-    max_devices: tuple[int, ...] = ()
-    """Most worker devices. Empty or 0 for a job: those of the curve."""
-    stop_samples: tuple[float, ...] = ()
-    """True work, hidden from the policy, at which the job ends early, samples. Empty or 0 for a job: all of it."""
-    step_samples: tuple[float, ...] = ()
-    """Work is indivisible below this where rounds deal out whole steps, samples. Empty or 0 for a job: it flows."""
-    restart_cost_seconds: tuple[float, ...] = ()
-    """Seconds without progress after a change of devices. Empty = as the settings say."""
-    weights: tuple[float, ...] = ()
-    """Claims relative to others. Default 1."""
-    queue_names: tuple[str, ...] = ()
-    """Names of queues."""
-    queue_indexes: tuple[int, ...] = ()
-    """Queues, as entries of queue_names, of which the empty name is that of jobs in no queue.
+    """Worker devices that the job requests, for policies that do not choose a number.
 
-    Empty = no job is in one.
+    Empty or 0 for a job: the fewest of its curve.
+    """
+    rigid: tuple[bool, ...] = ()
+    """Whether the job runs only on the requested number of devices. Default false."""
+    min_devices: tuple[int, ...] = ()
+    """Fewest worker devices. Empty or 0 for a job: the fewest of its curve."""
+    max_devices: tuple[int, ...] = ()
+    """Most worker devices. Empty or 0 for a job: the most of its curve."""
+    stop_samples: tuple[float, ...] = ()
+    """Work after which the job ends early, samples.
+
+    The policy does not see it. Empty or 0 for a job: the job does all of its work.
+    """
+    step_samples: tuple[float, ...] = ()
+    """Samples of one step: rounds that allocate whole steps do not divide work any further.
+
+    Empty or 0 for a job: work is divided freely.
+    """
+    restart_cost_seconds: tuple[float, ...] = ()
+    """Seconds without progress after a change of devices. Empty = the value in the settings."""
+    weights: tuple[float, ...] = ()
+    """Priority of each job relative to others. Default 1."""
+    queue_names: tuple[str, ...] = ()
+    """Dictionary of queue names."""
+    queue_indexes: tuple[int, ...] = ()
+    """Queue of each job, as an index into queue_names.
+
+    The empty name stands for jobs in no queue. Empty = no job is in a queue.
     """
     deadline_seconds: tuple[float, ...] = ()
-    """When the job must be done, seconds of simulated time. Empty or 0 for a job: no deadline."""
+    """When each job must be done, seconds of simulated time. Empty or 0 for a job: no deadline."""
     minimum_run_seconds: tuple[float, ...] = ()
-    """Seconds that an allocation lasts at least. Default 0."""
+    """Least seconds that an allocation lasts. Default 0."""
     server_devices: tuple[int, ...] = ()
-    """Devices besides the workers, e.g. for a parameter server. Default 0."""
+    """Devices that each job needs in addition to its workers, e.g. for a parameter server. Default 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationCurve(Value):
-    """Throughput over devices, of any number of jobs."""
+    """Throughput by number of devices. Any number of jobs may use the curve."""
 
     rows: SimulationCurveRows | None = None
-    """Given, in columns."""
+    """Stated rows, as columns."""
     profile: SimulationProfileCurve | None = None
-    """Predicted from what is known of the job, as Schedule would."""
+    """A curve that is predicted from what is known of a job, as Schedule does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationCurveRows(Value):
-    """Rows of a curve, in columns. No rows = jobs that can never run."""
+    """Rows of a curve, as columns. No rows = jobs with this curve can never run."""
 
     pool_indexes: tuple[int, ...] = ()
-    """Pools, as entries of the cluster; one entry per row, and each pool's devices once."""
+    """Pool of each row, as an index into the cluster's pools. A pool has at most one row for each number of devices."""
     devices_counts: tuple[int, ...] = ()
-    """Worker devices of each row."""
+    """Number of worker devices of each row."""
     samples_per_second: tuple[float, ...] = ()
     """Throughput of each row, samples per second. Above 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationProfileCurve(Value):
-    """A curve that is predicted."""
+    """A curve that is predicted from a profile."""
 
     profile: ProfileSource | None = None
     """What is known of the job."""
     allowed_devices: tuple[int, ...] = ()
-    """Numbers of worker devices. Empty = every number that the cluster has."""
+    """Numbers of worker devices. Empty = every number up to those of the cluster."""
     settings: ConfigurationSettings | None = None
-    """How the job runs, as in ScheduleJob. Absent = as in its evidence."""
+    """How the job runs, as in ScheduleJob. Absent = as in the job's evidence."""
     allowed_pools: tuple[str, ...] = ()
-    """Names of the pools that it may run in. Empty = all."""
+    """Names of the pools that the job may run in. Empty = all pools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationSharedPairs(Value):
-    """Which jobs may share a device, in columns, one row for a pair of curves.
+    """Which jobs may share a device, as columns with one row for each pair of curves.
 
-    Which jobs may share a device, in columns, one row for a pair of curves: jobs of these curves with one worker device
-    each and no servers. Columns of shares have one entry per row.
+    A row applies to jobs of these curves that have one worker device each and no servers. Columns of shares have one
+    entry per row.
     """
 
     first_curve_indexes: tuple[int, ...] = ()
-    """Curves of the first job, as entries of SimulateRequest.curves."""
+    """Curve of the first job, as an index into SimulateRequest.curves."""
     second_curve_indexes: tuple[int, ...] = ()
-    """Curves of the second job; may be the first's: two jobs of one curve."""
+    """Curve of the second job. It may be the same as the first: two jobs with one curve."""
     pool_indexes: tuple[int, ...] = ()
-    """Pools, as entries of the cluster. Empty = every pool; else one per row."""
+    """Pool of each row, as an index into the cluster's pools. Empty = every pool; otherwise one entry per row."""
     first_shares: tuple[float, ...] = ()
-    """Shares of its solo speed that the first really keeps, above 0."""
+    """True share of its solo speed that the first job keeps, above 0."""
     second_shares: tuple[float, ...] = ()
-    """Shares that the second keeps."""
+    """True share of its solo speed that the second job keeps, above 0."""
     predicted_first_shares: tuple[float, ...] = ()
-    """Shares of the first as the policy sees them. Empty = the true ones."""
+    """Share of the first job that the policy sees. Empty = the true shares."""
     predicted_second_shares: tuple[float, ...] = ()
-    """Shares of the second as the policy sees them. Empty = the true ones."""
+    """Share of the second job that the policy sees. Empty = the true shares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationSettings(Value):
-    """How time passes, what changes cost, and what chance brings."""
+    """Clock, costs of changes, and random events of a simulation."""
 
     clock: SimulationClock | None = None
-    """When the policy is asked."""
+    """When the policy is called."""
     round_seconds: float | None = None
     """Length of a round, seconds. Absent = 60."""
     on_changes_only: bool = False
-    """Ask the policy only when a job arrived or ended, or a node failed or came back, since it was asked last."""
-    minimum_decision_interval_seconds: float = 0.0
-    """Seconds between two decisions at least, while something runs."""
-    restart_cost_seconds: float = 0.0
-    """Seconds without progress when a job's devices change, and when it resumes after a preemption."""
-    first_start_cost_seconds: float = 0.0
-    """The same when a job starts for the first time."""
-    checkpoints: SimulationCheckpoints | None = None
-    """Jobs save their state. Absent = they do not: a failure undoes a run."""
-    failures: SimulationNodeFailures | None = None
-    """Nodes fail. Absent = they do not."""
-    early_stops: SimulationEarlyStops | None = None
-    """Jobs end early, which the policy does not know. Absent = they do not."""
-    prediction_error: SimulationPredictionError | None = None
-    """What the policy sees of the curves is wrong by chance. Absent = it sees them as they are given."""
-    load_factor: float | None = None
-    """Inter-arrival times are divided by it. Absent = 1."""
-    seed: int = 0
-    """Of failures.
+    """Whether to call the policy only if a job arrived or ended.
 
-    Of failures, early stops and prediction errors, each with a stream of its own, and of a policy that draws, unless
-    its parameter seed is given. Repetitions count on from it.
+    Whether to call the policy only if a job arrived or ended, or a node failed or was repaired, since the last call.
+    """
+    minimum_decision_interval_seconds: float = 0.0
+    """Least seconds between two decisions while any job runs."""
+    restart_cost_seconds: float = 0.0
+    """Seconds without progress when a job's devices change, and when a job resumes after a preemption."""
+    first_start_cost_seconds: float = 0.0
+    """Seconds without progress when a job starts for the first time."""
+    checkpoints: SimulationCheckpoints | None = None
+    """Checkpoints of jobs. Absent = jobs save none, and a failure undoes the whole run."""
+    failures: SimulationNodeFailures | None = None
+    """Failures of nodes. Absent = nodes do not fail."""
+    early_stops: SimulationEarlyStops | None = None
+    """Jobs that end early, which the policy does not know. Absent = no job ends early."""
+    prediction_error: SimulationPredictionError | None = None
+    """Random errors in the curves that the policy sees. Absent = no errors."""
+    load_factor: float | None = None
+    """Factor that inter-arrival times are divided by. Absent = 1."""
+    seed: int = 0
+    """Seed.
+
+    Failures, early stops and prediction errors each have a random stream of their own. It also seeds a policy that uses
+    random numbers, unless the policy's parameter seed is given. Each repetition increases it by 1.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationCheckpoints(Value):
-    """A running job saves its state."""
+    """Checkpoints of a running job."""
 
     interval_seconds: float = 0.0
-    """Each so many seconds of progress."""
+    """Seconds of progress between two checkpoints."""
     cost_seconds: float = 0.0
-    """Standing still for so many seconds."""
+    """Seconds without progress while a checkpoint is saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationNodeFailures(Value):
-    """Nodes fail independently of each other; both times are exponential."""
+    """Failures of nodes. Nodes fail independently of each other, and both times are exponentially distributed."""
 
     mean_time_between_failures_seconds: float = 0.0
-    """Mean time to the failure of a node that is up, seconds."""
+    """Mean seconds until a running node fails."""
     mean_repair_seconds: float = 0.0
-    """Mean time until it is back, seconds."""
+    """Mean seconds until a failed node is repaired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -276,90 +290,92 @@ class SimulationEarlyStops(Value):
     """Jobs that end before their declared work is done."""
 
     probability: float = 0.0
-    """Of each job, 0 to 1."""
+    """Probability that a job ends early, 0 to 1."""
     progress_shares: tuple[float, ...] = ()
-    """Quantiles, at equal distances from 0 to 1, of the share of the work at which such a job ends; linear in between.
+    """Quantiles of the share of the work after which such a job ends.
 
+    Quantiles of the share of the work after which such a job ends, at equal distances from 0 to 1, linear in between.
     Empty = uniform.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationPredictionError(Value):
-    """Predicted = true throughput times exp(job_sigma z + row_sigma z').
+    """Errors of the curves that the policy sees.
 
-    Predicted = true throughput times exp(job_sigma z + row_sigma z'), z once per job, z' per row, standard normal.
+    Errors of the curves that the policy sees: predicted throughput = true throughput times exp(job_sigma z + row_sigma
+    z'), where z is drawn once per job and z' per row, both standard normal.
     """
 
     job_sigma: float = 0.0
-    """Makes whole curves too high or too low: wrong sizes of jobs."""
+    """Error of whole curves, which makes jobs look too large or too small."""
     row_sigma: float = 0.0
-    """Bends curves: wrong choices of counts."""
+    """Error of single rows, which leads to wrong numbers of devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationProgress(Value):
-    """How far a simulation is."""
+    """Progress of a simulation."""
 
     repetitions_done_count: int = 0
     """Repetitions that are done."""
     repetitions_count: int = 0
-    """Repetitions asked for."""
+    """Repetitions in total."""
     jobs_count: int = 0
     """Jobs of one repetition."""
     arrived_count: int = 0
-    """Of the running repetition: jobs that arrived."""
+    """Jobs that have arrived in the running repetition."""
     finished_count: int = 0
-    """Jobs that finished."""
+    """Jobs that have finished in the running repetition."""
     now_seconds: float = 0.0
-    """Simulated time, seconds."""
+    """Simulated time of the running repetition, seconds."""
     decisions_count: int = 0
-    """Decisions of the policy."""
+    """Decisions of the policy in the running repetition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationJobRows(LazyValue):
-    """What became of some of the finished jobs, in columns, by arrival."""
+    """Some of the finished jobs, as columns, in order of arrival."""
 
     seed: int = 0
-    """The repetition's seed."""
+    """Seed of the repetition."""
     job_ids: tuple[str, ...] = ()
-    """Names."""
+    """Names of the jobs."""
     arrival_seconds: tuple[float, ...] = ()
-    """When they arrived, seconds of simulated time."""
+    """When each job arrived, seconds of simulated time."""
     start_seconds: tuple[float, ...] = ()
-    """When they were first given devices."""
+    """When each job was first given devices, seconds of simulated time."""
     completion_seconds: tuple[float, ...] = ()
-    """When they completed."""
+    """When each job completed, seconds of simulated time."""
     slowdown_ratios: tuple[float, ...] = ()
-    """Response time over the time that the job takes alone on its fastest row."""
+    """Response time divided by the time that the job takes alone on its fastest row."""
     finish_time_fairness_ratios: tuple[float, ...] = ()
-    """Response time over the time that it takes on an exclusive equal share of the cluster."""
+    """Response time divided by the time that the job takes on an exclusive equal share of the cluster."""
     done_samples: tuple[float, ...] = ()
     """Work done, samples."""
     restarts_counts: tuple[int, ...] = ()
-    """Changes of devices and resumptions."""
+    """Number of changes of devices and of resumptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationTimelineRows(LazyValue):
-    """Who held what when: some of the stretches, in columns, by their end.
+    """Part of the timeline: which job held which devices, as columns, ordered by end.
 
-    Of two jobs that share a device, both hold it.
+    If two jobs share a device, both have a row.
     """
 
     seed: int = 0
-    """The repetition's seed."""
+    """Seed of the repetition."""
     job_ids: tuple[str, ...] = ()
-    """Jobs."""
+    """Names of the jobs."""
     pool_indexes: tuple[int, ...] = ()
-    """Pools, as entries of the cluster."""
+    """Pool of each row, as an index into the cluster's pools."""
     devices_counts: tuple[int, ...] = ()
-    """Devices held, those of servers included."""
+    """Devices held, including those of servers."""
     begin_seconds: tuple[float, ...] = ()
-    """From when, seconds of simulated time."""
+    """Begin of each row, seconds of simulated time."""
     end_seconds: tuple[float, ...] = ()
-    """Until when."""
+    """End of each row, seconds of simulated time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -367,18 +383,15 @@ class SimulationRun(Value):
     """One repetition."""
 
     seed: int = 0
-    """Its seed."""
+    """Seed of the repetition."""
     jobs_count: int = 0
     """Jobs that arrived."""
     finished_count: int = 0
-    """Jobs that completed; the others have no curve, were never granted anything, or the time was over."""
+    """Jobs that completed. The others have no curve, never got devices, or did not end before the call did."""
     complete: bool = False
-    """False = the call's time was over before the last job was done."""
+    """Whether the repetition is complete. False = the call's time ended before the last job was done."""
     average_jct_seconds: float | None = None
-    """Mean response time: completion minus arrival.
-
-    This and all that follows of response times is absent where no job finished.
-    """
+    """Mean response time, completion minus arrival. All fields about response times are absent if no job finished."""
     median_jct_seconds: float | None = None
     """Median response time."""
     p99_jct_seconds: float | None = None
@@ -386,37 +399,40 @@ class SimulationRun(Value):
     average_waiting_seconds: float | None = None
     """Mean time from arrival to first start."""
     average_slowdown_ratio: float | None = None
-    """Mean of response time over the time alone on the fastest row."""
+    """Mean of response time divided by the time alone on the fastest row."""
     p99_slowdown_ratio: float | None = None
-    """99th percentile of the same."""
+    """99th percentile of that ratio."""
     average_finish_time_fairness_ratio: float | None = None
-    """Mean of response time over that on an exclusive equal share. Above 1 = jobs would rather have had their share."""
+    """Mean of response time divided by that on an exclusive equal share of the cluster.
+
+    Above 1 = the jobs would be faster with such a share.
+    """
     worst_finish_time_fairness_ratio: float | None = None
-    """The highest of the same."""
+    """Highest value of that ratio."""
     makespan_seconds: float | None = None
-    """First arrival to last completion."""
+    """Seconds from the first arrival to the last completion."""
     utilization_ratio: float | None = None
     """Share of the available device-seconds that were busy."""
     restarts_per_job_ratio: float | None = None
-    """Restarts of a job, on average."""
+    """Mean number of restarts per job."""
     busy_device_seconds: float = 0.0
     """Device-seconds of runs, restarts and checkpoints."""
     restart_device_seconds: float = 0.0
-    """Of these without progress after changes."""
+    """Device-seconds of these without progress, after changes."""
     lost_device_seconds: float = 0.0
-    """Of these undone by failures."""
+    """Device-seconds of these that failures undid."""
     deadlines_count: int = 0
     """Jobs with a deadline that finished."""
     deadlines_missed_count: int = 0
-    """Of these late."""
+    """Jobs of these that finished late."""
     decisions_count: int = 0
     """Decisions of the policy."""
     decision_seconds: float = 0.0
-    """Wall time in the policy, seconds."""
+    """Wall time of the policy's decisions, seconds."""
     longest_decision_seconds: float = 0.0
-    """Wall time of its longest decision."""
+    """Wall time of the longest decision, seconds."""
     wall_seconds: float = 0.0
-    """Wall time of the repetition."""
+    """Wall time of the repetition, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -424,28 +440,34 @@ class SimulationFigure(Value):
     """A figure over all repetitions."""
 
     measure: SimulationMeasure | None = None
-    """Of what."""
+    """The quantity."""
     mean: float = 0.0
-    """Mean over the repetitions that have it."""
+    """Mean over the repetitions that have the quantity."""
     lower: float | None = None
-    """Bounds of its 95 % confidence interval, Student's t. Absent = fewer than two repetitions have it."""
+    """Lower bound of the mean's 95 % confidence interval (Student's t).
+
+    Absent = fewer than two repetitions have the quantity.
+    """
     upper: float | None = None
-    """The upper bound."""
+    """Upper bound of the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulationResult(Value):
-    """The answer of a simulation."""
+    """The result of a simulation."""
 
     runs: tuple[SimulationRun, ...] = ()
-    """One per repetition, in the order of seeds."""
+    """One run per repetition, in the order of seeds."""
     figures: tuple[SimulationFigure, ...] = ()
-    """Figures over all of them."""
+    """Figures over all repetitions."""
     policy: str = ""
-    """The policy."""
+    """Name of the policy."""
     policy_version: str = ""
-    """Its version."""
+    """Version of the policy."""
     complete: bool = False
-    """False = the call's time was over first: repetitions are missing, or the last one was cut."""
+    """Whether the simulation is complete.
+
+    False = the call's time ended first: repetitions are missing, or the last one is not complete.
+    """
     bases: tuple[Basis, ...] = ()
-    """What predicted curves rest on, without repetition."""
+    """What predicted curves are based on, each basis once."""

@@ -1,6 +1,6 @@
-"""SimulationService: what a policy would have made of jobs that arrive over time.
+"""SimulationService: simulates a policy on jobs that arrive over time.
 
-Absence, as on the whole wire: see nodewise/v1/configuration.proto.
+For what an absent or empty value means, see nodewise/v1/configuration.proto.
 """
 
 from __future__ import annotations
@@ -30,47 +30,47 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulateRequest(Value):
-    """A cluster, jobs over time, and the rule to share it by."""
+    """A cluster, jobs over time, and the policy that allocates devices."""
 
     cluster: Cluster | None = None
-    """What there is. Times of the simulation are seconds; a pool's price is not looked at."""
+    """The devices to allocate. The prices of pools are ignored."""
     jobs: SimulationJobs | None = None
-    """Who comes when, and wants it."""
+    """The jobs, with their arrival times."""
     curves: tuple[SimulationCurve, ...] = ()
-    """Throughput curves that the jobs name."""
+    """Throughput curves that the jobs refer to."""
     policy: str = ""
-    """Policy's name. Empty = the server's default (its setting default_policy)."""
+    """Name of the policy. Empty = the server's default (its setting default_policy)."""
     policy_parameters: Mapping[str, float] = field(default_factory=dict)
     """Parameters of the policy, by name."""
     quotas: tuple[QueueQuota, ...] = ()
     """Quotas of queues."""
     settings: SimulationSettings | None = None
-    """Time, costs and chance. Absent = events, and none of the others."""
+    """Clock, costs of changes, and random events. Absent = the clock EVENTS, no costs and no random events."""
     repetitions_count: int | None = None
-    """Repetitions, with the seeds seed, seed + 1 and so on. Absent = 1."""
+    """Number of repetitions, with the seeds seed, seed + 1 and so on. Absent = 1."""
     include_jobs: bool = False
-    """Whether to answer with what became of each job."""
+    """Whether to send the results of each job."""
     include_timeline: bool = False
-    """Whether to answer with who held what when."""
+    """Whether to send the timeline: which job held which devices."""
     options: ModelOptions | None = None
-    """How to predict curves that come from profiles."""
+    """Which estimator predicts the curves that come from profiles, and how."""
     shared_pairs: SimulationSharedPairs | None = None
     """Jobs that may share a device, by their curves.
 
-    Absent = every job has its own. With it, settings may hold neither failures nor checkpoints, and rounds are not
-    drained: what these do to a run whose speed changes is not modelled.
+    Absent = every job has its own devices. With it, settings must not hold failures, checkpoints or drained rounds,
+    because their effect on a run whose speed changes is not modelled.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SimulateResponse(Value):
-    """Progress, then columns, then the result."""
+    """A message of the stream: progress, then columns, then the result."""
 
     progress: SimulationProgress | None = None
-    """How far it is."""
+    """Progress of the simulation."""
     jobs: SimulationJobRows | None = None
     """Some of the finished jobs."""
     timeline: SimulationTimelineRows | None = None
     """A part of the timeline."""
     result: SimulationResult | None = None
-    """The answer; the last message."""
+    """The result, in the last message."""

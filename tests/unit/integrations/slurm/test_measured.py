@@ -48,10 +48,10 @@ def test_the_file_that_a_job_writes() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "must be an object with steps_per_second"),
         ("{}", "must be an object with steps_per_second"),
-        ('{"steps_per_second": 1, "rate": 2}', "alone"),
+        ('{"steps_per_second": 1, "rate": 2}', "no keys but"),
         ('{"steps_per_second": 0}', "steps_per_second must be a number above 0, found 0"),
         ('{"steps_per_second": NaN}', "steps_per_second must be a number above 0, found nan"),
         ('{"steps_per_second": true}', "found True"),
@@ -75,7 +75,12 @@ def test_the_median_of_the_later_half_of_the_output() -> None:
 
 @pytest.mark.parametrize(
     ("output", "wrong"),
-    [(None, "there is no such output"), ("", "no line tells"), ("rate 0", "no line tells"), ("rate x", "no number")],
+    [
+        (None, "this output file does not exist"),
+        ("", "no line matches"),
+        ("rate 0", "no line matches"),
+        ("rate x", "not a number"),
+    ],
 )
 def test_an_output_that_tells_nothing(output: str | None, wrong: str) -> None:
     if output is not None:
@@ -86,7 +91,7 @@ def test_an_output_that_tells_nothing(output: str | None, wrong: str) -> None:
 
 def test_what_is_no_plain_file_is_not_waited_for() -> None:
     os.mkfifo("m-12.json")
-    with pytest.raises(NothingMeasuredError, match="is no plain file"):
+    with pytest.raises(NothingMeasuredError, match="is not a regular file"):
         measured_by(note(), JOB)
 
 

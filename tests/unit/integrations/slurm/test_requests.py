@@ -141,8 +141,8 @@ def test_totals_follow_and_what_each_has_stays() -> None:
 def test_what_was_typed_of_all_nodes_keeps_their_number() -> None:
     for typed in ("-n 32", "-G 32"):
         found = requests(typed, "#SBATCH -N 4 --gres=gpu:8\n")
-        assert (found.counts, found.nodes_from) == ((4,), "as asked for with #SBATCH --nodes=4")
-        assert "is the number on all nodes together" in found.kept
+        assert (found.counts, found.nodes_from) == ((4,), "as stated by #SBATCH --nodes=4")
+        assert "is the total on all nodes" in found.kept
     assert "which nodes" in requests("", "#SBATCH -N 4 -m arbitrary -w n[1-4]\n").kept
     # One number of nodes that was typed is the owner's choice, and needs no reason.
     assert (requests("-N 3 -n 3").counts, requests("-N 3 -n 3").kept) == ((3,), "")
@@ -154,9 +154,9 @@ def test_ranges_bound_the_choice() -> None:
     typed = requests("--nodes=2,4-6:2", "#SBATCH -N 2-3\n")
     assert (typed.counts, typed.narrows) == ((2, 4, 6), True)
     none = requests("-N 9-12")
-    assert (none.counts, none.nodes_from) == ((9,), "the fewest of --nodes=9-12")
+    assert (none.counts, none.nodes_from) == ((9,), "the lowest number of --nodes=9-12")
     assert none.kept == "--nodes=9-12 allows none of the numbers that Nodewise may choose"
-    assert requests("-N 2-4", "", None, "steps=1").nodes_from == "the fewest of --nodes=2-4"
+    assert requests("-N 2-4", "", None, "steps=1").nodes_from == "the lowest number of --nodes=2-4"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_gpus_that_are_wished_for_give_way_or_are_refused() -> None:
         assert (found.gpus_per_node, found.fills_gpus) == (2, False)
     for script in ("--gres=gpu:8", "-N 2 --gpus=16", "-n 2 --gpus-per-task=8 -N 2"):
         refused = requests("", f"#SBATCH {script}\n", None, "nodes=1-8", "gpus-per-node=4")
-        assert refused.problem.startswith("--gpus-per-node=4 of Nodewise contradicts #SBATCH --")
+        assert refused.problem.startswith("--nodewise-gpus-per-node=4 contradicts #SBATCH --")
 
 
 @pytest.mark.parametrize(

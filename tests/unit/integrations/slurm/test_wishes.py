@@ -26,8 +26,8 @@ def test_the_command_line_stands_above_the_script() -> None:
 @pytest.mark.parametrize(
     ("wish", "right"),
     [
-        ("nods=1-4", "--nodewise-nods: is not known; there are profile, nodes, objective"),
-        ("gpus_per_node=4", "--nodewise-gpus_per_node: is not known"),
+        ("nods=1-4", "--nodewise-nods: is not a known option; the options are profile, nodes, objective"),
+        ("gpus_per_node=4", "--nodewise-gpus_per_node: is not a known option"),
         ("nodes", "--nodewise-nodes: must be given a value"),
         ("nodes=4-1", "--nodewise-nodes: '4-1': 4-1 names no numbers"),
         ("objective=best", "must be one of knee, highest-throughput, least-time, fewest-devices, found 'best'"),
@@ -51,9 +51,9 @@ def test_a_wrong_wish_says_what_would_be_right(wish: str, right: str) -> None:
     ("line", "right"),
     [
         ("nodes=4", "#NODEWISE: must be --name=value, found 'nodes=4'"),
-        ("--explain", "#NODEWISE --explain: takes no value, and stands on the command line alone"),
+        ("--explain", "#NODEWISE --explain: takes no value, and is only allowed on the command line"),
         ("--share=3", "#NODEWISE --share: must be a number"),
-        ("--steps=1 --samples=2", "--nodewise-steps, --nodewise-samples: name the same work"),
+        ("--steps=1 --samples=2", "--nodewise-steps, --nodewise-samples: state the same work"),
         (
             "--nodes=1-4 --objective=least-time",
             "--nodewise-samples: must be given with --nodewise-objective=least-time",

@@ -26,9 +26,10 @@ if _version_not_supported:
 
 
 class EstimatorServiceStub(object):
-    """Estimators. Each is pure: the same profile, seed and rows have the same answer, in every process of one version. An
-    estimator refuses a whole call with a status that holds a google.rpc.ErrorInfo, whose reason is one of the catalogue of
-    errors, e.g. EVIDENCE_MISSING; any other status is a failure. Calls end at their deadline, and when they are cancelled.
+    """Estimators. Each estimator is pure: for the same profile, seed and rows, every process of one version gives the same
+    answer. An estimator refuses a whole call with a status that holds a google.rpc.ErrorInfo, whose reason is in the
+    catalogue of errors, e.g. EVIDENCE_MISSING. Any other status is a failure. Calls end at their deadline or when they
+    are cancelled.
     """
 
     def __init__(self, channel):
@@ -65,41 +66,43 @@ class EstimatorServiceStub(object):
 
 
 class EstimatorServiceServicer(object):
-    """Estimators. Each is pure: the same profile, seed and rows have the same answer, in every process of one version. An
-    estimator refuses a whole call with a status that holds a google.rpc.ErrorInfo, whose reason is one of the catalogue of
-    errors, e.g. EVIDENCE_MISSING; any other status is a failure. Calls end at their deadline, and when they are cancelled.
+    """Estimators. Each estimator is pure: for the same profile, seed and rows, every process of one version gives the same
+    answer. An estimator refuses a whole call with a status that holds a google.rpc.ErrorInfo, whose reason is in the
+    catalogue of errors, e.g. EVIDENCE_MISSING. Any other status is a failure. Calls end at their deadline or when they
+    are cancelled.
     """
 
     def ListEstimators(self, request, context):
-        """Says what this server has. Asked at the start and from time to time: another version is taken for another estimator.
+        """Lists the estimators of this server. Nodewise calls it at the start and from time to time; another version counts
+        as another estimator.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Assess(self, request, context):
-        """Says whether rows can be answered, quickly and without fitting.
+        """Says whether rows can be answered. Must be quick and must not fit a model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Fit(self, request, context):
-        """Fits a model to a profile. May be slow. The server keeps the model until it is released; it may drop it earlier.
+        """Fits a model to a profile. May be slow. The server keeps the model until it is released, or drops it earlier.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Predict(self, request, context):
-        """Predicts rows by a fitted model. NOT_FOUND = it is dropped; it is fitted anew then.
+        """Predicts rows with a fitted model. NOT_FOUND = the model was dropped; Nodewise then fits it again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Frees models that nobody needs any more. Unknown ones are passed over.
+        """Frees models that are no longer needed. Unknown numbers are ignored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,9 +145,10 @@ def add_EstimatorServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EstimatorService(object):
-    """Estimators. Each is pure: the same profile, seed and rows have the same answer, in every process of one version. An
-    estimator refuses a whole call with a status that holds a google.rpc.ErrorInfo, whose reason is one of the catalogue of
-    errors, e.g. EVIDENCE_MISSING; any other status is a failure. Calls end at their deadline, and when they are cancelled.
+    """Estimators. Each estimator is pure: for the same profile, seed and rows, every process of one version gives the same
+    answer. An estimator refuses a whole call with a status that holds a google.rpc.ErrorInfo, whose reason is in the
+    catalogue of errors, e.g. EVIDENCE_MISSING. Any other status is a failure. Calls end at their deadline or when they
+    are cancelled.
     """
 
     @staticmethod

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class PluginServiceStub(object):
-    """A host of plugins: policies, sharing models, trace readers, diagnosers, and what estimators can do beside
-    EstimatorService. Values are those of nodewise.plugin, the Python package.
+    """A host of plugins: policies, sharing models, trace readers and diagnosers, and abilities of estimators that
+    EstimatorService does not cover. Values are those of the Python package nodewise.plugin.
     """
 
     def __init__(self, channel):
@@ -49,19 +49,19 @@ class PluginServiceStub(object):
 
 
 class PluginServiceServicer(object):
-    """A host of plugins: policies, sharing models, trace readers, diagnosers, and what estimators can do beside
-    EstimatorService. Values are those of nodewise.plugin, the Python package.
+    """A host of plugins: policies, sharing models, trace readers and diagnosers, and abilities of estimators that
+    EstimatorService does not cover. Values are those of the Python package nodewise.plugin.
     """
 
     def ListPlugins(self, request, context):
-        """Says what the plugins of its distribution register. Called once, first.
+        """Lists what the plugins of the host's distribution register. The server calls it once, before any other method.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Call(self, request, context):
-        """Calls a method of an object, or reads an attribute.
+        """Calls a method of an object, or reads an attribute of it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,8 +89,8 @@ def add_PluginServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PluginService(object):
-    """A host of plugins: policies, sharing models, trace readers, diagnosers, and what estimators can do beside
-    EstimatorService. Values are those of nodewise.plugin, the Python package.
+    """A host of plugins: policies, sharing models, trace readers and diagnosers, and abilities of estimators that
+    EstimatorService does not cover. Values are those of the Python package nodewise.plugin.
     """
 
     @staticmethod
@@ -149,7 +149,8 @@ class PluginService(object):
 
 
 class ContextServiceStub(object):
-    """What a call was given to ask, such as a file to read. Served by the server, for the host that it has started.
+    """Gives a plugin access to the objects that its call was given, such as a file to read. The server implements it for
+    each host that it has started.
     """
 
     def __init__(self, channel):
@@ -166,11 +167,12 @@ class ContextServiceStub(object):
 
 
 class ContextServiceServicer(object):
-    """What a call was given to ask, such as a file to read. Served by the server, for the host that it has started.
+    """Gives a plugin access to the objects that its call was given, such as a file to read. The server implements it for
+    each host that it has started.
     """
 
     def Ask(self, request, context):
-        """Calls a method of an object that a call was given.
+        """Calls a method of an object that the call was given.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -193,7 +195,8 @@ def add_ContextServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ContextService(object):
-    """What a call was given to ask, such as a file to read. Served by the server, for the host that it has started.
+    """Gives a plugin access to the objects that its call was given, such as a file to read. The server implements it for
+    each host that it has started.
     """
 
     @staticmethod
