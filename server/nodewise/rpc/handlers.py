@@ -110,23 +110,28 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         return reply
 
     async def answer(request: Any, context: Context, permit: Permit | None, principal: Principal, named: str) -> bytes:
-        if permit is None and queue is not None:
-            permit = queue.take() if queue.free > 0 else await acquire(path, method, queue, context, principal)
+        if permit is None and queue is not None and queue.free <= 0:
+            permit = await acquire(path, method, queue, context, principal)
         deadline_s, ours = _deadline(context, default_s)
         call = Call(named, deadline_s, context, permit, admission, principal=principal, guard=guard)
-        watch, began_s = asyncio.timeout(default_s if ours else None), time.monotonic()
+        watch, began_s = None, time.monotonic()
         try:
-            async with watch:
-                if request.__class__ in _UNREAD:
-                    answered = await _large(request, path, method, call)
-                else:
-                    call.check(request)
-                    answered = await behaviour(request, call)
+            if request.__class__ in _UNREAD:
+                answered: Any = _large(request, path, method, call)
+            else:
+                call.check(request)
+                answered = behaviour(request, call)
+            waits = answered.__class__ is not bytes
+            if (waits or time.monotonic() - began_s > STINT_S) and permit is None and queue is not None:
+                call.permit = queue.take()  # no other call sees whether a short one that waits for nothing has one
+            if waits:
+                async with asyncio.timeout(default_s if ours else None) as watch:
+                    answered = await answered
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
             return _serialise(answered, limit)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await _end(path, call, context, admission, error, late=watch.expired())
+            await _end(path, call, context, admission, error, late=watch is not None and watch.expired())
         finally:
             call.step_aside()
 
@@ -152,7 +157,8 @@ async def _large(request: Any, path: str, method: Method, call: Call) -> Message
     with method.intake.holding(request):
         read = await _read(path, method, request)
         call.check(read)
-        answer: Message | bytes = await method.behaviour(read, call)
+        answered = method.behaviour(read, call)
+        answer: Message | bytes = answered if answered.__class__ is bytes else await answered
         return answer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -10,6 +10,7 @@ from typing import TypeVar
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Fidelity
+from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import MOST_ROWS, Wish
@@ -76,12 +77,17 @@ class Predictions:
         self._simulations.clear()
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
-        """One job on many configurations; the reply as it goes over the wire.
+        """One job on many configurations; the reply as it goes over the wire."""
+        answered = self.answer(request, call)
+        return answered if isinstance(answered, bytes) else await answered
+
+    def answer(self, request: pb.PredictRequest, call: Call) -> bytes | Awaitable[bytes]:
+        """The reply where it takes no waiting, else an awaitable of it.
 
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         if counts_nothing(request):
-            request = await self._with_counts(request, read_options(request.options), call)
+            return self._count_and_predict(request, call)
         data = request.SerializeToString()
         known, state = self.known, self.answering.answers.state
         kept = known.of(data)
@@ -92,17 +98,37 @@ class Predictions:
             reply = known.reply_of(kept)
             if reply is not None:
                 return reply
-        options, asked = kept.options, kept.job
         profile = self.sources.at_hand(request.profile)
         if profile is None:
-            profile = await self.sources.profile(request.profile, options.waiting(call))
-        question = options.question(profile, asked.configurations, asked.objective)
+            return self._read_and_predict(request, call, data, kept, state)
+        return self._predict(request, call, data, kept, state, profile)
+
+    async def _read_and_predict(
+        self, request: pb.PredictRequest, call: Call, data: bytes, kept: CachedRequest, state: tuple[int, int]
+    ) -> bytes:
+        """The reply once the profile is read."""
+        profile = await self.sources.profile(request.profile, kept.options.waiting(call))
+        answered = self._predict(request, call, data, kept, state, profile)
+        return answered if isinstance(answered, bytes) else await answered
+
+    def _predict(
+        self,
+        request: pb.PredictRequest,
+        call: Call,
+        data: bytes,
+        kept: CachedRequest,
+        state: tuple[int, int],
+        profile: Profile,
+    ) -> bytes | Awaitable[bytes]:
+        """As :meth:`answer`, about a profile; ``state`` is that of the answers before it was read."""
+        options, match = kept.options, request.if_none_match
+        question = options.question(profile, kept.job.configurations, kept.job.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
-            return await self._simulate(question, options, request.if_none_match, call)
+            return self._simulate(question, options, match, call)
         resolved = self.answering.answers.resolve_now(question, fitted_only=call.threads_are_busy)
         if resolved is None:
-            return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
-        if request.if_none_match and resolved.basis.digest == request.if_none_match:
+            return self._predict_slowly(question, options, match, call)
+        if match and resolved.basis.digest == match:
             reply, rows = _reply(resolved.basis, options), 0
         elif kept.rows == resolved.number:
             reply, rows = kept.reply, kept.rows
@@ -116,8 +142,11 @@ class Predictions:
         current = generation is not None or not profile.profile_id
         if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
             kept.rows, kept.profile_id = rows, profile.profile_id
-            known.keep(data, kept, reply, state, generation)
+            self.known.keep(data, kept, reply, state, generation)
         return reply
+
+    async def _predict_slowly(self, question: Question, options: ReadOptions, match: str, call: Call) -> bytes:
+        return _reply(await self.answering.slowly(question, match, call), options)
 
     def recent(self, most: int) -> list[bytes]:
         """Requests that were asked last, each once, the last first: PredictRequests as they came."""
@@ -163,6 +192,9 @@ class Predictions:
     @unary
     async def _compute(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
         return LongCall(_answer, asked)
+
+    async def _count_and_predict(self, request: pb.PredictRequest, call: Call) -> bytes:
+        return await self.predict(await self._with_counts(request, read_options(request.options), call), call)
 
     async def _with_counts(self, request: _QuestionT, options: ReadOptions, call: Call) -> _QuestionT:
         """A question whose ranges count what the job's evidence suggests."""
