@@ -204,7 +204,7 @@ class Answers:
             older_question = replace(question, profile=older)
             resolved, rated = self._rate_or_substitute(older_question, self.resolve(older_question))
             basis = replace(resolved.basis, stale=True)
-            return replace(resolved, basis=basis, rated=rated, packed=None, judged=None, number=0)
+            return replace(resolved, basis=basis, rated=rated, packed=None, compared=None, judged=None, number=0)
         try:
             return self._resolve(question, key)
         except NodewiseError as error:
@@ -220,6 +220,7 @@ class Answers:
         if before is not None and before[0] is objective:
             return before[1]
         resolved, rows = self._rate_or_substitute(question, resolved)
+        reach = self._resolution.reach(question.profile)
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
             assert objective.efficiency is not None
@@ -227,7 +228,9 @@ class Answers:
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
             rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
-        answer = judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
+            answer = judge(question, rows, resolved.basis, reach)
+        else:
+            answer = judge(question, rows, resolved.basis, reach, resolved.comparison(objective, reach))
         if resolved.rated is not None:
             resolved.judged = objective, answer
         return answer
