@@ -93,7 +93,6 @@ class Predictions:
         kept = known.of(data)
         if kept is None:
             kept = CachedRequest(*self._as_read(request))
-            known.remember(data, kept)
         else:  # of a stream, or of a caller that writes its fields in another order
             reply = known.reply_of(kept)
             if reply is not None:
@@ -121,6 +120,14 @@ class Predictions:
         profile: Profile,
     ) -> bytes | Awaitable[bytes]:
         """As :meth:`answer`, about a profile; ``state`` is that of the answers before it was read."""
+        try:
+            return self._predict_from(request, call, kept, state, profile)
+        finally:  # once, with its reply if there is one
+            self.known.keep(data, kept)
+
+    def _predict_from(
+        self, request: pb.PredictRequest, call: Call, kept: CachedRequest, state: tuple[int, int], profile: Profile
+    ) -> bytes | Awaitable[bytes]:
         options, match = kept.options, request.if_none_match
         question = options.question(profile, kept.job.configurations, kept.job.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
@@ -142,7 +149,7 @@ class Predictions:
         current = generation is not None or not profile.profile_id
         if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
             kept.rows, kept.profile_id = rows, profile.profile_id
-            self.known.keep(data, kept, reply, state, generation)
+            kept.reply, kept.state, kept.generation = reply, state, generation
         return reply
 
     async def _predict_slowly(self, question: Question, options: ReadOptions, match: str, call: Call) -> bytes:
@@ -158,13 +165,12 @@ class Predictions:
         Rows that no objective changes are written once for all objectives.
         """
         answer = self.answering.answers.complete(question, resolved)
-        shared = resolved.rated is not None and _tells_no_more(answer, resolved.rated)
-        if shared and resolved.packed is not None and resolved.packed[0] == columns:
-            return resolved.packed[1] + _verdict(answer)
-        rows = _rows(answer, columns)
-        if shared:
-            resolved.packed = (columns, rows)
-        return rows + _verdict(answer)
+        if resolved.rated is None or not _tells_no_more(answer, resolved.rated):
+            return _rows(answer, columns) + _verdict(answer)
+        packed = resolved.packed
+        if packed is None or packed[0] != columns:
+            packed = resolved.packed = columns, _rows(answer, columns), _rests_on(answer.basis)
+        return packed[1] + _recommendation(answer) + packed[2]
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
         """What is asked, whatever it is asked about."""
@@ -247,9 +253,13 @@ def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
 
 def _verdict(answer: Answer) -> bytes:
     """A reply of all but the rows."""
-    found = write_recommendation(answer.recommendation)
-    told = b"" if found is None else length_delimited(_RECOMMENDATION, found.SerializeToString())
-    return told + _rests_on(answer.basis)
+    return _recommendation(answer) + _rests_on(answer.basis)
+
+
+def _recommendation(answer: Answer) -> bytes:
+    """A reply of the recommendation alone; b"" = there is none."""
+    message = write_recommendation(answer.recommendation)
+    return b"" if message is None else length_delimited(_RECOMMENDATION, message.SerializeToString())
 
 
 @lru_cache(maxsize=8192)

@@ -41,8 +41,9 @@ class ResolvedQuery:
         Whether the same query would be resolved to the same: no estimator is missing that was only busy.
     rated : Answer or None
         The rows predicted and rated, without a verdict, once an answer needed them: a model is pure.
-    packed : tuple of (frozenset of int, bytes) or None
-        Columns, and the rows with these as they go over the wire, once they were written for a query without work.
+    packed : tuple of (frozenset of int, bytes, bytes) or None
+        Columns, the rows with these as they go over the wire, and what they rest on, once both were written for a query
+        without work.
     compared : tuple of (float, Comparison) or None
         The rated rows as an objective compares them that says no more than how far they may lie from the evidence, and
         how far that is.
@@ -59,7 +60,7 @@ class ResolvedQuery:
     small: bool
     repeatable: bool
     rated: Answer | None = None
-    packed: tuple[frozenset[int], bytes] | None = None
+    packed: tuple[frozenset[int], bytes, bytes] | None = None
     compared: tuple[float, Comparison] | None = None
     judged: tuple[Objective | None, Answer] | None = None
     number: int = field(default_factory=_numbers.__next__)
