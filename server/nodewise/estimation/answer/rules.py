@@ -51,9 +51,9 @@ class Rows:
     scale_name: str
     rate: Floats
     rate_name: str
-    finish_s: Floats | None
-    costs: Floats | None
-    currency: str
+    finish_s: Floats | None = None
+    costs: Floats | None = None
+    currency: str = ""
 
     @property
     def held(self) -> Ints:
