@@ -149,7 +149,7 @@ chaos:
 CALLER ?= slurm
 cluster-day:
 	@$(PYTHON) tools/environment.py dev
-	@$(VENV)/python bench/cluster_day_$(CALLER).py $(CLUSTER_DAY)
+	@$(VENV)/python research/cluster_day_$(CALLER).py $(CLUSTER_DAY)
 
 soak:
 	@$(PYTHON) tools/environment.py dev

@@ -23,7 +23,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// day is what bench/cluster_day_kubernetes.py writes: jobs, and how often to play them.
+// day is what research/cluster_day_kubernetes.py writes: jobs, and how often to play them.
 type day struct {
 	Target         string  `json:"target"` // Nodewise, with the profiles
 	Nodes          int     `json:"nodes"`
