@@ -14,7 +14,7 @@ TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_j
 DEMO := $(wildcard examples/demo examples/provision.py clients/python/examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help check chaos conformance coverage demo fuzz soak cluster-day test test-all test-rest test-clients test-data test-integrations test-long test-source test-stores test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean wheel-ahead
+.PHONY: audit help check chaos conformance coverage demo fuzz soak cluster-day test test-all test-rest test-clients test-data test-integrations test-long test-source test-stores test-wheel test-torch lint format bench accuracy stubs lock contract-image release-image clean wheel-ahead
 
 help:
 	@echo "make check          while working: lint and tests of what a change touches, in under a minute"
@@ -36,6 +36,7 @@ help:
 	@echo "make fuzz           every method, guided by coverage, for as long as FUZZ=\"-max_total_time=3600\" says"
 	@echo "make bench          benchmarks beside their baselines, one JSON object per line"
 	@echo "make accuracy       every estimator on every table of NODEWISE_DATA, whole sources left out; writes docs/accuracy.md"
+	@echo "make audit          known vulnerabilities of what an image has, by PyPI; writes build/sbom-NAME.json (CycloneDX)"
 	@echo "make format         ruff's formatter and its safe fixes"
 	@echo "make stubs          generate the stubs of protos for all clients whose toolchain is here, and the client for threads"
 	@echo "make lock           pin requirements/*.in and the pyproject.toml files; UPGRADE=1 takes the newest versions"
@@ -149,7 +150,7 @@ chaos:
 CALLER ?= slurm
 cluster-day:
 	@$(PYTHON) tools/environment.py dev
-	@$(VENV)/python bench/cluster_day_$(CALLER).py $(CLUSTER_DAY)
+	@$(VENV)/python research/cluster_day_$(CALLER).py $(CLUSTER_DAY)
 
 soak:
 	@$(PYTHON) tools/environment.py dev
@@ -195,6 +196,14 @@ format:
 	$(VENV)/ruff check --fix
 	$(VENV)/ruff format
 	$(VENV)/buf format --write protos
+
+# Not in CI: the answer changes by the day, and needs PyPI's own index.
+IMAGE := runtime jwt postgresql s3
+audit:
+	@$(PYTHON) tools/environment.py audit
+	@mkdir -p build
+	@for name in $(IMAGE); do .venv-audit/bin/cyclonedx-py requirements --output-reproducible --output-file build/sbom-$$name.json requirements/$$name.txt || exit; done
+	@.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip $(patsubst %,--requirement requirements/%.txt,$(IMAGE))
 
 bench:
 	@$(PYTHON) tools/environment.py dev

@@ -6,9 +6,12 @@ import itertools
 import os
 import resource
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -17,6 +20,7 @@ from statistics import median
 from typing import Any
 from unittest import mock
 
+import grpc
 import numpy as np
 from results import Result
 
@@ -157,8 +161,38 @@ def us_per_answer(inline: Registry, hosted: Registry, jobs: list[Profile]) -> di
     return {kind: median(each) for kind, each in found.items()}
 
 
+def serve_echo(address: str) -> None:
+    """A server of gRPC that answers each message with itself: what a host costs that does nothing."""
+    server = grpc.server(ThreadPoolExecutor(4))
+    echo = grpc.unary_unary_rpc_method_handler(lambda request, _: request)
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("bench.Echo", {"Echo": echo})])
+    server.add_insecure_port(address)
+    server.start()
+    print(flush=True)
+    server.wait_for_termination()
+
+
+def us_per_bare_call(answers: Answers, jobs: list[Profile]) -> float:
+    """CPU of both processes of a call of grpcio with as many bytes, between answers of the inline plugin."""
+    with tempfile.TemporaryDirectory() as folder:
+        address = f"unix:{folder}/echo"
+        with subprocess.Popen([sys.executable, __file__, address], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            with grpc.insecure_channel(address) as channel:
+                call = channel.unary_unary("/bench.Echo/Echo")
+                costs = []
+                for number in range(ROUNDS * QUESTIONS):
+                    answers.answer(question(jobs, number))
+                    before_ns = cpu_ns(process.pid)
+                    call(bytes(QUESTION_BYTES), timeout=5.0)
+                    costs.append((cpu_ns(process.pid) - before_ns) / 1e3)
+            process.kill()
+    return median(costs)
+
+
 def run() -> Iterator[Result]:
-    """CPU of both processes, hosted beside inline and beside turns alone, and the resident memory of a host."""
+    """CPU of both processes, hosted beside inline, turns and a bare call, and the resident memory of a host."""
     loaded = registry(hosted=True)
     try:
         here = registry(hosted=False)
@@ -168,9 +202,15 @@ def run() -> Iterator[Result]:
             yield Result(f"hosted_predict_{name}", found["hosted"], "us", inline)
             adds, turns = found["hosted"] - inline, found["turns"] - inline
             yield Result(f"host_adds_to_predict_{name}_beside_turns_alone", adds, "us", turns)
+            bare = us_per_bare_call(Answers(here), [job(number) for number in range(jobs)])
+            yield Result(f"host_adds_to_predict_{name}_beside_a_bare_call", adds, "us", bare)
         status = Path(f"/proc/{loaded.hosts[0].pid}/statm").read_text(encoding="ascii")
         mib = int(status.split()[1]) * resource.getpagesize() / 2**20
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         yield Result("host_resident_memory", mib, "MiB", own)
     finally:
         loaded.close()
+
+
+if __name__ == "__main__":
+    serve_echo(sys.argv[1])

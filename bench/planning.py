@@ -14,7 +14,7 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.columns import as_ints
 from nodewise.estimation.answer.answers import Answers
 from nodewise.hosting.registry import load_registry
-from nodewise.planning.plan import planned
+from nodewise.planning.plan import make_plan
 from nodewise.planning.planner import planner_of
 from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.ports.limits import Limits
@@ -44,7 +44,7 @@ def question(*, exhaustive: bool, frontier_points: int = 100) -> PlanQuestion:
 
 def searched(engine: Answers, asked: PlanQuestion, repeats: int = REPEATS) -> PlanResult:
     """The quickest of some searches."""
-    return min((planned(engine, asked) for _ in range(repeats)), key=lambda found: found.search_s)
+    return min((make_plan(engine, asked) for _ in range(repeats)), key=lambda found: found.search_s)
 
 
 def best(found: PlanResult) -> list[int]:
@@ -59,7 +59,7 @@ def one_by_one_s(engine: Answers) -> float:
     planner = planner_of(engine, question(exhaustive=True))
     space = planner.space()
     few = as_ints(np.random.default_rng(0).choice(len(space.prefixes), ONE_BY_ONE, replace=False))
-    rows, _, _ = space.evaluated(few)
+    rows, _, _ = space.evaluate(few)
     singles = [rows.take(as_ints([row])) for row in np.linspace(0, len(rows) - 1, ONE_BY_ONE).astype(int)]
     started = time.perf_counter()
     for single in singles:

@@ -20,15 +20,15 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.schedule import Allocation, ClusterState, CurrentAllocation, Curves, JobState, NodePool
 from nodewise.hosting.registry import LoadedPlugin, load_registry
 from nodewise.plugin import PolicyRecord
-from nodewise.scheduling.placement import Wanted, placed
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.placement import PlacementRequest, choose_nodes
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise_job_traces import Curve, Job
 from nodewise_job_traces.gavel import SETTINGS as GAVEL_SETTINGS
 from nodewise_job_traces.gavel import read_gavel_table, read_gavel_trace
-from nodewise_job_traces.generators import diurnal, generated, log_normal
+from nodewise_job_traces.generators import diurnal, generate_jobs, log_normal
 from nodewise_job_traces.logs import LeftOut, jobs_of_log
 from nodewise_job_traces.philly import read_philly
 from nodewise_job_traces.pollux import pollux_curves, read_pollux_workload, read_step_times
@@ -104,10 +104,10 @@ def plain(jobs: Sequence[SimulatedJob], pools: Sequence[NodePool], policy: Polic
             current = held.get(job.job_id)
             stays = current is not None and (current.pool, current.devices) == (grant.pool, grant.devices)
             keep = current.placement if current is not None and stays else None
-            wanted.append(Wanted(pool=grant.pool, devices=grant.devices, keep=keep))
+            wanted.append(PlacementRequest(pool=grant.pool, devices=grant.devices, keep=keep))
         held = {
             job.job_id: CurrentAllocation(pool=grant.pool, placement=places)
-            for (job, grant), places in zip(granted, placed(pools, wanted))
+            for (job, grant), places in zip(granted, choose_nodes(pools, wanted))
         }
         for job, grant in granted:
             rate = job.curve.rates[grant.pool, grant.devices]
@@ -136,13 +136,13 @@ def made_up(policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> Iterator[Resu
     """2,000 elastic jobs of three curves over days and nights on 64 devices."""
     curves = [Curve.of({(0, n): n / (1 + drag * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}) for drag in (0.02, 0.1, 0.3)]
     laws = (diurnal(60.0), log_normal(1_200.0, 1.2))
-    jobs = list(as_simulated(generated(*laws, curves, jobs=2_000, requested=(1, 2, 4), seed=1), (8,)))
+    jobs = list(as_simulated(generate_jobs(*laws, curves, jobs=2_000, requested=(1, 2, 4), seed=1), (8,)))
     cluster = [pool("gpu", [8] * 8)]
     for name in ("fifo", "equal-share", "efficiency-capped"):
 
         def run(name: str = name) -> SimulationResult:
             settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0)
-            return simulated(jobs, cluster, policies[name], settings)
+            return simulate(jobs, cluster, policies[name], settings)
 
         same = plain(jobs, cluster, policies[name].record, 60.0)
         assert abs(run().per_job.response_s.mean() / same - 1) < 1e-9
@@ -163,7 +163,7 @@ def gavel(data: Path, policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> Ite
     cluster = [pool(name, [1] * count) for name, count in counts.items()]
     settings = SimulationSettings(**{**GAVEL_SETTINGS, "clock": Clock(GAVEL_SETTINGS["clock"])})
     for name, published_s in GAVEL_S.items():
-        seconds = timed(lambda n=name: simulated(jobs, cluster, policies[n], settings))
+        seconds = timed(lambda n=name: simulate(jobs, cluster, policies[n], settings))
         yield Result(f"simulate_96_jobs_{name}_beside_gavels_published_time", seconds, "s", published_s)
 
 
@@ -175,7 +175,7 @@ def pollux(data: Path, policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> It
     cluster = [pool("t4", [4] * 8)]
     settings = SimulationSettings(clock=Clock.FIXED_ROUNDS, round_s=60.0)
     for name in ("efficiency-srpt", "efficiency-capped"):
-        seconds = timed(lambda n=name: simulated(jobs, cluster, policies[n], settings))
+        seconds = timed(lambda n=name: simulate(jobs, cluster, policies[n], settings))
         beside = timed(lambda n=name: plain(jobs, cluster, policies[n].record, 60.0), 1)
         yield Result(f"simulate_136_jobs_of_8_hours_{name}", seconds, "s", beside)
 
@@ -194,7 +194,7 @@ def philly(data: Path, policies: Mapping[str, LoadedPlugin[PolicyRecord]]) -> It
     head = jobs[:PHILLY_HEAD]
     for name in ("fifo", "efficiency-srpt"):
         started = time.perf_counter()
-        result = simulated(jobs, cluster, policies[name], settings)
+        result = simulate(jobs, cluster, policies[name], settings)
         seconds = time.perf_counter() - started
         assert result.finished == result.jobs
         beside = len(head) / timed(lambda n=name: plain(head, cluster, policies[n].record, PHILLY_ROUND_S), 1)

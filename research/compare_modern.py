@@ -20,7 +20,7 @@ import numpy as np
 from layer_files import layers_of
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.errors import Refusal
-from nodewise.plugin import Configurations, Network, Options, Profile, SyncMode, Transformer, Workload, added
+from nodewise.plugin import Configurations, Network, Options, Profile, SyncMode, Transformer, Workload, sum_columns
 from nodewise_partitioning.hardware import device_of
 from nodewise_partitioning.layered.model import LayeredModel
 from nodewise_partitioning.layout import Layout
@@ -115,7 +115,7 @@ def _columns(
     layout = Layout.of(rows, devices=gpus, devices_per_node=min(gpus, 8.0), node_link_bytes_per_s=link, **columns)
     software, _ = stack_of(stack, number_format)
     dimensions = Dimensions.of(model)
-    memory = added(memory_of(dimensions, layout, device, software).values())
+    memory = sum_columns(memory_of(dimensions, layout, device, software).values())
     return step_parts_s(dimensions, layout, device, software), memory, device.memory_bytes
 
 

@@ -26,11 +26,11 @@ import numpy as np
 
 from nodewise.plugin import Floats
 from nodewise_scaling.device import DeviceModel
-from nodewise_scaling.fitting import fitted
+from nodewise_scaling.fitting import fit_job
 from nodewise_scaling.growth import with_growth
 from nodewise_scaling.parameters import COUNT, HYPER_MEAN, HYPER_SD, JOB_SHARE, NAMES
-from nodewise_scaling.points import Points, averaged
-from nodewise_scaling.prior import NO_BOUNDS, Knowledge, Lesson, offset_of, shipped
+from nodewise_scaling.points import Points, average
+from nodewise_scaling.prior import NO_BOUNDS, Knowledge, Lesson, load_default_prior, offset_of
 
 Key = tuple[float, float, float, float, float]
 Row = tuple[Key, float, bool]
@@ -91,7 +91,9 @@ def main() -> None:
                     seen = "" if known.over_fixed else ", from one worker"
                     print(f"{stem} {name[0]} {name[1]}{seen}: median score {np.median(score):.2f}")
     unseen = replace(knowledge.where_unseen, scores=tuple(scores_unseen))
-    document = replace(knowledge, scores=tuple(scores), unseen=unseen, overlapped=shipped().overlapped).document()
+    document = replace(
+        knowledge, scores=tuple(scores), unseen=unseen, overlapped=load_default_prior().overlapped
+    ).document()
     arguments.out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -123,7 +125,7 @@ def _merged(tables: Iterable[dict[Job, list[Row]]]) -> dict[Job, list[Row]]:
 
 def _points(rows: Iterable[Row]) -> Points:
     listed = list(rows)
-    return averaged(np.array([key for key, _, _ in listed]), np.array([step_s for _, step_s, _ in listed]))
+    return average(np.array([key for key, _, _ in listed]), np.array([step_s for _, step_s, _ in listed]))
 
 
 def _lesson(job: Job, rows: list[Row]) -> Lesson:
@@ -146,8 +148,8 @@ def _score(job: Job, rows: list[Row], knowledge: Knowledge) -> Floats | None:
     if not train or not test or (not knowledge.over_fixed and len({key[3] for key, _, _ in train}) == 1):
         return None
     seen = replace(_points(train), over_fixed=knowledge.over_fixed)
-    model = DeviceModel(fitted(seen, *with_growth(seen, *knowledge.of(job[1]))), 1.6448536269514722, seen)
-    predicted, spread, _ = model.predicted(np.array([key for key, _, _ in test]))
+    model = DeviceModel(fit_job(seen, *with_growth(seen, *knowledge.of(job[1]))), 1.6448536269514722, seen)
+    predicted, spread, _ = model.predict(np.array([key for key, _, _ in test]))
     measured = np.array([step_s for _, step_s, _ in test])
     scores = np.sort(np.abs(np.log(measured / predicted)) / spread)
     return np.asarray(scores[np.unique(np.linspace(0, len(scores) - 1, 200).astype(int))])
@@ -160,7 +162,7 @@ def learned(lessons: Sequence[Lesson], sources: tuple[str, ...] = ()) -> Knowled
     return replace(
         _learned(lessons, sources, over_fixed=True),
         unseen=_learned(lessons, sources, over_fixed=False),
-        overlapped=shipped().overlapped,
+        overlapped=load_default_prior().overlapped,
     )
 
 
@@ -174,7 +176,8 @@ def _learned(told: Sequence[Lesson], sources: tuple[str, ...], *, over_fixed: bo
     device_variance = np.maximum(HYPER_SD**2 * (1.0 - JOB_SHARE), _SMALLEST_VARIANCE)
     for _ in range(_ROUNDS):
         fits = [
-            fitted(points, mean + offset[device], np.sqrt(job_variance), bounds=NO_BOUNDS) for device, points in lessons
+            fit_job(points, mean + offset[device], np.sqrt(job_variance), bounds=NO_BOUNDS)
+            for device, points in lessons
         ]
         for device in devices:
             members = [fit for (name, _), fit in zip(lessons, fits, strict=True) if name == device]

@@ -29,12 +29,12 @@ from nodewise.catalogue.loading import load_catalogue
 from nodewise.plugin import Floats
 from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
 from nodewise_scaling.estimator import log_peak, odds_of, share_of
-from nodewise_scaling.fitting import fitted
+from nodewise_scaling.fitting import fit_job
 from nodewise_scaling.growth import with_growth
-from nodewise_scaling.overlapped import NOISE_SD, Law, overlapped
+from nodewise_scaling.overlap import NOISE_SD, Law, fit_overlap
 from nodewise_scaling.parameters import LEVEL
-from nodewise_scaling.points import averaged
-from nodewise_scaling.prior import PSEUDO_JOBS, Knowledge, shipped
+from nodewise_scaling.points import average
+from nodewise_scaling.prior import PSEUDO_JOBS, Knowledge, load_default_prior
 
 NOMINAL: Final = 1.6448536269514722
 """Deviations of a normal 90 % interval."""
@@ -87,22 +87,22 @@ Predict = Callable[[Job, Mask, Lesson], tuple[Floats, Floats]]
 
 def by_both(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:
     """The median of both hypotheses, as `scaling` answers; of the form the prior is as shipped."""
-    points, knowledge = averaged(job.keys[shown], job.step_s[shown]), lesson.knowledge
+    points, knowledge = average(job.keys[shown], job.step_s[shown]), lesson.knowledge
     known = knowledge if points.exchange_seen else knowledge.where_unseen
     mean, sd = with_growth(points, *known.of(job.device))
-    fit = fitted(replace(points, over_fixed=known.over_fixed), mean, sd)
-    other = overlapped(points, job.log_peak, lesson.law)
+    fit = fit_job(replace(points, over_fixed=known.over_fixed), mean, sd)
+    other = fit_overlap(points, job.log_peak, lesson.law)
     share = share_of(other, fit, float(sd[LEVEL]), knowledge.overlapped_share(job.device))
     multiplier = known.multiplier(job.device, INTERVAL_LEVEL)
     model = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
-    step_s, spread, _ = model.predicted(job.keys)
+    step_s, spread, _ = model.predict(job.keys)
     return np.log(step_s), spread
 
 
 def by_law(job: Job, shown: Mask, lesson: Lesson) -> tuple[Floats, Floats]:
     """The hypothesis alone."""
-    fit = overlapped(averaged(job.keys[shown], job.step_s[shown]), job.log_peak, lesson.law)
-    expected, variance = fit.predicted(job.keys)
+    fit = fit_overlap(average(job.keys[shown], job.step_s[shown]), job.log_peak, lesson.law)
+    expected, variance = fit.predict(job.keys)
     return expected, np.sqrt(variance + NOISE_SD**2)
 
 
@@ -146,12 +146,14 @@ def learned(jobs: Sequence[Job], peaks: float | None = None) -> Law:
     ``beta`` is held near 1/2 where they do not tell it.
     """
     counts = Counter(job.part("kind") for job in jobs)
-    seen = [(averaged(job.keys, job.step_s), job.log_peak, 1.0 / counts[job.part("kind")]) for job in jobs]
+    seen = [(average(job.keys, job.step_s), job.log_peak, 1.0 / counts[job.part("kind")]) for job in jobs]
 
     def cost(at: Floats) -> float:
         law = Law(float(at[0]), float(at[1]), float(np.exp(at[2])))
         stretch = 1.0 if peaks is None else peaks / law.beta
-        told = (weight * overlapped(points, peak and peak * stretch, law).log_evidence for points, peak, weight in seen)
+        told = (
+            weight * fit_overlap(points, peak and peak * stretch, law).log_evidence for points, peak, weight in seen
+        )
         return 0.5 * ((law.beta - 0.5) / 0.5) ** 2 - sum(told)
 
     found = minimize(cost, [-3.5, 0.6, -1.4], method="Nelder-Mead", options={"xatol": 0.03, "fatol": 0.03})
@@ -194,15 +196,15 @@ def shares_of(jobs: Iterable[Job], law: Law) -> dict[str, tuple[float, float]]:
     A job's odds are how much likelier its rows that may not be seen are by this hypothesis, given the others; the
     device's share is the one that its jobs make likeliest (expectation and maximisation), with PSEUDO_JOBS beside them.
     """
-    knowledge, odds = shipped(), defaultdict[str, list[float]](list)
+    knowledge, odds = load_default_prior(), defaultdict[str, list[float]](list)
     for job in jobs:
         told = []
         for rows in (job.shown, np.ones(len(job.step_s), dtype=bool)):
-            points = averaged(job.keys[rows], job.step_s[rows])
+            points = average(job.keys[rows], job.step_s[rows])
             if not points.exchange_seen:
                 break
             mean, sd = with_growth(points, *knowledge.of(job.device))
-            told.append(odds_of(overlapped(points, job.log_peak, law), fitted(points, mean, sd), float(sd[LEVEL])))
+            told.append(odds_of(fit_overlap(points, job.log_peak, law), fit_job(points, mean, sd), float(sd[LEVEL])))
         else:
             odds[job.device].append(told[1] - told[0])
     found = {}
@@ -252,21 +254,23 @@ def main() -> None:
         shares = shares_of((job for path in arguments.shares for job in read(path)), law)
         print(f"jobs that hide their exchange, and jobs: {shares}")
         names = sorted({path.name for path in (*arguments.tables, *arguments.shares)})
-        known = [each for each in shipped().sources if not each.endswith(HIDDEN)]
+        known = [each for each in load_default_prior().sources if not each.endswith(HIDDEN)]
         added = [f"{name}{HIDDEN}" for name in names if not any(each.startswith(name) for each in known)]
         sources = (*known, *added)
-        document = replace(shipped(), overlapped=shares, sources=sources).document()
+        document = replace(load_default_prior(), overlapped=shares, sources=sources).document()
         SHIPPED.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     if arguments.peaks:
         for exponent in (0.0, 0.3, 0.6, 0.9):
             learned(jobs, exponent)
     lessons = {}
-    elsewhere = {name: told for name, told in shipped().overlapped.items() if name in shipped().offset}
+    elsewhere = {
+        name: told for name, told in load_default_prior().overlapped.items() if name in load_default_prior().offset
+    }
     for name in sorted({job.part(part) for job in jobs}):
         others = [job for job in jobs if job.part(part) != name]
         law = learned(others)
         shares = elsewhere | shares_of(others, law)
-        lessons[name] = Lesson(law, replace(shipped(), overlapped=shares))
+        lessons[name] = Lesson(law, replace(load_default_prior(), overlapped=shares))
         print(f"without {name}: {law}")
     for rows in (2, 1):
         for language in (False, True):

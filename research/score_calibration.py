@@ -25,7 +25,7 @@ from accuracy.tables import table_of
 from nodewise.domain.columns import as_ints, freeze
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.estimation.answer.answers import Answers
-from nodewise.evaluation.backtest import backtested
+from nodewise.evaluation.backtest import run_backtest
 from nodewise.evaluation.results import RowPredictions
 
 TABLES: Final = (
@@ -70,7 +70,7 @@ def scores_of(answers: Answers, table: MeasurementTable, half: np.ndarray) -> It
             continue
         sources = [""] * len(table.jobs)  # of each other, the asked jobs teach nothing
         found = [
-            backtested(answers, hidden, calibration=each, estimators=(ESTIMATOR,), sources=sources)
+            run_backtest(answers, hidden, calibration=each, estimators=(ESTIMATOR,), sources=sources)
             .evaluations[0]
             .predictions
             for each in (None, shown)

@@ -133,7 +133,7 @@ def ours(windows: Floats, _threshold: float, step_s: float) -> Iterator[tuple[in
         exchange_s=whole - own,
         update_s=unknown,
     )
-    changed = [alarm for alarm in diagnose_steps(times, StepTimes.joined([])).alarms if alarm.first_step >= 0]
+    changed = [alarm for alarm in diagnose_steps(times, StepTimes.concatenated([])).alarms if alarm.first_step >= 0]
     after = {
         (one.series, one.begin * WINDOW): one.alarm
         for one in find_slowdowns(peer_log_ratio(windows), windows_between_alarms(WINDOW * step_s))

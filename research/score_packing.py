@@ -24,7 +24,7 @@ from nodewise.domain.columns import as_ints, freeze
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Floats, PairRun
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import SimulatedSharing, SimulationSettings
 from nodewise_policies.plugin import nodewise_policies
@@ -122,7 +122,7 @@ def main() -> None:
             found = []
             for seed in SEEDS:
                 settings = SimulationSettings(sharing=sharing, parameters=parameters, restart_cost_s=RESTART_S)
-                result = simulated(arrivals(rates, count, per_hour, seed), pools, policy, settings)
+                result = simulate(arrivals(rates, count, per_hour, seed), pools, policy, settings)
                 found.append(result.summary())
             mean_s = float(np.mean([each["average_jct_s"] for each in found]))
             p99_s = float(np.mean([each["p99_jct_s"] for each in found]))

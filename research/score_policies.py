@@ -23,9 +23,9 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import LoadedPlugin, load_registry
 from nodewise.plugin import PolicyRecord
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
-from nodewise.scheduling.simulation.repeating import Estimate, estimated
+from nodewise.scheduling.simulation.repeating import Estimate, estimate_mean
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, EarlyStops, SimulationSettings
 from nodewise_job_traces import Curve
@@ -140,7 +140,7 @@ def run(
         for job in read
     ]
     pool = NodePool(name="t4", device="T4", available_devices=as_ints([DEVICES_PER_NODE] * nodes))
-    return simulated(jobs, [pool], policy, replace(USUAL, **changes))  # type: ignore[arg-type]
+    return simulate(jobs, [pool], policy, replace(USUAL, **changes))  # type: ignore[arg-type]
 
 
 def _packed(curve: Curve) -> JobCurve:
@@ -188,7 +188,7 @@ def tables(data: Path, policies: Sequence[LoadedPlugin[PolicyRecord]], nodes: in
     for each in policies:
         cells = [
             interval(
-                estimated(means([run(data, number, nodes, each, (true, None), load=load) for number in WORKLOADS]))
+                estimate_mean(means([run(data, number, nodes, each, (true, None), load=load) for number in WORKLOADS]))
             )
             for load in LOADS
         ]
@@ -206,9 +206,9 @@ def tables(data: Path, policies: Sequence[LoadedPlugin[PolicyRecord]], nodes: in
             )
             for seed in range(seeds)
         ]
-        cells.append(interval(estimated(by_seed)))
+        cells.append(interval(estimate_mean(by_seed)))
         seen = means([run(data, number, nodes, each, (true, guessed)) for number in WORKLOADS])
-        cells.append(interval(estimated(seen)))
+        cells.append(interval(estimate_mean(seen)))
         cells.append(f"{np.mean(seen) / np.mean(means(runs[each.record.name])) - 1:+.1%}")
         print(f"| `{each.record.name}` | {' | '.join(cells)} |", flush=True)
 

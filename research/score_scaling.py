@@ -28,7 +28,7 @@ from learn_scaling_prior import HYPER, SMALL_SERIES, _lesson, _merged, _points, 
 from nodewise.domain.columns import Floats, as_ints, freeze
 from nodewise.evaluation.metrics import Outcomes, metrics_by
 from nodewise_scaling.device import INTERVAL_LEVEL, NOMINAL, DeviceModel
-from nodewise_scaling.fitting import fitted
+from nodewise_scaling.fitting import fit_job
 from nodewise_scaling.growth import with_growth
 from nodewise_scaling.prior import Knowledge
 from nodewise_values import Metrics
@@ -105,9 +105,9 @@ class Lessons:
                 continue
             knowledge = self.knowledge(model_of(job), job[1] if without_device else "")
             seen = _points(train)
-            fit = fitted(seen, *with_growth(seen, *knowledge.of(job[1])))
+            fit = fit_job(seen, *with_growth(seen, *knowledge.of(job[1])))
             model = DeviceModel(fit, knowledge.multiplier(job[1], INTERVAL_LEVEL), seen)
-            step_s, spread, _ = model.predicted(np.array([key for key, _, _ in test]))
+            step_s, spread, _ = model.predict(np.array([key for key, _, _ in test]))
             own = [row for row in listed if (row["job"], row["device"]) == job]
             factor = np.exp(NOMINAL * spread)
             found[job] = Predicted(own, step_s, step_s / factor, step_s * factor)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nodewise.completion.choice import least_sure, undominated
+from nodewise.completion.choice import least_sure, pareto_mask
 from nodewise_transient.deterministic import expect
 from nodewise_transient.fitting import choose, empirical, fit
 from nodewise_transient.hybrid import hybrid_s
@@ -53,7 +53,7 @@ def print_lifetimes(folder: Path) -> None:
         print(f"{gpu} {region}: {parts}  {one.degenerate} {chosen}")
     print("mean KS: Weibull {:.3f}, exponential {:.3f}".format(*np.mean(distances, axis=0)))
     fleet, _ = p3_fleet(folder)
-    seen = fleet.observed(STATED)
+    seen = fleet.lifetimes(STATED)
     gone = [float(empirical(seen).revoked_by(hour * 3600.0)) for hour in (0.5, 1, 2, 4)]
     one, two = fit(seen, "weibull"), fit(seen, "exponential")
     print("p3: gone by 0.5, 1, 2, 4 h", np.round(gone, 3), f"of {seen.machines}, {seen.events:.0f} removed")
@@ -213,7 +213,7 @@ def print_offers(folder: Path) -> None:
     costs = np.array([(each.dollars.mean, each.time_s.p90, each.p_failure) for each in found.values()])
     sure = {name for name, each in found.items() if least_sure(each.p_deadline(3600.0), 2_000) >= 0.95}
     chosen = min(sure, key=lambda name: found[name].dollars.mean)
-    efficient = int(undominated(costs).sum())
+    efficient = int(pareto_mask(costs).sum())
     print(f"\n## {len(offers)} offers, 2,000 runs each: {wall_s:.2f} s; {efficient} on the frontier; ", end="")
     print(
         f"cheapest within 1 h at 95 %: {chosen}, ${found[chosen].dollars.mean:.2f},",

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_transient.fitting import Observed, binned
+from nodewise_transient.fitting import LifetimeSample, sample_of_bins
 from nodewise_transient.hybrid import SwitchPoint
 from nodewise_transient.provenance import Provenance
 from nodewise_transient.traces import Availability, Fleet, fleet_of
@@ -36,7 +36,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def lifetimes(folder: Path) -> dict[tuple[str, str], Observed]:
+def lifetimes(folder: Path) -> dict[tuple[str, str], LifetimeSample]:
     """CM-DARE's shares of K80 and P100 machines revoked after each hour, by device and region."""
     cells: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for row in rows_of(folder / "cmdare_lifetime_cdf.csv"):
@@ -46,7 +46,7 @@ def lifetimes(folder: Path) -> dict[tuple[str, str], Observed]:
         hours, shares = np.array(points).T
         origin = Provenance(data_set="CM-DARE lifetimes", device=gpu, place=f"GCP {region}")
         machines = 48 if (gpu, region) in {("K80", "us-central1"), ("K80", "us-west1")} else 30
-        found[gpu, region] = binned(hours * 3600.0, shares, machines=machines, cap_s=CAP_S, provenance=origin)
+        found[gpu, region] = sample_of_bins(hours * 3600.0, shares, machines=machines, cap_s=CAP_S, provenance=origin)
     return found
 
 

@@ -46,6 +46,7 @@ class Environment:
 
 
 ENVIRONMENTS = {
+    "audit": Environment(".venv-audit", ("audit",)),
     "demo": Environment(".venv", ("demo",), editable=PROJECTS, satisfied_by=("dev", "test")),
     "dev": Environment(".venv", ("dev",), editable=PROJECTS, satisfied_by=("test",)),
     "fuzz": Environment(".venv-fuzz", ("dev", "fuzz"), editable=PROJECTS),

@@ -51,6 +51,7 @@ SETS = (
     RequirementSet("tools", ("tools",)),
     RequirementSet("peers", ("peers",)),
     RequirementSet("openapi", ("openapi",)),
+    RequirementSet("audit", ("audit",)),
     RequirementSet("ray", ("build",), caller=True, extras=("ray", "optuna")),
     RequirementSet("skypilot", ("build",), caller=True, extras=("skypilot",)),
     RequirementSet("fuzz", ("fuzz",), shares_pins_of="dev", by_name=True),

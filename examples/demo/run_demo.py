@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from nodewise_cli.commands.ingest import ingest_job
-from nodewise_cli.inputs.measured import measured_points
+from nodewise_cli.inputs.measured_points import measured_points
 from nodewise_cli.inputs.questions import AskedJob
 from nodewise_cli.inputs.table_content import configurations_of
 from nodewise_cli.inputs.tables import Table, read_table

@@ -304,7 +304,7 @@ class _Idle:
         graph, rest = self._graph, end - host_end
         late = rest >= _LONG_NS
         queued = launched <= begin
-        self._add("dependency", "work that is launched waits for other work", rest[queued])
+        self._add("dependency", "work launched earlier waits for other work", rest[queued])
         self._add("launch", _LAUNCHES, rest[~queued & ~late])
         for gap in np.flatnonzero(~queued & late).tolist():
             call = int(source[gap]) + 1
@@ -352,7 +352,7 @@ class _Idle:
         self._by_name("synchronisation", drained[gap], time, after)
         short = left & ~long & ~after
         gaps = graph.kind[node] == NodeKind.GAP
-        self._add("launch", "the interpreter between operators", time[short & gaps], node[short & gaps])
+        self._add("launch", "interpreter time between operators", time[short & gaps], node[short & gaps])
         self._add("launch", _LAUNCHES, time[short & ~gaps], node[short & ~gaps])
         rest = np.flatnonzero(left & long)  # gaps ascend
         unnamed = np.bincount(gap[rest], weights=time[rest], minlength=len(begin)) + outside
@@ -442,7 +442,7 @@ class _Idle:
         if rest > 0:
             around = (self._calls_of(which, lane).around(begin, end) for which in range(len(self._spans)))
             name = next((name for name in around if name), "")
-            key = _function(name, is_first=is_first) if name else ("unexplained", "the host records nothing")
+            key = _function(name, is_first=is_first) if name else ("unexplained", "host activity that was not recorded")
             told[key] += rest
         return told
 

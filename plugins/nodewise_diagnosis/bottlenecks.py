@@ -102,15 +102,16 @@ def _bottleneck(tried: _Trial, noise_s: float, step_s: float) -> Bottleneck:
     matters = gain > max(noise_s, _ROUNDING_S)
     parts = [candidate.why] if candidate.why else []
     if candidate.reduced_share < 1:
-        parts.append(f"{candidate.reduced_share:.0%} less of it saves {tried.worth_s * 1e3:.3f} ms of the step")
+        parts.append(f"with {candidate.reduced_share:.0%} less of it the step is {tried.worth_s * 1e3:.3f} ms shorter")
     if matters:
         parts.append(f"without it the step is {gain / step_s:.1%} shorter")
     elif gain > _ROUNDING_S:
         parts.append(
-            f"does not matter: the step gains {gain * 1e3:.3f} ms, and below {noise_s * 1e3:.3f} ms that is noise"
+            f"does not matter: without it the step is {gain * 1e3:.3f} ms shorter, and less than {noise_s * 1e3:.3f} "
+            "ms is noise"
         )
     else:
-        parts.append("does not matter: the step gains nothing")
+        parts.append("does not matter: without it the step is no shorter")
     return Bottleneck(
         kind=candidate.kind,
         what=candidate.what,

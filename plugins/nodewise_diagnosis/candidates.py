@@ -49,14 +49,14 @@ _NEARLY_ALL: Final = 0.9
 
 
 NAMED_PARTS: Final = {
-    "startup": "start-up that happens once",
+    "startup": "one-time start-up",
     "blocking_copy": "a copy that blocks the host",
-    "allocation": "device memory is got or given back",
+    "allocation": "device memory is allocated or freed",
     "host_computation": "the host computes",
     "preprocessing": "the host prepares the step before it launches anything",
     "garbage_collection": "the interpreter collects garbage",
     "python": "the host runs other code",
-    "unexplained": "nothing tells what the host does: record stacks (with_stack=True)",
+    "unexplained": "host activity was not recorded: record stacks (with_stack=True)",
 }
 """Kinds of parts in which a device waits for its host, but not for launches, in words."""
 
@@ -255,11 +255,11 @@ class _Maker:
         if np.median(latest - _SURELY * by_chance) <= 0:
             return
         chosen = nodes[table[row, column] > 0]
-        what = "the ranks' computation is out of balance, each step on another rank"
+        what = "the ranks' computation is unbalanced, and the slowest rank changes from step to step"
         yield self._fault(
             "imbalance", what, -1, chosen, excess[chosen],
-            f"the slowest rank computes {float(latest.mean()) * NS * 1e3:.3f} ms longer than the median of the others, "
-            "each step another one: their batches hold unlike work",
+            f"the slowest rank computes {float(latest.mean()) * NS * 1e3:.3f} ms longer than the median of the "
+            "others, and it is another rank in each step: batches differ in work",
         )  # fmt: skip
 
     def late_begins(self) -> Iterator[Candidate]:
@@ -277,7 +277,7 @@ class _Maker:
                 tier=Tier.OVERHEAD,
                 seconds=late * NS,
                 removed=Edit(begin_shift_ns=shift),
-                why=f"{late * NS * 1e3:.3f} ms after the median of the others; what held it back was not recorded",
+                why=f"{late * NS * 1e3:.3f} ms after the median of the others; the cause was not recorded",
             )
 
     # --- overheads and work
@@ -294,17 +294,17 @@ class _Maker:
         per_rank = np.bincount(self._column[nodes], weights=common, minlength=len(self._graph.ranks))
         usual = float(np.sort(per_rank)[(len(per_rank) - 1) // 2]) / len(self._watch.steps)
         tier = Tier.FAULT if usual >= AVOIDABLE * self._watch.step_ns() else Tier.OVERHEAD
-        what = f"getting batches: {self._main_name(nodes, self._duration[nodes])}"
-        found = self._whole("loader", what, nodes, tier, 1.0, "workers that load ahead take it off the step")
+        what = f"loading batches: {self._main_name(nodes, self._duration[nodes])}"
+        found = self._whole("loader", what, nodes, tier, 1.0, "loader workers that prefetch take it off the step")
         edit = self._with(nodes, excess)
         yield replace(found, seconds=self._per_step(nodes, common), removed=edit, reduced=edit)
 
     def exchanges(self) -> Iterator[Candidate]:
         """Whole collectives; half of one is within reach: half the bytes, or twice the link."""
         why = (
-            "its transfer alone; what ranks wait for each other is told of the ranks"
+            "its transfer time alone; waiting for late ranks is listed under these ranks"
             if self._case.whole
-            else "as recorded: not all ranks are there, so that it holds waiting for others"
+            else "as recorded: some ranks were not recorded, so it includes waiting for other ranks"
         )
         for exchange in self._case.exchanges:
             yield self._whole("collective", exchange.label, exchange.nodes, Tier.OVERHEAD, 0.5, why)
@@ -322,14 +322,14 @@ class _Maker:
                 yield replace(named, holds_s=held.held_s({kind}, what), common=kind == "unexplained")
         nodes = np.flatnonzero(launch_nodes(self._role, held))
         if len(nodes):
-            why = "operators, calls and interpreter; captured graphs or compiled steps take it away"
+            why = "operators, calls and interpreter; CUDA graphs or compiled steps avoid it"
             found = self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
             yield replace(found, holds_s=held.held_s(LAUNCH_PARTS), common=True)
 
     def copies(self) -> Iterator[Candidate]:
         """Copies and fills, by name."""
         for name, chosen in self._by_name(np.flatnonzero(self._role == Role.COPY)):
-            yield self._whole("copy", name, chosen, Tier.OVERHEAD, 1.0, "moves data and computes nothing")
+            yield self._whole("copy", name, chosen, Tier.OVERHEAD, 1.0, "it moves data and computes nothing")
 
     def synchronisations(self) -> Iterator[Candidate]:
         """Calls in which the host waits for its device, by name."""
@@ -353,7 +353,7 @@ class _Maker:
                 seconds=float(waited[chosen].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
                 removed=Edit(lag_ns=lag),
                 alone=(Edit(duration_ns=others), Edit(duration_ns=others, lag_ns=lag)),
-                why="the host waits for its device, and the device then for the host",
+                why="the host waits for the device, and afterwards the device waits for the host",
                 holds_s=self._accounting.held_s(LAUNCH_PARTS),
             )
 

@@ -125,36 +125,36 @@ def _by_node(
 def _unknown(case: Case) -> str:
     """Why nobody can tell what bounds the job; empty = one can."""
     if not case.base_ns:
-        return "nothing that was recorded states how long it takes"
+        return "the traces state no durations"
     if all(trace.report.counts.get("exchanges_alone") for trace in case.traces.values()):
-        return "exchanges alone were recorded, not what devices and hosts do between them"
+        return "only exchanges were recorded, not the work of devices and hosts between them"
     alone = case.roles.launched_alone
-    return f"{alone} calls launch kernels, and none of these was recorded" if alone else ""
+    return f"{alone} calls launch kernels, but the trace holds no kernels" if alone else ""
 
 
 def _limits(case: Case) -> list[str]:
     """What the traces cannot tell, or tell with doubt, each with why."""
     graph, traces = case.graph, case.traces.values()
-    found = [f"the trace of rank {trace.rank} ends early" for trace in traces if trace.report.counts.get("truncated")]
+    found = [f"the trace of rank {trace.rank} is truncated" for trace in traces if trace.report.counts.get("truncated")]
     if not case.whole:
-        found.append(f"{len(graph.ranks)} of {graph.world_size} ranks were recorded")
+        found.append(f"only {len(graph.ranks)} of {graph.world_size} ranks were recorded")
     if graph.timed and not any(len(trace.steps) for trace in traces):
-        found.append("no steps are marked, so that all that was recorded is one window; profiler.step() marks them")
+        found.append(
+            "no steps are marked, so the whole recording counts as one window; call profiler.step() to mark steps"
+        )
     if graph.world_size > 1 and not case.exchanges:
         found.append(
-            f"no exchange between the {graph.world_size} ranks was recognised, so that theirs count as computation"
+            f"no exchange between the {graph.world_size} ranks was recognised, so exchanges count as computation"
         )
     if any(trace.report.counts.get("hosts_unrecorded") for trace in traces):
-        found.append("nothing was recorded of what hosts do, so that nobody knows what a device that idles waits for")
+        found.append("no host activity was recorded, so it is unknown what an idle device waits for")
     other = sum(trace.report.counts.get("work_of_other_categories", 0) for trace in traces)
     if other:
-        found.append(f"{other} events are of categories that are not known; they count as work of a device")
+        found.append(f"{other} events have unknown categories and count as device work")
     total = sum(trace.report.counts.get("device_events", 0) for trace in traces)
     unlinked = sum(trace.report.counts.get("device_events_unlinked", 0) for trace in traces)
     if unlinked > _FEW_UNLINKED * total:
-        found.append(
-            f"{unlinked} of {total} events on devices have no recorded launch: gains are what a replay can tell"
-        )
+        found.append(f"for {unlinked} of {total} device events no launch was recorded: gains follow from replay alone")
     return found
 
 
@@ -165,23 +165,25 @@ _FEW_UNLINKED: Final = 0.1
 def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple[str, ...]:
     found = [*clocks.warnings, *graph.warnings]
     if not graph.timed:
-        found.append("the traces have no times of their own: those of a replay from their durations are diagnosed")
+        found.append("the traces hold durations without times: the replayed times are diagnosed")
     if steps == 1:
         found.append(
-            f"one step: nobody knows what steps differ by; {UNKNOWN_PERSISTENCE:.0%} of it ({noise_s * 1e3:.3f} ms) is "
-            "taken for that"
+            f"only one step was recorded, so the variation between steps is unknown; {UNKNOWN_PERSISTENCE:.0%} of the "
+            f"step ({noise_s * 1e3:.3f} ms) is assumed"
         )
     if len(graph.ranks) < graph.world_size:
         found.append(
-            f"{len(graph.ranks)} of {graph.world_size} ranks: what these waited for the others is told from transfers "
-            "by the shortest of each exchange"
+            f"only {len(graph.ranks)} of {graph.world_size} ranks were recorded: their waiting is estimated from the "
+            "shortest transfer of each exchange"
         )
     odd = odd_steps(graph, np.flatnonzero((graph.steps.last_node != NO_NODE).all(axis=1)))
     if len(odd) and graph.timed:
         told = ", ".join(map(str, graph.steps.number[odd].tolist()))
-        found.append(f"steps {told} do less than half or more than twice of what the others do: they are kept apart")
+        found.append(
+            f"steps {told} do less than half or more than twice the work of the others, and are analysed apart"
+        )
     begins = graph.steps.begin_ns[0]
     spread = float(begins.max() - begins.min()) * NS
     if len(graph.ranks) > 1 and steps == 1 and spread > noise_s:
-        found.append(f"the ranks begin the step {spread * 1e3:.3f} ms apart: what held them back was not recorded")
+        found.append(f"the ranks begin the step {spread * 1e3:.3f} ms apart; the cause was not recorded")
     return tuple(found)

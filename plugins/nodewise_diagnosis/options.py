@@ -155,12 +155,15 @@ def _mending_options(case: Case, found: Sequence[RankedBottleneck]) -> Iterator[
         ranks = (one.bottleneck.rank,) if one.bottleneck.rank >= 0 else ()
         roles = {Role(role) for role in np.unique(case.roles.role[touched]).tolist()}
         yield Option(
-            name=f"mend: {one.bottleneck.what}",
+            name=f"fix: {one.bottleneck.what}",
             apply=_scale_nodes((..., (ratio, ratio, (1 + ratio) / 2))),
             acts_on=frozenset[PartName]().union(*(_OF_ROLE[role] for role in roles)),
-            group=f"mend {one.bottleneck.kind} {one.bottleneck.what}",
+            group=f"fix {one.bottleneck.kind} {one.bottleneck.what}",
             changes=(Change(kind=ChangeKind.SCALE, value=mean, ranks=ranks),),
-            rests_on="replay of the recorded steps with it brought to its like; at worst half of it can be mended",
+            rests_on=(
+                "replay of the recorded steps with this brought to the usual time; at worst half of the excess is "
+                "removed"
+            ),
             effort=FAULTS.get(one.bottleneck.kind, FAULTS[""]),
         )
 
@@ -195,7 +198,7 @@ def _loading(case: Case) -> Iterator[Option]:
         acts_on=_LOADING,
         group="loading",
         changes=(_scale(0.0, name_pattern=f"(?i){LOADING.pattern}"),),
-        rests_on="replay without the time in which the host gets batches; needs workers that keep up with the step",
+        rests_on="replay without the host's time to load batches; needs loader workers that keep up with the step",
         effort="low: DataLoader(num_workers=8, prefetch_factor=4, pin_memory=True, persistent_workers=True); "
         "Megatron --num-workers 8",
     )
@@ -204,7 +207,7 @@ def _loading(case: Case) -> Iterator[Option]:
 def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
     watch = case.watch
     syncs = np.flatnonzero(watch.sync_edges())
-    note = f"; {len(syncs)} waits of hosts for their devices stay" if len(syncs) else ""
+    note = f"; {len(syncs)} waits of hosts for their devices remain" if len(syncs) else ""
     yield Option(
         name="capture the step's launches in graphs",
         apply=_scale_nodes((launches, _HOST_LEFT)),
@@ -226,7 +229,7 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
             apply=remove_synchronisation,
             acts_on=_LAUNCHES,
             group="synchronisation",
-            rests_on="replay without them, of the step alone; at worst none can go, as the host needs the results",
+            rests_on="replay of the step without these waits; at worst all remain, as the host needs the results",
             effort="low to medium: loss.detach() instead of .item() and prints; DataLoader(pin_memory=True) and "
             "batch.to(device, non_blocking=True)",
         )
@@ -244,7 +247,7 @@ def _gaps(accounting: Accounting) -> Iterator[Option]:
             apply=_scale_nodes((np.unique(np.concatenate(list(parts.values()))), _GAP_LEFT)),
             acts_on=_kinds(kind),
             group=kind,
-            rests_on=f"replay with a tenth (0 to a half) of what the device waits for there, most of it in {most}",
+            rests_on=f"replay with a tenth (0 to a half) of the time that the device waits there, most of it in {most}",
             effort=effort,
         )
 
@@ -264,7 +267,10 @@ def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
             acts_on=frozenset({MEMORY_BOUND_PART}) | _LAUNCHES,
             group="fusion",
             changes=(_scale(_FUSED_LEFT[1], ("kernel",), ELEMENTWISE.pattern),),
-            rests_on=f"{share:.0%} of the kernels are elementwise by name; two of them in one, with half the launches",
+            rests_on=(
+                f"{share:.0%} of the kernels are elementwise by name; every two are fused into one, with half the "
+                "launches"
+            ),
             effort="medium: model = torch.compile(model); AdamW(..., fused=True)",
         )
     full = kernel & graph.match_names(FULL_PRECISION) & ~graph.match_names(HALF_PRECISION)
@@ -278,8 +284,8 @@ def _kernels(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
             apply=_scale_nodes((full & matrix, left), (full & ~matrix, _MEMORY_BOUND_LEFT)),
             acts_on=_COMPUTATION,
             group="precision",
-            rests_on="kernels that work on 32-bit numbers by name: half the time as half the bytes, at best "
-            f"1/{peak:g} as the matrix units of {devices[0] if devices else 'the device'} allow",
+            rests_on=f"kernels that use 32-bit numbers by name: half the time for half the bytes, at best 1/{peak:g} "
+            f"by the matrix units of {devices[0] if devices else 'the device'}",
             effort='low: torch.autocast("cuda", dtype=torch.bfloat16); '
             "FSDP MixedPrecision(param_dtype=torch.bfloat16); "
             'DeepSpeed "bf16": {"enabled": true}; Megatron --bf16; check convergence',
@@ -303,7 +309,7 @@ def _communication(case: Case) -> Iterator[Option]:
     if found is not None:
         ratio = found.duration_ns / np.maximum(case.graph.duration_ns, 1)
         carried = _scale_nodes((..., (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)))
-        told = f"replay of {', '.join(found.rests_on)}; at best all of their time is halved"
+        told = f"replay of {', '.join(found.rests_on)}; at best all their time is halved"
         yield Option(
             name="a link of twice the bandwidth",
             apply=carried,
@@ -320,7 +326,7 @@ def _communication(case: Case) -> Iterator[Option]:
             acts_on=_EXCHANGES,
             group="compression",
             changes=(_scale(0.5, ("collective",)),),
-            rests_on=f"as a link of twice the bandwidth ({told}); not if they are 16-bit already",
+            rests_on=f"as a link of twice the bandwidth ({told}); no gain if gradients are 16-bit already",
             effort="low: DDP register_comm_hook(None, default_hooks.bf16_compress_hook); FSDP "
             'MixedPrecision(reduce_dtype=torch.bfloat16); DeepSpeed "communication_data_type": "bf16"; check '
             "convergence",
@@ -335,7 +341,10 @@ def _communication(case: Case) -> Iterator[Option]:
             apply=_scale_nodes((hidden, (0.0, 0.5, 1.0))),
             acts_on=_EXCHANGES,
             group="overlap",
-            rests_on="bounds: all exchanges but the last hidden at best, none more than now at worst; half in between",
+            rests_on=(
+                "bounds, not a replay: at best all exchanges but the last are hidden, at worst no more than now; half "
+                "in between"
+            ),
             effort="medium: DDP static_graph=True, gradient_as_bucket_view=True; FSDP "
             "backward_prefetch=BackwardPrefetch.BACKWARD_PRE, forward_prefetch=True; Megatron --overlap-grad-reduce "
             "--overlap-param-gather; DeepSpeed "
@@ -423,8 +432,8 @@ def _memory(case: Case) -> Iterator[Option]:
         apply=recompute,
         acts_on=EVERYTHING,
         group="batch",
-        rests_on=f"memory between {low:,} and {high:,} bytes in a step: the difference can be recomputed; computation "
-        f"{factor:g} times as long and a third more, everything else as it is",
+        rests_on=f"memory varies between {low:,} and {high:,} bytes in a step, and the difference can be recomputed; "
+        f"computation takes {factor:g} times as long and a third more, everything else is unchanged",
         effort="medium: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False); Megatron "
         '--recompute-granularity selective; DeepSpeed "activation_checkpointing"; the global batch grows, so check '
         "convergence",

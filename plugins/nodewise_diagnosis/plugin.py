@@ -19,7 +19,7 @@ def nodewise_diagnosers() -> list[DiagnoserRecord]:
         DiagnoserRecord(
             name="replay",
             version=VERSION,
-            description="Executes recorded steps again, as they were and without what costs time.",
+            description="Replays recorded steps, unchanged and without single causes of lost time.",
             diagnoser=lazy_object(
                 "nodewise_diagnosis.diagnoser:ReplayDiagnoser", "replay", "diagnose", "diagnose_steps"
             ),

@@ -15,7 +15,7 @@ GAPS: Final = {
         ),
     ),
     "allocation": (
-        "keep device memory instead of getting it again",
+        "reuse device memory instead of reallocating it",
         (
             "low: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; no torch.cuda.empty_cache() in the loop, equal "
             "shapes in all steps; Megatron --empty-unused-memory-level 0"
@@ -40,7 +40,7 @@ GAPS: Final = {
         ),
     ),
     "python": (
-        "take other code off the launching thread",
+        "move other code off the launching thread",
         (
             "medium: do it in another thread or process, or every few steps; where it is the model's own, "
             "model = torch.compile(model)"
@@ -51,27 +51,27 @@ GAPS: Final = {
 
 FAULTS: Final = {
     "": (
-        "find the cause: nvidia-smi -q -d CLOCK,PERFORMANCE and top on its machine tell clock rates, heat and other "
-        "processes; else leave the machine out (Slurm --exclude)"
+        "find the cause: nvidia-smi -q -d CLOCK,PERFORMANCE and top on its machine show clock rates, heat and other "
+        "processes; otherwise exclude the machine (Slurm --exclude)"
     ),
     "loader": (
-        "low: DataLoader(num_workers=8, prefetch_factor=4) on that rank, its data on a local disk; see that its "
+        "low: DataLoader(num_workers=8, prefetch_factor=4) on that rank, its data on a local disk; check that its "
         "storage and processors are not shared"
     ),
     "link": (
-        "find the cause: NCCL_DEBUG=INFO tells whether that rank goes by the NCCL_IB_HCA and NCCL_SOCKET_IFNAME of the "
-        "others, ibstat and ethtool the rate of its ports"
+        "find the cause: NCCL_DEBUG=INFO shows whether that rank uses the same NCCL_IB_HCA and NCCL_SOCKET_IFNAME as "
+        "the others, ibstat and ethtool the rate of its ports"
     ),
     "collective": (
-        "find the cause: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=COLL,TUNING tells its algorithm and protocol; see that "
-        "NCCL_ALGO and NCCL_PROTO are unset, and measure its size with nccl-tests"
+        "find the cause: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=COLL,TUNING shows its algorithm and protocol; check "
+        "that NCCL_ALGO and NCCL_PROTO are unset, and measure its size with nccl-tests"
     ),
     "imbalance": (
         "medium: batches of equal work: by length (Hugging Face Trainer group_by_length=True), packed sequences, or "
         "balanced experts (Megatron --moe-aux-loss-coeff 1e-2)"
     ),
     "outlier": (
-        "find what these steps do alone: a checkpoint (torch.distributed.checkpoint.async_save; Megatron "
+        "find what only these steps do: a checkpoint (torch.distributed.checkpoint.async_save; Megatron "
         "--async-save), evaluation, gc.collect(), logging"
     ),
 }

@@ -51,8 +51,8 @@ def diagnose_steps(windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
         return StepsDiagnosis(
             alarms=(),
             slow_hours=slow_hours,
-            verdict=f"Too few steps to tell: most ranks reported {count} windows of {aligned.steps} steps, "
-            f"and it takes {LEARNED}.",
+            verdict=f"Too few steps: most ranks reported {count} windows of {aligned.steps} steps, and {LEARNED} "
+            "windows are needed.",
             ranks=ranks,
             steps=count * aligned.steps,
             lost_windows=aligned.lost,
@@ -221,9 +221,9 @@ def _verdict(alarms: Sequence[StepAlarm], aligned: StepWindows, *, ranks_known: 
     lasting = [alarm for alarm in alarms if not alarm.end_s]
     first = lasting[0].what if lasting else "Nothing is slower than it was."
     if len(lasting) > 1:
-        first += f" {len(lasting) - 1} more slowdowns last."
+        first += f" {len(lasting) - 1} more slowdowns continue."
     if not ranks_known and len(aligned.rank) > 1:
-        first += " Which rank it is cannot be told: the parts of the step are not reported."
+        first += " The parts of the step were not reported, so the rank cannot be named."
     return first
 
 

@@ -61,7 +61,7 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
         return present[1:-1] if len(present) > 3 else present
     for place, ordinal in enumerate(ordinals):
         if ordinal - 1 not in present:
-            told = f"there is no step {ordinal} of all ranks; known: 1 to {len(graph.steps)}"
+            told = f"all ranks have no step {ordinal}; known are 1 to {len(graph.steps)}"
             raise NodewiseError.invalid([Violation(f"steps[{place}]", told)])
     return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
 

@@ -98,5 +98,5 @@ def _cause(case: Case, transfer: int, rank: int) -> str:
     by_name = np.bincount(graph.name[segment], weights=excess)
     worst = int(by_name.argmax())
     name = "host time between events" if graph.names[worst] == "(gap)" else graph.names[worst][:80]
-    total = f"{float(excess.sum()) * NS * 1e3:.3f} ms more than elsewhere since the exchange before"
+    total = f"{float(excess.sum()) * NS * 1e3:.3f} ms more than on other ranks since the previous exchange"
     return f"{total}, most of it in {name} ({by_name[worst] * NS * 1e3:.3f} ms)"

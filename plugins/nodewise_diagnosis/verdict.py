@@ -148,12 +148,12 @@ def verdict(
         Whether anything that matters takes longer than its like, or is none of what every job has.
     """
     by_kind = _by_kind(shares)
-    first_words = f"What bounds it cannot be told: {unknown}." if unknown else ""
+    first_words = f"The bottleneck cannot be determined: {unknown}." if unknown else ""
     sentences = [first_words or _first(bound, found, by_kind, noise_s, unit), _account(found, by_kind, unit)]
     told = [one for one in late if one.imposed_wait_s > noise_s]
     if told and bound in {"skew", "loading"}:
         parts = [
-            f"rank {one.rank} at {one.times} ({one.imposed_wait_s * 1e3:.3f} ms of waiting in sum"
+            f"rank {one.rank} at {one.times} ({one.imposed_wait_s * 1e3:.3f} ms of waiting in total"
             + (f"; {one.cause})" if one.cause else ")")
             for one in told[:4]
         ]
@@ -165,16 +165,18 @@ def verdict(
             f"{first.why.split(';')[0]})."
         )
     if not stands_out:
-        sentences.append("Compared with their like, nothing stands out among ranks, steps, exchanges and calls.")
+        sentences.append(
+            "Compared with others of their kind, nothing stands out among ranks, steps, exchanges and calls."
+        )
     sentences += [f"Limited: {limit}." for limit in limits]
     return " ".join(sentences)
 
 
 _WORDS: Final = {
-    "skew": ("skew of the ranks", "were the ranks alike,"),
-    "loading": ("the loading of batches", "without waiting for batches"),
-    "network": ("the network", "with transfers that take no time"),
-    "host": ("the host", "without the host's work that the device waits for"),
+    "skew of the ranks": ("if all ranks took equally long,", "were the ranks alike,"),
+    "loading": ("without waiting for batches", "without waiting for batches"),
+    "network": ("with transfers that take no time", "with transfers that take no time"),
+    "host": ("without the host's work that the device waits for", "without the host's work that the device waits for"),
     "device": ("computation", "without computing"),
 }
 
@@ -188,18 +190,21 @@ _HOST_WORDS: Final = {
     "garbage_collection": "collection of garbage",
     "python": "the interpreter",
     "launch": "launches",
-    "unexplained": "what the host records nothing of (unexplained)",
+    "unexplained": "host activity that was not recorded (unexplained)",
 }
 
 
 def _first(bound: str, found: Claims, by_kind: dict[str, list[tuple[float, str]]], noise_s: float, unit: str) -> str:
     if bound == NOTHING:
-        return f"Nothing stands out: no part explains most of what a {unit} of {_ms(found.step)} ms loses."
+        return f"Nothing stands out: no part explains most of the time lost in a {unit} of {_ms(found.step)} ms."
     if bound == "device" and found.gain["device"] <= noise_s:
-        return f"Nothing stands out: {_ms(found.held['device'])} of {_ms(found.step)} ms of a {unit} are computation."
+        return (
+            f"Nothing stands out: computation takes {_ms(found.held['device'])} of the {_ms(found.step)} ms of a "
+            f"{unit}."
+        )
     words, changed = _WORDS[bound]
     if bound == "skew" and found.gain["host"] > found.gain["network"]:
-        words = "skew between the ranks' hosts, not by the network"
+        words = "skew between the ranks that is caused by their hosts, not by the network"
     if bound == "host":
         words += _main_part(by_kind, HOST_PARTS)
     gain = found.gain[bound]

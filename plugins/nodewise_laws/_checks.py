@@ -87,7 +87,7 @@ def broadcast(**arrays: npt.NDArray[np.generic]) -> tuple[int, ...]:
         raise ValueError(message) from error
 
 
-def frozen(array: FloatArray) -> FloatArray:
+def freeze(array: FloatArray) -> FloatArray:
     """Make `array` read-only, so that a frozen value cannot change through its arrays."""
     array.flags.writeable = False
     return array

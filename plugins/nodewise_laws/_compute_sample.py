@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import scipy
 
-from nodewise_laws._checks import FloatArray, IntArray, frozen
+from nodewise_laws._checks import FloatArray, IntArray, freeze
 
 SAMPLE_SIZE: Final = 1024
 """Samples of the hypercube: the standard error of a round is at most 1 / 32 of the spread of its slowest worker."""
@@ -34,7 +34,7 @@ _NEARLY_CONSTANT_CV: Final = 1e-3
 @lru_cache(maxsize=32)
 def relative_times(cv: float) -> FloatArray:
     """(samples, workers) compute times of mean 1."""
-    return frozen(_strata(cv, SAMPLE_SIZE)[_kept_orders()])
+    return freeze(_strata(cv, SAMPLE_SIZE)[_kept_orders()])
 
 
 def mixed_times(workers: IntArray, mean_s: FloatArray, cv: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import scipy
 
-from nodewise_laws._checks import FloatArray, frozen
+from nodewise_laws._checks import FloatArray, freeze
 
 STEP: Final = 0.1
 _LOWEST_Z: Final = -8.5
@@ -28,7 +28,7 @@ _NEARLY_CONSTANT_CV: Final = 1e-5
 def grid() -> FloatArray:
     """Return the fixed nodes z."""
     steps = round((_HIGHEST_Z - _LOWEST_Z) / STEP)
-    return frozen(np.asarray(_LOWEST_Z + STEP * np.arange(steps + 1), dtype=np.float64))
+    return freeze(np.asarray(_LOWEST_Z + STEP * np.arange(steps + 1), dtype=np.float64))
 
 
 @lru_cache(maxsize=1)
@@ -36,13 +36,13 @@ def log_weights() -> tuple[FloatArray, FloatArray]:
     """Return log(step phi(z)) and log Phi(z) at the nodes."""
     nodes = grid()
     log_density = math.log(STEP) - 0.5 * math.log(2.0 * math.pi) - 0.5 * nodes**2
-    return frozen(log_density), frozen(np.asarray(scipy.special.log_ndtr(nodes)))
+    return freeze(log_density), freeze(np.asarray(scipy.special.log_ndtr(nodes)))
 
 
 @lru_cache(maxsize=1024)
 def gamma_quantiles(cv: float) -> FloatArray:
     """(z,) quantiles Q(Phi(z)) of the gamma law of mean 1 and the given spread."""
-    return frozen(gamma_quantiles_at(cv, grid()))
+    return freeze(gamma_quantiles_at(cv, grid()))
 
 
 def gamma_quantiles_at(cv: float, nodes: FloatArray) -> FloatArray:

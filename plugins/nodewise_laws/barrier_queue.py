@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, coefficient_of_variation, counts, frozen, non_negative_scalar
+from nodewise_laws._checks import FloatArray, IntArray, coefficient_of_variation, counts, freeze, non_negative_scalar
 from nodewise_laws._compute_sample import relative_times, time_quantiles
 from nodewise_laws.order_statistics import MAX_WORKERS, expected_maximum_gamma
 
@@ -107,7 +107,7 @@ def _sample_ends(count: int, exchange_s: float, compute_s: float, cv: float) -> 
 @lru_cache(maxsize=96)
 def _ordered_times(cv: float, count: int) -> FloatArray:
     """(samples, W) ascending compute times of mean 1; 24 MiB at most. The same rounds are asked for at many loads."""
-    return frozen(np.sort(relative_times(cv)[:, :count], axis=1))
+    return freeze(np.sort(relative_times(cv)[:, :count], axis=1))
 
 
 def mean_ending(times_s: FloatArray, awaited: int, exchange_s: float) -> tuple[float, float]:
@@ -157,4 +157,4 @@ def _relative_maxima(cv: float) -> tuple[IntArray, FloatArray]:
     doublings = math.ceil(math.log2(MAX_WORKERS / SAMPLED_EACH))
     steps = np.arange(doublings * _NODES_PER_DOUBLING + 1) / _NODES_PER_DOUBLING
     nodes = np.unique(np.minimum((SAMPLED_EACH * 2.0**steps).round(), MAX_WORKERS).astype(np.int64))
-    return nodes, frozen(expected_maximum_gamma(1.0, cv, nodes))
+    return nodes, freeze(expected_maximum_gamma(1.0, cv, nodes))

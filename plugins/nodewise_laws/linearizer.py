@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, frozen
+from nodewise_laws._checks import FloatArray, IntArray, freeze
 from nodewise_laws._classes import network_of_classes
 from nodewise_laws.multiclass_mva import MulticlassMethod, MulticlassMva
 
@@ -157,12 +157,12 @@ def _solution(
     cycle = np.where(present, think + residence.sum(axis=1), 1.0)
     throughput = customers / cycle
     return MulticlassMva(
-        demands_s=frozen(demands.copy()),
-        think_s=frozen(think.copy()),
+        demands_s=freeze(demands.copy()),
+        think_s=freeze(think.copy()),
         populations=customers,
-        throughput_per_s=frozen(throughput),
-        residence_s=frozen(residence),
-        queue_length=frozen(throughput[:, np.newaxis] * residence),
+        throughput_per_s=freeze(throughput),
+        residence_s=freeze(residence),
+        queue_length=freeze(throughput[:, np.newaxis] * residence),
         method=method,
         residual=residual,
     )

@@ -20,7 +20,7 @@ from typing import Final, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, count, float_array, frozen, non_negative, non_negative_scalar
+from nodewise_laws._checks import FloatArray, IntArray, count, float_array, freeze, non_negative, non_negative_scalar
 
 __all__ = ["LoadDependentCurve", "flow_capped_rates", "load_dependent"]
 
@@ -85,7 +85,7 @@ def flow_capped_rates(population: SupportsIndex, cap_ratio: float) -> FloatArray
     flows = count("population", population, minimum=1)
     ratio = non_negative_scalar("cap_ratio", cap_ratio)
     if ratio == 0.0:
-        message = "cap_ratio must be more than 0: a link of no rate serves nobody"
+        message = "cap_ratio must be more than 0"
         raise ValueError(message)
     return np.asarray(np.minimum(np.arange(1.0, flows + 1.0), ratio))
 
@@ -152,13 +152,13 @@ def load_dependent(
 
     throughput = np.exp(constants[:-1] - constants[1:]) / cycle
     return LoadDependentCurve(
-        demands_s=frozen(demands.copy()),
-        rates=frozen(relative),
+        demands_s=freeze(demands.copy()),
+        rates=freeze(relative),
         think_s=think,
-        throughput_per_s=frozen(throughput),
-        residence_s=frozen(queue / throughput[:, np.newaxis]),
-        queue_length=frozen(queue),
-        busy_share=frozen(busy),
+        throughput_per_s=freeze(throughput),
+        residence_s=freeze(queue / throughput[:, np.newaxis]),
+        queue_length=freeze(queue),
+        busy_share=freeze(busy),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, frozen
+from nodewise_laws._checks import FloatArray, IntArray, freeze
 from nodewise_laws._classes import network_of_classes
 
 __all__ = ["MAX_MULTICLASS_STATES", "MulticlassMethod", "MulticlassMva", "exact_mva_multiclass"]
@@ -130,10 +130,10 @@ def exact_mva_multiclass(
         residence_s[index] = demands[index] * (1.0 + queue[-1 - strides[index]])
         throughput[index] = customers[index] / (think[index] + residence_s[index].sum())
     return MulticlassMva(
-        demands_s=frozen(demands.copy()),
-        think_s=frozen(think.copy()),
+        demands_s=freeze(demands.copy()),
+        think_s=freeze(think.copy()),
         populations=customers,
-        throughput_per_s=frozen(throughput),
-        residence_s=frozen(residence_s),
-        queue_length=frozen(throughput[:, np.newaxis] * residence_s),
+        throughput_per_s=freeze(throughput),
+        residence_s=freeze(residence_s),
+        queue_length=freeze(throughput[:, np.newaxis] * residence_s),
     )

@@ -18,8 +18,8 @@ from typing import Final, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws._checks import FloatArray, IntArray, count, float_array, frozen, non_negative, non_negative_scalar
-from nodewise_laws.compiled import Kernel
+from nodewise_laws._checks import FloatArray, IntArray, count, float_array, freeze, non_negative, non_negative_scalar
+from nodewise_laws.kernels import Kernel
 from nodewise_laws.object_code import object_code
 
 __all__ = ["MvaCurve", "MvaCurves", "OverlappedMva", "exact_mva", "exact_mva_many", "overlapped_mva"]
@@ -128,10 +128,10 @@ def exact_mva(demands_s: npt.ArrayLike, think_s: float, population: SupportsInde
     rates, spent_s = np.empty(customers), np.empty((customers, demands.size))
     _run(_exact_recursion, (demands,), (think,), (rates, spent_s))
     return MvaCurve(
-        demands_s=frozen(demands.copy()),
+        demands_s=freeze(demands.copy()),
         think_s=think,
-        throughput_per_s=frozen(rates),
-        residence_s=frozen(spent_s),
+        throughput_per_s=freeze(rates),
+        residence_s=freeze(spent_s),
     )
 
 
@@ -208,7 +208,7 @@ def overlapped_mva(
     rates, spent_s, exposed_s = np.empty(customers), *np.empty((2, customers, demands.size))
     times = think, shortest_s, busiest
     _run(_overlapped_recursion, (demands, saved, residual), times, (rates, spent_s, exposed_s))
-    return OverlappedMva(throughput_per_s=frozen(rates), residence_s=frozen(spent_s), exposed_s=frozen(exposed_s))
+    return OverlappedMva(throughput_per_s=freeze(rates), residence_s=freeze(spent_s), exposed_s=freeze(exposed_s))
 
 
 def exact_mva_many(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population: SupportsIndex) -> MvaCurves:
@@ -257,10 +257,10 @@ def exact_mva_many(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population:
         throughput[index] = (index + 1) / (think + spent.sum(axis=1))
         queue = throughput[index, :, np.newaxis] * spent
     return MvaCurves(
-        demands_s=frozen(demands.copy()),
-        think_s=frozen(think),
-        throughput_per_s=frozen(np.ascontiguousarray(throughput.T)),
-        residence_s=frozen(np.ascontiguousarray(residence.transpose(1, 0, 2))),
+        demands_s=freeze(demands.copy()),
+        think_s=freeze(think),
+        throughput_per_s=freeze(np.ascontiguousarray(throughput.T)),
+        residence_s=freeze(np.ascontiguousarray(residence.transpose(1, 0, 2))),
     )
 
 

@@ -1,6 +1,6 @@
 """Machine code that is kept as object files and loaded without numba, whose import takes longer than most answers.
 
-A function marked with `object_code` is a kernel like those of `compiled`. numba compiles it once per machine; what it
+A function marked with `object_code` is a kernel like those of `kernel`. numba compiles it once per machine; what it
 made is kept beside the source, else in the user's cache directory, and loaded from there by llvmlite alone, which numba
 brings along. A call takes some microseconds more than through numba: it is for kernels that are called seldom, with
 large arrays.
@@ -27,7 +27,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from nodewise_laws.compiled import Kernel
+from nodewise_laws.kernels import Kernel
 
 __all__ = ["ObjectKernel", "object_code"]
 
@@ -54,7 +54,7 @@ def object_code(function: Callable[P, R]) -> ObjectKernel[P, R]:
     Parameters
     ----------
     function : callable
-        As of `compiled`, of whole numbers, floats, arrays in C order and tuples of these; its result None, a whole
+        As of `kernel`, of whole numbers, floats, arrays in C order and tuples of these; its result None, a whole
         number or a tuple of them.
 
     Returns

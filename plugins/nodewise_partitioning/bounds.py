@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, PlanConstraints, added
+from nodewise.plugin import Floats, PlanConstraints, sum_columns
 from nodewise_partitioning.data_parallel import data_parallel_of
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import FULL, SELECTIVE, Layout
@@ -130,7 +130,7 @@ def _least_states(
     needed = needed_of_first_stage(dimensions, ways, device, software)
     gathered = needed.terms["gathered"]
     now = needed.terms["activations"] + needed.terms["logits"] + gathered
-    columns = (added(needed.terms.values()) - np.maximum(now, needed.end_bytes), gathered, needed.end_bytes)
+    columns = (sum_columns(needed.terms.values()) - np.maximum(now, needed.end_bytes), gathered, needed.end_bytes)
     state_bytes, gathered, later = (each.reshape(-1, len(layouts)) for each in columns)
     return list(zip(state_bytes, gathered, later, strict=True))
 

@@ -77,7 +77,7 @@ class PartitioningEstimator:
         teaching = (each for each in corpus if each.workload.transformer is not None and len(each.observations))
         lessons = tuple(sorted(teaching, key=lambda each: each.digest))
         if not lessons:
-            raise NodewiseError(Reason.EVIDENCE_MISSING, "no measured run of a transformer of known dimensions")
+            raise NodewiseError(Reason.EVIDENCE_MISSING, "no run of a transformer with known dimensions was measured")
         runs = sum(len(each.observations) for each in lessons)
         sources = (f"{runs} runs of transformers, of {len(lessons)} profiles",)
         return Prior.of(NAME, [each.digest for each in lessons], sources=sources, content=lessons)
@@ -93,7 +93,7 @@ class PartitioningEstimator:
         refusals = PartitioningModel(knowledge, runs=_ran(profile)).refusals(query.configurations)
         answered = RowRefusal.left(len(query.configurations), refusals)
         if not answered.any():
-            nothing = Refusal.missing("no configuration was asked about", "configurations")
+            nothing = Refusal.missing("configurations must hold at least one row", "configurations")
             return Assessment(refusal=refusals[0].refusal if refusals else nothing)
         own = len(profile.observations)
         strength = OWN_RUNS if own else FACTS_ALONE
@@ -286,11 +286,14 @@ def _device_doubt(stack: Software, devices: Iterable[str]) -> float:
 
 def _notices(calibration: Calibration, framework: str, *, known_framework: bool) -> Iterable[Notice]:
     if not known_framework:
-        text = f"framework {framework!r} is not known: another's efficiencies stand in for its own"
+        text = f"framework {framework!r} is not known: efficiencies of another framework are used"
         yield Notice("FRAMEWORK_ASSUMED", text)
     if calibration.runs and calibration.unidentified:
         names = ", ".join(calibration.unidentified)
-        text = f"{calibration.runs} runs corrected the software stack; they say nothing of {names}"
+        text = (
+            f"{calibration.runs} runs calibrated the efficiencies of the software stack, except {names}, on which "
+            "these runs do not depend"
+        )
         yield Notice("CALIBRATED", text)
 
 
@@ -299,13 +302,13 @@ def _settled_notices(knowledge: Knowledge) -> Iterable[Notice]:
     for fact, value in knowledge.assumptions.items():
         word = Recomputation(int(value)).name.casefold() if fact == "recompute" else str(value) or "the usual stack"
         share = 100.0 * knowledge.beliefs[fact].get(value, 0.0)
-        text = f"{fact} is not stated: runs of the job are explained best by {word} ({share:.0f} % likely)"
+        text = f"{fact} is not stated: the job's runs fit {word} best ({share:.0f} % likely)"
         yield Notice("SETTLED_BY_RUNS", text)
 
 
 _NO_DIMENSIONS: Final = Refusal.missing(
-    "the dimensions of a transformer are not known (layers, hidden size, heads, sequence and vocabulary), nor the "
-    "layers of another network",
+    "the workload states neither the dimensions of a transformer (layers, hidden size, heads, sequence and "
+    "vocabulary) nor the layers of another network",
     "transformer",
     "layers",
 )

@@ -106,11 +106,13 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
     facts = catalogue.device(name) if name else None
     if facts is None:
         what = f"the catalogue knows no device {name!r}" if name else "the device is not stated"
-        return Refusal.missing(f"{what}: its peak, memory and link are needed", "device")
+        return Refusal.missing(f"{what}: its peak, memory and link must be known", "device")
     peak = f"{number_format}_flops_per_s"
     missing = [fact for fact in (peak, "intra_node_link_bytes_per_s", "memory_bytes") if fact not in facts]
     if missing:
-        return Refusal.missing(f"the catalogue's entry of {name!r} lacks {missing[0]}", *tuple(missing))
+        return Refusal.missing(
+            (f"the catalogue's entry of {name!r} lacks {missing[0]}: add it to the catalogue"), *tuple(missing)
+        )
     board = _largest(catalogue, name, facts)
     all_reduces = catalogue.all_reduces.get(catalogue_key(name), {})
     products = catalogue.matrix_products.get(catalogue_key(name), {}).get(number_format)
@@ -153,14 +155,14 @@ def node_link_of(catalogue: Catalogue, name: str) -> tuple[float, str]:
     """
     links = catalogue.node_links(name)
     if not links:
-        return ASSUMED_NODE_LINK_BYTES_PER_S, f"the catalogue knows no machine with {name or 'such devices'}"
+        return ASSUMED_NODE_LINK_BYTES_PER_S, f"the catalogue has no machine with {name or 'such devices'}"
     ascending = sorted(links)
     place = int(np.searchsorted(np.cumsum([share for _, share, _ in ascending]), 0.5 - 1e-9))
     bytes_per_s, share, source = ascending[place]
     machines = ", ".join(part.partition(":")[0] for part in source.split("; "))
     others = ", ".join(f"{other / 1e9:g}" for other, _, _ in ascending if other != bytes_per_s)
-    rest = f"; others have {others} GB/s" if others else ""
-    return bytes_per_s, f"the middle of machines with {name} ({machines}: {100.0 * share:.0f} % of such jobs{rest})"
+    rest = f"; other machines have {others} GB/s" if others else ""
+    return bytes_per_s, f"the median over machines with {name} ({machines}: {100.0 * share:.0f} % of such jobs{rest})"
 
 
 def _host_link(catalogue: Catalogue, name: str, announced_year: float) -> float:

@@ -93,9 +93,9 @@ class Doubts:
         texts = [f"{each.fact} ({each.least:.2f} to {each.most:.2f} times the step)" for each in relevant]
         widest = int(deviations[relevant[0].fact].argmax())
         before, after = (float(np.exp(2.0 * DEVIATIONS * each[widest])) for each in (width, without))
-        text = f"not stated, and so in the interval: {', '.join(texts)}"
-        narrowed = f"at most from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
-        yield Notice("UNSAID", f"{text}. Stating {relevant[0].fact} narrows the interval most, {narrowed}")
+        text = f"not stated, so the interval allows for: {', '.join(texts)}"
+        narrowed = f"at most from an upper bound of {before:.3g} times the lower one to {after:.3g} times"
+        yield Notice("UNSAID", f"{text}. Stating {relevant[0].fact} would narrow the interval most: {narrowed}")
 
 
 def doubts_of(

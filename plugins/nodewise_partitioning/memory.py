@@ -32,7 +32,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.plugin import Floats, added
+from nodewise.plugin import Floats, sum_columns
 from nodewise_partitioning.hardware import Device
 from nodewise_partitioning.layout import FULL, SELECTIVE, Layout
 from nodewise_partitioning.pipeline import most_layers
@@ -170,7 +170,7 @@ def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: 
 
 def terms_of(needed: StageMemory, device: Device, software: Software) -> dict[str, Floats]:
     """Bytes by :data:`TERMS`: what is needed, and what is cached beside it."""
-    return needed.terms | {"cache": cache_of(added(needed.terms.values()), needed.cached_bytes, device, software)}
+    return needed.terms | {"cache": cache_of(sum_columns(needed.terms.values()), needed.cached_bytes, device, software)}
 
 
 def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> StageMemory:
@@ -197,7 +197,7 @@ def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Devi
 
 def _fuller(stage: StageMemory, other: StageMemory, may: NDArray[np.bool_]) -> StageMemory:
     """Of each row that may what another stage needs, where that is more."""
-    fuller = may & (added(other.terms.values()) > added(stage.terms.values()))
+    fuller = may & (sum_columns(other.terms.values()) > sum_columns(stage.terms.values()))
     columns = {
         name: getattr(other, name)
         for name in ("end_bytes", "cached_bytes", "stored_bytes", "late_gradient_bytes", "in_flight")
@@ -558,7 +558,7 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
     may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0) & (master_weights is None)
 
     def fits(tried: Layout) -> NDArray[np.bool_]:
-        needed = added(needed_of_first_stage(dimensions, tried, device, software).terms.values())
+        needed = sum_columns(needed_of_first_stage(dimensions, tried, device, software).terms.values())
         return np.asarray(needed <= device.memory_bytes)
 
     full = np.full(len(layout), FULL)

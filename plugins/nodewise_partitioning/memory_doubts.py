@@ -72,8 +72,8 @@ class Reach:
         texts = [
             f"{fact} ({least:.2f} to {most:.2f} times)" for fact in facts for _, least, most in [self.by_fact[fact]]
         ]
-        text = f"not stated, and so in the interval of the bytes of a device: {', '.join(texts)}"
-        yield Notice("MEMORY_UNSAID", f"{text}. Stating {facts[0]} narrows it most")
+        text = f"not stated, so the interval of the bytes per device allows for: {', '.join(texts)}"
+        yield Notice("MEMORY_UNSAID", f"{text}. Stating {facts[0]} would narrow it most")
 
 
 def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, beside: float) -> Reach:

@@ -23,9 +23,9 @@ from nodewise.plugin import (
     Reason,
     Refusal,
     RowRefusal,
-    added,
     as_ints,
     freeze,
+    sum_columns,
 )
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.bounds import least_of
@@ -62,7 +62,7 @@ KNOWN_DEVICES: Final = 512.0
 
 MOST_STEP_S: Final = 1e9
 """Beyond the age of any cluster."""
-_TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: its batch cannot be meant so")
+_TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: check the batch")
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
 OVER_STEP_COLUMNS: Final = tuple(f"memory_{name}" for name in OVER_STEP)
 COLUMNS: Final = (
@@ -90,12 +90,12 @@ class _Numbers:
 
     @property
     def memory_bytes(self) -> Floats:
-        return added(self.terms_bytes)
+        return sum_columns(self.terms_bytes)
 
     @property
     def needed_bytes(self) -> Floats:
         """What must be there: the allocator gives its cache back before it fails."""
-        return added(term for name, term in zip(TERMS, self.terms_bytes) if name != "cache")
+        return sum_columns(term for name, term in zip(TERMS, self.terms_bytes) if name != "cache")
 
     @property
     def factor(self) -> Floats:
@@ -129,7 +129,7 @@ class PartitioningModel:
         configurations, split_rows = self._choose_split(self.cut(stated_rows), stated_rows)
         query, groups, refusals = rows_asked(self._knowledge, configurations)
         numbers = self._numbers(query.layout, groups, spread=True)
-        too_long = added(numbers.parts_s) > MOST_STEP_S
+        too_long = sum_columns(numbers.parts_s) > MOST_STEP_S
         if too_long.any():
             return self._without(query.rows[too_long], stated_rows, options)
         memory = numbers.memory_bytes
@@ -175,14 +175,14 @@ class PartitioningModel:
         def try_batches(every: Configurations) -> tuple[Ints, Floats, Floats]:
             query, numbers = self._try_micro_batches(every)
             memory_share = numbers.needed_bytes / numbers.available_bytes
-            return query.rows, added(numbers.parts_s), memory_share * numbers.factor - 1.0
+            return query.rows, sum_columns(numbers.parts_s), memory_share * numbers.factor - 1.0
 
         return choose_micro_batches(configurations, try_batches)
 
     def trial(self, configurations: Configurations) -> tuple[Ints, Floats, Floats]:
         """Rows that can run, of these seconds and bytes, and what is needed over what there is."""
         query, numbers = self._try_micro_batches(configurations)
-        quantities = np.stack([added(numbers.parts_s), numbers.memory_bytes])
+        quantities = np.stack([sum_columns(numbers.parts_s), numbers.memory_bytes])
         return query.rows, quantities, numbers.needed_bytes / numbers.available_bytes
 
     def _try_micro_batches(self, configurations: Configurations) -> tuple[QueryRows, _Numbers]:
@@ -198,7 +198,7 @@ class PartitioningModel:
             return -np.inf
         own = np.diag(np.full(len(runs), OWN_VARIANCE))
         covariance = np.maximum(np.square(numbers.log_spread).min() - OWN_VARIANCE, 0.0) + own
-        misfit = np.log(runs.steps_per_s * added(numbers.parts_s))
+        misfit = np.log(runs.steps_per_s * sum_columns(numbers.parts_s))
         log_probability = -0.5 * float(misfit @ np.linalg.solve(covariance, misfit) + np.linalg.slogdet(covariance)[1])
         has_memory = runs.measured_memory_bytes > 0.0
         if has_memory.any():
@@ -211,7 +211,7 @@ class PartitioningModel:
     ) -> Doubts:
         """What rows leave unsaid; what was settled in them stays as other facts change."""
         results, log_spread = np.zeros((2, len(stated_rows))), np.zeros(len(stated_rows))
-        results[:, query.rows] = added(numbers.parts_s), numbers.memory_bytes
+        results[:, query.rows] = sum_columns(numbers.parts_s), numbers.memory_bytes
         log_spread[query.rows] = numbers.log_spread
         larger = list(larger_batches(self._knowledge, stated_rows, complete_rows))
         runs = self._runs
@@ -329,7 +329,7 @@ class PartitioningModel:
         """
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
-            raise ValueError(f"column {unknown[0]!r} is unknown; known are {', '.join(COLUMNS)}")
+            raise ValueError(f"column {unknown[0]!r} is not known; known are {', '.join(COLUMNS)}")
         layout = layout_of(chunk, self._knowledge.network, self._knowledge.catalogue)
         groups, nowhere = group_rows(self._knowledge, chunk, as_ints(np.arange(len(chunk))), layout)
         if nowhere:
@@ -339,7 +339,7 @@ class PartitioningModel:
         numbers = self._numbers(layout, groups, timed=timed)
         memory = numbers.memory_bytes
         values = {
-            "step_s": added(numbers.parts_s),
+            "step_s": sum_columns(numbers.parts_s),
             "memory_bytes": memory,
             "memory_upper_bytes": self._upper_bytes(numbers),
             "memory_capacity_bytes": numbers.available_bytes,
@@ -402,7 +402,7 @@ class PartitioningModel:
         dimensions = self._knowledge.dimensions
         of_sample = (3.0 - dimensions.training.frozen_share) * dimensions.forward_flops()
         flops = of_sample * layout.data * layout.micro_batch * layout.micro_batches
-        utilisation = flops / (added(numbers.parts_s) * layout.devices * numbers.peak_flops_per_s)
+        utilisation = flops / (sum_columns(numbers.parts_s) * layout.devices * numbers.peak_flops_per_s)
         return np.asarray(np.minimum(utilisation, 1.0))
 
     def _upper_bytes(self, numbers: _Numbers) -> Floats:
@@ -462,7 +462,7 @@ def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
         log_spread = max(log_spread, software.memory_log_spread)
         terms = memory_of(knowledge.dimensions, query.layout.take(members), device, software)
         cached[members] = terms["cache"]
-        needed[members] = added(terms.values()) - terms["cache"]
+        needed[members] = sum_columns(terms.values()) - terms["cache"]
         capacity[members] = device.memory_bytes
     measured_bytes = observed.measured_memory_bytes[query.rows]
     level, spread = memory_level(

@@ -45,12 +45,15 @@ def assumption_notices(
     split = np.isin(query.rows, searched)
     for what, rows in _describe(query, split & ~unfit):
         devices = ", ".join(f"{each:.0f}" for each in np.unique(query.layout.devices[np.isin(query.rows, rows)]))
-        text = f"how the model is split over {devices} devices is not stated: taken as the quickest that fits, {what}"
+        text = (
+            f"how the model is split over {devices} devices is not stated: the fastest split that fits is assumed: "
+            f"{what}"
+        )
         yield Notice("PARTITION_CHOSEN", text, rows)
     open_rows = is_open(configurations)[query.rows] & ~split
     for batch in np.unique(query.layout.micro_batch[open_rows & ~unfit]).tolist():
         rows = query.rows[open_rows & ~unfit & (query.layout.micro_batch == batch)]
-        text = f"the micro-batch is not stated: taken as {batch:.0f}, the quickest that fits"
+        text = f"the micro-batch is not stated: {batch:.0f} is assumed, the fastest that fits"
         yield Notice("MICRO_BATCH_CHOSEN", text, tuple(rows.tolist()))
     yield from _nearest(query, unfit)
     unsaid = (configurations.recomputation[query.rows] == 0) & ~split
@@ -61,31 +64,34 @@ def assumption_notices(
     for way, text in _TAKEN.items():
         rows = query.rows[unsaid & (query.layout.recomputation == way)]
         if len(rows):
-            yield Notice("RECOMPUTATION_ASSUMED", f"what is recomputed is not stated: {text}", tuple(rows.tolist()))
+            yield Notice("RECOMPUTATION_ASSUMED", f"recomputation is not stated: {text}", tuple(rows.tolist()))
     narrow = query.rows[query.layout.narrow_states > 0.0]
     training = knowledge.dimensions.training
     places = [group.rows for group in groups if group.software.reduces_in_place]
     in_place = np.isin(narrow, query.rows[np.concatenate(places)]) if places else np.zeros(len(narrow), dtype=bool)
     if in_place.any() and training.master_weights is None:
-        text = "how gradients and weights are held is not stated, and these rows do not fit with gradients in 32 bits"
+        text = "the format of gradients and weights is not stated, and these rows do not fit with 32-bit gradients"
         yield Notice(
             "STATES_ASSUMED",
-            f"{text}: taken as in 16 bits, with weights in the format of their products",
+            f"{text}: 16-bit gradients are assumed, with weights in the format of the matrix products",
             tuple(narrow[in_place].tolist()),
         )
     narrow = narrow[~in_place]
     if len(narrow) and training.trained_share > LEAST_TRAINED and training.master_weights is None:
-        text = "without 32-bit master weights, as a job on one device has them or as there is no room for others"
+        text = "without 32-bit master weights, as is usual on one device or where master weights do not fit"
         yield Notice(
             "STATES_ASSUMED",
-            f"how weights and optimizer states are held is not stated: taken as in the 16 bits trained in, {text}",
+            (
+                "the format of weights and optimizer states is not stated: the 16-bit format of training is assumed, "
+                f"{text}"
+            ),
             tuple(narrow.tolist()),
         )
     narrow = query.rows[query.layout.narrow_loss > 0.0]
     if len(narrow):
-        text = "how logits are held is not stated, and these rows do not fit with three copies in 32 bits"
+        text = "the format of logits is not stated, and these rows do not fit with three copies in 32 bits"
         yield Notice(
-            "LOSS_ASSUMED", f"{text}: taken as in 16 bits, of a fused or compiled loss", tuple(narrow.tolist())
+            "LOSS_ASSUMED", f"{text}: a fused or compiled loss with 16-bit logits is assumed", tuple(narrow.tolist())
         )
     stated_values = (configurations.sequence_parallel[query.rows], configurations.zero_stage[query.rows])
     changed = (
@@ -93,15 +99,23 @@ def assumption_notices(
     ) & ~split
     if changed.any():
         text = (
-            "nothing is stated of the stack, and these rows do not fit: what fits is taken, with sequence parallelism"
+            "the software stack is not stated, and these rows do not fit without further sharding: sequence parallelism"
         )
-        yield Notice("SPLIT_ASSUMED", f"{text} and a stage of ZeRO where needed", tuple(query.rows[changed].tolist()))
+        yield Notice(
+            "SPLIT_ASSUMED",
+            (f"{text}, and a ZeRO stage where needed, are assumed"),
+            tuple(query.rows[changed].tolist()),
+        )
 
 
 def _nearest(query: QueryRows, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
     """As what rows that do not fit are told: of all that was tried the configuration that lacks least."""
     for what, rows in _describe(query, unfit):
-        yield Notice("NEAREST_TRIED", f"these rows do not fit; the nearest to fitting that was tried has {what}", rows)
+        yield Notice(
+            "NEAREST_TRIED",
+            (f"these rows do not fit; the configuration tried that exceeds memory least has {what}"),
+            rows,
+        )
 
 
 def _describe(query: QueryRows, which: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -115,7 +129,7 @@ def _describe(query: QueryRows, which: NDArray[np.bool_]) -> Iterator[tuple[str,
         of = dict(zip(names, values.tolist()))
         of["expert"] *= of["expert_fold"]
         parts = [f"{name} parallelism of {of[name]:.0f}" for name in degrees if of[name] > 1.0]
-        parts += [f"{of['interleave']:.0f} chunks a stage"] * (of["interleave"] > 1.0)
+        parts += [f"{of['interleave']:.0f} chunks per stage"] * (of["interleave"] > 1.0)
         parts += [f"a micro-batch of {of['micro_batch']:.0f}", _RECOMPUTED[Recomputation(int(of["recomputation"]))]]
         parts += [f"ZeRO stage {of['zero_stage']:.0f}"] * (of["zero_stage"] > 0.0)
         parts += ["sequence parallelism"] * (of["sequence_parallel"] > 0.0)
@@ -130,8 +144,8 @@ _RECOMPUTED: Final = {
 }
 
 _TAKEN: Final = {
-    Recomputation.NONE: "taken as nothing, which these rows have room for",
-    Recomputation.FULL: "taken as every layer, for attention's scores are stored or not all activations fit",
+    Recomputation.NONE: "none is assumed, as these rows fit without it",
+    Recomputation.FULL: "full recomputation is assumed, as attention scores are stored or not all activations fit",
 }
 
 
@@ -162,21 +176,26 @@ def memory_notices(
 
     for name, members in _rows_by_unstated_link(query, groups).items():
         bytes_per_s, why = node_link_of(catalogue, name)
-        text = f"the link of a node is not stated and taken as {bytes_per_s / 1e9:g} GB/s in each direction, all its "
+        text = (
+            f"the link of a node is not stated: {bytes_per_s / 1e9:g} GB/s in each direction are assumed for all its "
+        )
         yield Notice("LINK_ASSUMED", f"{text}adapters together: {why}", rows_of(members))
     fits = needed <= available
     beyond = query.rows[fits & (needed > named)]
     if len(beyond):
         yield Notice(
             "DEVICE_MEMORY_ASSUMED",
-            "the device's name does not tell its memory: these rows need more than the smallest board of that name has",
+            (
+                "the device's name does not state its memory: these rows need more than the smallest board of that "
+                "name has"
+            ),
             rows_of(as_ints(beyond)),
         )
     tight = query.rows[fits & (needed * factor > available)]
     if len(tight):
         yield Notice(
             "MEMORY_TIGHT",
-            "the 90 % interval of what must be in the device's memory reaches beyond it: such runs may fail",
+            "the 90 % interval of the memory needed exceeds the device's memory: such runs may fail",
             rows_of(as_ints(tight)),
         )
 

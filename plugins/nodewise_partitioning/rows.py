@@ -28,7 +28,9 @@ __all__ = ["QueryRows", "layout_of", "query_rows_of"]
 
 Mask = NDArray[np.bool_]
 
-_UNKNOWN_BATCH: Final = Refusal.missing("the micro-batch of a replica is not known", "batch_per_worker", "global_batch")
+_UNKNOWN_BATCH: Final = Refusal.missing(
+    ("the micro-batch of a replica must be stated"), "batch_per_worker", "global_batch"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,8 +154,8 @@ def _checks(
 ) -> Iterator[tuple[Mask, str | Refusal]]:
     """Masks of rows that cannot run, and what would be right or is missing; the first that applies is told."""
     not_synchronous = configurations.sync_mode != SyncMode.ALLREDUCE
-    yield not_synchronous, "partitioned training is synchronous: sync mode must be ALLREDUCE"
-    yield layout.devices < 1.0, "a partition needs at least 1 worker"
+    yield not_synchronous, "partitioned transformers train synchronously: sync mode must be ALLREDUCE"
+    yield layout.devices < 1.0, "workers must be at least 1"
     yield (
         layout.tensor * layout.pipeline * layout.context * layout.data != layout.devices,
         "tensor_parallel x pipeline_parallel x context_parallel x data_parallel must be the number of workers",

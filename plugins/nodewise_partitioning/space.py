@@ -59,7 +59,7 @@ DEGREES: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "e
 ZERO_STAGES: Final = (0, 1, 2, 3)
 PIPELINED_STAGES: Final = (0, 1)
 """ZeRO stages 2 and 3 exchange gradients or parameters with every micro-batch of a pipeline: tried where listed."""
-UNMATCHED: Final = "goes with no other allowed degrees, batches and interleaving on these devices"
+UNMATCHED: Final = "no other allowed degree, batch or interleaving combines with it on these devices"
 SHOWN_VALUES: Final = 8
 MOST_PREFIXES: Final = 2_000_000
 """About twenty million configurations, and half a gigabyte."""
@@ -123,7 +123,7 @@ class PartitionSpace:
         zero_bubble: bool = False,
     ) -> None:
         if not constraints.global_batches:
-            text = "must hold at least one value: partitions of one model are compared at one batch of all replicas"
+            text = "must hold at least one value: partitions of one model are compared at the same global batch"
             raise NodewiseError.invalid([Violation("constraints.global_batch_samples", text)])
         self._dimensions = dimensions
         self._zero_bubble = zero_bubble
@@ -319,7 +319,7 @@ class PartitionSpace:
             "pipeline_parallel": f"must divide the devices, and be at most the {layers} layers",
             "context_parallel": f"twice it must divide the {tokens} tokens of a sequence, and it the devices",
             "expert_parallel": f"must divide the {int(dimensions.experts)} experts, and the replicas x tensors",
-            "data_parallel": "must be what the other degrees leave of the devices, and divide the global batch",
+            "data_parallel": "must be the devices divided by the other degrees, and divide the global batch",
         }
         for name, rule in rules.items():
             listed = getattr(self._constraints, name) or ()
@@ -332,7 +332,7 @@ class PartitionSpace:
             exclusions += unused_values(
                 "micro_batches", self._constraints.micro_batches or (), self._batched["micro_batches"], rule
             )
-            rule = "no allowed number of replicas divides it into allowed micro-batches"
+            rule = "must be divisible by an allowed number of replicas into allowed micro-batches"
             exclusions += unused_values(
                 "global_batches", self._constraints.global_batches, self._batched["global_batches"], rule
             )
@@ -343,12 +343,12 @@ class PartitionSpace:
             kinds = np.unique(choices.kinds).tolist()
             used = {value for kind in kinds for value in choices.values[kind, : choices.counts[kind]].tolist()}
             exclusions += unused_values("interleave", self._constraints.interleave, used, rule)
-        rule = "partitions of transformers exchange by all-reduce, without servers"
+        rule = "partitioned transformers exchange by all-reduce: they have no servers"
         others = [SyncMode(mode).name for mode in self._constraints.sync_modes or () if mode != SyncMode.ALLREDUCE]
         exclusions += unused_values("sync_modes", others, set(), rule)
         exclusions += unused_values("parameter_servers", self._constraints.parameter_servers or (), set(), rule)
         if not len(self.prefixes):
-            rule = "no product of allowed degrees is a number of devices with a batch that it divides"
+            rule = "no product of allowed degrees is a number of devices whose batch it divides"
             exclusions.append(Exclusion(constraint="space", message=rule))
         return tuple(exclusions)
 

@@ -27,9 +27,9 @@ from nodewise.plugin import (
     Floats,
     Ints,
     Notice,
-    added,
     as_ints,
     catalogue_key,
+    sum_columns,
 )
 from nodewise_laws.alternatives import DEVIATIONS
 from nodewise_partitioning.hardware import DEFAULT_FORMAT, NARROW_BYTES, Device
@@ -166,13 +166,13 @@ def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: s
         return None
     if name.startswith(OF_TPU):
         return Notice(
-            "STACK_ASSUMED", f"the software stack is not stated: taken as {name!r}, for {device.name} is a TPU"
+            "STACK_ASSUMED", f"the software stack is not stated: {name!r} is assumed, as {device.name} is a TPU"
         )
     modern = is_known(framework) or name.startswith(MODERN)
     signs = _signs(framework, dimensions, device, alone=True) if modern else ()
-    why = next(iter(signs), f"nothing says that {device.name} runs later software")
+    why = next(iter(signs), f"nothing shows that {device.name} runs later software")
     open_part = "its attention kernel is" if is_known(framework) else "the software stack is"
-    return Notice("STACK_ASSUMED", f"{open_part} not stated: taken as {name!r}, for {why}")
+    return Notice("STACK_ASSUMED", f"{open_part} not stated: {name!r} is assumed, as {why}")
 
 
 def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: bool) -> Iterator[str]:
@@ -273,4 +273,4 @@ def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple
 
 
 def _needs(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Floats:
-    return added(needed_of_first_stage(dimensions, layout, device, software).terms.values())
+    return sum_columns(needed_of_first_stage(dimensions, layout, device, software).terms.values())

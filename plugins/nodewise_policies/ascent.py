@@ -12,9 +12,9 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 
 from nodewise.plugin import Floats
-from nodewise_policies.sharing import Held, Ledger
+from nodewise_policies.sharing import CurvePosition, Ledger
 
-__all__ = ["ascended"]
+__all__ = ["ascend"]
 
 _DIGITS: Final = 10
 """Significant digits that tell one job's rise from another's: ties by the formula are ties in floating point."""
@@ -31,7 +31,7 @@ class _Step(NamedTuple):
     row: int
 
 
-def ascended(ledger: Ledger, values: Floats, held: dict[int, Held], *, look_ahead: bool = True) -> bool:
+def ascend(ledger: Ledger, values: Floats, held: dict[int, CurvePosition], *, look_ahead: bool = True) -> bool:
     """Raise jobs until nothing that fits raises any job's value; False when the time ran out.
 
     Parameters
@@ -50,7 +50,7 @@ def ascended(ledger: Ledger, values: Floats, held: dict[int, Held], *, look_ahea
 
     def best(job: int) -> _Step | None:
         row, stop = held[job]
-        room = ledger.extra_room(job)
+        room = ledger.extra_devices(job)
         if row + 1 >= stop or room < 1:
             return None
         extra = devices[row + 1 : stop if look_ahead else row + 2] - devices[row]
@@ -73,12 +73,12 @@ def ascended(ledger: Ledger, values: Floats, held: dict[int, Held], *, look_ahea
         step = heap[0]
         row, stop = held[step.job]
         count = int(devices[step.row])
-        if count - int(devices[row]) <= ledger.extra_room(step.job):
+        if count - int(devices[row]) <= ledger.extra_devices(step.job):
             if ledger.out_of_time(served):
                 return False
             served += 1
             ledger.raise_to(step.job, count)
-            held[step.job] = Held(step.row, stop)
+            held[step.job] = CurvePosition(step.row, stop)
         again = best(step.job)
         if again is None:
             heappop(heap)

@@ -23,9 +23,9 @@ from dataclasses import replace
 import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
-from nodewise_policies.capped import capped_scores, filled
+from nodewise_policies.capped_efficiency import capped_scores, fill
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import KEY_BYTES, Held, Ledger, comparable, job_key, per_row, remaining_s
+from nodewise_policies.sharing import KEY_BYTES, CurvePosition, Ledger, comparable, job_key, per_row, remaining_s
 from nodewise_policies.timeline import Timeline
 
 __all__ = ["DeadlineAware"]
@@ -54,8 +54,8 @@ class DeadlineAware:
             held.update(service.held)
             for job in service.held:
                 if job in plan.late:
-                    ledger.reword(job, "cannot meet its deadline any more: best effort")
-        answer = ledger.allocation(complete=complete and filled(ledger, seconds, held))
+                    ledger.reword(job, "the job cannot meet its deadline any more: scheduled as best effort")
+        answer = ledger.allocation(complete=complete and fill(ledger, seconds, held))
         return replace(answer, memory=plan.memory())
 
 
@@ -64,7 +64,7 @@ class _Plan:
 
     Attributes
     ----------
-    started : dict of int to Held
+    started : dict of int to CurvePosition
         Jobs that get devices now.
     planned, late : set of int
         Jobs that have a reservation; jobs with a deadline that have none.
@@ -84,7 +84,7 @@ class _Plan:
             age_s = 0.0 if asker.current is None else asker.current.age_s
             held = grant.devices + asker.server_devices
             self._timeline.reserve(self._resources(job, grant.pool), held, 0.0, asker.minimum_run_s - age_s)
-        self.started: dict[int, Held] = {}
+        self.started: dict[int, CurvePosition] = {}
         self.planned: set[int] = set()
         self.late: set[int] = set()
 
@@ -125,8 +125,10 @@ class _Plan:
         self.planned.add(job)
         if start_s <= 0:
             in_hand_s = latest_s - float(self._seconds[row])
-            self._ledger.take(job, pool, workers, f"cheapest that meets its deadline, {in_hand_s:.4g} s in hand")
-            self.started[job] = Held(row, segment.stop)
+            self._ledger.take(
+                job, pool, workers, (f"cheapest count that meets the deadline, {in_hand_s:.4g} s before it")
+            )
+            self.started[job] = CurvePosition(row, segment.stop)
 
     def _resources(self, job: int, pool: int) -> list[int]:
         queue = self._jobs[job].queue

@@ -25,7 +25,7 @@ import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import Candidates, Held, Ledger, comparable, per_row, remaining_s
+from nodewise_policies.sharing import Candidates, CurvePosition, Ledger, comparable, per_row, remaining_s
 
 __all__ = ["EfficiencySrpt", "ratios", "ratios_at"]
 
@@ -88,7 +88,7 @@ class _Fill:
     """Step 2 over the ledger and the grants of step 1."""
 
     ledger: Ledger
-    held: dict[int, Held]
+    held: dict[int, CurvePosition]
 
     def fill(self) -> bool:
         """Step 2; False when the time ran out.
@@ -115,7 +115,9 @@ class _Fill:
                 return False
             served += 1
             held = self.ledger.grants[job]
-            self.ledger.raise_to(job, held.devices + extras, f"{held.why}, and {extras} of the devices left over")
+            self.ledger.raise_to(
+                job, held.devices + extras, (f"{held.why}, and {extras} of the devices that were left over")
+            )
             del stairs[job]
             for (pool, queue), entries in most.items():
                 if pool == held.pool or queue == queues[job]:
@@ -126,7 +128,7 @@ class _Fill:
         """Per scheduled job the numbers of extra devices that fit and raise its throughput, ascending."""
         stairs, curves = {}, self.ledger.curves
         for job, (row, end) in self.held.items():
-            room = self.ledger.extra_room(job)
+            room = self.ledger.extra_devices(job)
             if room < 1 or row + 1 == end:
                 continue
             extras = curves.devices[row:end] - curves.devices[row]
@@ -146,7 +148,7 @@ class _Fill:
             if job not in stairs or stairs[job][-1] != -most:
                 heappop(entries)
                 continue
-            room = self.ledger.extra_room(job)
+            room = self.ledger.extra_devices(job)
             if -most <= room:
                 return
             steps = stairs[job]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
-from nodewise_policies.sharing import NEVER, Held, Ledger, Segment
+from nodewise_policies.sharing import NEVER, CurvePosition, Ledger, Segment
 
 __all__ = ["EqualShare"]
 
@@ -33,7 +33,7 @@ class EqualShare:
         if ledger is not None:
             return ledger.allocation()
         ledger = Ledger(state, curves, budget)
-        held: dict[int, Held] = {}
+        held: dict[int, CurvePosition] = {}
         # The first turns start jobs, and those that cannot be started are out of it.
         ordered = ledger.in_turn(state.columns.order, ledger.needs)
         active: Iterable[int] = (job for job in ordered if job not in ledger.kept)
@@ -50,20 +50,22 @@ class EqualShare:
         return ledger.allocation()
 
 
-def _raise_count(ledger: Ledger, held: dict[int, Held], job: int) -> bool:
+def _raise_count(ledger: Ledger, held: dict[int, CurvePosition], job: int) -> bool:
     """Give the job its next allowed count; False when it has its largest or the next does not fit."""
     devices = ledger.curves.devices
     if job not in held:
         segment = _first_pool(ledger, job)
         if segment is None:
             return False
-        held[job] = Held(segment.start, segment.stop)
-        ledger.take(job, segment.pool, int(devices[segment.start]), "its turns of an equal share")
+        held[job] = CurvePosition(segment.start, segment.stop)
+        ledger.take(
+            job, segment.pool, int(devices[segment.start]), ("the job's turns in the round-robin of equal shares")
+        )
         return True
     row, stop = held[job]
     if not _can_rise(ledger, job, row, stop):
         return False
-    held[job] = Held(row + 1, stop)
+    held[job] = CurvePosition(row + 1, stop)
     ledger.raise_to(job, int(devices[row + 1]))
     return True
 
@@ -72,7 +74,7 @@ def _can_rise(ledger: Ledger, job: int, row: int, stop: int) -> bool:
     if row + 1 >= stop:
         return False
     devices = ledger.curves.devices
-    return int(devices[row + 1]) - int(devices[row]) <= ledger.extra_room(job)
+    return int(devices[row + 1]) - int(devices[row]) <= ledger.extra_devices(job)
 
 
 def _first_pool(ledger: Ledger, job: int) -> Segment | None:
@@ -83,7 +85,7 @@ def _first_pool(ledger: Ledger, job: int) -> Segment | None:
 def _even_already(ledger: Ledger) -> Ledger | None:
     """A ledger with what is held, if that is an equal share already and nobody could be raised; else None."""
     state, candidates, devices = ledger.state, ledger.candidates, ledger.curves.devices
-    held: dict[int, Held] = {}
+    held: dict[int, CurvePosition] = {}
     for job in np.flatnonzero(state.columns.pool >= 0).tolist():
         current = state.jobs[job].current
         segments = candidates.of(job)
@@ -94,10 +96,10 @@ def _even_already(ledger: Ledger) -> Ledger | None:
         if here is None:
             return None
         row = candidates.at_least(here, workers)
-        if row >= here.stop or devices[row] != workers or workers > ledger.room(job, here.pool):
+        if row >= here.stop or devices[row] != workers or workers > ledger.available_devices(job, here.pool):
             return None
-        ledger.take(job, here.pool, workers, "shares are equal already")
-        held[job] = Held(row, here.stop)
+        ledger.take(job, here.pool, workers, "unchanged: shares are equal already")
+        held[job] = CurvePosition(row, here.stop)
     if not held:
         return None
     most = max(ledger.grants[job].devices for job in held)

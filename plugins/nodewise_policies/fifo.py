@@ -67,7 +67,7 @@ def serve_rigid(ledger: Ledger, order: Ints, *, backfill: bool) -> bool:
             continue
         workers = at.workers[job].tolist()
         wanted = [pool for pool, count in enumerate(workers) if count]
-        fitting = [pool for pool in wanted if workers[pool] <= ledger.room(job, pool)]
+        fitting = [pool for pool in wanted if workers[pool] <= ledger.available_devices(job, pool)]
         if fitting:
             here = [pool for pool in fitting if asker.current is not None and pool == asker.current.pool]
             pool = here[0] if here else max(fitting, key=at.samples_per_s[job].__getitem__)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats, Ints
-from nodewise_policies.ascent import ascended
+from nodewise_policies.ascent import ascend
 from nodewise_policies.sharing import Ledger, elsewhere, fair_shares, per_job_least, per_row, smallest_first
 
 __all__ = ["Goodput", "goodputs"]
@@ -50,7 +50,7 @@ class Goodput:
             lengths = np.diff(curves.offsets)
             fair = per_row(curves, state.columns.weight * _at_fair_share(state, curves, rates, lengths))
             inverse = fair / (rates * _kept_part(state, curves, lengths))
-            complete = ascended(ledger, -inverse, started)
+            complete = ascend(ledger, -inverse, started)
         for job in started:
             what = "goodput" if known[job] else "throughput alone, as gradient noise scale or batch is not known"
             ledger.reword(job, f"speed-ups in {what}")

@@ -16,7 +16,7 @@ Servers come with the job in the number that it states: curves over the number o
 from __future__ import annotations
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves
-from nodewise_policies.ascent import ascended
+from nodewise_policies.ascent import ascend
 from nodewise_policies.sharing import Ledger, per_row, remaining_s, smallest_first
 
 __all__ = ["MarginalGain"]
@@ -37,5 +37,5 @@ class MarginalGain:
         if started is not None and ledger.has_free():
             seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
             values = -seconds * per_row(curves, state.columns.weight)
-            complete = ascended(ledger, values, started, look_ahead=state.parameters["look_ahead"] >= 0.5)
+            complete = ascend(ledger, values, started, look_ahead=state.parameters["look_ahead"] >= 0.5)
         return ledger.allocation(complete=complete)

@@ -41,9 +41,9 @@ class Packing:
         round_ = _Round(state, curves)
         order = state.columns.order.tolist()
         round_.keep([job for job in order if state.columns.pool[job] >= 0])
-        complete = round_.serve([job for job in order if not round_.granted(job)], budget)
+        complete = round_.serve([job for job in order if not round_.has_devices(job)], budget)
         if complete and state.sharing is not None and state.parameters["pack"] >= 0.5:
-            complete = round_.pack([job for job in order if not round_.granted(job)], budget)
+            complete = round_.pack([job for job in order if not round_.has_devices(job)], budget)
             round_.part()
         return Allocation(grants=tuple(round_.grants), complete=complete, memory=state.memory)
 
@@ -66,7 +66,7 @@ class _Round:
         self.least_total = state.parameters["least_total"]
         self.least_share = state.parameters["least_share"]
 
-    def granted(self, job: int) -> bool:
+    def has_devices(self, job: int) -> bool:
         """Whether the job has devices."""
         return self.grants[job].devices > 0
 
@@ -83,7 +83,7 @@ class _Round:
             if not (listed.any() and settled):
                 continue
             host = places.get(current.shares_with, -1)
-            if host >= 0 and self.granted(host):
+            if host >= 0 and self.has_devices(host):
                 if self.grants[host].pool == current.pool and self.total(current.pool, job, host) is not None:
                     self._beside(job, host)
             elif self._has_room(job, current.pool, count):
@@ -152,7 +152,7 @@ class _Round:
             runs = asker.current is not None
             if not runs or alone_s / shares[0] - alone_s > asker.restart_cost_s:
                 self.free[pool] -= 1
-                self.grants[job] = Grant(1, pool, "a device is free for it alone")
+                self.grants[job] = Grant(1, pool, "a device is free: the job does not share any more")
 
     def total(self, pool: int, job: int, host: int) -> float | None:
         """What two jobs do together, if that is worth it."""
@@ -172,7 +172,9 @@ class _Round:
         total = self.total(pool, job, host)
         self.partners[job] = host
         self._spend(job, 1)
-        self.grants[job] = Grant(1, pool, f"together they do {total:.3g} of one alone", host)
+        self.grants[job] = Grant(
+            1, pool, (f"shares a device: both jobs together run at {total:.3g} of the speed of one alone"), host
+        )
 
     def _has_room(self, job: int, pool: int, count: int) -> bool:
         needs = count + self.state.jobs[job].server_devices

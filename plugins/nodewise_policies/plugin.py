@@ -6,7 +6,7 @@ from typing import Final
 
 from nodewise.plugin import Policy, PolicyParameter, PolicyRecord, hookimpl
 from nodewise_policies.attained_service import LeastAttainedService
-from nodewise_policies.capped import CappedEfficiency
+from nodewise_policies.capped_efficiency import CappedEfficiency
 from nodewise_policies.deadlines import DeadlineAware
 from nodewise_policies.efficiency import EfficiencySrpt
 from nodewise_policies.equal_share import EqualShare

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from nodewise.plugin import Floats, Ints
-from nodewise_policies.sharing import Held, Ledger
+from nodewise_policies.sharing import CurvePosition, Ledger
 
 __all__ = ["Service"]
 
@@ -41,13 +41,13 @@ class Service:
 
     Attributes
     ----------
-    held : dict of int to Held
+    held : dict of int to CurvePosition
         What each served job holds, in order of service.
     """
 
     ledger: Ledger
     scores: Floats
-    held: dict[int, Held] = field(default_factory=dict)
+    held: dict[int, CurvePosition] = field(default_factory=dict)
 
     def serve(self, why: Callable[[float], str]) -> bool:
         """Serve until nothing is free or fits; False when the time ran out. ``why`` words a grant by its score.
@@ -79,7 +79,7 @@ class Service:
             if ledger.out_of_time(len(self.held)):
                 return False
             count, pool = int(devices[row]), int(pools[row])
-            if count > ledger.room(job, pool):
+            if count > ledger.available_devices(job, pool):
                 again = self._best(job)
                 if again is None:
                     heappop(heap)
@@ -89,7 +89,7 @@ class Service:
             heappop(heap)
             ledger.take(job, pool, count, why(score))
             stop = next(segment.stop for segment in self.ledger.candidates.of(job) if segment.pool == pool)
-            self.held[job] = Held(row, stop)
+            self.held[job] = CurvePosition(row, stop)
         return True
 
     def _select(self, jobs: Ints, rows: Ints, looks: int) -> tuple[float, list[_Choice], Ints, Ints]:
@@ -114,7 +114,7 @@ class Service:
             if self.ledger.out_of_time(len(self.held)):
                 return None
             self.ledger.take(job, pool, count, why(score))
-            self.held[job] = Held(row, stop)
+            self.held[job] = CurvePosition(row, stop)
         return fit
 
     def _first_choices(self) -> tuple[Ints, Ints]:
@@ -139,7 +139,7 @@ class Service:
         """Row of least score among those that fit now; ties: fewer devices, then the first pool."""
         best: tuple[float, int, int, int] | None = None
         for segment in self.ledger.candidates.of(job):
-            stop = self.ledger.candidates.fitting(segment, self.ledger.room(job, segment.pool))
+            stop = self.ledger.candidates.fitting(segment, self.ledger.available_devices(job, segment.pool))
             if stop == segment.start:
                 continue
             row = segment.start + int(self.scores[segment.start : stop].argmin())

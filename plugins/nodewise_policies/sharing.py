@@ -20,7 +20,7 @@ __all__ = [
     "KEY_BYTES",
     "NEVER",
     "Candidates",
-    "Held",
+    "CurvePosition",
     "Ledger",
     "Segment",
     "comparable",
@@ -53,8 +53,8 @@ _TIE_BITS: Final = 2.0**40
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
-class Held(NamedTuple):
-    """What a job was granted: the row of the curves, and the end of the rows of its pool."""
+class CurvePosition(NamedTuple):
+    """A job's grant on the curves: its row, and the end of the rows of its pool."""
 
     row: int
     stop: int
@@ -223,11 +223,11 @@ class Ledger:
         """Whether the time is over; looks at the clock once in ``BUDGET_STRIDE`` grants, the first included."""
         return grants % BUDGET_STRIDE == 0 and self._budget.remaining_s() <= 0
 
-    def room(self, job: int, pool: int) -> int:
+    def available_devices(self, job: int, pool: int) -> int:
         """Worker devices that a job without a grant could be given in the pool; below 1 = none."""
         return min(self.free[pool], self.quota_left(job)) - self._jobs[job].server_devices
 
-    def extra_room(self, job: int) -> int:
+    def extra_devices(self, job: int) -> int:
         """Worker devices that a job could be given on top of its grant."""
         return min(self.free[self.grants[job].pool], self.quota_left(job))
 
@@ -294,7 +294,9 @@ class Ledger:
     def opening(self, job: int, merit: Callable[[Segment], float]) -> Segment | None:
         """Where the job's smallest count fits: the pool that it runs in, else that of greatest merit (ties: first)."""
         rows, current = self.curves.devices, self._jobs[job].current
-        fitting = [each for each in self.candidates.of(job) if rows[each.start] <= self.room(job, each.pool)]
+        fitting = [
+            each for each in self.candidates.of(job) if rows[each.start] <= self.available_devices(job, each.pool)
+        ]
         here = [each for each in fitting if current is not None and each.pool == current.pool]
         return here[0] if here else max(fitting, key=merit, default=None)
 
@@ -303,13 +305,13 @@ class Ledger:
         return Allocation(grants=tuple(self.grants), complete=complete, memory=self.state.memory)
 
 
-def smallest_first(ledger: Ledger, why: str) -> dict[int, Held] | None:
+def smallest_first(ledger: Ledger, why: str) -> dict[int, CurvePosition] | None:
     """Give every job, by submission, its smallest count while that fits; None when the time ran out.
 
     A job goes to the pool that it runs in if there is room, else to the pool in which it is fastest on that count
     (ties: first pool). A job that fits nowhere is passed over.
     """
-    started: dict[int, Held] = {}
+    started: dict[int, CurvePosition] = {}
     devices, rates = ledger.curves.devices, ledger.curves.samples_per_s
     for turn, job in enumerate(ledger.in_turn(ledger.state.columns.order, ledger.needs)):
         if ledger.out_of_time(turn):
@@ -317,5 +319,5 @@ def smallest_first(ledger: Ledger, why: str) -> dict[int, Held] | None:
         segment = None if job in ledger.kept else ledger.opening(job, lambda each: float(rates[each.start]))
         if segment is not None:
             ledger.take(job, segment.pool, int(devices[segment.start]), why)
-            started[job] = Held(segment.start, segment.stop)
+            started[job] = CurvePosition(segment.start, segment.stop)
     return started

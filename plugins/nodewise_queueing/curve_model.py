@@ -223,14 +223,16 @@ class CurveModel:
     def _notices(self) -> tuple[Notice, ...]:
         if self.largest_workers < WELL_CONDITIONED_WORKERS:
             message = (
-                f"contention is fitted on runs of at most {self.largest_workers} workers, where it is smaller than "
-                f"noise; time the phases of one worker, or measure {WELL_CONDITIONED_WORKERS} or more workers"
+                f"the runs have at most {self.largest_workers} workers, where server contention is smaller than "
+                f"measurement noise: give phase timings of one worker, or measure {WELL_CONDITIONED_WORKERS} or more "
+                "workers"
             )
             return (Notice("ILL_CONDITIONED", message),)
         if not self.is_saturated:
             message = (
-                f"no run, of up to {self.largest_workers} workers, is slower per worker than noise explains: where "
-                "contention begins is not known; time the phases of one worker, or measure more workers"
+                f"no run, of up to {self.largest_workers} workers, is slower per worker than noise explains, so the "
+                "number of workers from which the servers limit throughput is not known: give phase timings of one "
+                "worker, or measure more workers"
             )
             return (Notice("UNSATURATED", message),)
         return ()

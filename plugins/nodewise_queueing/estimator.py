@@ -129,7 +129,7 @@ def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool
             refusals.append(refused.refusal)
     if not judged:
         missing = [refusal for refusal in refusals if refusal.reason == Reason.EVIDENCE_MISSING]
-        nothing = Refusal.missing("no configuration was asked about", "configurations")
+        nothing = Refusal.missing("configurations must hold at least one row", "configurations")
         return Assessment(refusal=(missing or refusals or [nothing])[0]), False
     strength, texts, error = _weakest(judged)
     alike = anywhere and len(judged) == 1 and not plan.refusals

@@ -47,8 +47,8 @@ class Exchange:
         """What was made of workers of several devices."""
         if self.devices == 1:
             return ()
-        adding = f"which takes {self.adding_s:.3g} s" if self.adding_s > 0.0 else "which is taken to cost nothing"
-        text = f"up to {self.devices} devices add up their gradients, {adding}, and push them once"
+        adding = f"which takes {self.adding_s:.3g} s" if self.adding_s > 0.0 else "which is assumed to take no time"
+        text = f"up to {self.devices} devices of a worker add up their gradients, {adding}, and push the sum once"
         return (Notice("DEVICES_ADD_UP", text),)
 
 
@@ -76,4 +76,8 @@ def exchange_of(
 
 def pulls_taken(*, each: bool) -> str:
     """What is taken, in words."""
-    return "every device is taken to pull for itself" if each else "each worker is taken to pull once"
+    return (
+        ("every device is assumed to pull parameters itself")
+        if each
+        else "each worker is assumed to pull parameters once"
+    )

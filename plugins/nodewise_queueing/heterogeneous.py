@@ -71,13 +71,15 @@ def _asynchronous(situations: list[Situation], counts: list[int]) -> Columns:
         workers=total,
         # Updates by others in a cycle of each class, averaged over updates: W - 1, whatever the classes are.
         staleness=(total - 1.0, float(staleness_p95(total, private_cycle_cv(step_s, compute_s, first.compute_cv)))),
-        notice=Notice("MIXED_WORKERS", f"workers of {len(counts)} classes: solved by {_METHODS[solved.method]}"),
+        notice=Notice(
+            "MIXED_WORKERS", (f"the cluster has workers of {len(counts)} classes: solved by {_METHODS[solved.method]}")
+        ),
     )
 
 
 _METHODS = {
     "exact": "exact multiclass mean value analysis",
-    "linearizer": "Linearizer, an approximation: exact analysis of so many workers is too dear",
+    "linearizer": "Linearizer, an approximation, as exact analysis of so many workers takes too long",
 }
 
 
@@ -165,7 +167,10 @@ def _synchronous(situations: list[Situation], counts: list[int], backup_workers:
         doubt=float(np.max(doubt)),
         workers=total,
         staleness=(0.0, 0.0),
-        notice=Notice("MIXED_WORKERS", f"workers of {len(counts)} classes: a round waits for the slowest of all"),
+        notice=Notice(
+            "MIXED_WORKERS",
+            (f"the cluster has workers of {len(counts)} classes: a synchronous round waits for the slowest of all"),
+        ),
         effects=[
             (np.array([math.log(law_with(values).round_s / law.round_s)]), weight)
             for values, weight in _other_variations(situations, variation)

@@ -39,7 +39,9 @@ KEPT_WORKERS takes 1.2 MB."""
 MOST_STEP_S: Final = 1e9
 """A step of 30 years: phases that make one are mistaken."""
 
-_TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: the phases cannot be meant so")
+_TOO_LONG: Final = Refusal.unsupported(
+    f"a step would take more than {MOST_STEP_S:g} s: check the units of the phase timings"
+)
 
 
 _Found = tuple[Ints | None, Columns]

@@ -113,7 +113,9 @@ class PhaseModel:
         below = np.cumsum([weight for _, weight in posterior])
         value = posterior[int(np.searchsorted(below, EVEN))][0]
         others = tuple((cv, weight) for cv, weight in posterior if cv != value and weight >= LEAST_WEIGHT)
-        return replace(self, variation=Variation(value=value, others=others, of=f"{prior.of} that ran such rounds"))
+        return replace(
+            self, variation=Variation(value=value, others=others, of=(f"{prior.of} and of the job's synchronous runs"))
+        )
 
     def with_pulls_weighed(self) -> PhaseModel:
         """Who pulls, weighed by runs of workers of several devices."""

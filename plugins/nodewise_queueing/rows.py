@@ -335,13 +335,13 @@ def _refusal_numbers(configurations: Configurations, composed: Ints, clients: Cl
 
 
 _MESSAGES: Final = {
-    1: "the queueing model describes parameter servers: sync modes ASYNC, SYNC and HYBRID, not all-reduce training",
-    2: "the queueing model describes data parallelism: tensor_parallel and pipeline_parallel must be 1",
-    3: "only a synchronous round has workers that it does not wait for: backup_workers must be 0 unless mode is SYNC",
-    4: "a round waits for one worker at least: backup_workers must be fewer than workers",
-    5: f"the queueing model answers from 1 to {MAX_WORKERS} workers",
-    6: f"the queueing model answers up to {MAX_MIXED_WORKERS} workers that are not alike",
-    7: "devices that are not alike do not add up their gradients here: devices_per_worker must be 1",
-    8: "a round waits for all devices of a worker or for none: backup_workers must be a multiple of devices_per_worker",
+    1: "the queueing model predicts parameter-server training: sync mode must be ASYNC, SYNC or HYBRID",
+    2: "the queueing model predicts data parallelism only: tensor_parallel and pipeline_parallel must be 1",
+    3: "backup_workers must be 0 unless sync mode is SYNC: only a synchronous round can leave workers out",
+    4: "backup_workers must be fewer than workers: a round waits for at least one worker",
+    5: f"workers must be from 1 to {MAX_WORKERS} in the queueing model",
+    6: f"the queueing model predicts at most {MAX_MIXED_WORKERS} workers of different classes",
+    7: "devices_per_worker must be 1 where workers are of different devices",
+    8: "backup_workers must be a multiple of devices_per_worker: a round waits for all devices of a worker or for none",
 }
 _REFUSALS: Final = {number: Refusal.unsupported(message) for number, message in _MESSAGES.items()}

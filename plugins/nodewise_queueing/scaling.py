@@ -73,15 +73,16 @@ def factors_between(measured: Setting, asked: Setting, facts: Facts, *, phases_k
         # With the bytes known, the share of a transfer that is the link's is known; else it may be anything.
         link_spread = 0.0 if bytes_known else abs(math.log(link)) / _UNIFORM
     if link != 1.0:
-        rates = f"{measured.link_bytes_per_s:.4g} bytes/s, asked about {asked.link_bytes_per_s:.4g}"
-        notices.append(Notice("LINK_SCALED", f"measured on a link of {rates}: transfers are scaled by its rate"))
+        rates = f"{measured.link_bytes_per_s:.4g} bytes/s, and the row has {asked.link_bytes_per_s:.4g}"
+        notices.append(Notice("LINK_SCALED", f"the measured link has {rates}: transfers are scaled by the ratio"))
     ratio = facts.byte_share(asked.servers) / facts.byte_share(measured.servers)
     if asked.servers != measured.servers:
         notices.append(
             Notice(
                 "SERVERS_SCALED",
-                f"measured with {measured.servers} parameter servers, asked about {asked.servers}: the demand is taken "
-                f"between two limits, {ratio**SERVER_EXPONENT:.3g} times the measured one",
+                f"measured with {measured.servers} parameter servers, and the row has {asked.servers}: the servers' "
+                f"demand is assumed to lie between two limits, in the middle {ratio**SERVER_EXPONENT:.3g} times the "
+                "measured one",
             )
         )
     compute = asked.accumulation / measured.accumulation

@@ -83,13 +83,16 @@ def _check(row: SimulationRow, options: Options) -> None:
         for phases in (each.phases,)
     }
     if len(alike) > 1:
-        text = "workers whose transfers, updates or variations of compute differ are not simulated: ask for the model"
+        text = (
+            "the simulator needs equal transfers, updates and variation of compute for all workers: use the "
+            "analytical model instead"
+        )
         raise RefusalError(Refusal.unsupported(text))
     updates = sum(_length(row, options)) * (row.workers if row.mode == SyncMode.SYNC else 1)
     if updates > MAX_UPDATES:
         text = (
-            f"a simulation of {updates:,} updates is too long, {MAX_UPDATES:,} are the most; ask for fewer workers or "
-            "steps, or for the model"
+            f"the simulation would need {updates:,} updates, and at most {MAX_UPDATES:,} are allowed: ask for fewer "
+            "workers or steps, or use the analytical model"
         )
         raise RefusalError(Refusal.unsupported(text))
 
@@ -108,7 +111,9 @@ def simulated_columns(row: SimulationRow, options: Options) -> Columns:
 
     def look() -> None:
         if options.budget is not None and options.budget.remaining_s() <= 0.0:
-            message = "the call's time was over before every row was simulated; ask for fewer rows or steps"
+            message = (
+                "the deadline passed before every row was simulated: ask for fewer rows or steps, or allow more time"
+            )
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, message)
 
     look()
@@ -171,7 +176,7 @@ def _notices(situation: Situation) -> tuple[Notice, ...]:
     variation = situation.variation
     if not variation.others or not situation.compute_s > 0.0:
         return situation.notices
-    text = f"not stated, and not in the interval of a simulation: {COMPUTE_CV} ({variation.words})"
+    text = f"not stated, and not covered by the interval of a simulation: {COMPUTE_CV} ({variation.words})"
     return (*situation.notices, Notice("UNSAID", text))
 
 
@@ -195,7 +200,11 @@ def _quicker_s(situation: Situation) -> float:
 
 
 _TOLD: Final = Notice(
-    "SIMULATED", "workers share each link fairly; the interval is the simulation's own, not that of its inputs"
+    "SIMULATED",
+    (
+        "each link is shared fairly by the workers; the interval covers the simulation's sampling error only, not "
+        "uncertain inputs"
+    ),
 )
 
 

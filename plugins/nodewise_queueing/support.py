@@ -48,14 +48,16 @@ class Support:
             elif not device and len(self.devices) == 1:
                 device = next(iter(self.devices))
             elif self.devices:
-                known, asked = ", ".join(self.devices), device or "an accelerator that is not stated"
+                known, asked = ", ".join(self.devices), device or "a device that is not stated"
                 raise RefusalError.missing(
-                    f"the evidence is of {known}; nothing was measured on {asked}", PHASE_TIMINGS, OTHER_WORKERS
+                    (f"the observations are of {known}, and none is of {asked}: measure it there"),
+                    PHASE_TIMINGS,
+                    OTHER_WORKERS,
                 )
             else:
                 raise RefusalError.missing(
-                    "nothing was measured: the queueing model needs phase timings of one worker, or throughputs of "
-                    "parameter-server runs at two or more numbers of workers",
+                    "no observations were given: the queueing model needs phase timings of one worker, or throughputs "
+                    "of parameter-server runs at two or more numbers of workers",
                     PHASE_TIMINGS,
                     OTHER_WORKERS,
                 )
@@ -72,8 +74,8 @@ class Support:
             device = self.device(key if name == key.device else replace(key, device=name))
             if (phases_needed or key.classes) and self.devices[device].phases is None:
                 raise RefusalError.missing(
-                    f"throughputs alone do not tell the phases of {name or 'the workers'}: workers that are not alike, "
-                    "and simulations, need phase timings",
+                    f"only throughputs of {name or 'the workers'} were measured: workers of different classes, and "
+                    "simulations, need phase timings",
                     PHASE_TIMINGS,
                 )
             devices.append(device)
@@ -90,8 +92,8 @@ class Support:
     def elsewhere(self, mode: SyncMode, only: int) -> RefusalError:
         """Why other numbers of workers than the one that was measured are not answered."""
         return RefusalError.missing(
-            f"{mode.name} throughput is known at {only} workers only, which does not tell compute from waiting at "
-            "another number",
+            f"{mode.name} throughput was measured at {only} workers only, which does not separate compute from "
+            "waiting: measure another number of workers, or give phase timings",
             PHASE_TIMINGS,
             OTHER_WORKERS,
         )
@@ -101,13 +103,13 @@ class Support:
         evidence = self.devices[device]
         assumption: tuple[Notice, ...] = ()
         if asked and not device:
-            assumption = (
-                Notice("DEVICE_ASSUMED", f"the evidence does not say its device: it is taken as that of {asked}"),
-            )
+            assumption = (Notice("DEVICE_ASSUMED", f"the observations do not state their device: {asked} is assumed"),)
         if not evidence.queued_timings:
             return assumption
         counted = ", ".join(str(count) for count in evidence.queued_timings)
-        message = f"phases timed with {counted} workers are not used: they hold waiting; one worker's do not"
+        message = (
+            f"phase timings with {counted} workers are ignored, as they include waiting at the servers: time one worker"
+        )
         return (*assumption, Notice("TIMINGS_NOT_USED", message))
 
 
@@ -115,13 +117,17 @@ def _check(evidence: DeviceEvidence, key: CurveKey) -> None:
     """Refuse a curve that the evidence of a device does not describe."""
     if key.setting.link_bytes_per_s > 0.0 and not _link_known(evidence, key):
         raise RefusalError.missing(
-            "a link is asked about, but not known of what was measured: transfers cannot be scaled to it", LINK
+            (
+                "the row states network.link_bytes_per_second, but the observations do not: transfers cannot be "
+                "scaled to another link"
+            ),
+            LINK,
         )
     if evidence.phases is not None:
         return
     if key.backup_workers:
         raise RefusalError.missing(
-            "throughputs alone do not tell how workers' compute varies, which is what backup workers are for",
+            "backup workers depend on how much compute times vary, which throughputs do not show: give phase timings",
             PHASE_TIMINGS,
         )
     if key.mode in evidence.runs:
@@ -129,12 +135,15 @@ def _check(evidence: DeviceEvidence, key: CurveKey) -> None:
     mode = key.mode.name
     if evidence.runs:
         other = ", ".join(SyncMode(mode).name for mode in evidence.runs)
-        known = f"throughputs of {other} runs say nothing of {mode}: their steps are counted differently"
+        known = (
+            f"only throughputs of {other} runs were measured, which do not carry over to {mode}: their steps are "
+            "counted differently"
+        )
     else:
-        known = f"no {mode} throughput is known"
+        known = f"no throughput in sync mode {mode} was measured"
     if evidence.queued_timings:
         counted = ", ".join(str(count) for count in evidence.queued_timings)
-        known += f"; phases timed with {counted} workers hold waiting, and one worker's are needed"
+        known += f"; phase timings with {counted} workers include waiting at the servers: time one worker"
     raise RefusalError.missing(known, PHASE_TIMINGS, OTHER_WORKERS)
 
 

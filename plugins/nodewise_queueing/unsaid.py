@@ -103,9 +103,9 @@ def unsaid_notices(unsaid: Sequence[Unsaid], log_spread: Floats) -> tuple[Notice
     width, deviation = _middle(log_spread), _middle(relevant[0].deviation)
     without = math.sqrt(max(width * width - deviation * deviation, 0.0))
     before, after = (math.exp(2.0 * DEVIATIONS * each) for each in (width, without))
-    text = f"not stated, and so in the interval: {', '.join(texts)}"
-    narrowed = f"from upper bounds {before:.3g} times the lower ones to {after:.3g} times"
-    return (Notice("UNSAID", f"{text}. Stating {relevant[0].fact} narrows the interval most, {narrowed}"),)
+    text = f"not stated, so the interval allows for: {', '.join(texts)}"
+    narrowed = f"from an upper bound of {before:.3g} times the lower one to {after:.3g} times"
+    return (Notice("UNSAID", f"{text}. Stating {relevant[0].fact} would narrow the interval most: {narrowed}"),)
 
 
 def _middle(column: Floats) -> float:

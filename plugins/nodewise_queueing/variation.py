@@ -54,7 +54,7 @@ class Variation:
     @property
     def words(self) -> str:
         """What is taken, and why."""
-        return f"taken as {self.value:.2g}, as of {self.of}"
+        return f"{self.value:.2g} is assumed, typical of {self.of}"
 
     @property
     def values_and_weights(self) -> tuple[tuple[float, float], ...]:
@@ -63,12 +63,12 @@ class Variation:
 
 
 _ACCELERATOR: Final = Variation(
-    value=ACCELERATOR_CV, others=((0.015, 0.2), (0.1, 0.2), (0.3, 0.1)), of="accelerators of their own"
+    value=ACCELERATOR_CV, others=((0.015, 0.2), (0.1, 0.2), (0.3, 0.1)), of="workers with an accelerator each"
 )
 _PROCESSOR: Final = Variation(
     value=0.05,
     others=((0.02, 0.2), (0.14, 0.2), (0.3, 0.1)),
-    of="processors with one worker each",
+    of="workers with a processor each",
     by_placement=True,
 )
 _SHARED_PROCESSOR: Final = Variation(

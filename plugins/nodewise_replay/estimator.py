@@ -41,7 +41,9 @@ PER_DOUBLING: Final = 0.04
 MISSING_RANKS: Final = 0.15
 """The same, more, where ranks left no trace: what the others wait for is told by guesswork."""
 
-_NOTHING: Final = Refusal.missing("no traces are known: record some steps on every rank and ingest them", "traces")
+_NOTHING: Final = Refusal.missing(
+    ("the profile has no traces: record some steps on every rank and ingest them"), "traces"
+)
 
 
 class ReplayEstimator:
@@ -62,7 +64,7 @@ class ReplayEstimator:
         if len(asked) and not np.isin(asked.sync_mode, modes).any():
             return Assessment(
                 refusal=Refusal.unsupported(
-                    "a replay answers synchronous training alone: asynchronous workers do not wait for each other"
+                    "a replay predicts synchronous training only: asynchronous workers do not wait for each other"
                 )
             )
         ranks: dict[int, set[int]] = {}
@@ -102,8 +104,8 @@ class ReplayEstimator:
             other = kept.get(key)
             if other is not None:
                 message = (
-                    f"several recordings of {recording.workers} workers: that of most ranks, else the last, answers; "
-                    "what differs is not known"
+                    f"the profile has several recordings with {recording.workers} workers: the one with most ranks is "
+                    "used, and of equal ones the last"
                 )
                 notices.append(Notice("SEVERAL_RECORDINGS", message))
             if other is None or len(recording.scenario.graph.ranks) >= len(other.scenario.graph.ranks):
@@ -112,14 +114,14 @@ class ReplayEstimator:
         if len(served) > 1:
             raise NodewiseError(
                 Reason.CONTRADICTORY_FACTS,
-                "traces of all-reduces and traces of a parameter server are of two jobs: ingest them as two profiles",
+                "the profile has traces of all-reduce training and of a parameter server: ingest them as two profiles",
             )
         missing = [recording for recording in kept.values() if not recording.is_complete]
         for recording in missing:
             graph = recording.scenario.graph
             message = (
-                f"{len(graph.ranks)} of {graph.world_size} ranks left a trace: waiting for the others is told from "
-                "transfers by the shortest of each exchange alone"
+                f"only {len(graph.ranks)} of {graph.world_size} ranks were recorded: their waiting is estimated from "
+                "the shortest transfer of each exchange"
             )
             notices.append(Notice("RANKS_MISSING", message))
         recordings = list(kept.values())

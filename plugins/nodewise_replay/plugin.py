@@ -19,7 +19,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
         EstimatorRecord(
             name="replay",
             version=VERSION,
-            description="Recorded steps replayed with other numbers of ranks and over other links.",
+            description="Recorded steps, replayed with another number of ranks or over other links.",
             estimator=lazy_object("nodewise_replay.estimator:ReplayEstimator", "assess", "fit"),
             capabilities=frozenset({"traces"}),
         )

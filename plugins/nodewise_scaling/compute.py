@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_scaling.fitting import Fitted
+from nodewise_scaling.fitting import JobFit
 from nodewise_scaling.parameters import BATCH_SHARE, LEVEL
 from nodewise_scaling.points import Points
 from nodewise_scaling.speed import Ratio
@@ -94,7 +94,7 @@ class ComputeDoubt:
         return np.asarray(1.0 - self.batch_share + self.batch_share * batch)
 
 
-def compute_by_facts(told: Iterable[tuple[Fitted, Points, Ratio | None]], batch: float) -> Compute | None:
+def compute_by_facts(told: Iterable[tuple[JobFit, Points, Ratio | None]], batch: float) -> Compute | None:
     """Compute at a batch, by donors and how much faster the device is than each; None where no ratio is known."""
     logs, variances, sds, ratios = [], [], [], []
     facts: list[str] = []

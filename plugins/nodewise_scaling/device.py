@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from nodewise.plugin import Floats
 from nodewise_scaling.compute import MOST_COMPUTE_LOG_SD, ComputeDoubt
-from nodewise_scaling.fitting import Fitted
+from nodewise_scaling.fitting import JobFit
 from nodewise_scaling.form import Parts, Places, log_steps, parts_of
-from nodewise_scaling.overlapped import NOISE_SD, Overlapped
+from nodewise_scaling.overlap import NOISE_SD, OverlapFit
 from nodewise_scaling.parameters import INTER
 from nodewise_scaling.points import Points
 from nodewise_scaling.speed import BYTES_SHARE, BYTES_SHARE_LEAST, exchange_over
@@ -72,7 +72,7 @@ class DeviceModel:
 
     Attributes
     ----------
-    fit : Fitted
+    fit : JobFit
     multiplier : float
         By how much deviations are multiplied for an interval.
     measured : Points
@@ -83,23 +83,23 @@ class DeviceModel:
         Of compute that was not measured.
     faster_log : float
         Ln of the asked link's bandwidth over that of the runs.
-    overlapped : Overlapped or None
+    overlapped : OverlapFit or None
         The other hypothesis, that exchange hides; None where the runs or the device rule it out.
     overlapped_share : float
         Its probability.
     """
 
-    fit: Fitted
+    fit: JobFit
     multiplier: float
     measured: Points
     reach: Floats | None = None
     doubt: ComputeDoubt | None = None
     faster_log: float = 0.0
-    overlapped: Overlapped | None = None
+    overlapped: OverlapFit | None = None
     overlapped_share: float = 0.0
 
     @property
-    def seen(self) -> Floats:
+    def measured_keys(self) -> Floats:
         """(rows, 5) configurations that were run, here or by donors."""
         return self.measured.keys if self.reach is None else self.reach
 
@@ -107,7 +107,7 @@ class DeviceModel:
         """The same job over a link that is faster by so much, in ln."""
         return replace(self, faster_log=faster_log)
 
-    def predicted(self, keys: Floats) -> tuple[Floats, Floats, Floats]:
+    def predict(self, keys: Floats) -> tuple[Floats, Floats, Floats]:
         """(rows,) step seconds, (rows,) deviation of their logarithm, (3, rows) parts of the step."""
         rows, stretch = len(keys), self.multiplier / NOMINAL
         step_s, spread, parts = np.empty(rows), np.empty(rows), np.empty((len(PARTS), rows))
@@ -131,7 +131,7 @@ class DeviceModel:
 
     def _by_form(self, at: Places) -> tuple[Floats, Floats, Floats, Parts]:
         """(rows,) ln T over the unit, raised by its variance; that; (parameters, rows) deviations; the form."""
-        log_step, unsure, left, form = self.fit.predicted(at)
+        log_step, unsure, left, form = self.fit.predict(at)
         variance = left + (unsure**2).sum(axis=0)
         return log_step + SHADE * np.minimum(variance, SHADE_LIMIT), variance, unsure, form
 
@@ -142,7 +142,7 @@ class DeviceModel:
         that is hardly probable, and very unsure, widens it by as much as it is probable.
         """
         assert self.overlapped is not None
-        expected, variance = self.overlapped.predicted(keys)
+        expected, variance = self.overlapped.predict(keys)
         deviations = np.stack([spread, np.sqrt(variance + NOISE_SD**2)])
         middle, apart, shares = self._between(np.stack([np.log(step_s), expected]), deviations)
         return np.exp(middle), half_width_of(apart, deviations, shares) / NOMINAL
@@ -177,7 +177,7 @@ class DeviceModel:
 
     def _answer_as_measured(self, keys: Floats, step_s: Floats, spread: Floats, parts: Floats) -> None:
         """A configuration that was measured is answered as measured."""
-        rows, points = self.measured.found(keys)
+        rows, points = self.measured.find(keys)
         if len(rows):
             ran_s = self.measured.step_s[points]
             parts[:, rows] *= ran_s / step_s[rows]
@@ -190,7 +190,7 @@ class DeviceModel:
         stretch = (self.multiplier / NOMINAL) ** 2
         covariance = (self.fit.residual_covariance(at) + unsure.T @ unsure) * stretch
         if self.overlapped is not None:
-            expected, other = self.overlapped.predicted(keys)
+            expected, other = self.overlapped.predict(keys)
             deviations = np.sqrt(np.stack([(variance + FLOOR_LOG_SPREAD**2) * stretch, other + NOISE_SD**2]))
             _, apart, shares = self._between(
                 np.stack([log_step + np.log(self.fit.points.unit_s), expected]), deviations
@@ -209,7 +209,7 @@ class DeviceModel:
 
     def extrapolation(self, keys: Floats) -> Floats:
         """How far outside the measured range of nodes, workers and batch, the largest of the ratios; at least 1."""
-        seen = self.seen
+        seen = self.measured_keys
         beyond = keys[:, [0, 1, 3]] / seen[:, [0, 1, 3]].max(axis=0)
         below = seen[:, 3].min() / keys[:, 3]
         return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))

@@ -25,15 +25,15 @@ from nodewise.plugin import (
     freeze,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, DeviceModel
-from nodewise_scaling.fitting import TAIL_DEGREES, Fitted, student_log_density
+from nodewise_scaling.fitting import TAIL_DEGREES, JobFit, student_log_density
 from nodewise_scaling.model import SettingsModel
-from nodewise_scaling.overlapped import REFERENCE_PEAK_FLOPS_PER_S, Overlapped, overlapped
+from nodewise_scaling.overlap import REFERENCE_PEAK_FLOPS_PER_S, OverlapFit, fit_overlap
 from nodewise_scaling.points import Points, Setting, Split, points_of, splits_of
-from nodewise_scaling.prior import Knowledge, shipped, updated
+from nodewise_scaling.prior import Knowledge, load_default_prior, update
 from nodewise_scaling.replicas import ScalingModel, not_known
 from nodewise_scaling.routing import Route, routes_of
 from nodewise_scaling.speed import known_as
-from nodewise_scaling.transfer import Sources, sources_of, supported
+from nodewise_scaling.transfer import Sources, fit_with_donors, sources_of
 
 __all__ = ["ScalingEstimator", "log_peak", "odds_of", "share_of"]
 
@@ -74,7 +74,7 @@ class ScalingEstimator:
 
         Of those that it knows, a few runs of other jobs say less than it holds (research/scaling.md).
         """
-        known = shipped()
+        known = load_default_prior()
         ran = [
             (setting, points)
             for profile in sorted(corpus, key=lambda each: each.digest)
@@ -86,7 +86,7 @@ class ScalingEstimator:
         links: dict[str, frozenset[float]] = {}
         for device, link in sorted({setting for setting, _ in ran}):
             links[device] = links.get(device, frozenset()) | {link}
-        knowledge = replace(updated(known, lessons), links=links)
+        knowledge = replace(update(known, lessons), links=links)
         told = f"{len(lessons)} jobs of the corpus, on devices of their own" if lessons else ""
         sources = tuple(filter(None, (*knowledge.sources, told)))
         return Prior.of(NAME, knowledge.document(), sources=sources, content=knowledge)
@@ -131,7 +131,7 @@ class ScalingEstimator:
 def _fit_settings(evidence: Mapping[Setting, Points], context: Context, precision: str) -> SettingsModel:
     """Runs of replicas that are split alike."""
     prior = context.prior
-    knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else shipped()
+    knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else load_default_prior()
     bare = Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision)
     seen = [points.exchange_seen for points in evidence.values()]
     sources = sources_of(evidence, bare) if any(seen) else bare
@@ -148,7 +148,7 @@ def _fit_settings(evidence: Mapping[Setting, Points], context: Context, precisio
     for setting, points in evidence.items():
         known = sources if points.exchange_seen else where_unseen()
         multiplier = known.knowledge.multiplier(known.name_of(setting), INTERVAL_LEVEL)
-        fit = supported(setting, known)
+        fit = fit_with_donors(setting, known)
         other, share = _overlap_hypothesis(setting, fit, known)
         models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
     # Fitted only once somebody asks about such a device, or where no run tells of exchange anyhow.
@@ -161,11 +161,16 @@ def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Noti
     unknown = sorted({setting for setting in evidence if not sources.name_of(setting)})
     if unknown:
         named = ", ".join(dict.fromkeys(map(_setting_name, unknown)))
-        message = f"no other job on {named} is known: how its cluster exchanges gradients is taken from others"
+        message = (
+            f"the prior holds no other job on {named}: how its cluster exchanges gradients is assumed from other "
+            "clusters"
+        )
         notices.append(Notice("CLUSTER_NOT_KNOWN", message))
     drifted = sum(points.drifted for points in evidence.values())
     if drifted:
-        message = f"{drifted} configurations were measured anew with other results: the older ones are left out"
+        message = (
+            f"repeated measurements of {drifted} configurations differ from the earlier ones: only the newest are used"
+        )
         notices.append(Notice("DRIFTED", message))
     return tuple(notices)
 
@@ -175,16 +180,16 @@ def _setting_name(setting: Setting) -> str:
     return f"{setting.device or 'a device that is not stated'}{link}"
 
 
-def _overlap_hypothesis(setting: Setting, fit: Fitted, known: Sources) -> tuple[Overlapped | None, float]:
+def _overlap_hypothesis(setting: Setting, fit: JobFit, known: Sources) -> tuple[OverlapFit | None, float]:
     """The hypothesis that exchange hides, and its probability by the runs."""
     name = known_as(known.catalogue, setting.device, known.knowledge.overlapped)
-    other = overlapped(fit.points, log_peak(setting.device, known.catalogue))
+    other = fit_overlap(fit.points, log_peak(setting.device, known.catalogue))
     usual = known.knowledge.overlapped_share(name, setting.link_bytes_per_s)
     share = share_of(other, fit, known.level_sd(setting), usual)
     return (other, share) if share >= LEAST_SHARE else (None, 0.0)
 
 
-def share_of(other: Overlapped, fit: Fitted, level_sd: float, usual: float) -> float:
+def share_of(other: OverlapFit, fit: JobFit, level_sd: float, usual: float) -> float:
     """The probability that exchange hides, by the runs and how usual it is."""
     told = TEMPER * odds_of(other, fit, level_sd)
     if fit.points.keys[:, 0].max() == 1.0:
@@ -193,7 +198,7 @@ def share_of(other: Overlapped, fit: Fitted, level_sd: float, usual: float) -> f
     return float(scipy.special.expit(scipy.special.logit(usual) + told))
 
 
-def odds_of(other: Overlapped, fit: Fitted, level_sd: float) -> float:
+def odds_of(other: OverlapFit, fit: JobFit, level_sd: float) -> float:
     """Ln of the odds, by the runs alone, that exchange hides.
 
     T_L has no prior of its own; the form's level lies about the very runs: as much is granted to both.

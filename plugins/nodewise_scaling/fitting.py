@@ -14,7 +14,7 @@ from nodewise_scaling.parameters import COUNT, LEAST, MOST, NAMES
 from nodewise_scaling.points import Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of, coordinates, covariance
 
-__all__ = ["Bounds", "Fitted", "fitted", "inverse_of", "student_log_density", "whitened_by"]
+__all__ = ["Bounds", "JobFit", "fit_job", "inverse_of", "student_log_density", "whitened_by"]
 
 Bounds = tuple[Floats, Floats]
 """Least and most of every parameter."""
@@ -43,7 +43,7 @@ _LARGEST_STEP: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class JobFit:
     """A fitted job.
 
     Attributes
@@ -67,7 +67,7 @@ class Fitted:
     precision: Floats
     log_evidence: float = 0.0
 
-    def predicted(self, at: Places) -> tuple[Floats, Floats, Floats, Parts]:
+    def predict(self, at: Places) -> tuple[Floats, Floats, Floats, Parts]:
         """Logarithm of the step over the job's unit, and what predictions are unsure by.
 
         Returns
@@ -95,12 +95,12 @@ class Fitted:
         return np.asarray(covariance(places, places) - kernel @ self.precision @ kernel.T)
 
 
-def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LEAST, MOST)) -> Fitted:
+def fit_job(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LEAST, MOST)) -> JobFit:
     """Fit a job under a prior of independent parameters, within physical bounds.
 
     Whoever learns a prior from fits takes none: what is cut off at a bound would shift its mean.
     """
-    points = all_points.thinned()
+    points = all_points.thin()
     at = points.places(points.keys)
     measured = np.log(points.step_s / points.unit_s)
     places = coordinates(at)
@@ -134,7 +134,7 @@ def fitted(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LE
         - 0.5 * (misfit + np.linalg.slogdet(tangent)[1] + (len(points) - COUNT) * np.log(2.0 * np.pi))
         - np.log(np.diag(lower)).sum()
     )
-    return Fitted(points, theta, inverse_of(information), pull, centres, weights, precision, float(evidence))
+    return JobFit(points, theta, inverse_of(information), pull, centres, weights, precision, float(evidence))
 
 
 def _outlying(errors: Floats, lower: Floats) -> Floats:

@@ -16,11 +16,11 @@ from nodewise.plugin import (
     RowRefusal,
 )
 from nodewise_scaling.device import INTERVAL_LEVEL, PARTS, DeviceModel
+from nodewise_scaling.new_device import NewDeviceFit, fit_new_device
 from nodewise_scaling.points import Setting, keys_of
 from nodewise_scaling.routing import Route, routes_of
 from nodewise_scaling.speed import FACT_WORDS
 from nodewise_scaling.transfer import Sources
-from nodewise_scaling.unmeasured import Unmeasured, unmeasured
 
 __all__ = ["SettingsModel"]
 
@@ -65,7 +65,7 @@ class SettingsModel:
             members, keys = asked[answerable], keys[answerable]
             if not len(members):
                 continue
-            step_s, spread, parts = model.predicted(keys)
+            step_s, spread, parts = model.predict(keys)
             answer = Predictions.assembled(
                 dict(zip(PARTS, parts)), step_s=step_s, log_spread=spread, extrapolation=model.extrapolation(keys)
             )
@@ -85,7 +85,7 @@ class SettingsModel:
             covariance[np.ix_(members, members)] = model.log_covariance(keys[answerable])
         return covariance
 
-    def _model(self, route: Route) -> tuple[DeviceModel, Unmeasured | None, float]:
+    def _model(self, route: Route) -> tuple[DeviceModel, NewDeviceFit | None, float]:
         """What answers a route, what it carries over from other devices, and the link of its runs."""
         device, link = route.asked
         if route.evidence is not None:
@@ -93,7 +93,7 @@ class SettingsModel:
             carried = None
         else:
             sources = self._where_unseen()
-            carried = unmeasured(device, link, sources)
+            carried = fit_new_device(device, link, sources)
             assert carried is not None  # routes_of refuses devices without facts
             ran = carried.link_bytes_per_s
             multiplier = sources.knowledge.multiplier(sources.name_of(Setting(device, ran)), INTERVAL_LEVEL)
@@ -101,7 +101,7 @@ class SettingsModel:
         return (model.over_link(float(np.log(link / ran))) if link and link != ran else model), carried, ran
 
     def _notices_of_route(
-        self, route: Route, carried: Unmeasured | None, ran: float, configurations: Configurations, members: Ints
+        self, route: Route, carried: NewDeviceFit | None, ran: float, configurations: Configurations, members: Ints
     ) -> list[Notice]:
         """What a reader should know of a route's rows."""
         rows = _rows(members, configurations)
@@ -112,33 +112,37 @@ class SettingsModel:
         else:
             donors = sorted({setting.device for setting in self._sources.others(device)}) if device else []
             if donors:
-                message = f"how the job scales on {device} is judged by runs on {_list_words(donors)} as well"
+                message = (
+                    f"scaling on {device} is estimated from its own runs and from the job's runs on "
+                    f"{_list_words(donors)}"
+                )
                 notices.append(Notice("SUPPORTED_BY_OTHER_DEVICES", message, rows))
             if not device:
                 notices += _device_notices(configurations, members)
             share = self._models[route.evidence].overlapped_share if route.evidence is not None else 0.0
             if share:
                 message = (
-                    f"that compute hides the exchange is {100.0 * share:.0f} % probable, by runs and devices alike"
+                    f"the model takes it as {100.0 * share:.0f} % probable that compute hides the gradient exchange, "
+                    "by the job's runs and by other jobs on the device"
                 )
                 notices.append(Notice("EXCHANGE_HIDDEN", message, rows))
         if link and link != ran:
             message = (
-                f"no run over a link of {link:.3g} bytes/s is known: exchange across nodes is that over {ran:.3g} "
-                "bytes/s, of which 60 to 100 % are taken to change with the bandwidth"
+                f"no run used a link of {link:.3g} bytes/s: exchange across nodes was measured over {ran:.3g} "
+                "bytes/s, and 60 to 100 % of it is assumed to scale with bandwidth"
             )
             notices.append(Notice("LINK_SCALED", message, rows))
         return notices
 
-    def _describe_carry(self, device: str, carried: Unmeasured) -> str:
+    def _describe_carry(self, device: str, carried: NewDeviceFit) -> str:
         donors = sorted({setting.device for setting in carried.donors})
         facts = _list_words([FACT_WORDS.get(fact, fact) for fact in carried.facts])
-        unknown = ["what the job reaches of these", "what its hosts add to a step"]
+        unknown = ["how much of them the job reaches", "what the hosts add to a step"]
         if not self._where_unseen().name_of(Setting(device, carried.link_bytes_per_s)):
-            unknown.append("how its cluster exchanges gradients")
+            unknown.append("how the device's cluster exchanges gradients")
         return (
-            f"the job never ran on {device}: how it scales and computes is carried over from {_list_words(donors)}, "
-            f"compute by {facts} of the catalogue; not known: {_list_words(unknown)}"
+            f"the job never ran on {device}: its scaling and compute are derived from runs on {_list_words(donors)}, "
+            f"compute by the catalogue's {facts}; unknown, and so in the interval: {_list_words(unknown)}"
         )
 
 
@@ -146,7 +150,7 @@ def _query_points(model: DeviceModel, configurations: Configurations, members: I
     """What some rows ask; a batch that they do not say is the one that most measured configurations had."""
     keys = keys_of(configurations.take(members))
     unsaid = (configurations.batch_per_worker[members] == 0) & (configurations.global_batch[members] == 0)
-    measured = model.seen[:, 3]
+    measured = model.measured_keys[:, 3]
     if not unsaid.any() or (measured == 1.0).all():
         return keys, []
     batches, counts = np.unique(measured, return_counts=True)
@@ -154,7 +158,7 @@ def _query_points(model: DeviceModel, configurations: Configurations, members: I
     keys[unsaid, 3] = usual
     if len(batches) == 1:
         return keys, []
-    message = f"the batch is not said and taken as {usual:.0f} samples per worker, which most measured runs had"
+    message = f"the batch is not stated: {usual:.0f} samples per worker are assumed, as in most measured runs"
     return keys, [Notice("BATCH_ASSUMED", message, _rows(members[unsaid], configurations))]
 
 
@@ -164,15 +168,16 @@ def _device_notices(configurations: Configurations, members: Ints) -> list[Notic
     stated = names != ""
     if not stated.any():
         return []
-    message = f"the evidence does not say its device: it is taken as that of {', '.join(sorted(set(names[stated])))}"
+    message = f"the observations do not state their device: {', '.join(sorted(set(names[stated])))} is assumed"
     return [Notice("DEVICE_ASSUMED", message, _rows(members[stated], configurations))]
 
 
 def _too_unsure(route: Route, rows: Ints) -> RowRefusal:
     device = route.asked.device
     message = (
-        f"compute on {device} is not known within a factor of 5: facts do not tell what a step of so little work takes "
-        f"there; observe one run of one worker on {device} at this batch"
+        f"the step on {device} cannot be predicted within a factor of 5: with so little work per step, overheads that "
+        f"the catalogue does not state dominate; measure one worker on {device} at this batch and send it as an "
+        "observation"
     )
     return RowRefusal(tuple(rows.tolist()), Refusal.missing(message, "observations"))
 

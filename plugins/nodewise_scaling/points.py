@@ -19,7 +19,7 @@ __all__ = [
     "Points",
     "Setting",
     "Split",
-    "averaged",
+    "average",
     "keys_of",
     "points_of",
     "splits_of",
@@ -129,7 +129,7 @@ class Points:
             over_fixed=self.over_fixed,
         )
 
-    def found(self, keys: Floats) -> tuple[Ints, Ints]:
+    def find(self, keys: Floats) -> tuple[Ints, Ints]:
         """Rows of ``keys`` that are among these configurations, and the point of each."""
         rows = np.arange(len(keys))
         codes, own = np.zeros(len(keys), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
@@ -145,7 +145,7 @@ class Points:
         kept = own[order][place] == codes
         return rows[kept], order[place[kept]]
 
-    def thinned(self) -> Points:
+    def thin(self) -> Points:
         """At most LARGEST_FIT of them, evenly over the sorted configurations."""
         if len(self) <= LARGEST_FIT:
             return self
@@ -193,7 +193,7 @@ def points_of(profile: Profile) -> dict[Split, dict[Setting, Points]]:
             for link in sorted(set(links[members & (devices == device)].tolist())):
                 rows = np.flatnonzero(members & (devices == device) & (links == link))
                 settings = found.setdefault(split, {})
-                settings[Setting(device, link)] = averaged(keys[rows], step_s[rows], when[rows])
+                settings[Setting(device, link)] = average(keys[rows], step_s[rows], when[rows])
     return found
 
 
@@ -242,7 +242,7 @@ def keys_of(configurations: Configurations) -> Floats:
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 
 
-def averaged(keys: Floats, step_s: Floats, measured_at_s: Floats | None = None) -> Points:
+def average(keys: Floats, step_s: Floats, measured_at_s: Floats | None = None) -> Points:
     """Equal configurations averaged; the very same measurement sent twice counts once.
 
     ``measured_at_s`` (0 = not known) tells newer from older measurements.

@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_scaling.fitting import Fitted, fitted
+from nodewise_scaling.fitting import JobFit, fit_job
 from nodewise_scaling.parameters import COUNT, HYPER_SD, NAMES
 from nodewise_scaling.points import Points
 
-__all__ = ["NO_BOUNDS", "PSEUDO_JOBS", "Knowledge", "Lesson", "offset_of", "shipped", "updated"]
+__all__ = ["NO_BOUNDS", "PSEUDO_JOBS", "Knowledge", "Lesson", "load_default_prior", "offset_of", "update"]
 
 SAME_DEVICE: Final = 4.0
 """What errors of jobs on the same device weigh in an interval, against those on others."""
@@ -153,7 +153,9 @@ class Knowledge:
             They are of other parameters.
         """
         if tuple(document["parameters"]) != NAMES:
-            message = f"the prior is of parameters {document['parameters']!r}, not of {list(NAMES)!r}"
+            message = (
+                f"the prior holds the parameters {document['parameters']!r}, but this version needs {list(NAMES)!r}"
+            )
             raise ValueError(message)
         return Knowledge(
             mean=np.array(document["mean"]),
@@ -171,13 +173,13 @@ class Knowledge:
 
 
 @lru_cache(maxsize=1)
-def shipped() -> Knowledge:
+def load_default_prior() -> Knowledge:
     """The prior that comes with the package; its sources name the tables that it was learned from."""
     text = resources.files("nodewise_scaling").joinpath("shipped_prior.json").read_text(encoding="utf-8")
     return Knowledge.from_document(json.loads(text))
 
 
-def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
+def update(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
     """The same with the devices of more jobs; means and spreads stay."""
     told = list(lessons)
     by_device: dict[str, list[Points]] = {}
@@ -188,16 +190,16 @@ def updated(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
         before = offset.get(device, np.zeros(COUNT))
         variance = offset_variance.get(device, knowledge.device_sd**2)
         mean, sd = knowledge.mean + before, np.sqrt(knowledge.job_sd**2 + variance)
-        members = [fitted(points, mean, sd, bounds=NO_BOUNDS) for points in several]
+        members = [fit_job(points, mean, sd, bounds=NO_BOUNDS) for points in several]
         offset[device], offset_variance[device] = offset_of(
             members, knowledge.mean, before, before, variance, knowledge.job_sd**2
         )
-    unseen = None if knowledge.unseen is None else updated(knowledge.unseen, told)
+    unseen = None if knowledge.unseen is None else update(knowledge.unseen, told)
     return replace(knowledge, offset=offset, offset_variance=offset_variance, unseen=unseen)
 
 
 def offset_of(
-    members: Sequence[Fitted], mean: Floats, centre: Floats, before: Floats, variance: Floats, job_variance: Floats
+    members: Sequence[JobFit], mean: Floats, centre: Floats, before: Floats, variance: Floats, job_variance: Floats
 ) -> tuple[Floats, Floats]:
     """Mean and variance of a device's offset, from what its jobs' data alone say of each parameter."""
     total, weight = before / variance, 1.0 / variance

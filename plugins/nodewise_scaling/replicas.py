@@ -48,7 +48,7 @@ class ScalingModel:
 def not_known(asked: Split, known: Mapping[Split, object]) -> Refusal:
     """That no run was split as it is asked."""
     names = "; ".join(map(_words, known)) or "none"
-    message = f"no run of replicas that are split so is known: asked is {_words(asked)}, known {names}"
+    message = f"no observed run splits its replicas as the row does ({_words(asked)}); observed runs have: {names}"
     return Refusal.missing(message, "observations")
 
 

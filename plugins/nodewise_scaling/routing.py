@@ -60,23 +60,25 @@ def _route(asked: Setting, settings: Collection[Setting], catalogue: Catalogue) 
     if device is not None:
         return _over_link(Setting(device, asked.link_bytes_per_s), settings)
     known = ", ".join(each or "a device that is not stated" for each in devices) or "no device"
-    text = f"all-reduce runs are known of {known}, not of {asked.device or 'a device that is not stated'}"
+    text = f"all-reduce runs exist on {known}, but not on {asked.device or 'a device that is not stated'}"
     donors = [setting for setting in settings if setting.device]
     if not asked.device or not donors:
         return _missing(text)
     lacking = [name for name in (asked.device, *devices) if catalogue.device(name) is None]
     if asked.device in lacking:
         return _missing(
-            f"{text}, and the catalogue has no facts of {asked.device} to carry them over by: "
-            "observe one run there, or add its peaks and memory bandwidth to the catalogue"
+            f"{text}, and the catalogue has no entry for {asked.device} by which they could be scaled: measure one "
+            "run there, or add its peaks and memory bandwidth to the catalogue"
         )
     if len(lacking) == len(devices):
         return _missing(
-            f"{text}, and the catalogue has no facts of {', '.join(lacking)} to carry them over by: "
-            f"observe one run on {asked.device}, or add their peaks and memory bandwidths to the catalogue"
+            f"{text}, and the catalogue has no entry for {', '.join(lacking)} by which they could be scaled: measure "
+            f"one run on {asked.device}, or add the peaks and memory bandwidths of these devices to the catalogue"
         )
     if asked.link_bytes_per_s and not any(setting.link_bytes_per_s for setting in donors):
-        return _missing(f"{text}, which do not say over which link: exchange cannot be carried over to another one")
+        return _missing(
+            f"{text}, and they do not state their link_bytes_per_s: exchange over another link cannot be predicted"
+        )
     return Route(asked, None)
 
 
@@ -103,12 +105,12 @@ def _over_link(asked: Setting, settings: Collection[Setting]) -> Route | Refusal
     if not link:
         listed = ", ".join(f"{each:.3g}" for each in known)
         return _missing(
-            f"runs on {name} are known over links of {listed} bytes/s: link_bytes_per_s must say which is asked about"
+            f"observed runs on {name} used links of {listed} bytes/s: state link_bytes_per_s in the configuration"
         )
     if not known:
         return _missing(
-            f"a link is asked about, and the runs on {name} do not say over which they were made: "
-            "exchange cannot be carried over to another one"
+            f"the configuration states link_bytes_per_s, but the observed runs on {name} do not: exchange over "
+            "another link cannot be predicted; state it in the observations as well"
         )
     nearest = min(known, key=lambda each: abs(np.log(each / link)))
     return Route(asked, Setting(device, nearest))
@@ -119,6 +121,6 @@ def _missing(message: str) -> Refusal:
 
 
 _NOT_ALLREDUCE: Final = Refusal.unsupported(
-    "the scaling model describes synchronous all-reduce: sync mode must be ALLREDUCE"
+    "the scaling model predicts synchronous all-reduce only: sync mode must be ALLREDUCE"
 )
-_NO_WORKER: Final = Refusal.unsupported("the scaling model answers from 1 worker on")
+_NO_WORKER: Final = Refusal.unsupported("the scaling model needs at least 1 worker")

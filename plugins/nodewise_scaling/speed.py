@@ -58,7 +58,7 @@ def ratio_of(catalogue: Catalogue, device: str, other: str, precision: str | Non
     first, second = catalogue.device(device), catalogue.device(other)
     if first is None or second is None:
         return None
-    names = _used(first, second, precision or "")
+    names = _comparable_facts(first, second, precision or "")
     if not names:
         return None
     logs = np.log([first[name] / second[name] for name in names])
@@ -85,7 +85,7 @@ def known_as(catalogue: Catalogue, device: str, names: Collection[str]) -> str:
     return same[0] if same else ""
 
 
-def _used(first: Mapping[str, float], second: Mapping[str, float], precision: str) -> tuple[str, ...]:
+def _comparable_facts(first: Mapping[str, float], second: Mapping[str, float], precision: str) -> tuple[str, ...]:
     """Facts that both state: peaks of the job's number format, or of all where it is not known, and the memory's."""
     stated = precision.casefold()
     formats = (stated,) if f"{stated}{_PEAK}" in first and f"{stated}{_PEAK}" in second else FORMATS

@@ -26,14 +26,14 @@ import numpy as np
 
 from nodewise.plugin import Catalogue, Floats
 from nodewise_scaling.compute import Compute, compute_by_facts
-from nodewise_scaling.fitting import Fitted, fitted, inverse_of
+from nodewise_scaling.fitting import JobFit, fit_job, inverse_of
 from nodewise_scaling.growth import with_growth
 from nodewise_scaling.parameters import BATCH_SHARE, COUNT, INTER, INTRA, LEVEL, NAMES
 from nodewise_scaling.points import Points, Setting
 from nodewise_scaling.prior import Knowledge
 from nodewise_scaling.speed import Ratio, exchange_doubt, exchange_over, known_as, ratio_of
 
-__all__ = ["SMALLEST_VARIANCE", "Donor", "Sources", "combined", "over_link", "sources_of", "supported"]
+__all__ = ["SMALLEST_VARIANCE", "Donor", "Sources", "combine_donors", "fit_with_donors", "over_link", "sources_of"]
 
 KEPT: Final = 0.5
 """Share of the variance between jobs of ``intra`` and ``inter`` (the bytes that a job exchanges and how it sends them,
@@ -55,7 +55,7 @@ class Donor:
     """The job in another setting: its points, their fit, and the prior's mean and variance of the device's offset."""
 
     points: Points
-    fit: Fitted
+    fit: JobFit
     mean: Floats
     offset_variance: Floats
 
@@ -106,18 +106,18 @@ def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
         points = replace(seen, over_fixed=bare.knowledge.over_fixed)
         mean, offset_variance = bare.of(setting)
         mean, sd = with_growth(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
-        fit = fitted(points, mean, sd)
+        fit = fit_job(points, mean, sd)
         donors[setting] = Donor(points, fit, mean, offset_variance)
     return replace(bare, donors=donors)
 
 
-def supported(setting: Setting, sources: Sources) -> Fitted:
+def fit_with_donors(setting: Setting, sources: Sources) -> JobFit:
     """The fit of a setting under what donors on other devices say; as by itself where there are none."""
     own = sources.donors[setting]
     donors = sources.others(setting.device)
     if not setting.device or not donors:
         return own.fit
-    return fitted(own.points, *with_growth(own.points, *_prior_given(setting, own, donors, sources)))
+    return fit_job(own.points, *with_growth(own.points, *_prior_given(setting, own, donors, sources)))
 
 
 def _prior_given(
@@ -129,7 +129,7 @@ def _prior_given(
     compute = None if lone else sources.compute(device, donors, points.smallest_batch)
     log_compute = float(np.log(points.unit_s)) if lone else None
     shifts = {name: _shift(setting, own, name, donor, log_compute, sources) for name, donor in donors.items()}
-    expected, covariance = combined(setting, donors, shifts, sources)
+    expected, covariance = combine_donors(setting, donors, shifts, sources)
     expected[LEVEL], deviation = own.mean[LEVEL], np.sqrt(np.diag(covariance))
     deviation[LEVEL] = np.sqrt(sources.knowledge.job_sd[LEVEL] ** 2 + own.offset_variance[LEVEL])
     if compute is not None:
@@ -139,7 +139,7 @@ def _prior_given(
     return expected, deviation
 
 
-def combined(
+def combine_donors(
     setting: Setting,
     donors: Mapping[Setting, Donor],
     shifts: Mapping[Setting, tuple[Floats, Floats]],

@@ -29,16 +29,23 @@ from nodewise_sharing.verdict import share_devices, verdict_of
 
 __all__ = ["FittedSharing"]
 
-NO_UTILISATION: Final = "device utilisation of {!r} is not known: it is taken to be {}"
-FROM_ELSEWHERE: Final = "what its steps on other devices tell"
+NO_UTILISATION: Final = "device utilisation of {!r} is not stated: {} is assumed"
+FROM_ELSEWHERE: Final = "an estimate from its steps on other devices"
 WHOLE_STEP: Final = "the whole step"
-NO_MEMORY: Final = "memory of {!r} is not known: it is taken to fit"
+NO_MEMORY: Final = "memory of {!r} is not stated: it is assumed to fit"
 NO_DEVICE_MEMORY: Final = "memory of the device is not known: whether the jobs fit is not checked"
 FROM_STRUCTURE: Final = {
-    SharingMode.MPS: "MPS without measured pairs: ends are taking turns and full overlap, not validated on runs",
-    SharingMode.MIG: "MIG without this set's own run: ends follow the slice's processors, not validated on runs",
+    SharingMode.MPS: (
+        "MPS without measured pairs: the range is from taking turns to full overlap, and is not validated on runs"
+    ),
+    SharingMode.MIG: (
+        "MIG without a measured run of this set of jobs: the range follows the slice's processors, and is not "
+        "validated on runs"
+    ),
 }
-ADDED: Final = "more than two jobs: what each pair costs is added up, not learned from runs of as many"
+ADDED: Final = (
+    "more than two jobs: the slowdowns of the pairs are added up, which is not validated on runs of as many jobs"
+)
 SLICE_SLACK: Final = 1e-6
 """By how much slices may come to more than the device: shares such as 3/7 are rounded by whoever writes them."""
 

@@ -57,7 +57,9 @@ def slice_range(job: SoloJob, fraction: float, filled: float | None = None) -> t
     known, kernels may fill all of it or fit the slice.
     """
     if not 0.0 < fraction <= 1.0:
-        raise ValueError(f"fraction is {fraction}: a slice has more than nothing and at most all of the processors")
+        raise ValueError(
+            f"fraction is {fraction}: a slice must have more than 0 and at most 1 of the device's processors"
+        )
     busy = busy_of(job)
     slowest = max(1.0, min(1.0, 1.0 if filled is None else filled) / fraction)
     quickest = 1.0 if filled is None else slowest

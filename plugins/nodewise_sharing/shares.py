@@ -101,16 +101,19 @@ def fit_shares(runs: Sequence[PairRun], budget: Budget | None = None) -> ShareMo
     Raises NodewiseError DEADLINE_EXCEEDED when the budget has nothing left.
     """
 
-    def looked() -> None:
+    def check_time() -> None:
         if budget is not None and budget.remaining_s() <= 0:
-            text = "the time was over before the pairs that ran were learned from; send fewer, or wait longer"
+            text = (
+                "the deadline passed while the model was fitted to the measured pairs; send fewer pairs, or allow "
+                "more time"
+            )
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, text)
 
-    model = _fit(runs, looked)
-    return replace(model, widening=_widening(runs, looked))
+    model = _fit(runs, check_time)
+    return replace(model, widening=_widening(runs, check_time))
 
 
-def _widening(runs: Sequence[PairRun], looked: Callable[[], None]) -> float:
+def _widening(runs: Sequence[PairRun], check_time: Callable[[], None]) -> float:
     models = sorted({job.family for run in runs for job in run.jobs})
     if len(models) < FEWEST_MODELS:
         return 1.0
@@ -120,7 +123,7 @@ def _widening(runs: Sequence[PairRun], looked: Callable[[], None]) -> float:
         out = frozenset(models[fold::FOLDS])
         left = [run for run in runs if out & {job.family for job in run.jobs}]
         kept = [run for run in runs if not out & {job.family for job in run.jobs}]
-        shares = _fit(kept, looked).predict([run.jobs for run in left], CALIBRATED_AT)
+        shares = _fit(kept, check_time).predict([run.jobs for run in left], CALIBRATED_AT)
         error = np.abs(shares.middle - [run.shares for run in left])
         reaches.append((error / (shares.high - shares.middle)).ravel())
         counts.append(np.full(error.size, 1.0 / error.size))
@@ -130,16 +133,16 @@ def _widening(runs: Sequence[PairRun], looked: Callable[[], None]) -> float:
     return float(reach[order][np.searchsorted(weight, CALIBRATED_AT * weight[-1])])
 
 
-def _fit(runs: Sequence[PairRun], looked: Callable[[], None]) -> ShareModel:
+def _fit(runs: Sequence[PairRun], check_time: Callable[[], None]) -> ShareModel:
     rows = [row for run in runs for row in (run.jobs, run.jobs[::-1])]
     shares = np.array([share for run in runs for share in run.shares], dtype=np.float64)
-    looked()
+    check_time()
     columns = _columns(rows)
     size = len(FEATURES) + len(columns)
     kinds = np.full(size, -1)
     for (kind, _), column in columns.items():
         kinds[column] = kind
-    x, _ = _design(rows, columns, size, looked)
+    x, _ = _design(rows, columns, size, check_time)
     measured: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for run in runs:
         (one, other), (share, others) = run.jobs, run.shares
@@ -147,7 +150,7 @@ def _fit(runs: Sequence[PairRun], looked: Callable[[], None]) -> ShareModel:
         measured.setdefault((other.name, one.name), []).append((others, share))  # two copies of a job share alike
     means = {pair: tuple(np.mean(values, axis=0).tolist()) for pair, values in measured.items()}
     effects = fit_random_effects(
-        x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD, looked
+        x, shares, kinds, WEIGHTS, WEIGHT_SDS, np.full(KINDS, EXPECTED_SD), EXPECTED_SD, check_time
     )
     return ShareModel(effects, columns, means)
 
@@ -175,14 +178,14 @@ def _design(
     rows: Sequence[tuple[SoloJob, SoloJob]],
     columns: dict[tuple[int, str], int],
     size: int,
-    looked: Callable[[], None] = lambda: None,
+    check_time: Callable[[], None] = lambda: None,
 ) -> tuple[Floats, Floats]:
     """Columns of each row, and which of its effects have none."""
     x, unseen = np.zeros((len(rows), size)), np.zeros((len(rows), KINDS))
     busy = {id(job): busy_of(job) for row in rows for job in row}
     for index, (victim, aggressor) in enumerate(rows):
         if not index % LOOK_EVERY:
-            looked()
+            check_time()
         x[index, : len(FEATURES)] = _features(victim, aggressor, busy[id(victim)], busy[id(aggressor)])
         for kind, level in _levels(victim, aggressor):
             column = columns.get((kind, level))

@@ -60,7 +60,10 @@ def share_devices(
     parts = []
     for start in range(0, len(asked), CHUNK):
         if budget is not None and budget.remaining_s() <= 0:
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the time was over before all pairs were predicted")
+            raise NodewiseError(
+                Reason.DEADLINE_EXCEEDED,
+                ("the deadline passed before all pairs were predicted; ask for fewer pairs, or allow more time"),
+            )
         parts.append(model.predict(asked[start : start + CHUNK], coverage))
     return [
         _device(jobs, [_one(parts, place) for place in of_set], device_bytes)
@@ -77,7 +80,7 @@ class _Pair:
     basis: ShareBasis
 
     @property
-    def turned(self) -> _Pair:
+    def reverse(self) -> _Pair:
         return _Pair(self.shares[:, ::-1], self.total, self.basis)
 
 
@@ -98,7 +101,7 @@ def _one(parts: Sequence[PairShares], place: tuple[int, bool]) -> _Pair:
     part, row = parts[place[0] // CHUNK], place[0] % CHUNK
     shares = np.array([part.low[row], part.middle[row], part.high[row]])
     pair = _Pair(shares, (float(part.total_low[row]), float(part.total_high[row])), part.basis[row])
-    return pair.turned if place[1] else pair
+    return pair.reverse if place[1] else pair
 
 
 def _device(jobs: Sequence[SoloJob], pairs: Sequence[_Pair], device_bytes: float | None) -> DeviceShares:

@@ -40,10 +40,10 @@ from nodewise_simple.rules import Curve, Rule
 from nodewise_simple.settings import Setting
 from nodewise_simple.spread import DEVIATION_TO_MEAN, Spread
 
-__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "answered", "crosses_more", "not_crossed"]
+__all__ = ["NOT_WHOLE", "RuleEstimator", "RuleModel", "crosses_more", "not_crossed", "predict_rows"]
 
 NOT_WHOLE: Final = Refusal.unsupported(
-    "rules of one line are of all-reduce jobs of alike workers whose samples per step are known",
+    "the simple rules predict all-reduce jobs whose workers are alike and whose samples per step are known",
     "sync_mode",
     "batch_per_worker_samples",
 )
@@ -82,7 +82,7 @@ class RuleModel:
             if not beyond.all():
                 within = rows.take(~beyond)
                 pieces.append(
-                    (as_ints(at[~beyond]), answered(curve(within), points, within, self.spread, self.replicas))
+                    (as_ints(at[~beyond]), predict_rows(curve(within), points, within, self.spread, self.replicas))
                 )
         refusals = tuple(RowRefusal(tuple(sorted(out)), refusal) for refusal, out in refused.items())
         return Predictions.joined(len(configurations), pieces, refusals=refusals)
@@ -113,10 +113,10 @@ class RuleEstimator:
         known = points_of(profile)
         evidence: list[str] = []
         errors = np.full(rows, np.inf)
-        refusal = Refusal.missing("no run of an all-reduce job is known", "observations")
+        refusal = Refusal.missing("no run of an all-reduce job was observed", "observations")
         for setting, (at, own) in asked.places.items():
             points = known.get(setting)
-            curve = "" if points is None else drawn(self.rule, points)
+            curve = "" if points is None else draw(self.rule, points)
             if points is None or isinstance(curve, str):
                 refusal = lacking(str(curve), setting)
                 continue
@@ -138,7 +138,7 @@ class RuleEstimator:
     def fit(self, profile: Profile, context: Context) -> RuleModel:  # noqa: ARG002  # the protocol's
         """Draw the rule's curve through the points of every setting."""
         points = points_of(profile)
-        curves = {setting: drawn(self.rule, each) for setting, each in points.items()}
+        curves = {setting: draw(self.rule, each) for setting, each in points.items()}
         precision = profile.workload.precision or ""
         return RuleModel(self.spread, self._replicas(profile), profile.network, precision, points, curves)
 
@@ -147,7 +147,7 @@ class RuleEstimator:
         return None if profile.workload.transformer is None else self.replicas
 
 
-def drawn(rule: Rule, points: Points) -> Curve | str:
+def draw(rule: Rule, points: Points) -> Curve | str:
     """A rule's curve through points, or what they lack: an assessment and the fit after it need the same."""
     return _draw_curve(rule, points) if len(points) <= MOST_KEPT_ROWS else rule(points)
 
@@ -157,7 +157,9 @@ def _draw_curve(rule: Rule, points: Points) -> Curve | str:
     return rule(points)
 
 
-def answered(step_s: Floats, points: Points, rows: Rows, spread: Spread, replicas: Spread | None = None) -> Predictions:
+def predict_rows(
+    step_s: Floats, points: Points, rows: Rows, spread: Spread, replicas: Spread | None = None
+) -> Predictions:
     """Rows of one setting, with what was measured where it was."""
     there = near(points, rows)
     return Predictions.of(
@@ -184,11 +186,11 @@ def crosses_more(runs: Rows, rows: Rows) -> NDArray[np.bool_]:
 def not_crossed(runs: Rows) -> Refusal:
     """Why rows beyond the runs' boundary are refused."""
     where = "one node" if boundaries(runs).max() else "one device"
-    text = f"every run is on {where}, and a rule knows nothing of exchange beyond it: measure a run on two"
+    text = f"every observed run is on {where}, and the rule has no term for exchange beyond it: measure a run on two"
     return Refusal.missing(text, "observations")
 
 
 def lacking(what: str, setting: Setting) -> Refusal:
     """Why a setting has no curve."""
     where = f"on {setting.device or 'a device that is not stated'} over this link, in this format and partition"
-    return Refusal.missing(f"{what or 'a run'} is needed {where}", "observations")
+    return Refusal.missing(f"{what or 'a run'} {where} must be measured first", "observations")

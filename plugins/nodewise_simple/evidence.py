@@ -17,10 +17,10 @@ __all__ = [
     "KEPT",
     "KEPT_JOBS",
     "MOST_KEPT_ROWS",
-    "Asked",
     "Near",
     "Points",
     "Rows",
+    "RuleRows",
     "asked_of",
     "boundaries",
     "more_replicas",
@@ -90,7 +90,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class RuleRows:
     """A question's rows as the rules see them.
 
     Attributes
@@ -148,20 +148,20 @@ def whole(configurations: Configurations) -> Mask:
     return np.asarray(exchanged & known & alike)
 
 
-def asked_of(configurations: Configurations, network: Network, precision: str) -> Asked:
+def asked_of(configurations: Configurations, network: Network, precision: str) -> RuleRows:
     """A question's rows by setting; what is not stated is the job's own."""
     read = _query_rows if len(configurations) <= MOST_KEPT_ROWS else _query_rows.__wrapped__
     return read(configurations, network, precision)
 
 
 @lru_cache(KEPT)
-def _query_rows(configurations: Configurations, network: Network, precision: str) -> Asked:
+def _query_rows(configurations: Configurations, network: Network, precision: str) -> RuleRows:
     usable = whole(configurations)
     if not usable.any():
-        return Asked(usable, {})
+        return RuleRows(usable, {})
     rows = rows_of(configurations)
     places = by_setting(configurations, network, precision, np.flatnonzero(usable))
-    return Asked(usable, {setting: (as_ints(at), rows.take(at)) for setting, at in places.items()})
+    return RuleRows(usable, {setting: (as_ints(at), rows.take(at)) for setting, at in places.items()})
 
 
 def points_of(profile: Profile) -> Mapping[Setting, Points]:

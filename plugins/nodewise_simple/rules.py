@@ -87,7 +87,7 @@ def power_law(points: Points) -> Curve | str:
     """``ln X`` linear in ``ln g``, by least squares."""
     log_workers = np.log(points.rows.workers)
     if not log_workers.min() < log_workers.max():
-        return "runs of two numbers of workers"
+        return "runs of two different numbers of workers"
     log_rate = np.log(points.rows.samples / points.step_s)
     centred = log_workers - log_workers.mean()
     slope = float(centred @ log_rate / (centred @ centred))

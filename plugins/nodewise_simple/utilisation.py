@@ -88,7 +88,7 @@ class _Work:
         return _Work(rows, np.divide(work, peaks, out=np.ones(len(rows)), where=peaks > 0.0), refusals)
 
     @property
-    def known(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def answerable(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         return RowRefusal.left(len(self.rows), self.refusals)
 
 
@@ -106,7 +106,7 @@ class _MeasuredRuns:
         if not len(observations):
             return _MeasuredRuns(np.zeros(0), np.zeros((0, len(PARTITION))), rows_of(observations.configurations))
         work = _Work.of(profile.workload, observations.configurations, catalogue)
-        usable = work.known & (observations.steps_per_s > 0.0)
+        usable = work.answerable & (observations.steps_per_s > 0.0)
         utilisations = work.at_peak_s[usable] * observations.steps_per_s[usable]
         partitions = _partitions(observations.configurations)[usable]
         return _MeasuredRuns(utilisations, partitions, work.rows.take(usable))
@@ -115,7 +115,7 @@ class _MeasuredRuns:
         """The same work, with the rows refused that cross a boundary which no run crosses."""
         if not len(self):
             return work
-        beyond = np.flatnonzero(crosses_more(self.ran, work.rows) & work.known)
+        beyond = np.flatnonzero(crosses_more(self.ran, work.rows) & work.answerable)
         if not len(beyond):
             return work
         return replace(work, refusals=(*work.refusals, RowRefusal(tuple(beyond.tolist()), not_crossed(self.ran))))
@@ -165,16 +165,16 @@ class UtilisationEstimator:
             return Assessment(refusal=_NO_FLOPS if usable.all() else NOT_WHOLE, of_profile=True)
         measured = _MeasuredRuns.of(profile, query.catalogue)
         work = measured.answerable(_Work.of(profile.workload, query.configurations, query.catalogue))
-        if not work.known.any():
+        if not work.answerable.any():
             return Assessment(refusal=work.refusals[-1].refusal if work.refusals else _NO_FLOPS)
         if not len(measured) and profile.workload.transformer is None:
             return Assessment(refusal=_NO_RUN)
         utilisation, spread = measured.at(_partitions(query.configurations))
         told = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
         return Assessment(
-            evidence=(f"{utilisation[work.known].mean():.0%} of the devices' peak, as in {told}",),
+            evidence=(f"{utilisation[work.answerable].mean():.0%} of the devices' peak, as in {told}",),
             strength=STRENGTH,
-            expected_log_error=freeze(np.where(work.known, DEVIATION_TO_MEAN * spread, np.inf)),
+            expected_log_error=freeze(np.where(work.answerable, DEVIATION_TO_MEAN * spread, np.inf)),
         )
 
     def fit(self, profile: Profile, context: Context) -> UtilisationModel:
@@ -225,8 +225,10 @@ _PLAIN: Final = np.array([1, 1, 1, 1, 0, 1, 0])
 """Largest values of PARTITION, but recomputation, of a replica that is one device."""
 
 _NO_FLOPS: Final = Refusal.missing(
-    "the FLOPs of a sample, or a transformer's dimensions, are needed", "flops_per_sample"
+    "FLOPs per sample, or the dimensions of the transformer, must be stated", "flops_per_sample"
 )
-_NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this number format", "device")
+_NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this precision", "device")
 _UNEVEN: Final = Refusal.unsupported("the number of replicas must divide the global batch")
-_NO_RUN: Final = Refusal.missing("a run is needed: published utilisations are of transformers", "observations")
+_NO_RUN: Final = Refusal.missing(
+    ("no run was observed, and published utilisations are of transformers only: measure a run"), "observations"
+)

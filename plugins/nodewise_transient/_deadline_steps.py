@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodewise.plugin import Floats, Ints
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 
 __all__ = ["GREEDY", "IDLE", "ON_DEMAND", "ON_DEMAND_ONLY", "PLANNED", "SPOT", "TIMED", "UNIFORM", "play", "solve"]
 
@@ -27,7 +27,7 @@ TIMED: Final = 3
 PLANNED: Final = 4
 
 
-@compiled
+@kernel
 def _uniform(held: int, has_spot: int, ahead: float, hysteresis: float) -> int:
     """Keep an even pace; leave on demand only when far enough ahead of it."""
     if held == ON_DEMAND and ahead < hysteresis:
@@ -37,7 +37,7 @@ def _uniform(held: int, has_spot: int, ahead: float, hysteresis: float) -> int:
     return ON_DEMAND if ahead < 0.0 else IDLE
 
 
-@compiled
+@kernel
 def _place(held: int, warm: float, switch: float, most: int) -> int:
     """Where the table has what is held: 0 nothing, then spot and then on demand, by ticks since it was asked for."""
     if held == IDLE:
@@ -46,7 +46,7 @@ def _place(held: int, warm: float, switch: float, most: int) -> int:
     return ticks if held == SPOT else most + ticks
 
 
-@compiled
+@kernel
 def _wanted_action(
     rule: int,
     held: int,
@@ -73,7 +73,7 @@ def _wanted_action(
     return ON_DEMAND if held == ON_DEMAND and rule == TIMED else IDLE
 
 
-@compiled
+@kernel
 def play(
     states: Ints,
     spots: int,
@@ -130,7 +130,7 @@ def play(
         out[row, 2], out[row, 3] = spot_ticks, demand_ticks
 
 
-@compiled
+@kernel
 def _expected_cost(
     value: Floats, action: int, column: int, held: int, chances: Floats, spots: int, job: Floats, left: int
 ) -> float:
@@ -163,7 +163,7 @@ def _expected_cost(
     return cost
 
 
-@compiled
+@kernel
 def solve(chances: Floats, spots: int, job: Floats, values: Floats, table: npt.NDArray[np.int8]) -> None:
     """Backward over the ticks left: the action that spends least in each, by work left, fleet held and availability.
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 from nodewise_transient._state import Cluster, Rules, Run
 
 __all__ = ["COLUMNS", "LIVES", "simulate_runs"]
@@ -24,7 +24,7 @@ FAIL: Final = 1
 ROLLBACK: Final = 2
 
 
-@compiled
+@kernel
 def _life_s(cluster: Cluster, group: int, gone_before: float, age_s: float, chance: float, thinning: float) -> float:
     """Remaining life at a chance of outliving; the own hazard thinned where bursts bring the rest."""
     left = chance if thinning == 1.0 else chance**thinning
@@ -44,7 +44,7 @@ def _life_s(cluster: Cluster, group: int, gone_before: float, age_s: float, chan
     return max(found, 0.0)
 
 
-@compiled
+@kernel
 def _advance(run: Run, rules: Rules, speed: float, seconds: float) -> float:
     """Work for some seconds at a speed: seconds that are left over when the job is done, else -1."""
     work = run.work
@@ -83,14 +83,14 @@ def _advance(run: Run, rules: Rules, speed: float, seconds: float) -> float:
             left = max(left - whole * cycle_s, 0.0)
 
 
-@compiled
+@kernel
 def _roll_back(work: Floats) -> None:
     """Lose what no save holds."""
     work[6] += work[3] + max(work[5], 0.0)
     work[1], work[3], work[5] = 0.0, 0.0, -1.0
 
 
-@compiled
+@kernel
 def _next_change(run: Run) -> int:
     """The worker that changes next."""
     first = 0
@@ -100,7 +100,7 @@ def _next_change(run: Run) -> int:
     return first
 
 
-@compiled
+@kernel
 def _take_neighbours(rules: Rules, run: Run, worker: int, now_s: float, rng: np.random.Generator) -> None:
     """Up to so many others of the worker's group go at the same time, chosen with equal chance."""
     group = run.group[worker]
@@ -118,7 +118,7 @@ def _take_neighbours(rules: Rules, run: Run, worker: int, now_s: float, rng: np.
             candidates -= 1
 
 
-@compiled
+@kernel
 def _interrupt(rules: Rules, run: Run) -> None:
     """What a loss does to those that are left."""
     if rules.rolls_back:
@@ -127,7 +127,7 @@ def _interrupt(rules: Rules, run: Run) -> None:
         run.clock[1] = run.clock[0] + rules.stall_on_loss_s
 
 
-@compiled
+@kernel
 def _paid_until(cluster: Cluster, group: int, time_s: float) -> float:
     """Dollars of a machine of a group from the start on, where its price changes."""
     low, high = cluster.first_price[group], cluster.first_price[group + 1]
@@ -141,7 +141,7 @@ def _paid_until(cluster: Cluster, group: int, time_s: float) -> float:
     return paid
 
 
-@compiled
+@kernel
 def _dollars(cluster: Cluster, group: int, start_s: float, end_s: float) -> float:
     """What a machine of a group costs from a start to an end."""
     first = cluster.first_price[group]
@@ -151,7 +151,7 @@ def _dollars(cluster: Cluster, group: int, start_s: float, end_s: float) -> floa
     return _paid_until(cluster, group, end_s) - _paid_until(cluster, group, start_s)
 
 
-@compiled
+@kernel
 def _next_recorded_s(cluster: Cluster, run: Run, worker: int) -> float:
     """When a recorded worker changes next; never after the last time."""
     at = cluster.first_change[worker] + run.lives_drawn[worker]
@@ -160,7 +160,7 @@ def _next_recorded_s(cluster: Cluster, run: Run, worker: int) -> float:
     return changes_s
 
 
-@compiled
+@kernel
 def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.Generator) -> None:
     """Take a worker away, and ask for another."""
     now_s, group = run.clock[0], run.group[worker]
@@ -190,7 +190,7 @@ def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.
     _interrupt(rules, run)
 
 
-@compiled
+@kernel
 def _lose_chief(rules: Rules, run: Run) -> None:
     """What is special of the chief; another takes the role where it is elected, or nobody replaces the old one."""
     chief = run.counts[2]
@@ -204,7 +204,7 @@ def _lose_chief(rules: Rules, run: Run) -> None:
                 run.counts[2] = worker
 
 
-@compiled
+@kernel
 def _join(cluster: Cluster, rules: Rules, run: Run, worker: int, chances: Floats, rng: np.random.Generator) -> None:
     """A replacement works from now on; its life starts."""
     now_s, before = run.clock[0], run.group[worker]
@@ -222,7 +222,7 @@ def _join(cluster: Cluster, rules: Rules, run: Run, worker: int, chances: Floats
         run.clock[1] = now_s + rules.stall_on_join_s
 
 
-@compiled
+@kernel
 def _draw_life(
     cluster: Cluster, rules: Rules, run: Run, worker: int, chances: Floats, rng: np.random.Generator
 ) -> float:
@@ -236,7 +236,7 @@ def _draw_life(
     return _life_s(cluster, run.group[worker], before, age_s, chance, thinning)
 
 
-@compiled
+@kernel
 def _start(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator) -> None:
     """Everybody alive, nothing done."""
     run.work[:] = 0.0
@@ -253,7 +253,7 @@ def _start(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.ra
             run.next_s[worker] = _draw_life(cluster, rules, run, worker, chances, rng)
 
 
-@compiled
+@kernel
 def _work_until(cluster: Cluster, rules: Rules, run: Run, change_s: float) -> bool:
     """Stall and work up to the next change; whether the job was done before it."""
     clock = run.clock
@@ -280,7 +280,7 @@ def _work_until(cluster: Cluster, rules: Rules, run: Run, change_s: float) -> bo
     return False
 
 
-@compiled
+@kernel
 def _runs_to_the_end(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator) -> bool:
     """Walk from change to change; whether the work was done before there were too many of them."""
     for _ in range(MOST_CHANGES):
@@ -302,7 +302,7 @@ def _runs_to_the_end(cluster: Cluster, rules: Rules, run: Run, chances: Floats, 
     return False
 
 
-@compiled
+@kernel
 def simulate_runs(
     cluster: Cluster, rules: Rules, run: Run, chances: Floats, paces: Floats, rng: np.random.Generator, out: Floats
 ) -> None:

@@ -31,10 +31,10 @@ from nodewise_transient.intervals import daly_s, exact_s, young_s
 from nodewise_transient.job import Checkpoints, Group, Job
 from nodewise_transient.loss import ASYNCHRONOUS, Burst, Reaction, elastic, synchronous
 from nodewise_transient.loss import ChiefLoss as ChiefRule
+from nodewise_transient.node_lifetimes import Lives, lives_of
 from nodewise_transient.prices import PriceSeries
 from nodewise_transient.saving import fit_saves
 from nodewise_transient.simulation import Breakdown, Spread, simulate
-from nodewise_transient.stated import Lives, lives_of
 from nodewise_transient.tuning import best_interval_steps
 
 __all__ = ["completed"]
@@ -65,7 +65,12 @@ def completed(case: CompletionCase, terms: CompletionTerms) -> Completion:
     warnings = [notice for each in lives for notice in each.warnings]
     ends_s = min(each.ends_s for each in lives)
     if math.isfinite(ends_s):
-        warnings.append(Notice("RECORD_ENDS", f"beyond the {ends_s:.0f} s of the record nothing is known to run"))
+        warnings.append(
+            Notice(
+                "RECORD_ENDS",
+                (f"the record of node changes ends after {ends_s:.0f} s: no node is assumed to run after it"),
+            )
+        )
     return replace(
         found,
         ideal_s=job.ideal_s,
@@ -97,7 +102,7 @@ def _group(offer: CompletionOffer, at: int, group: CompletionGroup, lives: Lives
     prices = None
     if group.prices is not None and group.prices.since_s:
         prices = PriceSeries(since_s=np.array(group.prices.since_s), per_h=np.array(group.prices.per_h))
-    joins = offer.joined(at)
+    joins = offer.replacement_group(at)
     return Group(
         count=group.nodes,
         lifetime=lives.law,
@@ -131,7 +136,10 @@ def _save_s(offer: CompletionOffer) -> float:
     law = fit_saves(stated.measured_s, weights, graph)
     found = float(law.seconds(stated.weights_bytes / megabyte, stated.graph_bytes / megabyte))
     if found < 0.0:
-        text = "the measured saves do not tell one of this size: their law goes below 0 there"
+        text = (
+            "the save times that were measured do not extrapolate to a save of this size (the fitted time is below "
+            "0): measure a save of a similar size"
+        )
         raise NodewiseError.refused(Refusal.missing(text, "checkpoints.saved.measured_seconds"))
     return found
 
@@ -178,11 +186,14 @@ def _tune(case: CompletionCase, job: Job, terms: CompletionTerms) -> tuple[Job, 
 
 def _look(terms: CompletionTerms) -> None:
     if terms.budget is not None and terms.budget.remaining_s() <= 0.0:
-        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all runs were made")
+        raise NodewiseError(
+            Reason.DEADLINE_EXCEEDED,
+            ("the deadline passed before all simulated runs were made: allow more time, or ask for fewer runs"),
+        )
 
 
 def _simulate(job: Job, case: CompletionCase, lives: Sequence[Lives], terms: CompletionTerms) -> Completion:
-    lucky = any(each.drawn for each in lives) or case.log_spread > 0.0
+    lucky = any(each.is_random for each in lives) or case.log_spread > 0.0
     outcome = simulate(
         job,
         runs=terms.runs if lucky else 1,
@@ -215,17 +226,17 @@ def _breakdown(parts: Breakdown) -> CompletionBreakdown:
 
 def _expect(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completion:
     """Means alone; of what is recorded one run tells all."""
-    if not any(each.drawn for each in lives):
+    if not any(each.is_random for each in lives):
         return replace(
             _simulate(job, replace(case, log_spread=0.0), lives, CompletionTerms(runs=1)), failure_probability=None
         )
     if any(each.changes_s for each in lives) or any(group.joins is not None for group in job.groups):
-        text = "nodes that move to other groups, or whose changes are recorded beside others that are lost by chance"
+        text = "nodes that move to other groups, and recorded changes beside random losses,"
         raise _only_simulated_error(text)
     if any(group.prices is not None for group in job.groups):
         raise _only_simulated_error("prices that change")
     if job.burst.others and job.burst.chance > 0.0:
-        raise _only_simulated_error("losses that come together")
+        raise _only_simulated_error("losses of several nodes at once")
     found = expect(job)
     return Completion(
         time_s=CompletionSpread(mean=_finite(found.time_s)),
@@ -237,7 +248,9 @@ def _expect(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completio
 
 
 def _only_simulated_error(what: str) -> NodewiseError:
-    return NodewiseError.refused(Refusal.unsupported(f"{what} have no closed form: ask with MONTE_CARLO", "method"))
+    return NodewiseError.refused(
+        Refusal.unsupported((f"{what} have no closed form: set method to MONTE_CARLO"), "method")
+    )
 
 
 def _saves(job: Job, found: Completion, *, chosen: bool) -> CompletionSaves | None:

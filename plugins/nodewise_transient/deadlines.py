@@ -23,8 +23,8 @@ from nodewise_transient._deadline_steps import GREEDY, ON_DEMAND_ONLY, PLANNED, 
 __all__ = [
     "Chain",
     "Deadline",
-    "Played",
     "Rule",
+    "RuleOutcome",
     "availability_states",
     "learn_chain",
     "plan",
@@ -70,7 +70,7 @@ class Deadline:
 
     def __post_init__(self) -> None:
         if self.work_s + self.switch_s > self.span * self.tick_s:
-            raise ValueError("the deadline cannot be kept even on demand: it is before work_s + switch_s")
+            raise ValueError("the deadline cannot be met even on demand: it is earlier than work_s + switch_s")
 
     @property
     def span(self) -> int:
@@ -97,7 +97,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Played:
+class RuleOutcome:
     """What a rule made of some starts: cost over that of on demand only, seconds to finish, and on either fleet."""
 
     cost: Floats
@@ -164,15 +164,15 @@ def play_rule(
     *,
     until_s: float = 0.0,
     table: npt.NDArray[np.int8] | None = None,
-) -> Played:
+) -> RuleOutcome:
     """Play a rule from some ticks of a record; ``table`` is the plan, ``until_s`` when a timed rule goes on demand."""
     if (rule == "planned") != (table is not None):
-        raise ValueError("the planned rule, and it alone, needs a plan")
+        raise ValueError("plan must be given for the planned rule, and for no other")
     out = np.empty((len(starts), 4))
     numbers = job.numbers(parts=_parts(job), until_s=until_s)
     play(states, len(AGES_S) + 1, starts, numbers, _CODES[rule], _EMPTY if table is None else table, out)
     alone = (job.work_s + job.switch_s) / job.tick_s
-    return Played(
+    return RuleOutcome(
         cost=out[:, 0] / alone,
         end_s=out[:, 1] * job.tick_s,
         spot_s=out[:, 2] * job.tick_s,

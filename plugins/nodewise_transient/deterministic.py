@@ -22,14 +22,14 @@ from nodewise_transient.intervals import exponential_total_s
 from nodewise_transient.job import Group, Job
 from nodewise_transient.renewal import expected_losses
 
-__all__ = ["Expected", "expect", "mean_field_s"]
+__all__ = ["Expectation", "expect", "mean_field_s"]
 
 _GRID: Final = 2000
 _ROUNDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expectation:
     """Expected time, cost and losses, and what makes them doubtful."""
 
     time_s: float
@@ -38,7 +38,7 @@ class Expected:
     warnings: tuple[str, ...] = ()
 
 
-def expect(job: Job) -> Expected:
+def expect(job: Job) -> Expectation:
     """Mean completion of a job: the fixed point if all that can be lost is replaced, else the mean field."""
     fragile = [group for group in job.groups if group.lifetime.revoked[-1] > 0.0 or math.isfinite(group.lifetime.cap_s)]
     if all(group.replacement_s for group in fragile):
@@ -47,10 +47,18 @@ def expect(job: Job) -> Expected:
     gone = _gone_share(job, time_s)
     warnings: tuple[str, ...] = ()
     if gone > 0.5:
-        warnings = (f"{gone:.1f} losses are expected and nothing is replaced: a mean field is too early, simulate",)
+        warnings = (
+            (
+                f"{gone:.1f} nodes are expected to be lost without replacement, for which the mean-field "
+                "approximation is inaccurate: use method MONTE_CARLO"
+            ),
+        )
     if job.reaction.rolls_back or job.chief.policy != "none":
-        warnings = (*warnings, "rollbacks and the loss of the chief are left out without replacement: simulate")
-    return Expected(time_s=time_s, dollars=_dollars(job, time_s, replaced=False), losses=gone, warnings=warnings)
+        warnings = (
+            *warnings,
+            ("without replacement, the mean leaves out rollbacks and the loss of the chief: use method MONTE_CARLO"),
+        )
+    return Expectation(time_s=time_s, dollars=_dollars(job, time_s, replaced=False), losses=gone, warnings=warnings)
 
 
 def mean_field_s(job: Job) -> float:
@@ -96,7 +104,7 @@ def _gone_share(job: Job, time_s: float) -> float:
     )
 
 
-def _fixed_point(job: Job) -> Expected:
+def _fixed_point(job: Job) -> Expectation:
     saves = job.checkpoints.count(job.steps) * job.checkpoints.stall_s
     base = job.ideal_s + saves
     half_interval_s = 0.5 * min(job.checkpoints.interval_steps, job.steps) / job.full_speed
@@ -120,8 +128,8 @@ def _fixed_point(job: Job) -> Expected:
             again = half_interval_s if chief.policy == "rollback" and not reaction.rolls_back else 0.0
             later += of_chief * (again + chief.setup_s)
         if not math.isfinite(later) or later > 1e4 * base:
-            note = "losses come faster than work is saved: no mean exists"
-            return Expected(time_s=math.inf, dollars=math.inf, losses=math.inf, warnings=(note,))
+            note = "nodes are lost faster than work is saved: the mean is not finite"
+            return Expectation(time_s=math.inf, dollars=math.inf, losses=math.inf, warnings=(note,))
         converged = abs(later - time_s) < 1e-6 * time_s
         time_s = later
         if converged:
@@ -129,12 +137,14 @@ def _fixed_point(job: Job) -> Expected:
     warnings: tuple[str, ...] = ()
     if job.chief.policy == "fail":
         share = float(job.groups[0].lifetime.revoked_within(time_s, age_s=job.groups[0].age_s(0)))
-        warnings = (f"the mean is of runs whose chief lives: about {share:.0%} lose it and fail",)
+        warnings = (
+            (f"the mean is of runs whose chief survives; the chief is lost, and the run fails, in about {share:.0%}"),
+        )
     if reaction.waits_for_all and any(
         group.lifetime.provenance.law not in {"exponential", "stated"} for group in job.groups
     ):
-        warnings = (*warnings, "a closed form for a constant rate of losses, which these lifetimes do not have")
-    return Expected(
+        warnings = (*warnings, "the closed form assumes a constant rate of losses, which these lifetimes do not have")
+    return Expectation(
         time_s=time_s, dollars=_dollars(job, time_s, replaced=True), losses=float(sum(losses)), warnings=warnings
     )
 

@@ -21,14 +21,15 @@ from nodewise.plugin import (
     Refusal,
 )
 from nodewise_transient.completing import completed
-from nodewise_transient.playing import played
-from nodewise_transient.switching import switched
+from nodewise_transient.playing import play_rules
+from nodewise_transient.switching import time_switches
 
 __all__ = ["TransientEstimator"]
 
 _NO_THROUGHPUT: Final = Refusal.unsupported(
-    "it tells time, cost and risk of completion on machines that can be taken away (EstimateCompletion, `nodewise "
-    "spot`), from throughput that another estimator predicts: ask that one, or auto, how fast a cluster trains",
+    "this estimator predicts time, cost and risk of completion on machines that can be revoked (EstimateCompletion, "
+    "`nodewise spot`), from the throughput that another estimator predicts: for throughput, ask another estimator, or "
+    "auto",
     "options.estimator",
 )
 
@@ -50,8 +51,8 @@ class TransientEstimator:
 
     def play(self, question: OnDemandQuestion, terms: CompletionTerms) -> OnDemandOutcome:
         """Rules of when to pay for machines on demand."""
-        return played(question, seed=terms.seed, budget=terms.budget)
+        return play_rules(question, seed=terms.seed, budget=terms.budget)
 
     def switch(self, question: HybridTimes) -> HybridOutcome:
         """When to switch from synchronous to asynchronous training."""
-        return switched(question)
+        return time_switches(question)

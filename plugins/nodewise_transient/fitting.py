@@ -18,10 +18,10 @@ import numpy.typing as npt
 import scipy
 
 from nodewise.plugin import Floats
-from nodewise_transient.lifetimes import Lifetime, tabulated, weibull
+from nodewise_transient.lifetimes import Lifetime, piecewise_linear, weibull
 from nodewise_transient.provenance import Provenance
 
-__all__ = ["Fit", "Observed", "binned", "choose", "empirical", "fit", "single"]
+__all__ = ["Fit", "LifetimeSample", "choose", "empirical", "fit", "sample_of_bins", "single"]
 
 LEAST_SHAPE: Final = 0.2
 """A Weibull law this flat says no more than that some die at once and the rest hardly ever: no law of ageing. The
@@ -35,7 +35,7 @@ Family = Literal["weibull", "exponential"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Observed:
+class LifetimeSample:
     """Observed lifetimes.
 
     Attributes
@@ -71,16 +71,16 @@ class Fit:
     degenerate: bool
 
 
-def binned(
+def sample_of_bins(
     ends_s: npt.ArrayLike, revoked: npt.ArrayLike, *, machines: int, cap_s: float = math.inf, provenance: Provenance
-) -> Observed:
+) -> LifetimeSample:
     """Shares revoked up to the ends of bins; rows beyond the cap, where what is left ends, are not revocations."""
     ends, shares = np.asarray(ends_s, dtype=np.float64), np.asarray(revoked, dtype=np.float64)
     kept = ends <= cap_s
     ends, shares = ends[kept], shares[kept]
     left = 1.0 - np.append(0.0, shares)
     exposure = float(np.sum(0.5 * (left[1:] + left[:-1]) * np.diff(np.append(0.0, ends)))) * machines
-    return Observed(
+    return LifetimeSample(
         ages_s=ends,
         revoked=shares,
         machines=machines,
@@ -93,15 +93,15 @@ def binned(
 
 def single(
     lives_s: npt.ArrayLike, ended: npt.ArrayLike, *, cap_s: float = math.inf, provenance: Provenance
-) -> Observed:
+) -> LifetimeSample:
     """Single lifetimes, revoked or still alive when watching ended: S(t) = prod (1 - d_j / n_j)."""
     lives, gone = np.asarray(lives_s, dtype=np.float64), np.asarray(ended, dtype=np.bool_)
     gone = gone & (lives < cap_s)
     ages, deaths = np.unique(lives[gone], return_counts=True)
     if not len(ages):
-        raise ValueError("no revocation was observed: a law cannot be told, state one")
+        raise ValueError("no revocation was observed, so no lifetime law can be fitted: state a law")
     at_risk = len(lives) - np.searchsorted(np.sort(lives), ages, side="left")
-    return Observed(
+    return LifetimeSample(
         ages_s=ages,
         revoked=np.asarray(1.0 - np.cumprod(1.0 - deaths / at_risk), dtype=np.float64),
         machines=len(lives),
@@ -114,7 +114,7 @@ def single(
     )
 
 
-def empirical(seen: Observed) -> Lifetime:
+def empirical(seen: LifetimeSample) -> Lifetime:
     """The observations as they are, linear inside bins; survivors end at the cap.
 
     Without a cap nothing is known of ages beyond the last revocation: lives go on with the mean hazard of all that was
@@ -122,18 +122,18 @@ def empirical(seen: Observed) -> Lifetime:
     """
     provenance = replace(seen.provenance, law="empirical", ks=None)
     if math.isfinite(seen.cap_s) or seen.revoked[-1] >= 1.0:
-        return tabulated(seen.ages_s, seen.revoked, cap_s=seen.cap_s, provenance=provenance)
+        return piecewise_linear(seen.ages_s, seen.revoked, cap_s=seen.cap_s, provenance=provenance)
     left = np.geomspace(1.0, 1e-9, 400)[1:]
     tail = seen.ages_s[-1] - np.log(left) * seen.exposure_s / max(seen.events, 1.0)
-    note = f"beyond {seen.ages_s[-1] / 3600.0:.1f} h no life was seen to end: the mean hazard goes on"
-    return tabulated(
+    note = f"no lifetime beyond {seen.ages_s[-1] / 3600.0:.1f} h was observed: the mean hazard is assumed to go on"
+    return piecewise_linear(
         np.append(seen.ages_s, tail),
         np.append(seen.revoked, 1.0 - (1.0 - seen.revoked[-1]) * left),
         provenance=replace(provenance, notes=(*provenance.notes, note)),
     )
 
 
-def fit(seen: Observed, family: Family) -> Fit:
+def fit(seen: LifetimeSample, family: Family) -> Fit:
     """The likeliest law of a family."""
     loss = _loss_of(seen)
     middle = math.log(seen.exposure_s / max(seen.events, 0.5))
@@ -162,7 +162,7 @@ def fit(seen: Observed, family: Family) -> Fit:
     )
 
 
-def choose(seen: Observed) -> Lifetime:
+def choose(seen: LifetimeSample) -> Lifetime:
     """The fitted law at the smallest distance, if what was seen does not contradict it; else what was seen.
 
     By distance, not by habit: below 1.36 / sqrt(n). A degenerate fit is never taken.
@@ -174,7 +174,7 @@ def choose(seen: Observed) -> Lifetime:
     return nearest.law
 
 
-def _loss_of(seen: Observed) -> Callable[[float, float], float]:
+def _loss_of(seen: LifetimeSample) -> Callable[[float, float], float]:
     """Minus the mean log likelihood of a Weibull law's scale and shape."""
     if seen.lives_s is not None and seen.ended is not None:
         lives, ended = np.maximum(seen.lives_s, 1e-9), seen.ended

@@ -32,7 +32,7 @@ def hybrid_s(fraction: npt.ArrayLike, *, synchronous_s: float, asynchronous_s: f
     """Time of a job that is synchronous for a fraction of its steps."""
     share = np.asarray(fraction, dtype=np.float64)
     if not np.all((share >= 0.0) & (share <= 1.0)):
-        raise ValueError("a fraction lies between 0 and 1")
+        raise ValueError("fraction must be from 0 to 1")
     both = (share > 0.0) & (share < 1.0)
     return share * synchronous_s + (1.0 - share) * asynchronous_s + np.where(both, switch_s, 0.0)
 

@@ -114,7 +114,7 @@ class Job:
         if self.speeds.shape != tuple(capacity + 1 for capacity in self.capacities):
             raise ValueError("speeds needs one axis per group, from 0 to its capacity")
         if not (np.all(np.isfinite(self.speeds)) and np.all(self.speeds >= 0.0) and self.full_speed > 0.0):
-            raise ValueError("speeds must be finite, not negative, and positive with everybody alive")
+            raise ValueError("speeds must be finite and at least 0, and above 0 where all workers run")
 
     @property
     def capacities(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nodewise.plugin import Floats
 from nodewise_transient.provenance import Provenance
 
-__all__ = ["Lifetime", "exponential", "never", "tabulated", "weibull"]
+__all__ = ["Lifetime", "exponential", "never", "piecewise_linear", "weibull"]
 
 _TAIL: Final = 1e-9
 _KNOTS: Final = 1500
@@ -47,9 +47,9 @@ class Lifetime:
         if len(knots) != len(shares) or not len(knots) or knots[0] != 0.0 or shares[0] != 0.0:
             raise ValueError("knots_s and revoked must be equally long and start with 0")
         if np.any(np.diff(knots) <= 0.0) or np.any(np.diff(shares) < 0.0) or shares[-1] > 1.0 + 1e-12:
-            raise ValueError("knots_s must rise, revoked must not fall nor pass 1")
+            raise ValueError("knots_s must rise; revoked must not fall, and must be at most 1")
         if not self.cap_s >= knots[-1]:
-            raise ValueError("cap_s must not lie before the last knot")
+            raise ValueError("cap_s must be at least the last of knots_s")
 
     def revoked_by(self, age_s: npt.ArrayLike) -> Floats:
         """Share of machines gone at an age; 1 from the cap on."""
@@ -78,7 +78,7 @@ class Lifetime:
         rest = float(left[-1])
         return body if rest <= 2.0 * _TAIL else body + rest * (self.cap_s - float(self.knots_s[-1]))
 
-    def capped(self, cap_s: float) -> Lifetime:
+    def with_cap(self, cap_s: float) -> Lifetime:
         """The same law under a provider's cap."""
         if cap_s >= self.cap_s:
             return self
@@ -88,7 +88,7 @@ class Lifetime:
         return replace(self, knots_s=knots, revoked=shares, cap_s=cap_s)
 
 
-def tabulated(
+def piecewise_linear(
     ages_s: npt.ArrayLike, revoked: npt.ArrayLike, *, cap_s: float = math.inf, provenance: Provenance
 ) -> Lifetime:
     """A law from shares revoked up to some ages, linear in between; what is beyond ends at the cap.
@@ -118,7 +118,7 @@ def weibull(scale_s: float, shape: float, *, cap_s: float = math.inf, provenance
         ages = scale_s * hazard ** (1.0 / shape)
     held = np.isfinite(ages) & np.append(True, np.diff(ages) > 0.0)
     law = Lifetime(knots_s=ages[held], revoked=-np.expm1(-hazard[held]), provenance=provenance)
-    return law.capped(cap_s)
+    return law.with_cap(cap_s)
 
 
 def exponential(mean_s: float, *, cap_s: float = math.inf, provenance: Provenance) -> Lifetime:

@@ -23,8 +23,8 @@ from nodewise.plugin import (
 from nodewise_transient.deadlines import (
     Chain,
     Deadline,
-    Played,
     Rule,
+    RuleOutcome,
     availability_states,
     learn_chain,
     plan,
@@ -33,7 +33,7 @@ from nodewise_transient.deadlines import (
 )
 from nodewise_transient.traces import Availability
 
-__all__ = ["played"]
+__all__ = ["play_rules"]
 
 PAST: Final = 4
 """One part in so many of a record teaches, the others are played."""
@@ -48,7 +48,7 @@ TIMED: Final = (0.25, 0.5, 0.75)
 """Shares of the time after which timed rules go on demand."""
 
 
-def played(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | None = None) -> OnDemandOutcome:
+def play_rules(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | None = None) -> OnDemandOutcome:
     """Play every rule from the same starts.
 
     Raises
@@ -62,7 +62,10 @@ def played(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | None =
     first, last = len(states) // PAST, len(states) - job.span
     if last <= first:
         needed_s = job.span * question.tick_s * PAST / (PAST - 1)
-        text = f"a quarter of the record teaches and the rest is played: it must be longer than {needed_s:.0f} s"
+        text = (
+            "the first quarter of the availability record is used to choose a rule and the rest to test it: the "
+            f"record must be longer than {needed_s:.0f} s"
+        )
         raise NodewiseError.refused(Refusal.missing(text, "on_demand.availability"))
     starts = np.random.default_rng(seed).integers(first, last, question.starts)
     rules: list[tuple[Rule, float | None]] = [("on-demand", None), ("greedy", None), ("uniform-progress", None)]
@@ -101,15 +104,15 @@ def _job(question: OnDemandQuestion) -> Deadline:
     except ValueError:
         least_s = question.work_s + question.switch_s
         text = (
-            f"even on demand the job takes {least_s:g} s with its start, and it is decided every {question.tick_s:g} s:"
-            f" the deadline of {question.deadline_s:g} s cannot be kept"
+            f"on demand the job takes {least_s:g} s with its start, and decisions are made every {question.tick_s:g} "
+            f"s: the deadline of {question.deadline_s:g} s cannot be met"
         )
         raise NodewiseError.refused(Refusal.unsupported(text, "on_demand.deadline_seconds")) from None
 
 
 def _plan(job: Deadline, chain: Chain) -> npt.NDArray[np.int8]:
     if plan_cells(job, chain) > MOST_PLAN_BYTES:
-        text = "a plan of so many decisions does not fit: take a longer tick_seconds"
+        text = "the plan has too many decisions: set a longer tick_seconds"
         raise NodewiseError.refused(Refusal.unsupported(text, "on_demand.tick_seconds"))
     return plan(job, chain)
 
@@ -145,11 +148,11 @@ def _draw(question: OnDemandQuestion, law: AvailabilityLaw, seed: int) -> Floats
 
 
 def _too_fine() -> NodewiseError:
-    text = f"a record of more than {MOST_TICKS} ticks: take a longer tick_seconds"
+    text = f"the record has more than {MOST_TICKS} ticks: set a longer tick_seconds"
     return NodewiseError.refused(Refusal.unsupported(text, "on_demand.tick_seconds"))
 
 
-def _state_rule(question: OnDemandQuestion, rule: str, until_s: float | None, outcome: Played) -> OnDemandRule:
+def _state_rule(question: OnDemandQuestion, rule: str, until_s: float | None, outcome: RuleOutcome) -> OnDemandRule:
     alone = (question.work_s + question.switch_s) / 3600.0 * question.on_demand_per_h
     dollars = outcome.cost * alone
     ranked = np.sort(dollars)
@@ -171,13 +174,13 @@ def _why(chosen: OnDemandRule, found: list[OnDemandRule], starts: int) -> str:
     beside = ""
     if chosen.rule == "planned":
         beside = f", {chosen.cost_mean / fixed.cost_mean:.3f} times that of {fixed.rule}, the cheapest fixed rule"
-    late = "late from none" if chosen.late_ratio == 0.0 else f"late from {100 * chosen.late_ratio:.1f} %"
+    late = "none" if chosen.late_ratio == 0.0 else f"{100 * chosen.late_ratio:.1f} %"
     return (
-        f"it costs {100 * chosen.cost_ratio:.0f} % of on demand only on average{beside}, and is {late} of "
-        f"{starts:,} starts"
+        f"it costs {100 * chosen.cost_ratio:.0f} % of on demand only on average{beside}, and {late} of {starts:,} "
+        "starts are late"
     )
 
 
 def _look(budget: Budget | None) -> None:
     if budget is not None and budget.remaining_s() <= 0.0:
-        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all rules were played")
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the deadline passed before all rules were simulated")

@@ -19,7 +19,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
         EstimatorRecord(
             name="transient",
             version=VERSION,
-            description="Time, cost and risk of completion on machines that can be taken away, over any throughput",
+            description="Time, cost and risk of completion on revocable machines, for any throughput",
             estimator=lazy_object(
                 "nodewise_transient.estimator:TransientEstimator", "assess", "fit", "complete", "play", "switch"
             ),

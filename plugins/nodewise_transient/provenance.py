@@ -45,19 +45,24 @@ class Provenance:
         """What an answer for a device at a place has to say about lifetimes from here."""
         found = [Notice("LIFETIMES_EXTENDED", note) for note in self.notes]
         if not self.place or self.place != place:
-            where = f"{self.place or 'an unknown place'}, not of {place or 'the place, which is not stated'}"
-            found.append(Notice("LIFETIMES_ELSEWHERE", f"lifetimes are of {where}: they do not carry over"))
+            where = f"{self.place or 'an unknown place'}, not in {place or 'an unstated place'}"
+            found.append(
+                Notice("LIFETIMES_ELSEWHERE", (f"lifetimes were measured in {where}: they may not hold elsewhere"))
+            )
         if not (self.device and self.device.casefold() == device.casefold()):
-            what = f"{self.device or 'an unknown device'}, not of {device or 'the device, which is not stated'}"
-            found.append(Notice("LIFETIMES_OF_ANOTHER_DEVICE", f"lifetimes are of {what}"))
+            what = f"{self.device or 'an unknown device'}, not on {device or 'an unstated device'}"
+            found.append(Notice("LIFETIMES_OF_ANOTHER_DEVICE", f"lifetimes were measured on {what}"))
         if self.measured is None:
-            text = f"when the lifetimes of {self.data_set} were measured is not known"
+            text = f"the date of the lifetimes of {self.data_set} is not known"
             found.append(Notice("LIFETIMES_UNDATED", text))
         elif today is not None and (today - self.measured).days > STALE_DAYS:
-            text = f"lifetimes were measured until {self.measured} at the latest: stale"
+            text = f"lifetimes were measured until {self.measured} at the latest, and may have changed since"
             found.append(Notice("LIFETIMES_STALE", text))
         if self.machines:
             # Of a share of one half, where it is largest.
-            text = f"{self.machines} lifetimes: shares revoked are known to ±{0.5 / self.machines**0.5:.2f}"
+            text = (
+                f"only {self.machines} lifetimes were measured: the share of revoked nodes is uncertain by "
+                f"±{0.5 / self.machines**0.5:.2f}"
+            )
             found.append(Notice("LIFETIMES_FEW", text))
         return tuple(found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from nodewise.plugin import HybridOutcome, HybridPoint, HybridTimes, Notice, StragglerPolicy
 from nodewise_transient.hybrid import SwitchPoint, feasible, hybrid_s, next_fraction
 
-__all__ = ["switched"]
+__all__ = ["time_switches"]
 
 
-def switched(question: HybridTimes) -> HybridOutcome:
+def time_switches(question: HybridTimes) -> HybridOutcome:
     """Times of the fractions asked about, which of them are in time, and what runs have shown of accuracy."""
     deadline_s = question.deadline_s
     slowed = _slow(question)
@@ -25,7 +25,7 @@ def switched(question: HybridTimes) -> HybridOutcome:
         chosen_fraction=min(in_time, key=lambda share: _time_s(slowed, share)) if in_time else None,
         next_fraction=None if least is None else next_fraction(points, least_accuracy=least),
         straggler_policies=_policies(question) if max(question.slowdowns, default=1.0) > 1.0 else (),
-        warnings=(Notice("ACCURACY_IS_NOT_PREDICTED", "which fractions reach an accuracy is told by runs alone"),),
+        warnings=(Notice("ACCURACY_IS_NOT_PREDICTED", "only runs tell which fractions reach an accuracy: send runs"),),
     )
 
 

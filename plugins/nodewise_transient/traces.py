@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodewise.plugin import Floats, Ints
-from nodewise_transient.fitting import Observed, single
+from nodewise_transient.fitting import LifetimeSample, single
 from nodewise_transient.provenance import Provenance
 
 __all__ = ["Availability", "Fleet", "fleet_of"]
@@ -33,7 +33,7 @@ class Fleet:
     lives_s: Floats
     ended: npt.NDArray[np.bool_]
 
-    def observed(self, provenance: Provenance) -> Observed:
+    def lifetimes(self, provenance: Provenance) -> LifetimeSample:
         """Its lifetimes, for `fitting`."""
         return single(self.lives_s, self.ended, provenance=provenance)
 

@@ -33,7 +33,7 @@ class StepFacts:
     def __len__(self) -> int:
         return int(self.flops.size)
 
-    def known(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         """Whether every row tells this fact."""
         column = getattr(self, name)
         return column is not None and bool(np.all(column > 0.0))

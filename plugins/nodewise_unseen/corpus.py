@@ -55,7 +55,7 @@ class Run:
     seconds: float
     profile_id: str = ""
 
-    def told(self) -> list[Any]:
+    def to_list(self) -> list[Any]:
         """As plain values."""
         return [getattr(self, name) for name in self.__slots__]
 
@@ -91,7 +91,7 @@ def runs_of(profiles: Iterable[Profile]) -> list[Run]:
                     profile_id=profile.profile_id,
                 )
             )
-    return sorted(found, key=Run.told)
+    return sorted(found, key=Run.to_list)
 
 
 def layer_activation_bytes(workload: Workload) -> float:

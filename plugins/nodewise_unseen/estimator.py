@@ -48,8 +48,8 @@ DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 _NOTHING: Final = Assessment(refusal=NO_FLOPS, of_profile=True)
 """What most questions get: it must cost them nothing."""
 _TOO_FEW: Final = Refusal.missing(
-    f"steps of one worker of other models teach the law: at least {FEWEST_RUNS} runs with FLOPs are needed, on devices "
-    "of which the catalogue has a peak",
+    f"the estimator learns from one-worker steps of other models: at least {FEWEST_RUNS} runs with FLOPs are needed, "
+    "on devices of which the catalogue has a peak",
     "observations",
 )
 
@@ -67,7 +67,7 @@ class UnseenEstimator:
         own = runs_of(corpus)
         runs = (*shipped_runs(), *own)
         sources = (SHIPPED_SOURCE, *((f"{len(own)} runs of stored profiles",) if own else ()))
-        return Prior.of(NAME, [run.told() for run in runs], sources=sources, content=runs)
+        return Prior.of(NAME, [run.to_list() for run in runs], sources=sources, content=runs)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree where FLOPs are known and any row is of one worker, of known batch, on a device of known peak."""
@@ -110,7 +110,7 @@ class UnseenEstimator:
         own = runs_of([profile])
         others = [run for run in runs if not run.profile_id or run.profile_id != profile.profile_id]
         if own or len(others) < len(runs):
-            law = learn_laws(over_peaks((*others, *own), self._of(context.catalogue).named))
+            law = learn_laws(over_peaks((*others, *own), self._of(context.catalogue).find))
         else:
             learned = "" if context.prior is None or tuple(runs) == shipped_runs() else context.prior.prior_id
             law = self._find_laws(runs, (learned, context.catalogue.digest), context.catalogue)
@@ -127,10 +127,10 @@ class UnseenEstimator:
 
     def _find_laws(self, runs: Sequence[Run], key: tuple[str, str], catalogue: Catalogue) -> Laws | None:
         if not catalogue.digest:  # nothing tells it from another one
-            return learn_laws(over_peaks(runs, self._of(catalogue).named))
+            return learn_laws(over_peaks(runs, self._of(catalogue).find))
         with self._learning:
             if key not in self._laws:
-                self._laws[key] = learn_laws(over_peaks(runs, self._of(catalogue).named))
+                self._laws[key] = learn_laws(over_peaks(runs, self._of(catalogue).find))
                 while len(self._laws) > LAWS_KEPT:
                     self._laws.popitem(last=False)
             self._laws.move_to_end(key)
@@ -139,6 +139,6 @@ class UnseenEstimator:
 
 def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -> NDArray[np.bool_]:
     """Rows on a device on which the job itself ran with one worker: others then know more."""
-    own = {peaks.named(run.device, "")[0] for run in runs_of([profile])}
-    there = np.array([peaks.named(device, "")[0] in own for device in configurations.devices], dtype=bool)
+    own = {peaks.find(run.device, "")[0] for run in runs_of([profile])}
+    there = np.array([peaks.find(device, "")[0] in own for device in configurations.devices], dtype=bool)
     return np.asarray(there[configurations.device_index])

@@ -35,17 +35,17 @@ MOST_NAMED: Final = 4
 """Families that a notice names."""
 
 _SEVERAL: Final = Refusal.missing(
-    "one worker is what facts of a model tell: for more, measure this model on one worker and give the run as an "
-    "observation; estimators of scaling answer from there",
+    "the estimator predicts one worker only: for more, measure this model on one worker and send the run as an "
+    "observation; the estimators of scaling then predict more workers",
     "observations",
 )
 NO_FLOPS: Final = Refusal.missing(
-    "FLOPs per sample of the model (forward and backward pass) must be known", "flops_per_sample"
+    "FLOPs per sample of the model (forward and backward pass) must be stated", "flops_per_sample"
 )
 _NO_BATCH: Final = Refusal.missing(
-    "samples per step must be known: FLOPs are counted per sample", "batch_per_worker_samples"
+    "samples per step must be stated: FLOPs are counted per sample", "batch_per_worker_samples"
 )
-_NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this number format", "device")
+_NO_PEAK: Final = Refusal.missing("the catalogue has no peak of the device in this precision", "device")
 
 Mask = NDArray[np.bool_]
 
@@ -122,8 +122,9 @@ class UnseenModel:
         """Why the laws have no answer for what could be asked."""
         low, high = (np.exp(end) for end in self.laws.every.hulls[""])
         text = (
-            f"FLOPs of the step lie more than {np.exp(FARTHEST):.0f} times beyond those of every run "
-            f"({low:.2g} to {high:.2g}), or the range there is wider than a factor of 100: measure a model nearer to it"
+            f"FLOPs of the step are more than {np.exp(FARTHEST):.0f} times beyond those of every observed run "
+            f"({low:.2g} to {high:.2g}), or the interval there is wider than a factor of 100: measure a model of "
+            "similar FLOPs"
         )
         return Refusal.missing(text, "observations")
 
@@ -139,7 +140,7 @@ class UnseenModel:
         told = ", ".join(repr(name) if name else "not stated" for name in names[:MOST_NAMED])
         told += " and more" if len(names) > MOST_NAMED else ""
         known = ", ".join(sorted(name for name in self.laws.every.hulls if name))
-        text = f"no model of family {told} is among the runs (known: {known}): its range is wide"
+        text = f"no model of family {told} was observed (known families: {known}): the interval is wide"
         rows = () if found.all() else tuple(np.flatnonzero(found).tolist())
         return (Notice("FAMILY_UNSEEN", text, rows),)
 
@@ -151,7 +152,10 @@ class UnseenModel:
             answered = np.zeros(kinds.shape, dtype=bool)
             answered[:, columns] = kinds[:, columns] != Row.REFUSED
             if (DEVICE, device) not in self.laws.every.columns and answered.any():
-                text = f"nothing ran on {device} (known: {known}): its peak alone tells, and the range is wide"
+                text = (
+                    f"no model was observed on {device} (known devices: {known}): the prediction rests on its peak "
+                    "alone, and the interval is wide"
+                )
                 found.append(Notice("DEVICE_UNSEEN", text, tuple(np.flatnonzero(answered).tolist())))
         return tuple(found)
 
@@ -165,16 +169,16 @@ def refusals_of(
     for (_, peak), columns in _by_device(configurations, peaks, precision):
         without_peak[columns] = peak <= 0.0
 
-    def tiled(wrong: Mask) -> Mask:
+    def tile(wrong: Mask) -> Mask:
         return np.tile(wrong, count)
 
     return RowRefusal.first(
         count * len(configurations),
         [
-            (tiled(configurations.workers != 1), _SEVERAL),
+            (tile(configurations.workers != 1), _SEVERAL),
             (np.repeat(architectures.flops_per_sample <= 0.0, len(configurations)), NO_FLOPS),
-            (tiled(_samples(configurations) <= 0.0), _NO_BATCH),
-            (tiled(without_peak), _NO_PEAK),
+            (tile(_samples(configurations) <= 0.0), _NO_BATCH),
+            (tile(without_peak), _NO_PEAK),
         ],
     )
 
@@ -192,7 +196,7 @@ def _by_device(
     codes = configurations.device_index * len(configurations.precisions) + configurations.precision_index
     for code in np.unique(codes):
         device, number_format = divmod(int(code), len(configurations.precisions))
-        named = peaks.named(configurations.devices[device], configurations.precisions[number_format] or precision)
+        named = peaks.find(configurations.devices[device], configurations.precisions[number_format] or precision)
         yield named, np.flatnonzero(codes == code)
 
 

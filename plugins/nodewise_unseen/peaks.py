@@ -30,7 +30,7 @@ class Peaks:
             names |= {catalogue_key(name): key for name in (listed.name, *listed.aliases)}
         return Peaks(catalogue, names)
 
-    def named(self, device: str, precision: str) -> tuple[str, float]:
+    def find(self, device: str, precision: str) -> tuple[str, float]:
         """The device's name, its number format included, and its peak in that format, FLOP/s; 0 = not known.
 
         Names and aliases of a device are one device; the same device in another format is another one: its layers reach

@@ -192,7 +192,7 @@ def _learn(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
     asked, seconds = runs.facts, runs.step_seconds
     if len(asked) < FEWEST_RUNS:
         return None
-    extras = tuple(name for name in facts if asked.known(name))
+    extras = tuple(name for name in facts if asked.has(name))
     base = _base(asked, runs.peak_flops, extras)
     scales = np.exp(np.mean(np.log(base / seconds[:, np.newaxis]), axis=0))
     base = base / scales

@@ -18,7 +18,7 @@ from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
-from nodewise.evaluation.backtest import ALL, backtested
+from nodewise.evaluation.backtest import ALL, run_backtest
 from nodewise.evaluation.held_back import shown_of_each
 from nodewise.evaluation.memory_scores import MemoryOutcomes
 from nodewise.evaluation.metrics import Outcomes
@@ -96,7 +96,7 @@ def predicted(answers: Answers, case: Case, folder: Path) -> Predicted:
     for known, fold, rows in _folds(case, table, sources):
         # Jobs of the fold are one source: of each other, they teach nothing.
         told = () if case.source is None else tuple(sources)
-        result = backtested(answers, fold, calibration=known or calibration, estimators=(ALL, AUTO), sources=told)
+        result = run_backtest(answers, fold, calibration=known or calibration, estimators=(ALL, AUTO), sources=told)
         priors[result.prior] = None
         for each in result.evaluations:
             found = replace(each.predictions, rows=freeze(rows[each.predictions.rows]))

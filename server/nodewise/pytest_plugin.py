@@ -64,7 +64,7 @@ class _Collecting:
         from nodewise.conformance.cases import installed_cases  # noqa: PLC0415  # only where it is asked for
         from nodewise.conformance.evidence import Evidence  # noqa: PLC0415
 
-        own = Evidence.joined(session.config.hook.pytest_nodewise_evidence())
+        own = Evidence.merge(session.config.hook.pytest_nodewise_evidence())
         try:
             found = installed_cases(self._names, own)
         except LookupError as error:

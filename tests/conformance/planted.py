@@ -182,12 +182,12 @@ ESTIMATORS = (
     estimator("shapes, bounds and sums", "is not finite", predict=with_factor(lambda rows: float("nan"))),
     estimator("shapes, bounds and sums", "instead of Predictions", predict=lambda right, *asked: None),
     estimator("shapes, bounds and sums", "raised ZeroDivisionError", predict=lambda right, *asked: 1 // 0),
-    estimator("inputs are not written to", "writes to what it was given", predict=writing),
+    estimator("inputs are not written to", "writes to an argument", predict=writing),
     estimator("purity", "differs the second time", predict=with_factor(Drifting())),
     estimator("determinism", "with one seed differ", fit=noisy),
     estimator("order of rows", "order of the rows", predict=with_factor(lambda rows: 1.0 + np.arange(len(rows)))),
     estimator("all rows as row by row", "one by one", predict=with_factor(lambda rows: float(len(rows)))),
-    estimator("expected errors as row by row", "another error of row 0 alone than among others", assess=by_count),
+    estimator("expected errors as row by row", "another expected_log_error for row 0 alone", assess=by_count),
     estimator("refusals", "names no field", assess=wordless),
     estimator("columns", "columns lists zero_stage", columns=BASIC_COLUMNS | {"zero_stage"}),
     estimator("learning", "order of the corpus", of=scaling, learn=learned),
@@ -204,7 +204,7 @@ ESTIMATORS = (
     ),
     estimator(
         "architectures at once as one by one",
-        "answers what cannot be true: own_log_errors is negative",
+        "returns an invalid answer: own_log_errors is negative",
         of=unseen,
         predict_architectures=lambda right, *asked: replace(
             found := right(*asked), own_log_errors=found.own_log_errors - 1.0
@@ -281,8 +281,8 @@ POLICIES = (
     policy("gives", "gives no job a device", nothing),
     policy("feasibility", "", too_much),
     policy("feasibility", "", too_few),
-    policy("inputs are not written to", "decide changes parameters", cleared),
-    policy("purity", "keep nothing but memory", Remembering()),
+    policy("inputs are not written to", "decide writes to parameters", cleared),
+    policy("purity", "keep state in memory alone", Remembering()),
     policy("memory", "decide on 'four jobs' raised ValueError", forgetful),
     policy("no time left", "failed in decide", patient),
     policy("parameters", "failed in decide", fussy),
@@ -388,9 +388,9 @@ DIAGNOSERS = (
     diagnoser("replays", "replay is of ranks", replay=lambda right, *asked: replace(right(*asked), ranks=(0, 2))),
     diagnoser("sums", "add up to", diagnose=idler),
     diagnoser(
-        "order", "bottlenecks where 2 were asked for", diagnose=lambda right, a, b, q, c: right(a, b, type(q)(), c)
+        "order", "bottlenecks where 2 were requested", diagnose=lambda right, a, b, q, c: right(a, b, type(q)(), c)
     ),
-    diagnoser("inputs are not written to", "writes to what it was given", replay=scribbling),
+    diagnoser("inputs are not written to", "writes to an argument", replay=scribbling),
     diagnoser("purity", "warnings", diagnose=Talkative()),
     diagnoser("no time left", "raised TimeoutError", diagnose=late),
 )
@@ -465,8 +465,8 @@ SHARING = (
     sharing("answers", "refuses every mode", refusing_modes),
     sharing("answers", "are no low end, middle and high end", certain),
     sharing("order of jobs", "depend on the order", first_wins),
-    sharing("company of sets", "depend on which other sets", in_company),
-    sharing("measured pairs", "ran with shares", untaught),
+    sharing("company of sets", "depend on the other sets", in_company),
+    sharing("measured pairs", "ran with the shares", untaught),
     sharing("purity", "warnings", Tiring()),
     sharing("no time left", "raised TimeoutError", impatient),
 )

@@ -56,5 +56,5 @@ def test_a_record_that_the_server_would_leave_out() -> None:
 
     (record,) = nodewise_estimators()
     (case,) = cases(Plugin(replace(record, name="Not A Name")))
-    with pytest.raises(NonConformanceError, match="the server would leave it out: the name must be"):
+    with pytest.raises(NonConformanceError, match="the server would not load it: name must be"):
         case.run()

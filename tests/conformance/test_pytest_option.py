@@ -35,7 +35,7 @@ def test_a_distribution_a_plugin_or_a_record(asked: pytest.Pytester) -> None:
 @pytest.mark.long
 def test_evidence_of_the_project(asked: pytest.Pytester) -> None:
     without = asked.runpytest_subprocess("--nodewise-conformance", "chrome")
-    without.stdout.fnmatch_lines(["*it recognises no file; pass files of its format as evidence*"])
+    without.stdout.fnmatch_lines(["*the reader recognises no file; pass some of its format as evidence*"])
     asked.makeconftest(EVIDENCE)
     assert asked.runpytest_subprocess("--nodewise-conformance", "chrome").ret == 0
 
@@ -51,7 +51,7 @@ def test_tests_that_stand_there_run_too_if_they_are_named(asked: pytest.Pytester
 def test_a_name_that_nothing_has(asked: pytest.Pytester) -> None:
     found = asked.runpytest_subprocess("--nodewise-conformance", "nobody")
     assert found.ret == pytest.ExitCode.USAGE_ERROR
-    found.stderr.fnmatch_lines(["*no plugin, distribution or record is called 'nobody'; plugins are: *policies*"])
+    found.stderr.fnmatch_lines(["*no plugin, distribution or record is named 'nobody'; installed plugins: *policies*"])
 
 
 @pytest.mark.long

@@ -51,7 +51,7 @@ def test_what_is_counted_is_what_the_tables_hold(kept_briefly: ProfileStore) -> 
     }
     assert found == counted_anew(store)
     store.delete("ours/job")
-    assert store.usage() == found, "what is deleted counts until it is purged"
+    assert store.usage() == found, "deleted profiles count until they are purged"
     store.append("job", "t", [batch(1, 1.0, commit=True)])
     assert store.usage()["ours"].profiles == 1
     assert store.usage()["ours"].trace_bytes == 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import re
+import signal
 import sqlite3
 import subprocess
 import threading
@@ -39,6 +41,17 @@ def alert_names() -> set[str]:
 def hasty(rules: str) -> str:
     """The rules, that fire at once."""
     return re.sub(r"\n *for: .*", "", rules)
+
+
+def queries() -> dict[str, str]:
+    """Queries of the dashboard and of the page on observability, by where they stand."""
+    panels = json.loads((ROOT / "deploy" / "grafana" / "nodewise.json").read_text())["panels"]
+    page = (ROOT / "docs" / "guides" / "observability.md").read_text()
+    rows = re.findall(r"^\| ([^|]*) \| `(.*)` \|$", page, re.MULTILINE)
+    return {
+        **{f"{each['title']} {i}": query["expr"] for each in panels for i, query in enumerate(each.get("targets", []))},
+        **{question: query.replace("\\|", "|") for question, query in rows if "nodewise_" in query},
+    }
 
 
 def promtool(*arguments: str | Path) -> None:
@@ -121,14 +134,18 @@ class Faults:
     def break_plugin(self, name: str) -> None:
         (self._folder / name).touch()
 
+    def kill_a_worker(self) -> None:
+        with suppress(ProcessLookupError, IndexError):
+            os.kill(self.server.workers()[0], signal.SIGKILL)
+
     def flood(self) -> None:
-        """Four hundred batches at once, each about sixty other jobs."""
+        """A hundred and fifty batches at once, each about sixty other jobs, to both workers."""
 
         async def ask() -> None:
             options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-            channels = [grpc.aio.insecure_channel(self.server.target, options=options) for _ in range(4)]
+            channels = [grpc.aio.insecure_channel(self.server.target, options=options) for _ in range(16)]
             methods = [each.unary_unary("/nodewise.v1.PredictionService/BatchPredict") for each in channels]
-            calls = [methods[turn % 4](batch(), timeout=PATIENCE_S) for turn in range(400)]
+            calls = [methods[turn % 16](batch(), timeout=PATIENCE_S) for turn in range(150)]
             await asyncio.gather(*calls, return_exceptions=True)
             for channel in channels:
                 await channel.close()
@@ -168,14 +185,25 @@ def test_a_fault_fires_its_alert(tmp_path: Path) -> None:
         wait_until(lambda: seen.query("nodewise_store_up == 1"))
         assert "NodewiseCoverageLow" not in seen.alerts()
 
+        faults.break_plugin("hangs")
+        fires("NodewiseSlowPredictions", lambda: faults.predict("hangs"))
         faults.break_plugin("exits")
         for name in ("NodewisePluginFailing", "NodewiseErrors", "NodewisePluginBreakerOpen", "NodewisePluginHostDead"):
             fires(name, lambda: faults.predict("exits"))
-        faults.break_plugin("hangs")
-        fires("NodewiseSlowPredictions", lambda: faults.predict("hangs"))
 
         for turn in range(10):
             faults.observe(f"team/{turn}", 1.0)
         fires("NodewiseCoverageLow", lambda: faults.observe(f"team/{random.randrange(10)}", random.uniform(3, 9)))
 
-        fires("NodewiseOverloaded", faults.flood)
+        for name in ("NodewiseOverloaded", "NodewiseQueueLong", "NodewiseCacheFull"):
+            fires(name, faults.flood)
+        missing = [name for name, query in queries().items() if not seen.query_all(query)]
+        assert not missing
+
+        for name in ("NodewiseWorkerMissing", "NodewiseWorkersRestarting"):
+            fires(name, lambda: seen.query("nodewise_workers == 2") and faults.kill_a_worker())
+        faults.server.kill()
+        fires("NodewiseServerDown")
+        # Two weeks of errors and the figures of Kubernetes are tested by promtool alone.
+        by_promtool = {"NodewiseEstimatorDrift", "NodewiseMemoryNearLimit"}
+        assert alert_names() - seen.alerts() == by_promtool

@@ -158,8 +158,8 @@ def test_a_device_that_a_job_never_ran_on_is_answered_through_facts_and_says_so(
     assert [row.status for row in found] == [RowStatus.ANSWERED] * 3
     (told,) = [warning for warning in found.warnings if warning.reason == "TRANSFERRED"]
     assert "V100" in told.message
-    assert "carried over from T4" in told.message
-    assert "not known: what the job reaches of these" in told.message
+    assert "derived from runs on T4" in told.message
+    assert "unknown, and so in the interval: how much of them the job reaches" in told.message
     assert "8 all-reduce configurations measured on T4 (1 to 2 nodes), carried over to V100" in found.basis.evidence
     assert found.basis.catalog_digest
     _, here, there = found
@@ -172,7 +172,7 @@ def test_a_device_that_a_job_never_ran_on_is_answered_through_facts_and_says_so(
 
 def test_a_device_that_nothing_is_known_of_is_refused_and_says_what_is_missing(client: Client) -> None:
     rows = configurations(nodes=4, batch_per_worker_samples=8, devices="unheard-of")
-    with pytest.raises(RefusedError, match=r"no facts of unheard-of .* observe one run there"):
+    with pytest.raises(RefusedError, match=r"no entry for unheard-of .* measure one run there"):
         client.predict(PredictRequest(profile=profile_source(inline(EIGHT)), configurations=rows, options=SCALING))
 
 

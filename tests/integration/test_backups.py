@@ -108,7 +108,7 @@ def test_traces_of_an_earlier_backup_are_not_copied_again(tmp_path: Path, full: 
     ran("backup", tmp_path / "one", *full)
     assert ran("backup", tmp_path / "two", "--since", tmp_path / "one", *full)["copied_bytes"] == 7, "what is staged"
     shutil.rmtree(tmp_path / "one")
-    assert "no backup" in ran("backup", tmp_path / "three", "--since", tmp_path / "one", *full, status=2)["message"]
+    assert "not a backup" in ran("backup", tmp_path / "three", "--since", tmp_path / "one", *full, status=2)["message"]
     assert ran("verify", tmp_path / "two")["problems"] == []
 
 
@@ -119,7 +119,7 @@ def test_a_backup_that_was_interrupted_goes_on(
     assert "No space left" in ran("backup", tmp_path / "one", *full, status=1)["message"]
     monkeypatch.undo()
     assert not (tmp_path / "one").exists()
-    assert "not whole" in ran("restore", tmp_path / "one.partial", *full, status=2)["message"]
+    assert "incomplete" in ran("restore", tmp_path / "one.partial", *full, status=2)["message"]
     assert ran("backup", tmp_path / "one", *full)["copied_bytes"] == 7, "what is staged"
     assert ran("verify", tmp_path / "one")["problems"] == []
     assert "exists" in ran("backup", tmp_path / "one", *full, status=2)["message"]
@@ -236,7 +236,7 @@ def test_what_cannot_be_restored_leaves_the_store_empty(tmp_path: Path, place: P
     assert damaged.name in problem
     assert damaged.name in ran("restore", tmp_path / "one", *empty, status=1)["message"]
     assert not (tmp_path / "empty.db").exists()
-    assert "no backup" in ran("verify", tmp_path, status=2)["message"]
+    assert "not a backup" in ran("verify", tmp_path, status=2)["message"]
     assert "no such file" in ran("verify", "--store", f"sqlite:{tmp_path / 'none.db'}", status=2)["message"]
     assert not (tmp_path / "none.db").exists()
 
@@ -252,7 +252,7 @@ def test_damage_of_a_store_is_found(tmp_path: Path, full: list[str]) -> None:
         connection.execute("UPDATE batches SET payload = x'7b7d' WHERE session_key = 1 AND sequence_number = 1")
         connection.execute("DELETE FROM sessions WHERE session_id = 't'")
     found = ran("verify", *full, status=1)["problems"]
-    for word in (gone.name, changed.name, "beginning of a trace", "jobs/scored", "jobs/full", "sessions is gone"):
+    for word in (gone.name, changed.name, "start of a trace", "jobs/scored", "jobs/full", "sessions is gone"):
         assert any(word in problem for problem in found), (word, found)
     quick = ran("verify", "--quick", *full, status=1)["problems"]
     assert any(gone.name in problem for problem in quick)

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority
-from serving import COMMAND
+from patience import PATIENCE_S
+from serving import COMMAND, ServerProcess, Stubs, inline
 
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.identity.checks import check_identity
 from nodewise.runtime.settings import Settings
+from nodewise_protos.v1 import prediction_service_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -161,6 +163,18 @@ def test_a_stop_has_the_time_that_the_server_takes() -> None:
     least = settings.drain_delay_s + settings.grace_s + 5.0
     assert int(seconds) > least
     assert int(of_compose) > least
+
+
+def test_the_server_reports_to_systemd_when_it_answers_and_when_it_stops(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(PATIENCE_S)
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        with ServerProcess("--store", "memory:", environment=environment) as server:
+            assert manager.recv(100) == b"READY=1"
+            with Stubs(server.target) as stubs:
+                stubs.prediction.Predict(prediction_service_pb2.PredictRequest(profile=inline()), timeout=PATIENCE_S)
+        assert manager.recv(100) == b"STOPPING=1"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")

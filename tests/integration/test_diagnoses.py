@@ -319,7 +319,7 @@ def test_an_inline_profile_names_stored_traces(target: str, client: Client) -> N
     ("profile", "reason", "said"),
     [
         ("twice", "CONTRADICTORY_FACTS", "rank 0 was recorded twice"),
-        ("mixed", "CONTRADICTORY_FACTS", "rank 0 is of a job of 2 ranks and rank 1 of one of 4"),
+        ("mixed", "CONTRADICTORY_FACTS", "rank 0 belongs to a job of 2 ranks, rank 1 to one of 4"),
         ("broken", "INVALID_FIELD", "line 2 is no JSON"),
         ("empty", "EVIDENCE_MISSING", "hold no events"),
         ("nobody", "PROFILE_NOT_FOUND", "no profile is named"),
@@ -401,7 +401,7 @@ def test_what_a_diagnoser_answers_is_checked(client: Client, name: str) -> None:
 
 
 def test_a_diagnosis_that_cannot_be_is_discarded(client: Client) -> None:
-    with pytest.raises(InternalError, match="bound_by is none of") as caught:
+    with pytest.raises(InternalError, match="bound_by must be one of") as caught:
         client.diagnose(DiagnoseRequest(profile=profile_source("job"), diagnoser="unbound"))
     assert caught.value.reason == "DIAGNOSER_INVALID_RESULT"
 

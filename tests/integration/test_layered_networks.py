@@ -51,7 +51,7 @@ def rows(*workers: int, sync: str = "async", tensor_parallel: int = 1) -> Config
 def test_a_network_that_never_ran_is_predicted_from_its_layers(client: Client) -> None:
     found = client.predict(PredictRequest(profile=profile_source(FACTS), configurations=rows(4, 8, 128)))
     assert found.basis.estimator == "partitioning"
-    assert found.basis.evidence == ("facts alone: 6 layers, device and link",)
+    assert found.basis.evidence == ("facts only: 6 layers, device and link",)
     assert {warning.reason for warning in found.warnings} == {"FACTS_ALONE"}
     first, second, last = found
     assert first.samples_per_second is not None
@@ -90,7 +90,7 @@ def test_timings_of_the_job_answer_before_its_facts(client: Client) -> None:
 
 def test_what_is_missing_is_named(client: Client) -> None:
     unlinked = ProfileContent(workload=FACTS.workload)
-    with pytest.raises(RefusedError, match="link between nodes is not known"):
+    with pytest.raises(RefusedError, match="link between nodes must be stated"):
         client.predict(
             PredictRequest(
                 profile=profile_source(unlinked),
@@ -99,7 +99,7 @@ def test_what_is_missing_is_named(client: Client) -> None:
             )
         )
     abacus = configurations(nodes=[4], workers=[4], devices="abacus", batch_per_worker_samples=8)
-    with pytest.raises(RefusedError, match="device 'abacus' is not in the catalogue"):
+    with pytest.raises(RefusedError, match="the catalogue has no device 'abacus'"):
         client.predict(PredictRequest(profile=profile_source(FACTS), configurations=abacus))
 
 

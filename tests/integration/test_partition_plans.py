@@ -206,7 +206,7 @@ def test_machines_that_nothing_can_use_are_named_with_the_reason(client: Client)
     by_change = {each.change: each for each in found.explanation.sensitivities}
     # 24 replicas do not divide 64 samples, 32 do.
     assert by_change["one_more_node"].obstacle == (
-        "no product of allowed degrees is a number of devices with a batch that it divides"
+        "no product of allowed degrees is a number of devices whose batch it divides"
     )
     assert by_change["one_more_node"].speedup_ratio == 1.0
     assert by_change["nodes_x2"].obstacle == ""

@@ -82,13 +82,17 @@ def test_what_is_wrong_is_named(target: str, tmp_path: Path, constraints: dict[s
         ({"tensor_parallel_degrees": {"values": [5, 6]}}, "tensor_parallel 5, 6: must divide the 64", "global_batches"),
         (
             {"tensor_parallel_degrees": {"values": [8]}, "pipeline_parallel_degrees": {"values": [4]}},
-            "tensor_parallel 8: goes with no other allowed degrees",
+            "tensor_parallel 8: no other allowed degree",
             "must divide the 64",
         ),
-        ({"data_parallel_degrees": {"values": [3]}}, "data_parallel 3: must be what the other", "global_batches"),
+        (
+            {"data_parallel_degrees": {"values": [3]}},
+            "data_parallel 3: must be the devices",
+            "global_batches",
+        ),
         (
             {"sync_modes": ["SYNC_MODE_ASYNC"]},
-            "sync_modes ASYNC: partitions of transformers exchange",
+            "sync_modes ASYNC: partitioned transformers exchange",
             "global_batches",
         ),
         ({"memory_headroom_bytes": 80 * 2**30}, "more than the 0 GiB that 80 GiB of headroom leave", "there are"),

@@ -56,7 +56,7 @@ def test_a_job_that_finds_no_device_shares_one(stubs: Stubs) -> None:
     assert not middle.HasField("solo_speed_ratio")
     assert first.samples_per_second == pytest.approx(0.8 * alone.samples_per_second)
     assert last.finish_seconds == pytest.approx(alone.finish_seconds / 0.6)
-    assert "shares it with 'a' and keeps 0.6" in last.why
+    assert "shares it with 'a' and runs at 0.6" in last.why
     assert [each.used_nodes for each in found.pool_demands] == [2]
 
 

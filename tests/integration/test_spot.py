@@ -122,7 +122,7 @@ def test_the_example_is_answered_and_drawn(target: str, tmp_path: Path) -> None:
     assert chosen["chosen"]
     assert chosen["name"] == found["choice"]["name"]
     assert chosen["deadline_probability"] >= 0.95
-    assert "done by 12 h" in found["choice"]["why"]
+    assert "finish by 12 h" in found["choice"]["why"]
     cheaper = [each for each in found["offers"] if each["frontier"] and each["cost"]["mean"] < chosen["cost"]["mean"]]
     assert all(each["deadline_probability"] < 0.96 for each in cheaper)
     first = found["offers"][0]
@@ -286,7 +286,7 @@ def test_the_choice_says_why_and_so_does_none(client: Client) -> None:
         asked(*offers, objective=objective(LeastCost(deadline_seconds=60.0), confidence=0.9))
     )
     assert nobody.choice is None
-    assert "none of 2 offers is done by" in nobody.no_choice_why
+    assert "none of 2 offers finishes by" in nobody.no_choice_why
     within = client.estimate_completion(asked(*offers, objective=objective(LeastTime(max_cost=40.0))))
     assert within.choice is not None
     assert (within.choice.row, within.choice.rule) == (0, "least_time")

@@ -103,7 +103,7 @@ def test_a_file_that_is_gone_is_told_and_missed_by_nobody_once_it_is_back(server
         refused(stubs, "deleted")
         told_by_health(stubs)
         assert failure_of(predicted, stubs, stored("job")).metadata == {"cause": "deleted"}
-        with pytest.raises(StoreFormatError, match="the file is gone, and there was a store here"):
+        with pytest.raises(StoreFormatError, match="the file is gone, but a store was here before"):
             EmbeddedServer(Settings(store=f"sqlite:{path}")).__enter__()
         assert not path.exists()
         away.rename(path)
@@ -137,7 +137,7 @@ def test_another_store_or_an_empty_file_is_not_begun_with(tmp_path: Path) -> Non
         with EmbeddedServer(Settings(store=f"sqlite:{name}")):
             """A store each."""
     (tmp_path / "other.db").replace(path)
-    with pytest.raises(StoreFormatError, match="another store than was here before"):
+    with pytest.raises(StoreFormatError, match="another store than the one that was here"):
         EmbeddedServer(Settings(store=f"sqlite:{path}")).__enter__()
     path.write_bytes(b"")
     with pytest.raises(StoreFormatError, match=r"the file is empty, .*remove store.db-id beside it to begin a new one"):

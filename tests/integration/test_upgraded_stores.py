@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from serving import Stubs, stored
+from structlog.testing import capture_logs
 
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.digest import content_digest
 from nodewise.profiles.opening import open_store
-from nodewise.profiles.sql_schema import APPLICATION_ID
+from nodewise.profiles.sql_schema import APPLICATION_ID, SCHEMA_VERSION
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import configuration_pb2, options_pb2
@@ -38,7 +39,11 @@ def opened_file(path: Path, dump: str) -> Path:
 def test_a_store_of_a_released_schema_has_lost_nothing(tmp_path: Path, dump: Path) -> None:
     path = opened_file(tmp_path / "store.db", gzip.decompress(dump.read_bytes()).decode())
     told = json.loads(dump.with_name(dump.name.replace(".sql.gz", ".json")).read_text(encoding="utf-8"))
-    store = open_store(str(path))
+    with capture_logs() as log:
+        store = open_store(str(path))
+    version = int(dump.name.partition(".")[0].rpartition("_")[2])
+    upgrades = [(line["schema_before"], line["schema"]) for line in log if line["event"] == "store_upgraded"]
+    assert upgrades == ([(version, SCHEMA_VERSION)] if version < SCHEMA_VERSION else [])
     assert {found.profile_id: found.digest for found in store.list()} == told["digests"]
     for revision, digest in enumerate(told["kept"], start=1):
         assert content_digest(store.load("kept", None, revision)) == digest

@@ -7,7 +7,7 @@ import pytest
 from measurements import DATA
 from simulations import POLICIES, as_simulated, pools, settings_of
 
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise_job_traces import gavel, pollux
 
@@ -24,7 +24,7 @@ def run_of_gavel(trace: str, policy: str) -> SimulationResult:
     # Each device on a node of its own, which is Gavel's default.
     cluster = pools(**{name: [1] * count for name, count in CLUSTER.items()})
     settings = settings_of(gavel.SETTINGS, parameters=gavel.PARAMETERS.get(policy, {}))
-    return simulated(as_simulated(jobs), cluster, POLICIES[policy], settings)
+    return simulate(as_simulated(jobs), cluster, POLICIES[policy], settings)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_pollux_workloads(nodes: int, policy: str) -> None:
     for number in range(1, 7):
         with (DATA / "jobs" / "pollux_workloads" / f"workload-{number}.csv").open() as stream:
             jobs = pollux.read_pollux_workload(stream, curves, only=times)
-        result = simulated(as_simulated(jobs, (4,)), pools([4] * nodes), POLICIES[policy], settings_of(pollux.SETTINGS))
+        result = simulate(as_simulated(jobs, (4,)), pools([4] * nodes), POLICIES[policy], settings_of(pollux.SETTINGS))
         assert result.finished == len(jobs)
         found.append(float(result.per_job.response_s.mean()))
     reference = REFERENCE[nodes, policy]

@@ -12,9 +12,9 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.trace import Trace
 from nodewise.mapper.mapping import to_message
 from nodewise.rpc.diagnoses import write_timeline
-from nodewise_cli.comparison import Comparison, Run, compared
+from nodewise_cli.comparison import Comparison, Run, compare_runs
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, RankShares, ReadTrace, Strategy
-from nodewise_client._timelines import gathered
+from nodewise_client._timelines import gather_timelines
 from nodewise_diagnosis.diagnosing import diagnose_traces
 from nodewise_protos.v1beta1 import diagnosis_service_pb2 as pb
 from nodewise_values.wire import from_own_message
@@ -43,10 +43,10 @@ def answered(found: Diagnosis, traces: Sequence[Trace]) -> DiagnosisAnswer:
             traces=tuple(ReadTrace(rank=trace.rank, steps_count=len(trace.steps)) for trace in traces),
             world_size=traces[0].world_size,
         ),
-        **gathered(pieces),
+        **gather_timelines(pieces),
     )
 
 
 def comparison_of(before: Sequence[Trace], after: Sequence[Trace]) -> Comparison:
     """Two jobs compared."""
-    return compared(Run(name="before", answer=answer_of(before)), Run(name="after", answer=answer_of(after)))
+    return compare_runs(Run(name="before", answer=answer_of(before)), Run(name="after", answer=answer_of(after)))

@@ -10,7 +10,7 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Policy, PolicyRecord
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
@@ -57,7 +57,7 @@ def run(
     **settings: object,
 ) -> SimulationResult:
     found = POLICIES[policy] if isinstance(policy, str) else record(policy)
-    return simulated(jobs, pools(*sizes), found, SimulationSettings(**settings))  # type: ignore[arg-type]
+    return simulate(jobs, pools(*sizes), found, SimulationSettings(**settings))  # type: ignore[arg-type]
 
 
 def as_simulated(jobs: Iterable[Job], devices_per_node: Sequence[int] = ()) -> Iterator[SimulatedJob]:

@@ -83,14 +83,14 @@ class _Group(TyperGroup):
             raise typer.Exit(ExitStatus.BAD_INPUT) from None
         except Exception as error:
             # Only here: `serve` needs no client, and importing it takes a tenth of the server's start.
-            from nodewise_cli.errors import error_document, explained, is_explained, status_of
+            from nodewise_cli.errors import error_document, explain_error, is_explained, status_of
 
             if not is_explained(error):
                 raise
             if as_json:
                 print_error(error_document(error))
             else:
-                complain(explained(error, verbose="--verbose" in arguments))
+                complain(explain_error(error, verbose="--verbose" in arguments))
             raise typer.Exit(status_of(error)) from None
 
 

@@ -22,7 +22,7 @@ __all__ = [
     "RankDifference",
     "Run",
     "Side",
-    "compared",
+    "compare_runs",
 ]
 
 COVERAGE: Final = 0.9
@@ -194,7 +194,7 @@ class Comparison:
     limits: tuple[str, ...]
 
 
-def compared(before: Run, after: Run) -> Comparison:
+def compare_runs(before: Run, after: Run) -> Comparison:
     """Compare two diagnoses, whose parts each add up to the step of a rank.
 
     Raises

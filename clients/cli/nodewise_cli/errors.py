@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard
 from nodewise_cli.failures import CommandError, ExitStatus
 from nodewise_client import InvalidArgumentError, NodewiseError, NotFoundError, RefusedError
 
-__all__ = ["error_document", "explained", "is_explained", "status_of"]
+__all__ = ["error_document", "explain_error", "is_explained", "status_of"]
 
 
 _JOINT: Final = re.compile(r"(?<! was answered: )no estimator can answer \((?P<reasons>.*; .*)\)")
@@ -34,7 +34,7 @@ def status_of(error: CommandError | NodewiseError) -> ExitStatus:
             return ExitStatus.FAILURE
 
 
-def explained(error: CommandError | NodewiseError, *, verbose: bool = False) -> str:
+def explain_error(error: CommandError | NodewiseError, *, verbose: bool = False) -> str:
     """One line: the reason, what is wrong, where, and what would be right.
 
     Where no estimator can answer, that of the nearest is told, and with ``verbose`` that of each.

@@ -7,7 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CommandError", "ExitStatus", "InputError", "RefusedAnswer", "decoded", "text_of", "unreadable"]
+__all__ = ["CommandError", "ExitStatus", "InputError", "RefusedAnswer", "decode_utf8", "text_of", "unreadable"]
 
 
 class ExitStatus(IntEnum):
@@ -78,12 +78,12 @@ def text_of(path: Path, what: str) -> str:
         Naming the file.
     """
     try:
-        return decoded(path, path.read_bytes(), what)
+        return decode_utf8(path, path.read_bytes(), what)
     except OSError as error:
         raise unreadable(path, error) from None
 
 
-def decoded(path: Path, data: bytes, what: str) -> str:
+def decode_utf8(path: Path, data: bytes, what: str) -> str:
     """A file's bytes as UTF-8.
 
     Raises

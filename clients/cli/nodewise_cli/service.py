@@ -15,7 +15,7 @@ from nodewise_cli.failures import CommandError, InputError
 if TYPE_CHECKING:
     from nodewise_client import Client
 
-__all__ = ["Access", "checked_address", "connected", "starting"]
+__all__ = ["Access", "checked_address", "connect", "starting"]
 
 MAX_RECEIVE_BYTES: Final = 64 * 1024 * 1024
 """A backtest of the largest table that a server takes answers with about six columns of a hundred thousand rows."""
@@ -81,7 +81,7 @@ NOBODY: Final = Access()
 
 
 @contextmanager
-def connected(server: str | None, timeout_s: float, access: Access = NOBODY) -> Iterator[Client]:
+def connect(server: str | None, timeout_s: float, access: Access = NOBODY) -> Iterator[Client]:
     """A client of the named server, or of one that serves from this process and keeps nothing after the block.
 
     Raises

@@ -52,7 +52,7 @@ KINDS: Final = {
     "python": PartKind("the interpreter", "host", "#d193b3"),
     "launch": PartKind("launches", "host", "#8fa1b3"),
     "dependency": PartKind("work that waits for other work", "dependency", "#bcc2cb"),
-    "unexplained": PartKind("what the host records nothing of (unexplained)", "host", "#6d727a"),
+    "unexplained": PartKind("host activity that was not recorded (unexplained)", "host", "#6d727a"),
 }
 """By the name that the contract gives each, in the order of a bar."""
 

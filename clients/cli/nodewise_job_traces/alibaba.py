@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final, TextIO
 
 from nodewise_job_traces.faults import JobsFileError, Row, readable, rows_of
-from nodewise_job_traces.logs import LoggedJob, merged, number_of, span_s, time_of
+from nodewise_job_traces.logs import LoggedJob, merge_parts, number_of, span_s, time_of
 
 __all__ = ["POD_COLUMNS", "TASK_COLUMNS", "is_job_table", "is_task_table", "read_alibaba_pods", "read_alibaba_tasks"]
 
@@ -106,7 +106,7 @@ def _job(tasks: list[_Task]) -> LoggedJob:
     """Its tasks need not start and end together."""
     holders = [(task, end_s) for task, end_s in tasks if task.gpus] or tasks
     begun = [(task, end_s) for task, end_s in holders if task.started]
-    job = merged([task for task, _ in begun or holders])
+    job = merge_parts([task for task, _ in begun or holders])
     ends = [end_s for _, end_s in begun if end_s is not None]
     last_s = max(ends) if ends and len(ends) == len(begun) else None
     return replace(job, duration_s=span_s(job.submit_s, last_s))

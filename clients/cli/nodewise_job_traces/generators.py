@@ -20,7 +20,7 @@ __all__ = [
     "constant",
     "diurnal",
     "exponential",
-    "generated",
+    "generate_jobs",
     "log_normal",
     "pareto",
     "poisson",
@@ -119,7 +119,7 @@ def pareto(least: float, shape: float, most: float = math.inf) -> Draw:
     return _each(lambda random: float(least / (1.0 - random.random() * cut) ** (1.0 / shape)))
 
 
-def generated(
+def generate_jobs(
     arrivals: Draw,
     sizes_s: Draw,
     curves: Sequence[Curve],

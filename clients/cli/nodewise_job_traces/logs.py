@@ -28,7 +28,7 @@ __all__ = [
     "LoggedJob",
     "Reason",
     "jobs_of_log",
-    "merged",
+    "merge_parts",
     "number_of",
     "runnable",
     "seconds_of",
@@ -98,7 +98,7 @@ class LeftOut:
         return self.counts.total()
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The counts in words."""
         told = ", ".join(f"{count:,} {_SAID[reason]}" for reason, count in self.counts.items())
         return f"{told} (the first: {self.first_fault})" if self.first_fault else told
@@ -192,7 +192,7 @@ def span_s(start_s: float | None, end_s: float | None) -> float | None:
     return None if start_s is None or end_s is None else end_s - start_s
 
 
-def merged(parts: Sequence[LoggedJob]) -> LoggedJob:
+def merge_parts(parts: Sequence[LoggedJob]) -> LoggedJob:
     """The job that several rows of a log are parts of, which hold their GPUs at the same time."""
     if len(parts) == 1:
         return parts[0]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, TextIO
 
 from nodewise_job_traces.faults import JobsFileError, Row, readable, rows_of, wrong
-from nodewise_job_traces.logs import LoggedJob, merged, number_of, span_s, time_of
+from nodewise_job_traces.logs import LoggedJob, merge_parts, number_of, span_s, time_of
 
 __all__ = ["is_sacct", "read_sacct"]
 
@@ -72,7 +72,7 @@ def _jobs(rows: Iterator[Row]) -> Iterator[LoggedJob | JobsFileError]:
         elif found is not None:
             yield found
     for job_id, parts in components.items():
-        yield replace(merged(parts), job_id=job_id)
+        yield replace(merge_parts(parts), job_id=job_id)
 
 
 def _logged_job(row: Row) -> LoggedJob | None:

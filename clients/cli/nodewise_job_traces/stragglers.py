@@ -34,7 +34,7 @@ from nodewise_job_traces.operations import (
     Place,
 )
 
-__all__ = ["Scored", "StragglerAnalysis", "Worker", "analyse_stragglers"]
+__all__ = ["PartSlowdown", "StragglerAnalysis", "Worker", "analyse_stragglers"]
 
 CLOCK_TOLERANCE_SECONDS: Final = 0.01
 """A transfer may end so long before its last peer began, by clocks that differ; the published tool allows the same."""
@@ -51,7 +51,7 @@ SEQUENCE_CORRELATION: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class PartSlowdown:
     """Slowdown of an ideal job in which the operations of one kind, stage or index take their recorded time."""
 
     what: str
@@ -86,9 +86,9 @@ class StragglerAnalysis:
     slowdown_ratio: float
     launch_slowdown_ratio: float
     """Recorded step over the simulated one: what lies between operations, such as loading data."""
-    operations: tuple[Scored, ...]
-    stages: tuple[Scored, ...]
-    data_parallel: tuple[Scored, ...]
+    operations: tuple[PartSlowdown, ...]
+    stages: tuple[PartSlowdown, ...]
+    data_parallel: tuple[PartSlowdown, ...]
     workers: tuple[Worker, ...]
     slowest_workers_share: float
     """Gained if the slowest 3 % of the workers were as fast as the others (M_W)."""
@@ -320,7 +320,8 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
 
     labels = {place: f"{place[0].split('-')[0]}-pp-comm" if place[0] in MESSAGES else place[0] for place in actual}
     kinds = [
-        Scored(kind, with_actual({place: labels[place] == kind for place in actual})) for kind in set(labels.values())
+        PartSlowdown(kind, with_actual({place: labels[place] == kind for place in actual}))
+        for kind in set(labels.values())
     ]
     stages = [with_actual({at: at[2] == stage for at in actual}) for stage in range(operations.stages)]
     lanes = np.arange(width)
@@ -347,8 +348,8 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
         slowdown_ratio=now / best,
         launch_slowdown_ratio=float(np.max(list(operations.end.values()), axis=(0, 2)).mean()) / now,
         operations=tuple(sorted(kinds, key=lambda one: (-one.slowdown_ratio, one.what))),
-        stages=tuple(Scored(str(stage), ratio) for stage, ratio in enumerate(stages)),
-        data_parallel=tuple(Scored(str(index), ratio) for index, ratio in enumerate(data)),
+        stages=tuple(PartSlowdown(str(stage), ratio) for stage, ratio in enumerate(stages)),
+        data_parallel=tuple(PartSlowdown(str(index), ratio) for index, ratio in enumerate(data)),
         workers=tuple(_among_peers(simulation, workers)),
         slowest_workers_share=share(repaired),
         last_stage_share=share({at: ideal[at] for at in actual if at[2] == operations.stages - 1})

@@ -86,7 +86,7 @@ class Profiles:
         async with asyncio.timeout(PATIENCE_SECONDS), self._news:
             await self._news.wait_for(lambda: self.caught_up)
 
-    async def reached(self, profile_id: str, revision: int) -> None:
+    async def wait_for_revision(self, profile_id: str, revision: int) -> None:
         """Wait until the watch has told of a revision."""
         async with asyncio.timeout(PATIENCE_SECONDS), self._news:
             await self._news.wait_for(lambda: self.revisions.get(profile_id, 0) >= revision)
@@ -153,7 +153,7 @@ class Scheduler:
             job.holds = replace(job.holds, age_seconds=job.holds.age_seconds + ROUND_SECONDS)
             job.samples_left = max(0.0, job.samples_left - ROUND_SECONDS * job.runs.samples_per_second)
             revision = await self.report(job, job.runs, end)
-            await self.profiles.reached(job.profile_id, revision)
+            await self.profiles.wait_for_revision(job.profile_id, revision)
             if job.samples_left == 0:
                 job.holds = None
                 print(f"  {job.name}: finished")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
 import nodewise_values as values
 from nodewise_client._configurations import configuration_rows
 from nodewise_client._errors import NodewiseError, from_problem
-from nodewise_client._pages import joined
+from nodewise_client._pages import join_parts
 from nodewise_client._row_kinds import COLUMNS_OF, HeldDevices, Prediction, ScoredRow, SimulatedJob, prediction_rows
 from nodewise_client._rows import Rows, table
-from nodewise_client._timelines import ReplayedCollective, Timeline, gathered
+from nodewise_client._timelines import ReplayedCollective, Timeline, gather_timelines
 from nodewise_values.value import Value, field_getters, lazy_value
 from nodewise_values.wire import from_own_message
 
@@ -80,7 +80,7 @@ class PredictResult(_LateResponse, Sequence[Prediction]):
         return None if self.recommendation is None else self.rows[self.recommendation.row]
 
     def __repr__(self) -> str:
-        return _told(self)
+        return _text_of(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -109,10 +109,10 @@ class JobOutcome:
         return None if self.recommendation is None else self.rows[self.recommendation.row]
 
     def __repr__(self) -> str:
-        return _told(self) if self.error is None else str(self.error)
+        return _text_of(self) if self.error is None else str(self.error)
 
 
-def _told(answer: PredictResult | JobOutcome) -> str:
+def _text_of(answer: PredictResult | JobOutcome) -> str:
     """An answer for people."""
     told = ["unchanged"] if answer.unchanged else [table(answer.rows)]
     if answer.recommendation is not None:
@@ -368,8 +368,8 @@ def simulation_answer(events: Events) -> SimulationAnswer:
         elif event.HasField("timeline"):
             held = from_own_message(event.timeline, values.SimulationTimelineRows)
             timelines.setdefault(held.seed, []).append(held)
-    finished = {seed: joined(parts) for seed, parts in jobs.items()}
-    stretches = {seed: joined(parts) for seed, parts in timelines.items()}
+    finished = {seed: join_parts(parts) for seed, parts in jobs.items()}
+    stretches = {seed: join_parts(parts) for seed, parts in timelines.items()}
     return _more(
         SimulationAnswer,
         from_own_message(events[-1].result, values.SimulationResult),
@@ -380,12 +380,14 @@ def simulation_answer(events: Events) -> SimulationAnswer:
 
 def replay_answer(events: Events) -> ReplayAnswer:
     """The answer that a last reply and the pieces before it hold."""
-    return _more(ReplayAnswer, from_own_message(events[-1].result, values.ReplayResult), **gathered(events))
+    return _more(ReplayAnswer, from_own_message(events[-1].result, values.ReplayResult), **gather_timelines(events))
 
 
 def diagnosis_answer(events: Events) -> DiagnosisAnswer:
     """The answer that a last reply and the pieces before it hold."""
-    return _more(DiagnosisAnswer, from_own_message(events[-1].result, values.DiagnosisResult), **gathered(events))
+    return _more(
+        DiagnosisAnswer, from_own_message(events[-1].result, values.DiagnosisResult), **gather_timelines(events)
+    )
 
 
 def backtest_answer(events: Events) -> values.BacktestResult:

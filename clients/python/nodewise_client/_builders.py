@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import nodewise_values as values
-from nodewise_client._columns import broadcast, frozen, written
+from nodewise_client._columns import as_tuple, broadcast, write_columns
 from nodewise_values.facts import MEASUREMENT_TABLE
 
 Rule: TypeAlias = values.HighestThroughput | values.Knee | values.LeastTime | values.LeastCost | values.FewestDevices
@@ -67,7 +67,7 @@ def node_pool(name: str, device_name: str, *, nodes: int, devices_per_node: int,
 
 def counts(*given: int | Iterable[int]) -> values.CountSet:
     """Whole numbers that may be chosen: `counts(1, 2, 4)`, `counts(range(1, 9))`."""
-    return values.CountSet(values=tuple(number for each in given for number in frozen(each)))
+    return values.CountSet(values=tuple(number for each in given for number in as_tuple(each)))
 
 
 def measurement_table(
@@ -90,8 +90,8 @@ def measurement_table(
     ------
         ValueError: where facts are given of a job that has no row.
     """
-    names_of_rows = frozen(jobs)
-    by_row = {name: frozen(columns.get(name)) for name in _COLUMNS}
+    names_of_rows = as_tuple(jobs)
+    by_row = {name: as_tuple(columns.get(name)) for name in _COLUMNS}
     rows = max(len(names_of_rows), *map(len, by_row.values()), 1)
     names = {name: index for index, name in enumerate(dict.fromkeys(names_of_rows))}
     for named in (*(workloads or {}), *(networks or {})):
@@ -103,7 +103,7 @@ def measurement_table(
         job_indexes=tuple(names[name] for name in broadcast(names_of_rows, rows, "jobs")),
         workloads=tuple(workloads.get(name, values.Workload()) for name in names) if workloads else (),
         networks=tuple(networks.get(name, values.Network()) for name in names) if networks else (),
-        **written(values.MeasurementTable, MEASUREMENT_TABLE, given),
+        **write_columns(values.MeasurementTable, MEASUREMENT_TABLE, given),
     )
 
 
@@ -118,7 +118,7 @@ def simulation_jobs(
 
     `queues` names each job's queue; empty or None = none.
     """
-    arrivals, of_jobs = frozen(arrival_seconds), tuple(name or "" for name in frozen(queues))
+    arrivals, of_jobs = as_tuple(arrival_seconds), tuple(name or "" for name in as_tuple(queues))
     names = {name: index for index, name in enumerate(dict.fromkeys(of_jobs))} if any(of_jobs) else {}
     curves: dict[str, Any] = {"curve_indexes": (0,)}
     return values.SimulationJobs(
@@ -126,5 +126,5 @@ def simulation_jobs(
         arrival_seconds=arrivals,
         queue_names=tuple(names),
         queue_indexes=tuple(names[name] for name in of_jobs) if names else (),
-        **(curves | {name: frozen(column) for name, column in columns.items()}),
+        **(curves | {name: as_tuple(column) for name, column in columns.items()}),
     )

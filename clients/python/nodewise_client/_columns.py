@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 _MASK: Final = "_known"
 
 
-def frozen(given: Any) -> tuple[Any, ...]:
+def as_tuple(given: Any) -> tuple[Any, ...]:
     """One value or many, as a tuple that can be read more than once; None as no value."""
     if given is None:
         return ()
@@ -44,7 +44,7 @@ def masks(kind: Any) -> Mapping[str, str]:
     return found
 
 
-def written(kind: Any, facts: Mapping[str, Fact], columns: Mapping[str, Any]) -> dict[str, Any]:
+def write_columns(kind: Any, facts: Mapping[str, Fact], columns: Mapping[str, Any]) -> dict[str, Any]:
     """Columns as the contract writes them. None is "not stated" in a row; a column that states nothing is left out.
 
     Columns without facts stay as they are given.
@@ -54,7 +54,7 @@ def written(kind: Any, facts: Mapping[str, Fact], columns: Mapping[str, Any]) ->
         if name not in facts:
             found[name] = given
             continue
-        column = frozen(given)
+        column = as_tuple(given)
         if None not in column:
             found |= {name: column} if column else {}
             continue
@@ -107,7 +107,7 @@ def observations(**columns: Any) -> Observations:
 
     `observations(configurations=configurations(nodes=[1, 2]), steps_per_second=[9.1, 17.4])`
     """
-    return Observations(**written(Observations, OBSERVATIONS, columns))
+    return Observations(**write_columns(Observations, OBSERVATIONS, columns))
 
 
 def phase_timings(**columns: Any) -> PhaseTimings:
@@ -115,4 +115,4 @@ def phase_timings(**columns: Any) -> PhaseTimings:
 
     `phase_timings(compute_seconds=0.21, download_seconds=0.03, upload_seconds=0.03, update_seconds=0.002)`
     """
-    return PhaseTimings(**written(PhaseTimings, PHASE_TIMINGS, columns))
+    return PhaseTimings(**write_columns(PhaseTimings, PHASE_TIMINGS, columns))

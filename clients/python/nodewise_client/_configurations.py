@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final
 
-from nodewise_client._columns import broadcast, frozen, written
+from nodewise_client._columns import as_tuple, broadcast, write_columns
 from nodewise_values import Configurations
 from nodewise_values.facts import CONFIGURATIONS
 
@@ -56,10 +56,10 @@ def configurations(
         ValueError: where some groups name their device and others do not.
     """
     return Configurations(
-        **written(Configurations, CONFIGURATIONS, columns),
+        **write_columns(Configurations, CONFIGURATIONS, columns),
         **_devices_and_groups(_names(devices), groups),
-        **_named("offer", _names(offers)),
-        **_packed("placement", [tuple(row or ()) for row in placements], "workers"),
+        **_index_names("offer", _names(offers)),
+        **_pack_rows("placement", [tuple(row or ()) for row in placements], "workers"),
     )
 
 
@@ -106,10 +106,10 @@ def count_rows(columns: Columns) -> int:
 
 def _names(given: Any) -> tuple[str, ...]:
     """Names row by row; None is the empty one, which names nothing."""
-    return tuple(name or "" for name in frozen(given))
+    return tuple(name or "" for name in as_tuple(given))
 
 
-def _named(name: str, rows: Sequence[str]) -> dict[str, Any]:
+def _index_names(name: str, rows: Sequence[str]) -> dict[str, Any]:
     """Names of rows, as a dictionary and indexes into it; one name for all rows needs no index."""
     names = tuple(dict.fromkeys(rows))
     if not any(names):
@@ -130,7 +130,7 @@ def _devices_and_groups(devices: tuple[str, ...], rows: Iterable[Sequence[Worker
         found["device_indexes"] = tuple(names[name] for name in devices)
     if not groups:
         return found
-    found |= _packed("group", by_row, "workers", lambda group: group.workers)
+    found |= _pack_rows("group", by_row, "workers", lambda group: group.workers)
     if of_groups:
         found["group_device_indexes"] = tuple(names[name] for name in of_groups)
     if any(group.compute_factor != 1 for group in groups):
@@ -138,7 +138,9 @@ def _devices_and_groups(devices: tuple[str, ...], rows: Iterable[Sequence[Worker
     return found
 
 
-def _packed(name: str, rows: Sequence[Sequence[Any]], entries: str, entry: Any = lambda held: held) -> dict[str, Any]:
+def _pack_rows(
+    name: str, rows: Sequence[Sequence[Any]], entries: str, entry: Any = lambda held: held
+) -> dict[str, Any]:
     """Rows of several entries each, in compressed sparse rows."""
     if not rows:
         return {}

@@ -144,7 +144,7 @@ class Delivery:
         with prepared_trace(path, redact=self._redact) as trace:
             if self._keep is not None:
                 self._keep.mkdir(parents=True, exist_ok=True)
-                with _unused(self._keep, f"rank{place.rank}").open("xb") as copy:
+                with _unused_path(self._keep, f"rank{place.rank}").open("xb") as copy:
                     shutil.copyfileobj(trace, copy)
                 _let_go(self._keep, f"rank{place.rank}", self._keep_bytes)
                 trace.seek(0)
@@ -187,7 +187,7 @@ def _let_go(folder: Path, stem: str, most_bytes: int) -> None:
             path.unlink()
 
 
-def _unused(folder: Path, stem: str) -> Path:
+def _unused_path(folder: Path, stem: str) -> Path:
     """A name that no earlier recording has."""
     path, number = folder / f"{stem}.json.gz", 1
     while path.exists():

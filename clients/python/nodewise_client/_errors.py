@@ -216,7 +216,7 @@ def from_call(call: FailedCall, *, target: str, method: str) -> NodewiseError:
     text = call.details() or "no details were given"
     if code is Code.INTERNAL and text == LOST_IN_AIO:
         code, text = Code.UNAVAILABLE, "the stream ended while a message was being sent, and its status was lost"
-    return BY_CODE.get(code, NodewiseError)(_explained(code, text, target, method), code=code, retry_delay_s=delay)
+    return BY_CODE.get(code, NodewiseError)(_explain(code, text, target, method), code=code, retry_delay_s=delay)
 
 
 def from_status(status: status_pb2.Status, *, retry_delay_s: float | None = None) -> NodewiseError:
@@ -265,7 +265,7 @@ def from_problem(problem: Problem) -> NodewiseError:
     )
 
 
-def _explained(code: Code, text: str, target: str, method: str) -> str:
+def _explain(code: Code, text: str, target: str, method: str) -> str:
     if code is Code.UNAVAILABLE:
         return (
             f"no answer from a Nodewise server at {target} ({text}). Check that it runs (`nodewise serve` prints where "

@@ -148,7 +148,9 @@ class _Import(Reader):
     def _family(self) -> tuple[str, Family]:
         kind = self.config.get("model_type")
         if kind is None:
-            raise self.wrong("model_type", "is missing: it says which keys the others are; must be one of " + _known())
+            raise self.wrong(
+                "model_type", "is missing: it says which keys the others are; must be one of " + _family_names()
+            )
         kind = ALIASES.get(str(kind), str(kind))
         if self.config.get("is_encoder_decoder"):
             raise self.wrong("is_encoder_decoder", "must be false: encoder-decoder models are not represented")
@@ -162,7 +164,7 @@ class _Import(Reader):
         if kind not in FAMILIES:
             raise self.wrong(
                 "model_type",
-                f"{kind!r} is not known (known are {_known()}): state its dimensions as workload.transformer of "
+                f"{kind!r} is not known (known are {_family_names()}): state its dimensions as workload.transformer of "
                 f"a profile or specification: {self._dimensions()}",
             )
         return kind, FAMILIES[kind]
@@ -174,7 +176,7 @@ class _Import(Reader):
 
     def _feed_forward(self, names: tuple[str, ...], hidden: int, family: Family) -> int:
         if "expansion_ratio" in names and self.config.get("expansion_ratio") is not None:
-            return self._expanded(hidden)
+            return self._expanded_size(hidden)
         if family.feed_forward_default and all(self.config.get(name) is None for name in names):
             return 4 * hidden
         width = self.count(names)
@@ -184,7 +186,7 @@ class _Import(Reader):
             raise self.wrong(self.present(names), f"must be even: it counts the gate too, found {width}")
         return width // 2
 
-    def _expanded(self, hidden: int) -> int:
+    def _expanded_size(self, hidden: int) -> int:
         ratio = self.config["expansion_ratio"]
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio <= 1024:
             raise self.wrong("expansion_ratio", f"must be a number above 0, found {ratio!r}")
@@ -328,5 +330,5 @@ class _Import(Reader):
         return kind
 
 
-def _known() -> str:
+def _family_names() -> str:
     return ", ".join(sorted({*FAMILIES, *TEXT_FAMILIES}))

@@ -107,7 +107,7 @@ def encoder_of(reader: Reader, kind: str) -> Encoder:
         hidden_size=hidden,
         attention_heads_count=parts.count(("num_heads", "num_attention_heads")),
         tokens_per_sample=tokens,
-        attended_tokens_count=_attended(parts, layers, patch, tokens),
+        attended_tokens_count=_attended_patches(parts, layers, patch, tokens),
         # Three matrices of a gated layer are as many values as two of half as much again.
         feed_forward_size=width * 3 // 2 if tower in _GATED else width,
     )
@@ -120,7 +120,7 @@ def _edge(parts: Reader, key: str, *, otherwise: int | None = None) -> int:
     return parts.count((key,), otherwise=otherwise)
 
 
-def _attended(parts: Reader, layers: int, patch: int, tokens: int) -> int | None:
+def _attended_patches(parts: Reader, layers: int, patch: int, tokens: int) -> int | None:
     """Mean over layers of the patches that one attends to; None = all."""
     full = parts.config.get("fullatt_block_indexes")
     if not isinstance(full, list):

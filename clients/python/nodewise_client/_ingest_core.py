@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from nodewise_client._errors import Code, ConflictError, InternalError, NodewiseError, UnavailableError
-from nodewise_client._measured import GatheredRows, Piece, pieces
+from nodewise_client._measured_rows import GatheredRows, Piece, pieces
 from nodewise_client._requests import message_of
 from nodewise_client._resume import ResumePolicy, resumable
 from nodewise_protos.v1 import profile_pb2
@@ -180,7 +180,7 @@ class IngestCore:
         return not self.opened or self._outstanding or self._pending_since is not None
 
     @property
-    def uncommitted(self) -> bool:
+    def has_uncommitted(self) -> bool:
         """Whether something was added, here or by an earlier writer of the session, that no commit covers."""
         return self._pending_since is not None or self._last_number > max(self.committed, self._commit_number)
 

@@ -7,14 +7,14 @@ from dataclasses import fields, replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from nodewise_client._measured import gathered_rows
+from nodewise_client._measured_rows import gathered_rows
 from nodewise_values import Observations, Profile
 from nodewise_values.value import Value
 
 ValueT = TypeVar("ValueT", bound=Value)
 
 
-def joined(parts: Sequence[ValueT]) -> ValueT:
+def join_parts(parts: Sequence[ValueT]) -> ValueT:
     """Values of one kind as one: columns one after the other, of everything else the last that is stated."""
     held: dict[str, Any] = {}
     for each in fields(parts[0]):  # type: ignore[arg-type]  # every value is a dataclass

@@ -116,19 +116,19 @@ def _clean(text: bytes, words: tuple[tuple[bytes, re.Pattern[bytes]], ...]) -> b
     if b"://" in text:
         text = _ADDRESS.sub(b"://" + REDACTED, text)
     if b"@" in text:
-        text = _replaced(text, _MAIL_HOST, _mail)
+        text = _replace_matches(text, _MAIL_HOST, _mail)
     if rb":\\" in text or b":/" in text or rb":\/" in text:
-        text = _replaced(text, _DRIVE_PATH, _drive)
+        text = _replace_matches(text, _DRIVE_PATH, _drive)
     if rb"\\\\" in text:
-        text = _replaced(text, _SHARE_PATH, _share)
-    text = _replaced(text, _SLASH, _path)
+        text = _replace_matches(text, _SHARE_PATH, _share)
+    text = _replace_matches(text, _SLASH, _path)
     for spelling, word_pattern in words:
         if spelling in text:
-            text = _replaced(text, word_pattern, _word)
+            text = _replace_matches(text, word_pattern, _word)
     return text
 
 
-def _replaced(text: bytes, pattern: re.Pattern[bytes], decide: Callable[[re.Match[bytes]], Decided]) -> bytes:
+def _replace_matches(text: bytes, pattern: re.Pattern[bytes], decide: Callable[[re.Match[bytes]], Decided]) -> bytes:
     """Replace what a pattern finds, from where to where and by what `decide` says; None = it stays."""
     pieces: list[bytes] = []
     done = at = 0

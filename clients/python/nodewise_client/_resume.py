@@ -79,7 +79,7 @@ class Restarts:
         self._attempts = 0
         self._gone_at = 0.0
 
-    def heard(self) -> None:
+    def record_reply(self) -> None:
         """The server said something."""
         self._opened = True
         self._attempts = 0

@@ -56,12 +56,12 @@ COLUMNS_OF: Final[Mapping[PredictionColumn, tuple[str, ...]]] = {
 
 
 def _statuses(part: Part) -> Sequence[RowStatus]:
-    statuses = part.held("statuses")
+    statuses = part.raw_column("statuses")
     return [status or RowStatus.ANSWERED for status in statuses] if statuses else (RowStatus.ANSWERED,) * len(part)
 
 
-def _answered(part: Part) -> Sequence[bool]:
-    statuses = part.held("statuses")
+def _answered_flags(part: Part) -> Sequence[bool]:
+    statuses = part.raw_column("statuses")
     return [status == RowStatus.ANSWERED for status in part["statuses"]] if statuses else (True,) * len(part)
 
 
@@ -70,7 +70,7 @@ class JudgedRow(Row):
 
     __slots__ = ()
 
-    _made: ClassVar[Makers] = {"statuses": _statuses, "answered": _answered}
+    _made: ClassVar[Makers] = {"statuses": _statuses, "answered": _answered_flags}
 
     @property
     def status(self) -> RowStatus:
@@ -87,11 +87,11 @@ class JudgedRow(Row):
 
 def _bottlenecks(part: Part) -> Sequence[str | None]:
     """The name of each row's."""
-    indexes = part.held("bottleneck_indexes")
+    indexes = part.raw_column("bottleneck_indexes")
     if not indexes:
         return (None,) * len(part)
-    names = [name or None for name in part.held("bottleneck_names")]
-    if not part.held("statuses"):
+    names = [name or None for name in part.raw_column("bottleneck_names")]
+    if not part.raw_column("statuses"):
         return list(map(names.__getitem__, indexes))
     return [names[index] if answered else None for answered, index in zip(part["answered"], indexes, strict=True)]
 
@@ -203,9 +203,9 @@ class Prediction(JudgedRow):
     def _names(self) -> Sequence[str]:
         return [name for name in super()._names() if name not in _OF_ALL_ROWS]
 
-    def _said(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         more = ("status", "refusal", "bottleneck", "interval_coverage", "interval_basis")
-        return super()._said() | {name: getattr(self, name) for name in more}
+        return super()._values() | {name: getattr(self, name) for name in more}
 
     @classmethod
     def _reading(cls, name: str, column: str) -> Callable[[Any], Any]:
@@ -213,10 +213,10 @@ class Prediction(JudgedRow):
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        held = part.held(column)
+        held = part.raw_column(column)
         if not held:
             return (0 if column in {"nodes", "workers"} else None,) * len(part)
-        if part.held("statuses") and column not in _OF_EVERY_ROW:
+        if part.raw_column("statuses") and column not in _OF_EVERY_ROW:
             held = [value if answered else None for value, answered in zip(held, part["answered"], strict=True)]
         # Most columns say something of every row: `all` looks at them quicker than Python does.
         if column in _ONLY_WITH and not all(others := part[_ONLY_WITH[column]]):
@@ -232,14 +232,14 @@ class Prediction(JudgedRow):
             return ()
         return (0 not in lengths and _full_rows(part, columns, names)) or _filled_rows(part)
 
-    def _named(self, column: str) -> dict[Any, float]:
+    def _values_by_name(self, column: str) -> dict[Any, float]:
         held: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)
         place = self._place
         if not self.answered or (column in _ONLY_WITH and self._part[_ONLY_WITH[column]][place] is None):
             return {}
         return {each.name if isinstance(each, NamedColumn) else each.probability: each.values[place] for each in held}
 
-    def _shown(self) -> Sequence[str]:
+    def _printed_names(self) -> Sequence[str]:
         names = ("nodes", "workers", "samples_per_second", "steps_per_second", "step_seconds")
         bounds = ("lower_steps_per_second", "upper_steps_per_second", "bottleneck", "finish_seconds", "cost")
         return (*names, *bounds, "status")

@@ -75,7 +75,7 @@ class Part:
             found = self._finished[column] = self.kind._column(self, column) if made is None else made(self)  # noqa: SLF001
         return found
 
-    def held(self, column: str) -> Sequence[Any]:
+    def raw_column(self, column: str) -> Sequence[Any]:
         """A column as it came."""
         held = self._held.get(column)
         if held is None:
@@ -132,12 +132,12 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row) or self._part.kind is not other._part.kind:
             return NotImplemented
-        return self._said() == other._said()
+        return self._values() == other._values()
 
     __hash__ = None  # type: ignore[assignment]  # like the columns, which may be lists
 
     def __repr__(self) -> str:
-        told = (f"{name}={_cell(getattr(self, name))}" for name in self._shown())
+        told = (f"{name}={_cell(getattr(self, name))}" for name in self._printed_names())
         return f"{type(self).__name__}({', '.join(told)})"
 
     @property
@@ -157,14 +157,14 @@ class Row:
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
         """What a column says of each row."""
-        return part.held(column) or (None,) * len(part)
+        return part.raw_column(column) or (None,) * len(part)
 
     @classmethod
     def _few(cls, _part: Part, /) -> Sequence[Any]:
         """All rows of a message of few, with what is mostly read of them; () = they are made as others are."""
         return ()
 
-    def _said(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         """What the row says, by the columns that hold it."""
         return {name: getattr(self, name) for name in self._names()}
 
@@ -173,7 +173,7 @@ class Row:
         names = type(self._columns).__dataclass_fields__
         return [name for name in names if isinstance(getattr(self._columns, name), tuple | list)]
 
-    def _shown(self) -> Sequence[str]:
+    def _printed_names(self) -> Sequence[str]:
         """Names that are printed."""
         return self._names()
 
@@ -271,14 +271,16 @@ def filled_kind(kind: Any, names: tuple[str, ...]) -> FilledKind:
     told = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     writable = type(kind.__name__, (kind,), {"__slots__": names, **told})
     frozen = type(
-        kind.__name__, (writable,), {"__slots__": (), "__setattr__": _refused, "__delattr__": _refused, **told}
+        kind.__name__,
+        (writable,),
+        {"__slots__": (), "__setattr__": _refuse_change, "__delattr__": _refuse_change, **told},
     )
     # The quickest assignments that there are without code of our own, as text: those of a dataclass's own `__init__`.
     fill: Any = vars(make_dataclass("_Filled", ("_part", "_place", *names)))["__init__"]
     return writable, frozen, fill
 
 
-def _refused(row: Row, name: str, _: object = None) -> None:
+def _refuse_change(row: Row, name: str, _: object = None) -> None:
     raise AttributeError(f"a {type(row).__name__} cannot be changed, nor its {name!r}", name=name, obj=row)
 
 
@@ -303,7 +305,7 @@ def table(rows: Sequence[Row]) -> str:
     if not rows:
         return "no rows"
     head = rows if len(rows) <= SHOWN_ROWS else [*islice(rows, SHOWN_ROWS - 1), rows[-1]]
-    names = [name for name in head[0]._shown() if any(getattr(row, name) is not None for row in head)]  # noqa: SLF001  # its own
+    names = [name for name in head[0]._printed_names() if any(getattr(row, name) is not None for row in head)]  # noqa: SLF001  # its own
     lines = [["", *names]]
     lines += [[str(number), *(_cell(getattr(row, name)) for name in names)] for number, row in enumerate(head)]
     if len(rows) > len(head):

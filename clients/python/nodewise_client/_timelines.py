@@ -73,7 +73,7 @@ _RAGGED: Final = {
 }
 
 
-def gathered(events: Iterable[wire.ReplayResponse] | Iterable[wire.DiagnoseResponse]) -> dict[str, Any]:
+def gather_timelines(events: Iterable[wire.ReplayResponse] | Iterable[wire.DiagnoseResponse]) -> dict[str, Any]:
     """The exchanges and timelines that came before a result."""
     pieces: dict[bool, list[wire.TimelinePiece]] = {}
     collectives: list[ReplayedCollective] = []

@@ -117,11 +117,11 @@ class Recorder:
     def __enter__(self) -> Self:
         self._place = _place()
         if self._steps is not None:
-            self._guarded("the profiler does not start", self._start)
+            self._guard("the profiler does not start", self._start)
         self._counts = self._next_counts()
         self._times.end_step(next_counts=self._counts)
         if self._server is not None:
-            self._guarded("times of steps are not sent", self._start_stream)
+            self._guard("times of steps are not sent", self._start_stream)
         self._times.begin_step()
         return self
 
@@ -135,9 +135,9 @@ class Recorder:
         if self._stream is not None:
             self._stream.close(self._timeout_s)
         if self._profiler is not None:
-            self._guarded("the profiler does not stop", self._profiler.stop)
+            self._guard("the profiler does not stop", self._profiler.stop)
         if not self._abandoned:
-            self._guarded("what was measured is not sent", self._tell)
+            self._guard("what was measured is not sent", self._tell)
             self._delivery.wait()
 
     def step(self) -> None:
@@ -148,13 +148,13 @@ class Recorder:
             self._counted_after += 1
         self._step += 1
         if self._request is not None:
-            self._guarded("a request to record is not followed", self._follow)
+            self._guard("a request to record is not followed", self._follow)
         self._counts = self._next_counts()
         self._times.end_step(next_counts=self._counts)
         if self._profiler is not None:
-            self._guarded("a step is not recorded", self._go_on)
+            self._guard("a step is not recorded", self._go_on)
         if self._counted_after >= self._timed_steps:
-            self._guarded("what was measured is not sent", self._tell)
+            self._guard("what was measured is not sent", self._tell)
         self._times.begin_step()
 
     def phase(self, name: Phase) -> AbstractContextManager[None]:
@@ -194,7 +194,7 @@ class Recorder:
             self._place = _place()
         return self._place
 
-    def _guarded(self, what: str, action: Callable[[], object]) -> None:
+    def _guard(self, what: str, action: Callable[[], object]) -> None:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is not worth a training run
@@ -208,7 +208,7 @@ class Recorder:
 
     def _start_stream(self) -> None:
         assert self._server is not None
-        stream = StepStream(self._server, self._profile, self._place, _node(), self._heard, REPORT_EVERY_S)
+        stream = StepStream(self._server, self._profile, self._place, _node(), self._receive_request, REPORT_EVERY_S)
         if self._model is not None:
             self._parts = StepParts(self._model, exchanges=self._place.world_size > 1)
             self._parts.begin_step()
@@ -226,7 +226,7 @@ class Recorder:
         if self._parts is not None:
             self._parts.begin_step()
 
-    def _heard(self, request: RecordingRequest) -> None:
+    def _receive_request(self, request: RecordingRequest) -> None:
         """In the thread that reports: the next step follows."""
         if request.request_id != self._followed and (not request.ranks or self._place.rank in request.ranks):
             self._request = request

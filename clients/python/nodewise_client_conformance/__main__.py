@@ -9,16 +9,16 @@ import time
 from typing import Any
 
 from nodewise_client import Code, NodewiseError
-from nodewise_client_conformance.calls import Told, called
+from nodewise_client_conformance.calls import CallOutcome, make_call
 from nodewise_client_conformance.clients import Clients
 
 
 async def answer(clients: Clients, line: dict[str, Any]) -> dict[str, Any]:
     """What became of the call of one line."""
-    told = Told()
+    told = CallOutcome()
     said: dict[str, Any] = {"id": line.get("id"), "code": Code.OK}
     begun = time.monotonic()
-    work = asyncio.create_task(called(clients, line, told))
+    work = asyncio.create_task(make_call(clients, line, told))
     cancel_after_seconds = line.get("cancel_after_seconds")
     try:
         if cancel_after_seconds is not None:

@@ -26,14 +26,14 @@ _WITHOUT_REQUEST: Final = frozenset({
 
 
 @dataclass
-class Told:
+class CallOutcome:
     """What a call has told so far."""
 
     replies: list[Any] | None = None
     rows: list[dict[str, Any]] | None = None
 
 
-async def called(clients: Clients, line: dict[str, Any], told: Told) -> None:
+async def make_call(clients: Clients, line: dict[str, Any], told: CallOutcome) -> None:
     """Make the call of a line; what it tells is there also where it fails or is cancelled."""
     client = clients.of(line)
     within: dict[str, Any] = {}
@@ -60,12 +60,12 @@ async def called(clients: Clients, line: dict[str, Any], told: Told) -> None:
             if len(told.replies) == line.get("cancel_after_replies"):
                 return
     elif face == "pages":
-        told.replies = await _listed(client, name, requests, within)
+        told.replies = await _call_listing(client, name, requests, within)
     else:
-        told.replies = [await _answered(client, name, requests, within, progress=face == "progress")]
+        told.replies = [await _call_unary(client, name, requests, within, progress=face == "progress")]
 
 
-async def _answered(
+async def _call_unary(
     client: AsyncClient, name: str, requests: list[Any], within: dict[str, Any], *, progress: bool
 ) -> Any:
     method = getattr(client, _snake(name))
@@ -92,7 +92,7 @@ async def _answered(
     return to_json(found.response if isinstance(found, BatchPredictResult) else found)
 
 
-async def _listed(client: AsyncClient, name: str, requests: list[Any], within: dict[str, Any]) -> list[Any]:
+async def _call_listing(client: AsyncClient, name: str, requests: list[Any], within: dict[str, Any]) -> list[Any]:
     method = getattr(client, _snake(name))
     if name == "ListProfiles":
         return [to_json(each) async for each in method(*requests, **within)]

@@ -45,7 +45,7 @@ def total(rows: Iterable[Any]) -> float:
     return found
 
 
-def looped(predictions: Any) -> float:
+def loop_rows(predictions: Any) -> float:
     """The same of a message whose rows are all answered, without a row view."""
     found, names = 0.0, predictions.bottleneck_names[:]
     for step, steps, samples, lower, upper, memory, nodes, workers, bottleneck in zip(
@@ -117,7 +117,7 @@ def by_client(count: int) -> float:
         return sum(total(client.predict(REQUEST)) for _ in range(count))
 
 
-def decoded(count: int, read: Callable[[pb.BatchPredictResponse], float]) -> float:
+def decode_replies(count: int, read: Callable[[pb.BatchPredictResponse], float]) -> float:
     """Decode a reply, and read it."""
     data = Path(os.environ["NODEWISE_REPLY"]).read_bytes()
     return sum(read(pb.BatchPredictResponse.FromString(data)) for _ in range(count))
@@ -142,14 +142,14 @@ def columns_of(message: pb.BatchPredictResponse) -> float:
 KINDS: Final[Mapping[str, Callable[[int], float]]] = MappingProxyType(
     {
         "unary_stub": by_stub,
-        "unary_loop": lambda count: by_stub(count, looped),
+        "unary_loop": lambda count: by_stub(count, loop_rows),
         "unary_thin": by_thin_client,
         "unary_client": by_client,
-        "rows_decode": lambda count: decoded(count, lambda message: float(len(message.outcomes))),
-        "rows_loop": lambda count: decoded(count, lambda message: looped(message.predictions)),
-        "rows_read": lambda count: decoded(count, rows_of),
-        "columns_decode": lambda count: decoded(count, lists_of),
-        "columns_read": lambda count: decoded(count, columns_of),
+        "rows_decode": lambda count: decode_replies(count, lambda message: float(len(message.outcomes))),
+        "rows_loop": lambda count: decode_replies(count, lambda message: loop_rows(message.predictions)),
+        "rows_read": lambda count: decode_replies(count, rows_of),
+        "columns_decode": lambda count: decode_replies(count, lists_of),
+        "columns_read": lambda count: decode_replies(count, columns_of),
     }
 )
 

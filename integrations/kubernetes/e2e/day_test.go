@@ -23,7 +23,7 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// day is the file that bench/cluster_day_kubernetes.py writes: jobs, and how often to run them.
+// day is the file that research/cluster_day_kubernetes.py writes: jobs, and how often to run them.
 type day struct {
 	Target         string  `json:"target"` // Nodewise, with the profiles
 	Nodes          int     `json:"nodes"`

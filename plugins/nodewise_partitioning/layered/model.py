@@ -24,8 +24,8 @@ from nodewise.plugin import (
     Query,
     Refusal,
     RowRefusal,
-    added,
     freeze,
+    sum_columns,
 )
 from nodewise_partitioning.layered.bounds import least_of
 from nodewise_partitioning.layered.questions import ASSUMED_PRECISION, Inner, Question, question_of
@@ -49,16 +49,17 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
     layers = profile.workload.layers
     if not layers or not any(layer.forward_flops_per_sample for layer in layers):
         refusal = Refusal.missing(
-            "the job's layers are not known: FLOPs, parameters and activations of each", "workload.layers"
+            ("the workload does not state its layers: FLOPs, parameters and activations of each are needed"),
+            "workload.layers",
         )
         return Assessment(refusal=refusal, of_profile=True)
     question = question_of(query.configurations, profile, query.catalogue)
     if not question.groups:
-        nothing = Refusal.missing("no configuration was asked about", "configurations")
+        nothing = Refusal.missing("configurations must hold at least one row", "configurations")
         return Assessment(refusal=question.refusals[0].refusal if question.refusals else nothing)
     answered = RowRefusal.left(len(query.configurations), question.refusals)
     return Assessment(
-        evidence=(f"facts alone: {len(layers)} layers, device and link",),
+        evidence=(f"facts only: {len(layers)} layers, device and link",),
         strength=0.0,
         expected_log_error=freeze(np.where(answered, EXPECTED_LOG_ERROR, np.inf)),
     )
@@ -99,13 +100,13 @@ class LayeredModel:
         """
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
-            raise ValueError(f"column {unknown[0]!r} is unknown; known are {', '.join(COLUMNS)}")
+            raise ValueError(f"column {unknown[0]!r} is not known; known are {', '.join(COLUMNS)}")
         question = question_of(chunk, self._profile, self._catalogue)
         if question.refusals:
             raise NodewiseError.refused(question.refusals[0].refusal)
         columns_by_name = self._columns(chunk, question, dense=False)
         columns_by_name |= {
-            "step_s": added(columns_by_name[name] for name in PARTS),
+            "step_s": sum_columns(columns_by_name[name] for name in PARTS),
             "memory_bytes": columns_by_name["memory"],
             "memory_capacity_bytes": columns_by_name["capacity"],
         }
@@ -148,14 +149,17 @@ class LayeredModel:
         return columns
 
     def _notices(self, groups: Mapping[Inner, Ints]) -> tuple[Notice, ...]:
-        notices = [Notice("FACTS_ALONE", "no run of the job is used: times come from facts of layers, device and link")]
-        if not self._times.message_known and groups:
-            text = (
-                f"the time per message was not measured and is taken as {MESSAGE_S:g} s (per_message_s, round_trip_s)"
+        notices = [
+            Notice(
+                "FACTS_ALONE",
+                ("no run of the job was used: the times follow from the facts of layers, device and link"),
             )
+        ]
+        if not self._times.message_known and groups:
+            text = f"the time per message was not measured: {MESSAGE_S:g} s is assumed (per_message_s, round_trip_s)"
             notices.append(Notice("MESSAGE_TIME_ASSUMED", text))
         if not self._profile.workload.precision and any(inner.precision == ASSUMED_PRECISION for inner in groups):
-            notices.append(Notice("PRECISION_ASSUMED", f"precision is not stated and taken as {ASSUMED_PRECISION}"))
+            notices.append(Notice("PRECISION_ASSUMED", f"precision is not stated: {ASSUMED_PRECISION} is assumed"))
         names = [layer.name or f"layer {index}" for index, layer in enumerate(self._profile.workload.layers or ())]
         shared = [inner for inner in groups if inner.width * inner.stages > 1][:MOST_LAYOUTS]
         for inner in shared:

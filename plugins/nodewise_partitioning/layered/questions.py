@@ -111,46 +111,52 @@ def _join(parts: Sequence[Ints]) -> Ints:
 
 def _wrong(inner: Inner, at: Mapping[str, int], layers: int) -> Refusal | None:
     if inner.mode == SyncMode.HYBRID:
-        return Refusal.unsupported("layered networks are answered in sync modes ASYNC, SYNC and ALLREDUCE, not HYBRID")
+        return Refusal.unsupported("layered networks need sync mode ASYNC, SYNC or ALLREDUCE, not HYBRID")
     beyond = [name for name in _OTHER_DEGREES if at[name] > 1]
     beyond += [name for name in ("sequence_parallel", "zero_stage") if at[name]]
     if at["recomputation"] not in (Recomputation.UNSPECIFIED, Recomputation.NONE):
         beyond.append("recomputation")
     if beyond:
         return Refusal.unsupported(
-            f"layered networks are not split that way: {', '.join(beyond)} must be left at the default"
+            f"layered networks are not split in these ways: {', '.join(beyond)} must be left at the default"
         )
     if inner.mode == SyncMode.ALLREDUCE and (inner.width > 1 or inner.stages > 1):
         return Refusal.unsupported(
-            "replicas of layered networks that exchange by all-reduce are one device each: tensor_parallel and "
-            "pipeline_parallel must be 1, or the sync mode one with parameter servers"
+            "with all-reduce, a replica of a layered network is one device: tensor_parallel and pipeline_parallel "
+            "must be 1, or the sync mode one with parameter servers"
         )
     if inner.stages > layers:
-        return Refusal.unsupported(f"the network has {layers} layers: pipeline_parallel must be at most that")
+        return Refusal.unsupported(f"pipeline_parallel must be at most {layers}, the layers of the network")
     if at["too_few"]:
-        return Refusal.unsupported("a replica takes tensor_parallel x pipeline_parallel workers: there must be as many")
+        return Refusal.unsupported(
+            "workers must be a multiple of tensor_parallel x pipeline_parallel, the workers of a replica"
+        )
     return None
 
 
 def _missing(inner: Inner, at: Mapping[str, int], catalogue: Catalogue) -> Refusal | None:
     if not inner.device:
-        return Refusal.missing("the device is not stated, nor is one in evidence", "configurations.device_names")
+        return Refusal.missing(
+            ("the device must be stated in the configuration or in an observation"), "configurations.device_names"
+        )
     if inner.batch < 1:
-        return Refusal.missing("the batch is not stated, nor is one in evidence", "configurations.batches_per_worker")
+        return Refusal.missing(
+            ("the batch must be stated in the configuration or in an observation"), "configurations.batches_per_worker"
+        )
     alone = inner.mode == SyncMode.ALLREDUCE and bool(at["one_node"])
     if not inner.link_bytes_per_s and not alone:
-        text = "the link between nodes is not known: an exchange over it cannot be told"
+        text = "the link between nodes must be stated: without it the exchange cannot be predicted"
         return Refusal.missing(text, "network.link_bytes_per_second", "configurations.link_bytes_per_second")
     facts = catalogue.device(inner.device)
     if facts is None:
         return Refusal.missing(
-            f"device {inner.device!r} is not in the catalogue, which users can add to", "catalogue.devices"
+            f"the catalogue has no device {inner.device!r}: add it to the catalogue", "catalogue.devices"
         )
     if f"{inner.precision}_flops_per_s" not in facts:
         field = f"catalogue.devices.{inner.precision}_flops_per_s"
-        return Refusal.missing(f"the catalogue knows no peak of device {inner.device!r} in {inner.precision}", field)
+        return Refusal.missing(f"the catalogue has no peak of device {inner.device!r} in {inner.precision}", field)
     if alone and inner.per_node > 1 and "intra_node_link_bytes_per_s" not in facts:
-        text = f"the catalogue knows no link between devices {inner.device!r} of one node"
+        text = f"the catalogue has no link between devices {inner.device!r} of one node"
         return Refusal.missing(text, "catalogue.devices.intra_node_link")
     return None
 

@@ -242,30 +242,32 @@ class LayeredSpace:
             listed = getattr(constraints, name)
             if listed is not None:
                 exclusions += unused_values(
-                    name, listed, {default}, f"layered networks are not split that way, only {default} is"
+                    name, listed, {default}, f"layered networks are not split in this way: must be {default}"
                 )
         kinds = np.unique(self._kind).tolist()
         used = np.concatenate([self._flat[self._first[kind] : self._first[kind + 1]] for kind in kinds] or [_NO_WAYS])
         rules = {
             "tensor_parallel": ("must divide the workers; with all-reduce a replica is one device", used[:, 0]),
             "pipeline_parallel": (f"must divide the workers and be at most the {self._layers} layers", used[:, 1]),
-            "data_parallel": ("must be what parts and stages leave of the workers", prefixes.data_parallel),
+            "data_parallel": ("must be the workers divided by parts and stages", prefixes.data_parallel),
             "micro_batches": ("must divide the samples of a replica", prefixes.batch_per_worker),
-            "global_batches": ("no allowed number of replicas divides it", prefixes.global_batch),
-            "parameter_servers": ("max_nodes leaves none for them, or no mode has servers", prefixes.parameter_servers),
+            "global_batches": ("must be divisible by an allowed number of replicas", prefixes.global_batch),
+            "parameter_servers": (
+                ("max_nodes leaves no node for servers, or no allowed sync mode uses servers"),
+                prefixes.parameter_servers,
+            ),
         }
         for name, (rule, column) in rules.items():
             exclusions += unused_values(name, getattr(constraints, name) or (), set(np.unique(column).tolist()), rule)
         if not len(prefixes):
-            rule = "no number of nodes divides into allowed parts, stages, replicas and servers with an allowed batch"
+            rule = (
+                "no number of nodes divides into the allowed parts, stages, replicas and servers with an allowed batch"
+            )
             exclusions.append(Exclusion(constraint="space", message=rule))
         return tuple(exclusions)
 
 
 def _require_servers(constraints: PlanConstraints) -> None:
     if constraints.parameter_servers is None and constraints.max_nodes is None:
-        text = (
-            "must list numbers of servers, or max_nodes be given, where replicas may exchange over servers (sync_modes "
-            "other than ALLREDUCE alone)"
-        )
+        text = "must list numbers of servers where sync_modes allows more than ALLREDUCE, unless max_nodes is given"
         raise NodewiseError.invalid([Violation("constraints.parameter_servers", text)])

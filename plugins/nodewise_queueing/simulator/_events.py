@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 from nodewise_queueing.simulator._rounds import end_cycle
 from nodewise_queueing.simulator._state import COMPUTE, LOCK, Records, State
 from nodewise_queueing.simulator._stations import advance, leave
@@ -23,7 +23,7 @@ from nodewise_queueing.simulator._workers import (
 __all__ = ["run_events"]
 
 
-@compiled
+@kernel
 def run_events(
     state: State,
     at: Records,
@@ -89,7 +89,7 @@ def run_events(
     return True
 
 
-@compiled
+@kernel
 def _begin(state: State) -> None:
     """Send the workers off at time 0."""
     for number in range(len(state.workers)):
@@ -100,7 +100,7 @@ def _begin(state: State) -> None:
             begin_cycle(state, number, 0.0)
 
 
-@compiled
+@kernel
 def _went_on(state: State, station: int, flow: int, now_s: float) -> bool:
     """Carry out what follows from a completion; whether it was the last of a worker's cycle."""
     role = state.stations[station]["role"]
@@ -119,14 +119,14 @@ def _went_on(state: State, station: int, flow: int, now_s: float) -> bool:
     return False
 
 
-@compiled
+@kernel
 def _settle(state: State, now_s: float) -> None:
     """Bring all sums of the stations up to now."""
     for number in range(len(state.stations)):
         advance(state, number, now_s)
 
 
-@compiled
+@kernel
 def _forget(state: State) -> None:
     """Let all sums begin now; nothing else changes."""
     for number in range(len(state.stations)):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 from nodewise_queueing.simulator._state import State
 from nodewise_queueing.simulator._workers import begin_cycle
 
 __all__ = ["end_cycle"]
 
 
-@compiled
+@kernel
 def end_cycle(state: State, number: int, now_s: float) -> bool:
     """Let a worker whose gradient is applied go on, or wait; whether an update (or a round) was completed."""
     worker, run = state.workers[number], state.run[0]
@@ -41,7 +41,7 @@ def end_cycle(state: State, number: int, now_s: float) -> bool:
     return True
 
 
-@compiled
+@kernel
 def _count(state: State, number: int, stale: int, now_s: float) -> None:
     """Add a cycle that ends now to the sums. What was uploaded before compute ended took no time of its own."""
     worker, run = state.workers[number], state.run[0]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 from nodewise_queueing.simulator._state import LAW, Records, State
 from nodewise_queueing.simulator.laws import Law, LawKind
 
@@ -27,7 +27,7 @@ def law_records(compute: Law, transfer: Law, update: Law) -> Records:
     return np.array([(int(law.kind), law.parameter) for law in (compute, transfer, update)], dtype=LAW)
 
 
-@compiled
+@kernel
 def draw(state: State, number: int) -> float:
     """Draw one relative time, of mean 1, from a law."""
     law, random = state.laws[number], state.random

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 from nodewise_queueing.simulator._state import State
 
 __all__ = ["advance", "join", "leave"]
 
 
-@compiled
+@kernel
 def advance(state: State, number: int, now_s: float) -> None:
     """Bring a station's clock and sums up to a time before its next completion."""
     station = state.stations[number]
@@ -31,7 +31,7 @@ def advance(state: State, number: int, now_s: float) -> None:
     station["seen_s"] = now_s
 
 
-@compiled
+@kernel
 def join(state: State, number: int, flow: int, first_s: float, rest_s: float, now_s: float) -> None:
     """Let a flow arrive that asks for `first_s` seconds of service, and after these for `rest_s`."""
     advance(state, number, now_s)
@@ -52,7 +52,7 @@ def join(state: State, number: int, flow: int, first_s: float, rest_s: float, no
     _foresee(state, number, now_s)
 
 
-@compiled
+@kernel
 def leave(state: State, number: int, now_s: float) -> int:
     """Carry out the next completion of a station: a flow's number, or -1 - number where only its first part ends."""
     advance(state, number, now_s)
@@ -83,7 +83,7 @@ def leave(state: State, number: int, now_s: float) -> int:
     return int(flow)
 
 
-@compiled
+@kernel
 def _foresee(state: State, number: int, now_s: float) -> None:
     """Note when the next completion will be."""
     station = state.stations[number]
@@ -96,7 +96,7 @@ def _foresee(state: State, number: int, now_s: float) -> None:
         station["clock_s"] = 0.0
 
 
-@compiled
+@kernel
 def _sift_up(state: State, number: int, free: int, leave_s: float, flow: int) -> None:
     """Put a flow into the heap, whose last place is free."""
     while free > 0:
@@ -112,7 +112,7 @@ def _sift_up(state: State, number: int, free: int, leave_s: float, flow: int) ->
     place["flow"] = flow
 
 
-@compiled
+@kernel
 def _sift_down(state: State, number: int, present: int, leave_s: float, flow: int) -> None:
     """Put a flow into the heap of so many, whose first place is free."""
     free, child = 0, 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 from nodewise_queueing.simulator._sampling import COMPUTE_LAW, TRANSFER_LAW, UPDATE_LAW, draw
 from nodewise_queueing.simulator._state import AT_WORK, COMPUTE, COMPUTED, WAITS_FOR_DOWNLOAD, State
 from nodewise_queueing.simulator._stations import join
@@ -24,7 +24,7 @@ _SHORTEST_S: Final = 1e-300
 """A hidden part of no length would not be told from none at all."""
 
 
-@compiled
+@kernel
 def begin_cycle(state: State, number: int, now_s: float) -> None:
     """Send for the parameters: a shard from every server."""
     worker, run = state.workers[number], state.run[0]
@@ -44,7 +44,7 @@ def begin_cycle(state: State, number: int, now_s: float) -> None:
         begin_compute(state, number, worker["compute_s"] * draw(state, COMPUTE_LAW), now_s)
 
 
-@compiled
+@kernel
 def first_part_downloaded(state: State, number: int, now_s: float) -> None:
     """Note a shard as far as compute has to wait for it; with the last one, compute begins."""
     worker = state.workers[number]
@@ -53,7 +53,7 @@ def first_part_downloaded(state: State, number: int, now_s: float) -> None:
         begin_compute(state, number, worker["compute_s"] * draw(state, COMPUTE_LAW), now_s)
 
 
-@compiled
+@kernel
 def begin_compute(state: State, number: int, compute_s: float, now_s: float) -> None:
     """Compute for so many seconds; where uploads are hidden, they begin before that ends."""
     worker = state.workers[number]
@@ -64,7 +64,7 @@ def begin_compute(state: State, number: int, compute_s: float, now_s: float) -> 
     join(state, COMPUTE, number, compute_s - rest_s, rest_s, now_s)
 
 
-@compiled
+@kernel
 def rest_downloaded(state: State, number: int, now_s: float) -> bool:
     """Note the hidden part of a shard; compute may have waited for it."""
     worker = state.workers[number]
@@ -74,7 +74,7 @@ def rest_downloaded(state: State, number: int, now_s: float) -> bool:
     return False
 
 
-@compiled
+@kernel
 def compute_ended(state: State, number: int, now_s: float) -> bool:
     """End compute, unless parameters are missing."""
     worker = state.workers[number]
@@ -84,7 +84,7 @@ def compute_ended(state: State, number: int, now_s: float) -> bool:
     return _end_if_computed(state, number, now_s)
 
 
-@compiled
+@kernel
 def _end_if_computed(state: State, number: int, now_s: float) -> bool:
     worker = state.workers[number]
     worker["computing"] = COMPUTED
@@ -94,7 +94,7 @@ def _end_if_computed(state: State, number: int, now_s: float) -> bool:
     return bool(worker["pushes"] == 0)
 
 
-@compiled
+@kernel
 def begin_uploads(state: State, number: int, now_s: float) -> None:
     """Send a shard of the gradient to every server; one that takes no time is updated at once."""
     worker = state.workers[number]
@@ -115,7 +115,7 @@ def begin_uploads(state: State, number: int, now_s: float) -> None:
     worker["pushes"] = uploads + updates
 
 
-@compiled
+@kernel
 def upload_ended(state: State, place: int, number: int, now_s: float) -> bool:
     """Queue a shard for its update, unless its round is over."""
     worker, server, run = state.workers[number], state.servers[place], state.run[0]
@@ -129,7 +129,7 @@ def upload_ended(state: State, place: int, number: int, now_s: float) -> bool:
     return update_ended(state, number)
 
 
-@compiled
+@kernel
 def update_ended(state: State, number: int) -> bool:
     """Note that a server is done with a shard."""
     worker = state.workers[number]

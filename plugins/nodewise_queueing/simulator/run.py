@@ -87,12 +87,12 @@ def simulate(
         message = f"warm_up_share must be at least 0 and below 1, got {warm_up_share!r}"
         raise ValueError(message)
     if spec.backup_workers >= count:
-        message = f"backup_workers must be fewer than the workers, {count}, got {spec.backup_workers!r}"
+        message = f"backup_workers must be fewer than workers, {count}, got {spec.backup_workers!r}"
         raise ValueError(message)
     warm_up = int(total * warm_up_share)
     counted = total - warm_up
     if counted < BATCHES:
-        message = f"cycles must leave one per batch, {BATCHES}, after the warm-up, got {cycles!r}"
+        message = f"cycles must leave at least {BATCHES} after the warm-up, one per batch, got {cycles!r}"
         raise ValueError(message)
 
     state = _state(spec, means_s, np.random.Generator(np.random.PCG64(_at_least("seed", seed, 0))))

@@ -116,10 +116,20 @@ class SimulationSpec:
         _require(0.0 <= hidden <= longest_s, "download_hidden_s", f"be from 0 to {longest_s:g}", hidden)
         _require(0.0 <= self.upload_hidden_s < math.inf, "upload_hidden_s", "be at least 0", self.upload_hidden_s)
         _require(self.backup_workers >= 0, "backup_workers", "be at least 0", self.backup_workers)
-        _require(self.barrier or not self.backup_workers, "backup_workers", "be 0 without barrier", self.backup_workers)
+        _require(
+            self.barrier or not self.backup_workers,
+            "backup_workers",
+            ("be 0 where barrier is false"),
+            self.backup_workers,
+        )
         _require(self.start in ("staggered", "simultaneous"), "start", "be staggered or simultaneous", self.start)
         stations = self.download_s + self.upload_s + self.update_s
-        _require(min(compute) + max(stations) > 0.0, "compute_s", "take time where nothing else does", self.compute_s)
+        _require(
+            min(compute) + max(stations) > 0.0,
+            "compute_s",
+            ("be above 0 where no transfer or update takes time"),
+            self.compute_s,
+        )
 
     @property
     def servers(self) -> int:

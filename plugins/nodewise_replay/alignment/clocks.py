@@ -131,7 +131,12 @@ class _Alignment:
         loose = [str(self._traces[int(which)].rank) for which in np.flatnonzero(np.isinf(doubt))]
         if not loose:
             return ()
-        return (f"clocks: no exchange ties those of ranks {', '.join(loose)} to the first's; they stand as recorded",)
+        return (
+            (
+                f"clocks: no exchange connects ranks {', '.join(loose)} with the first rank; their times are used as "
+                "recorded"
+            ),
+        )
 
     def _reference(self, collective: int, found: dict[int, Clock], corrected: Ints) -> int:
         """When a collective ended on the common clock: by the first rank, else by those known."""
@@ -175,7 +180,10 @@ class _Alignment:
         closed = closest_bounds(bounds)
         if closed is None:
             if not any(clock.drift for clock in found.values()):
-                warnings.append("clocks: no fixed offsets agree with what came before what; a clock drifts or was set")
+                warnings.append(
+                    "clocks: no constant offsets agree with the order of the exchanges; a clock drifted or was set "
+                    "during the recording"
+                )
             return tuple(warnings)
         for which in range(self._ranks):
             if which in found:
@@ -186,8 +194,8 @@ class _Alignment:
                 doubt[which] = (upper - lower) / 2
             else:
                 warnings.append(
-                    f"clocks: rank {self._traces[which].rank} has nothing in common with rank {self._traces[0].rank}; "
-                    "its clock is taken as it is"
+                    f"clocks: rank {self._traces[which].rank} shares no exchange with rank {self._traces[0].rank}; "
+                    "its times are used as recorded"
                 )
         return tuple(warnings)
 

@@ -43,12 +43,14 @@ def build_graph(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
     traces, hands = [trace for trace, _ in pairs], tuple(clock for _, clock in pairs)
     if len({trace.rank for trace in traces}) < len(traces):
         raise NodewiseError(
-            Reason.CONTRADICTORY_FACTS, "traces: two of the same rank; send one trace per rank of one job"
+            Reason.CONTRADICTORY_FACTS, "traces: two traces have the same rank; send one trace per rank of one job"
         )
     if not any(len(trace) for trace in traces):
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no events; record at least one step")
     if len({trace.timed for trace in traces}) > 1:
-        raise NodewiseError(Reason.CONTRADICTORY_FACTS, "traces: some have times and some have none; send one kind")
+        raise NodewiseError(
+            Reason.CONTRADICTORY_FACTS, ("traces: some traces have times and others have none; send one kind only")
+        )
     numbers, steps = step_clocks(traces, hands)
     if traces[0].timed:
         parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
@@ -108,10 +110,10 @@ def _circle(nodes: NodeColumns, edges: Edges, names: tuple[str, ...]) -> Nodewis
     who = sorted({int(rank) for rank in nodes.rank[target] if rank >= 0})
     return NodewiseError(
         Reason.CONTRADICTORY_FACTS,
-        f"traces of ranks {', '.join(map(str, who))}: {len(circle)} events wait for each other in a circle, among them "
-        f"{'; '.join(events[:4])}; likeliest because {describe(int(source[worst]))} is recorded to end "
-        f"{late_ns[worst] * 1e-6:.3f} ms after {describe(int(target[worst]))} begins, which waits for it: times that "
-        "were overwritten, clocks that differ, or files of different runs",
+        f"traces of ranks {', '.join(map(str, who))}: {len(circle)} events wait for each other in a cycle, among them "
+        f"{'; '.join(events[:4])}; the likely cause: {describe(int(source[worst]))} is recorded to end "
+        f"{late_ns[worst] * 1e-6:.3f} ms after the begin of {describe(int(target[worst]))}, which waits for it. Check "
+        "for overwritten times, different clocks, or files of different runs",
         {"nodes": str(len(circle))},
     )
 

@@ -45,7 +45,7 @@ def stated_part(trace: Trace) -> RankPart:
     end = zeros.copy()
     end[departure] = duration[events]  # what the collective takes, for the shared node
     duration[events] = 0
-    circle = f"rank {trace.rank}: {dropped} dependencies close a circle or lead nowhere; they are left out"
+    circle = f"rank {trace.rank}: {dropped} dependencies are ignored, as they are cyclic or name unknown nodes"
     nodes = NodeColumns(
         kind=kind,
         rank=np.full(len(event), trace.rank, dtype=np.int32),

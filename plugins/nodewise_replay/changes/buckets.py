@@ -48,8 +48,8 @@ def _gradients(scenario: Scenario) -> tuple[Exchanges, list[Pass]]:
     passes = backward_passes(scenario, exchanges)
     if not passes:
         raise unsupported_error(
-            "no all-reduce of gradients is found: it needs the backward pass's operators and the all-reduces' sizes; "
-            "record with shapes",
+            "no all-reduce of gradients was recognised: the operators of the backward pass and the sizes of "
+            "all-reduces are needed; record with shapes (record_shapes=True)",
             "traces.collectives.bytes",
         )
     return exchanges, passes
@@ -79,7 +79,7 @@ class _Regrouping:
             regrouped += self._step(passes)
         if not regrouped:
             raise unsupported_error(
-                "ranks issue different gradient all-reduces in the same step: which belong together is not known",
+                "ranks issue different all-reduces of gradients in the same step: it is unknown which belong together",
                 "traces.collectives",
             )
         gradients = len(next(iter(self._passes.values()))[0].bytes)
@@ -89,18 +89,21 @@ class _Regrouping:
             if error.reason != Reason.CONTRADICTORY_FACTS:
                 raise
             raise unsupported_error(
-                "some gradients are waited for before others are ready, so that they cannot share a bucket: smaller "
-                "buckets may do",
+                "some gradients are waited for before others are ready, so they cannot share a bucket: try smaller "
+                "buckets",
                 "traces.process_groups",
             ) from None
 
     def _basis(self, gradients: int) -> tuple[str, ...]:
         """What the new buckets were derived from."""
         return (
-            f"{gradients} gradients in the order in which they got ready, each an even share of its recorded bucket",
-            f"all-reduces fitted over {self._cost[0].sizes} sizes"
+            (
+                f"{gradients} gradients in the order in which they became ready, each with an even share of its "
+                "recorded bucket"
+            ),
+            f"all-reduce times fitted to {self._cost[0].sizes} sizes"
             if self._cost[0].latency_told
-            else "all-reduces of a single size, split into latency and bandwidth as links commonly are",
+            else "all-reduces of a single size, whose time is split into latency and bandwidth as on common links",
         )
 
     def _charge(self) -> None:

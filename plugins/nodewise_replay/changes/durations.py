@@ -36,14 +36,14 @@ def _select(graph: Graph, change: Change) -> NDArray[np.bool_]:
     """
     unknown = [kind for kind in change.event_kinds if kind not in _EVENT_KINDS]
     if unknown:
-        raise invalid("event_kinds", f"{unknown[0]!r} is none; known: {', '.join(_EVENT_KINDS)}")
+        raise invalid("event_kinds", f"{unknown[0]!r} is not an event kind; known are {', '.join(_EVENT_KINDS)}")
     kinds = [int(_EVENT_KINDS[kind]) for kind in change.event_kinds] or [int(kind) for kind in _EVENT_KINDS.values()]
     chosen: NDArray[np.bool_] = np.isin(graph.kind, kinds)
     if change.name_pattern:
         try:
             pattern = re.compile(change.name_pattern)
         except re.error as error:
-            raise invalid("name_pattern", f"no regular expression: position {error.pos} makes no sense") from None
+            raise invalid("name_pattern", f"is not a regular expression: error at position {error.pos}") from None
         chosen &= graph.match_names(pattern)
     if change.ranks:
         concerned = np.isin(graph.rank, change.ranks)

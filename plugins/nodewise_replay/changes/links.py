@@ -30,13 +30,16 @@ def over_another_link(scenario: Scenario, change: Change) -> Scenario:
     told = all(any(cost.latency_told for cost in pair) for pair in costs.values())
     if not faster and not told:
         raise unsupported_error(
-            "every exchange of a kind has the same size, so nothing tells what of it is latency: record several sizes",
+            (
+                "all exchanges of a kind have the same size, so latency cannot be separated from bandwidth: record "
+                "several sizes"
+            ),
             "traces.collectives.bytes",
         )
     note = (
-        "transfers split into latency and bandwidth by their sizes"
+        "transfer times split into latency and bandwidth by their sizes"
         if told
-        else "transfers of a single size, split into latency and bandwidth as links commonly are"
+        else "transfers of a single size, whose time is split into latency and bandwidth as on common links"
     )
     if faster:
         return scenario.with_durations(exchanges.retime(scenario, bandwidth=change.value), note)

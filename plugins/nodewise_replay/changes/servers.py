@@ -56,9 +56,11 @@ def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
     if wanted < 2:
         raise invalid("value", "must be at least 2: a parameter server and a worker")
     if len(graph.ranks) < graph.world_size:
-        raise unsupported_error("some ranks left no trace: what the server does for them is not known", "traces")
+        raise unsupported_error("some ranks were not recorded: the server's work for them is unknown", "traces")
     if not is_piece(graph)[graph.collectives.arrival].all():
-        raise unsupported_error("messages on streams of a device: what a server does for each is not known", "traces")
+        raise unsupported_error(
+            ("the exchanged messages are on device streams: the server's work for each is unknown"), "traces"
+        )
     workers = [rank for rank in graph.ranks if rank != hub]
     served = _ServerExchanges(scenario, hub, workers)
     return served.fewer(wanted - 1) if wanted - 1 < len(workers) else served.more(wanted - 1)
@@ -105,7 +107,7 @@ class _ServerExchanges:
                     heir -= 1
                 self._draft.inherit(last, heir, heir)
         self._draft.drop_nodes(np.flatnonzero(lost))
-        return self._draft.of_ranks(kept, f"the server's time for {len(self._workers) - count} workers taken out")
+        return self._draft.of_ranks(kept, f"the server's time for {len(self._workers) - count} workers removed")
 
     def more(self, count: int) -> Scenario:
         """Add copies of workers, and of what the server does for each after what it does for the last."""
@@ -119,7 +121,10 @@ class _ServerExchanges:
         return copies.scenario(
             count + 1,
             f"{count - len(self._workers)} workers added as copies of the recorded ones",
-            "the server takes added workers one by one, as it takes those recorded; its update itself as recorded",
+            (
+                "the server handles added workers one after the other, as it handles the recorded ones; its update "
+                "takes as long as recorded"
+            ),
         )
 
     def _serve(

@@ -42,8 +42,8 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
         return scenario
     if not len(graph.collectives):
         raise unsupported_error(
-            f"no exchange was recorded in a world of {graph.world_size}: what other ranks would wait for is not known; "
-            "record a run on two ranks or more",
+            f"no exchange was recorded with {graph.world_size} ranks, so it is unknown what additional ranks would "
+            "wait for; record a run on two ranks or more",
             "traces.collectives",
         )
     exchanges = exchanges_of(scenario)
@@ -52,22 +52,24 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
         hub = hub_of(scenario, exchanges)
         if hub < 0:
             raise unsupported_error(
-                "ranks send to each other in pairs and none of them serves all others: who would send to an added rank "
-                "is not known",
+                "ranks send to each other in pairs, and no rank serves all others: it is unknown which rank would "
+                "send to an added one",
                 "traces.process_groups",
             )
         return served_by(scenario, hub, wanted)
     _whole_world(scenario)
     among = np.full(len(exchanges), wanted)
-    scenario = scenario.with_durations(exchanges.retime(scenario, among), "exchanges re-timed by the bytes per link")
+    scenario = scenario.with_durations(exchanges.retime(scenario, among), "exchange times scaled by the bytes per link")
     if len(graph.ranks) < graph.world_size and wanted == 1:
         # Nobody is left to wait for.
         alone = np.where(graph.kind == NodeKind.PEERS, 0, scenario.duration_ns)
-        scenario = scenario.with_durations(alone, "ranks without a trace taken out")
+        scenario = scenario.with_durations(alone, "ranks that were not recorded removed")
         return replace(scenario, graph=replace(graph, world_size=1))
     if len(graph.ranks) < graph.world_size:
         missing = graph.world_size - len(graph.ranks)
-        note = f"{missing} of {graph.world_size} ranks left no trace: ranks added are taken to come when those came"
+        note = (
+            f"{missing} of {graph.world_size} ranks were not recorded: added ranks are assumed to arrive when these did"
+        )
         return replace(scenario, graph=replace(scenario.graph, world_size=wanted), rests_on=(*scenario.rests_on, note))
     return _fewer(scenario, wanted) if wanted < graph.world_size else _more(scenario, wanted)
 
@@ -80,8 +82,8 @@ def _whole_world(scenario: Scenario) -> None:
             size = group.size or len(group.ranks)
             if size and size not in (1, world):
                 raise unsupported_error(
-                    f"rank {rank} exchanges in groups of {size} of {world}: which one an added rank would join is "
-                    "not known; only data parallelism over all ranks can be scaled",
+                    f"rank {rank} exchanges in groups of {size} of {world} ranks, so the group of an added rank is "
+                    "unknown; only data parallelism over all ranks can be scaled",
                     "traces.process_groups",
                 )
 
@@ -109,5 +111,5 @@ def _more(scenario: Scenario, wanted: int) -> Scenario:
     return copies.scenario(
         wanted,
         f"{added} ranks added as copies of the recorded ones in other steps"
-        + (f" for the {wanted - graph.world_size} that there are" if added < wanted - graph.world_size else ""),
+        + (f" (for {wanted - graph.world_size} ranks to add)" if added < wanted - graph.world_size else ""),
     )

@@ -89,27 +89,25 @@ class Evidence:
             told = "synchronous training by all-reduce"
         if recorded:
             return None
-        return Refusal.unsupported(f"the traces are of {told}; another exchange needs traces of its own")
+        return Refusal.unsupported(f"the traces are of {told}: record traces of the other exchange")
 
     def _batch(self, configurations: Configurations, row: int) -> Refusal | None:
         batch, accumulation = int(configurations.batch_per_worker[row]), int(configurations.accumulation[row])
         if (self.accumulations and accumulation not in self.accumulations) or (
             not self.accumulations and accumulation > 1
         ):
-            return Refusal.unsupported(
-                f"the recorded steps are not of {accumulation} micro-steps; record such", "traces"
-            )
+            return Refusal.unsupported(f"no recorded step has {accumulation} micro-steps: record such steps", "traces")
         if batch == 0 or batch in self.batches:
             return None
         if not self.batches:
             return Refusal.missing(
-                "the batch that was recorded is not known, so nothing tells whether this is it: leave the batch open, "
-                "or ingest an observation of the recorded run with its batch per worker",
+                "the recorded batch is not known, so it cannot be compared with the row's: leave batch_per_worker "
+                "unset, or ingest an observation of the recorded run that states it",
                 "observations.configurations.batch_per_worker",
             )
         known = ", ".join(map(str, sorted(self.batches)))
         return Refusal.unsupported(
-            f"a batch of {batch} per worker was not recorded (known: {known}); how compute grows needs traces of it",
+            f"a batch of {batch} per worker was not recorded (recorded: {known}): record traces with this batch",
             "traces",
         )
 
@@ -117,11 +115,11 @@ class Evidence:
         key = catalogue_key(name)
         if not key or not self.devices or any(key in known or known in key for known in self.devices):
             return None
-        return Refusal.unsupported(f"the traces are not of {name}; record a run on it", "traces")
+        return Refusal.unsupported(f"no trace was recorded on {name}: record a run on it", "traces")
 
 
-_WORKERS = Refusal.unsupported("needs at least one worker")
+_WORKERS = Refusal.unsupported("workers must be at least 1")
 _LINK = Refusal.missing(
-    "the link that was recorded is not known, so nothing tells how many times as fast this one is",
+    "the link of the recorded run is not known, so transfers cannot be scaled to another one: state it",
     "network.link_bytes_per_s",
 )

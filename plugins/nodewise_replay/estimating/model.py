@@ -106,22 +106,24 @@ class ReplayModel:
         worst = max(recording.persistence for recording in self._recordings)
         fewest = min(recording.steps for recording in self._recordings)
         told = (
-            f"recorded steps differ by {worst:.1%} from each other (standard deviation); a replay says no more of a "
-            "single step"
+            f"recorded steps vary by {worst:.1%} (standard deviation): a single step cannot be predicted more precisely"
             if fewest > 1
-            else "a single step was recorded: how much steps differ is not known"
+            else "only a single step was recorded: the variation between steps is unknown"
         )
         if len(self._corrected_at):
-            overhead = "corrected by measured runs for what the recorder added"
+            overhead = "the overhead of the recorder was removed by comparison with measured runs"
         else:
-            overhead = "what the recorder added to the steps is still in them: ingest a step time measured without it"
+            overhead = (
+                "step times include the overhead of the recorder: ingest a step time that was measured without the "
+                "recorder"
+            )
         return (*self._notices, Notice("PERSISTENCE", told), Notice("RECORDED_STEPS", overhead))
 
     def _answer(self, workers: int, link_ratio: float, options: Options) -> _Answer | Refusal:
         key = (workers, link_ratio)
         if key not in self._answers:
             if options.budget is not None and options.budget.remaining_s() <= 0:
-                raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the time for the call is over")
+                raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the deadline passed before the replay was done")
             try:
                 self._answers[key] = self._replay(workers, link_ratio)
             except NodewiseError as error:

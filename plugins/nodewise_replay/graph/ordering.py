@@ -31,7 +31,7 @@ def topological_order(first_edge: Ints, source: NDArray[np.integer]) -> NDArray[
     if left:
         raise NodewiseError(
             Reason.CONTRADICTORY_FACTS,
-            f"traces: {left} nodes wait for each other in a circle; what is before what must have an order",
+            f"traces: {left} nodes wait for each other in a cycle; remove the cyclic dependencies",
             {"nodes": str(left)},
         )
     return order

@@ -138,11 +138,11 @@ class _Answer:
             begin, end = sweep_times(graph, graph.duration_ns, graph.explained_lag_ns)
             return begin, end, StepTimer(graph).times(end), 0
         if self._stated_fit is None and len(self._present) < 2:
-            raise _invalid("in_sample", "must be true: there is no other step than the one tested to learn from")
+            raise _invalid("in_sample", "must be true: no step other than the tested one is there to learn from")
         learned = self._present if self._stated_fit is None else self._stated_fit
         for step in self._tested:
             if not (learned != step).any():
-                raise _invalid("fit_steps", f"must hold another step than {step + 1}, which is tested")
+                raise _invalid("fit_steps", f"must hold a step other than {step + 1}, which is tested")
         # Steps are apart from each other, so one sweep replays all, each with what the others teach.
         fit = learn_durations(graph, learned.tolist(), own=False)
         begin, end = sweep_times(graph, fit.duration_ns, fit.lag_ns)
@@ -189,7 +189,7 @@ def _absence(graph: Graph) -> tuple[str, ...]:
     if graph.world_size <= len(graph.ranks):
         return ()
     present = f"{len(graph.ranks)} of {graph.world_size} ranks"
-    return (f"{present}: waiting for the others is told from transfers by the shortest of each collective alone",)
+    return (f"{present} were recorded: their waiting is estimated from the shortest transfer of each collective",)
 
 
 def _mean_error(lengths_s: Sequence[tuple[float, float]]) -> float | None:
@@ -216,7 +216,7 @@ def _ordinals(stated: Sequence[int], present: Ints, field: str) -> Ints:
         return present
     for place, ordinal in enumerate(stated):
         if ordinal - 1 not in present:
-            raise _invalid(f"{field}[{place}]", f"there is no step {ordinal}; the traces have {len(present)}")
+            raise _invalid(f"{field}[{place}]", f"no step {ordinal} was recorded; the traces have {len(present)} steps")
     return np.unique(np.asarray(stated, dtype=np.int64) - 1)
 
 

@@ -165,24 +165,30 @@ def _warnings(counts: Counter[str]) -> list[str]:
     unsized = counts["collectives"] - counts["collectives_sized"]
     lost = counts["durations_negative"] + counts["durations_missing"]
     told = (
-        (counts["truncated"], "the file ends before its list of events does: later events are missing"),
-        (counts["malformed"], f"{counts['malformed']} events make no sense and are left out"),
-        (counts["members_left_out"], f"{counts['members_left_out']} members beside the events cannot be read"),
-        (not counts["steps"], "no steps are marked: only the whole window can be replayed"),
-        (unsized, f"{unsized} of {counts['collectives']} collectives do not state how much they move"),
+        (counts["truncated"], "the file ends inside the list of events: later events are missing"),
+        (counts["malformed"], f"{counts['malformed']} malformed events were ignored"),
+        (
+            counts["members_left_out"],
+            (f"{counts['members_left_out']} members of the document beside the events cannot be read"),
+        ),
+        (not counts["steps"], "no steps are marked: only the whole recording can be replayed"),
+        (unsized, f"{unsized} of {counts['collectives']} collectives do not state their size"),
         (
             counts["collectives_of_unknown_kind"],
             f"the kind of {counts['collectives_of_unknown_kind']} collectives is not known",
         ),
-        (over := counts["durations_overrunning"], f"{over} events outlast what follows on their serial streams: cut"),
+        (
+            over := counts["durations_overrunning"],
+            (f"{over} events overlap the next event of their serial stream: their ends were cut"),
+        ),
         (
             far := counts["durations_outlasting"],
-            f"{far} events outlast the steps by far: their usual is taken",
+            f"{far} events last far longer than the steps: the usual duration is used instead",
         ),
         (
             other := counts["work_of_other_categories"],
-            f"{other} events of unknown categories count as work of devices",
+            f"{other} events have unknown categories and count as device work",
         ),
-        (lost, f"{lost} durations are missing or negative: 0 is taken"),
+        (lost, f"{lost} durations are missing or negative: 0 is used"),
     )
     return [text for applies, text in told if applies]

@@ -65,11 +65,11 @@ def launches(kind: NDArray[np.int8], correlation: Ints, counts: Counter[str], wa
     counts["device_events_unlinked"] = len(work) - linked
     counts["duplicate_correlations"] = repeated
     if linked < len(work):
-        warnings.append(
-            f"{len(work) - linked} of {len(work)} events on devices are unlinked: no recorded call launched them"
-        )
+        warnings.append(f"for {len(work) - linked} of {len(work)} device events the launching call was not recorded")
     if repeated:
-        warnings.append(f"{repeated} calls repeat a correlation: work is linked to the last before it")
+        warnings.append(
+            f"{repeated} calls repeat a correlation id: device events are linked to the last call before them"
+        )
     return found
 
 

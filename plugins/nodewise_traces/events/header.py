@@ -50,13 +50,13 @@ def header_of(members: Mapping[str, Any], source: TraceSource) -> Header:
         devices=_devices(members.get("deviceProperties")),
         base_ns=integer_or(members.get("baseTimeNanoseconds"), 0),
         hosts=(host,) if isinstance(host, str) and host else (),
-        warnings=() if rank >= 0 else ("the trace does not say which rank recorded it: it is taken for rank 0",),
+        warnings=() if rank >= 0 else ("the trace does not state its rank: rank 0 is assumed",),
     )
 
 
 def _reconcile(what: str, stated: int, recorded: int, unknown: int, source: TraceSource) -> int:
     if unknown not in {stated, recorded} and stated != recorded:
-        raise contradiction_error(source, f"sent as {what} {stated}, but recorded as {what} {recorded}")
+        raise contradiction_error(source, f"was sent as {what} {stated}, but the trace states {what} {recorded}")
     return recorded if stated == unknown else stated
 
 

@@ -45,11 +45,11 @@ def moved_to_launches(
     begin_ns, kept = begin_ns.copy(), kept.copy()
     if len(early) > 1 and spread <= _SAME_OFFSET * float(np.median(lead)) and len(np.unique(begin_ns[early])) > 1:
         begin_ns[early] += int(lead.max())
-        told = f"are moved {lead.max() * 1e-6:.3f} ms later, as a clock that was set otherwise timed them"
+        told = f"were moved {lead.max() * 1e-6:.3f} ms later, as their clock was set differently"
     else:
         kept[early] = False
-        told = "are left out: their times are 0, or were overwritten"
-    warnings.append(f"{len(early)} events on devices begin before the calls that launched them, and {told}")
+        told = "were ignored: their times are 0, or were overwritten"
+    warnings.append(f"{len(early)} device events begin before the calls that launched them, and {told}")
     return begin_ns, kept
 
 
@@ -117,6 +117,7 @@ def without_stub(steps: TraceSteps, kind: NDArray[np.int8], begin_ns: Ints, warn
         return steps
     took = (steps.end_ns[-1] - steps.begin_ns[-1]) * 1e-6
     warnings.append(
-        f"the last mark (step {steps.number[-1]}, {took:.3f} ms) holds no work: it is the recorder's own, and no step"
+        f"the last step mark (step {steps.number[-1]}, {took:.3f} ms) holds no work: it was made by the recorder and "
+        "is ignored"
     )
     return TraceSteps(number=steps.number[:-1], begin_ns=steps.begin_ns[:-1], end_ns=steps.end_ns[:-1])

@@ -78,5 +78,5 @@ def memory_of(samples: Ints, counts: Counter[str], warnings: list[str]) -> Memor
     counts["memory_samples"] = len(samples)
     counts["memory_samples_without_total"] = int(np.count_nonzero(total == MISSING))
     if counts["memory_samples_without_total"]:
-        warnings.append("memory is recorded as changes alone: what was held when the window began is not in it")
+        warnings.append("memory was recorded as changes only: memory allocated before the recording is not included")
     return MemorySamples(time_ns=time_ns, device=device, allocated_bytes=allocated)

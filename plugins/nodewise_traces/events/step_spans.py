@@ -31,7 +31,7 @@ def pattern_of(source: TraceSource, what: str, otherwise: str = "") -> re.Patter
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        raise unusable_error(source, f"mapping.{what} is no regular expression ({error})") from None
+        raise unusable_error(source, f"mapping.{what} is not a regular expression ({error})") from None
 
 
 def steps_of(spans: Spans, duration_ns: Ints, source: TraceSource) -> TraceSteps:

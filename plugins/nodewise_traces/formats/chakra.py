@@ -84,7 +84,7 @@ class ChakraReader:
         except WireError as error:
             counts["truncated"] += 1
             if not nodes:
-                raise unusable_error(source, f"the stream is no Chakra execution trace ({error})") from None
+                raise unusable_error(source, f"the stream is not a Chakra execution trace ({error})") from None
         if not nodes:
             raise unusable_error(source, "the stream holds no node of a Chakra execution trace")
         return [_trace([nodes[number] for number in sorted(nodes)], source, counts)]
@@ -258,22 +258,25 @@ def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[
     operators = counts["operators_alone"]
     cyclic, missing, parents = counts["nodes_in_cycles"], counts["missing_dependencies"], counts["missing_parents"]
     told = (
-        (cyclic, f"{cyclic} nodes lie on or behind circular dependencies"),
+        (cyclic, f"{cyclic} nodes are part of circular dependencies or depend on them"),
         (missing, f"{missing} dependencies name nodes that are not in the file"),
         (parents, f"{parents} nodes name a parent that is not in the file"),
-        (unknown_rank, "the trace does not say which rank recorded it: it is taken for rank 0"),
+        (unknown_rank, "the trace does not state its rank: rank 0 is assumed"),
         (
             not timed and not operators,
-            "the trace states durations and dependencies, but not when anything began",
+            "the trace states durations and dependencies, but no begin times",
         ),
         (
             operators,
-            "an execution trace has operators alone: diagnose what export_chrome_trace wrote of the same steps",
+            (
+                "an execution trace holds operators only: for a diagnosis, send the export_chrome_trace file of the "
+                "same steps"
+            ),
         ),
-        (durations and not operators, f"{durations} nodes state no duration: taken as 0"),
-        (alone > 1, f"{alone} events on devices have no successor: their streams' order is not recorded"),
+        (durations and not operators, f"{durations} nodes state no duration: 0 is used"),
+        (alone > 1, f"{alone} device events have no successor: the order on their streams was not recorded"),
         (counts["truncated"], "the file ends inside a node: later ones are missing"),
-        (counts["malformed"], f"{counts['malformed']} nodes make no sense and are left out"),
-        (counts["duplicate_nodes"], f"{counts['duplicate_nodes']} nodes repeat a number and are left out"),
+        (counts["malformed"], f"{counts['malformed']} malformed nodes were ignored"),
+        (counts["duplicate_nodes"], f"{counts['duplicate_nodes']} nodes with a repeated id were ignored"),
     )
     return [text for applies, text in told if applies]

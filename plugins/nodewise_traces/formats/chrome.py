@@ -49,7 +49,7 @@ class ChromeReader:
         """Read the events of one rank. See TraceReader."""
         unknown = sorted(set(source.mapping) - set(MAPPING_KEYS))
         if unknown:
-            raise unusable_error(source, f"mapping.{unknown[0]} means nothing; there are: {', '.join(MAPPING_KEYS)}")
+            raise unusable_error(source, f"mapping.{unknown[0]} is not known; known are {', '.join(MAPPING_KEYS)}")
         patterns = {key: pattern_of(source, key, _DEVICE if key == "device" else "") for key in MAPPING_KEYS}
         table, members = scan(stream, source)
         lanes = table.lanes

@@ -106,5 +106,5 @@ def database_of(stream: BinaryIO, source: TraceSource, counts: Counter[str], exp
                 yield Database(connection, size // _ROW_BYTES, counts)
         except _DAMAGE as error:
             raise unusable_error(
-                source, f"the file is no whole SQLite database ({error}); export it again with: {export}"
+                source, f"the file is not a complete SQLite database ({error}); export it again with: {export}"
             ) from None

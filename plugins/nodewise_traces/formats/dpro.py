@@ -77,10 +77,10 @@ class DproReader:
                 _take(batch.event(row), begin_ns, duration_ns, ranks, counts)
         counts.update(document.counts)
         if not ranks:
-            raise unusable_error(source, 'no event belongs to a rank: "pid" is to end in "rank" and a number')
+            raise unusable_error(source, 'no event belongs to a rank: "pid" must end in "rank" and a number')
         if source.rank >= 0 and list(ranks) != [source.rank]:
             raise contradiction_error(
-                source, f"sent as rank {source.rank}, but holds {', '.join(map(str, sorted(ranks)))}"
+                source, f"was sent as rank {source.rank}, but holds {', '.join(map(str, sorted(ranks)))}"
             )
         return [_trace(number, ranks[number], source, counts) for number in sorted(ranks)]
 
@@ -132,11 +132,11 @@ def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) 
         "steps": len(rank.steps),
         "malformed": counts["malformed"],
     }
-    warnings = ["messages do not state how many bytes they move"] if messages else []
+    warnings = ["messages do not state their size"] if messages else []
     if counts["malformed"]:
-        warnings.append(f"{counts['malformed']} events make no sense and are left out")
+        warnings.append(f"{counts['malformed']} malformed events were ignored")
     if counts["truncated"]:
-        warnings.append("the file ends before its list of events does: later events are missing")
+        warnings.append("the file ends inside the list of events: later events are missing")
     return Trace(
         rank=number,
         world_size=source.world_size,

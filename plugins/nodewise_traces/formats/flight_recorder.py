@@ -31,7 +31,7 @@ _LARGEST_PICKLE_BYTES: Final = 1 << 28
 """A ring buffer of 2,000 exchanges, the default, has a megabyte; with stacks some ten."""
 _PEER: Final = re.compile(r"\s*(\d+)\s*(->|<-)\s*(\d+)$")
 _MISSING: Final = (
-    "no exchange is complete in the dump; set TORCH_FR_BUFFER_SIZE (older: TORCH_NCCL_TRACE_BUFFER_SIZE) to 2000 "
+    "no exchange in the dump is complete; set TORCH_FR_BUFFER_SIZE (older: TORCH_NCCL_TRACE_BUFFER_SIZE) to 2000 "
     "before the job starts"
 )
 _DEFAULT_GROUP: Final = "default_pg"
@@ -73,16 +73,18 @@ class FlightRecorderReader:
         counts["exchanges_alone"] = 1
         counts["collectives_unfinished"] = len(unfinished)
         header = header_of({"distributedInfo": {"rank": members.get("rank"), "world_size": _world(members)}}, source)
-        warnings = ["a flight recorder states exchanges alone, with times that the host's watchdog saw"]
+        warnings = [
+            ("a flight recorder records exchanges only, with the times at which the host's watchdog observed them")
+        ]
         if unfinished:
             warnings.append(
-                f"{len(unfinished)} exchanges are not complete, the first: {unfinished[0]}; the rank whose numbers are "
-                "behind the others' is the one that is waited for"
+                f"{len(unfinished)} exchanges are not complete, the first: {unfinished[0]}; the others wait for the "
+                "rank with the lowest sequence numbers"
             )
         if counts["durations_inexact"]:
             warnings.append(
-                f"{counts['durations_inexact']} exchanges have no duration of their own: the times between the "
-                "watchdog's looks are taken; TORCH_NCCL_ENABLE_TIMING=1 records them"
+                f"{counts['durations_inexact']} exchanges state no duration: the times between the watchdog's "
+                "observations are used; set TORCH_NCCL_ENABLE_TIMING=1 to record durations"
             )
         header = replace(header, warnings=(*header.warnings, *warnings))
         return [rows.trace(header, source, NAME, missing=_missing(unfinished))]

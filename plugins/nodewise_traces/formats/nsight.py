@@ -86,7 +86,9 @@ class NsightReader:
             base, devices = _base(database), _devices(database)
         chosen = [pid for pid in sorted(processes) if processes[pid].works] or sorted(processes)[:1]
         if len(chosen) > 1 and source.rank >= 0:
-            raise contradiction_error(source, f"sent as rank {source.rank}, but {len(chosen)} processes used devices")
+            raise contradiction_error(
+                source, (f"was sent as rank {source.rank}, but {len(chosen)} processes used devices")
+            )
         numbers = [ranks.get(pid, -1) for pid in chosen]
         if len(chosen) > 1 and (min(numbers) < 0 or len(set(numbers)) < len(numbers)):
             numbers = list(range(len(chosen)))
@@ -113,7 +115,7 @@ def _header(
     header = header_of({"distributedInfo": stated, "baseTimeNanoseconds": base, "deviceProperties": devices}, source)
     if not rows.table.counts["ranks_by_process"]:
         return header
-    note = "the report does not say which process is which rank: they are numbered in the order of their ids"
+    note = "the report does not state the ranks of processes: they are numbered in the order of their ids"
     return replace(header, warnings=(*header.warnings, note))
 
 

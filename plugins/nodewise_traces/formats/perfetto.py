@@ -113,7 +113,7 @@ class PerfettoReader:
             reading.rows.table.counts["truncated"] += 1
             if not len(reading.rows):
                 raise unusable_error(
-                    source, f"the stream is no Perfetto trace or a part of one ({error}); record it again"
+                    source, f"the stream is not a Perfetto trace, or only a part of one ({error}); record it again"
                 ) from None
         return [reading.trace()]
 
@@ -148,7 +148,7 @@ def _packets(stream: BinaryIO) -> Iterator[_Message]:
         unpacked = zlib.decompressobj().decompress(compressed, min(_PACKET_UNPACKED_BYTES, left))
         left -= len(unpacked)
         if left <= 0 or len(unpacked) >= _PACKET_UNPACKED_BYTES:
-            raise WireError("compressed packets hold more than a trace does")
+            raise WireError("compressed packets hold more bytes than a trace may have")
         yield from (_split(inner) for key, inner in members(io.BytesIO(unpacked)) if key == 1)
 
 

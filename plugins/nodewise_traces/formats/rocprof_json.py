@@ -40,7 +40,7 @@ class RocprofJsonReader:
         """Read the records of all processes. See TraceReader."""
         processes = _processes(stream, source)
         if len(processes) > 1 and source.rank >= 0:
-            raise contradiction_error(source, f"sent as rank {source.rank}, but it holds {len(processes)} processes")
+            raise contradiction_error(source, f"was sent as rank {source.rank}, but holds {len(processes)} processes")
         traces = []
         for rank, process in enumerate(processes):
             rows = Rows()

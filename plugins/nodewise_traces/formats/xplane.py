@@ -58,8 +58,8 @@ class XplaneReader:
             if not len(profile.rows):
                 raise unusable_error(
                     source,
-                    f"the stream is no XPlane file or a part of one ({error}); send what jax.profiler.trace wrote as "
-                    "plugins/profile/.../*.xplane.pb",
+                    f"the stream is not an XPlane file, or only a part of one ({error}); send what jax.profiler.trace "
+                    "wrote as plugins/profile/.../*.xplane.pb",
                 ) from None
         if not planes:
             raise unusable_error(source, "the stream holds no plane; send what jax.profiler.trace wrote as *.xplane.pb")

@@ -54,16 +54,16 @@ def load_pickle(content: bytes) -> Any:
     except PickleError:
         raise
     except Exception as error:  # noqa: BLE001 - damaged pickles fail in many ways, all of them here
-        raise PickleError(f"the pickle is damaged or ends early ({type(error).__name__}): write it again") from None
+        raise PickleError(f"the pickle is damaged or truncated ({type(error).__name__}): write it again") from None
 
 
 def _check(operation: str, argument: Any, at: int | None, size: int) -> None:
     if operation not in _ALLOWED:
         told = f" {argument[:80]!r}" if isinstance(argument, str) else ""
         raise PickleError(
-            f"at byte {at} the pickle asks for {operation}{told}: only lists, dictionaries, texts and numbers are "
-            "taken, as a pickle of more can run programs"
+            f"at byte {at} the pickle needs {operation}{told}: only lists, dictionaries, texts and numbers are "
+            "accepted, as other pickles can run programs"
         )
     # A place of the memo costs memory up to it: no pickle has more places than bytes.
     if operation in {"PUT", "LONG_BINPUT"} and not 0 <= int(argument) < size:
-        raise PickleError(f"at byte {at} the pickle asks for an impossible place, {argument}")
+        raise PickleError(f"at byte {at} the pickle refers to an impossible memo entry, {argument}")

@@ -13,7 +13,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from nodewise.catalogue.measured import FORMATS, Fail, Named, is_positive, names_of
+from nodewise.catalogue.measurements import FORMATS, Fail, Named, is_positive, names_of
 from nodewise.plugin import KernelEfficiency
 
 __all__ = ["FIELDS", "check_efficiency", "efficiencies_of"]
@@ -27,10 +27,10 @@ def check_efficiency(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
     where = f"efficiencies.{entry}"
     for field in fields:
         if field not in FIELDS:
-            raise fail(where, field, f"is no field; known are {', '.join(FIELDS)}")
+            raise fail(where, field, f"is not a field; the fields are {', '.join(FIELDS)}")
     for field in ("device", "source"):
         if not isinstance(fields.get(field), str) or not fields[field].strip():
-            raise fail(where, field, f"must be a text, found {fields.get(field)!r}")
+            raise fail(where, field, f"must be a string, found {fields.get(field)!r}")
     if fields.get("precision") not in FORMATS:
         raise fail(where, "precision", f"must be one of {', '.join(FORMATS)}, found {fields.get('precision')!r}")
     if not _is_share(fields.get("matrix_share")):
@@ -51,11 +51,11 @@ def efficiencies_of(
         where, precision = f"efficiencies.{entry}", fields["precision"]
         members = names_of(fields["device"], devices)
         if not members:
-            raise fail(where, "device", f"names no device of the catalogue, found {fields['device']!r}")
+            raise fail(where, "device", f"must name a device of the catalogue, found {fields['device']!r}")
         if f"{precision}_flops_per_s" not in devices[members[0]]:
             raise fail(where, "precision", f"the device's entry has no {precision}_flops_per_s")
         if precision in found.get(members[0], {}):
-            raise fail(where, "precision", f"{precision} of this device is in another entry already")
+            raise fail(where, "precision", f"another entry has {precision} of this device already")
         efficiency = KernelEfficiency(
             matrix_share=float(fields["matrix_share"]),
             head_sizes=tuple(map(float, fields.get("head_sizes", ()))),

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from nodewise.catalogue.efficiencies import check_efficiency, efficiencies_of
 from nodewise.catalogue.machines import check_machine, devices_called, machine_names, machines_of, machines_with
-from nodewise.catalogue.measured import FIELDS as MEASURED
-from nodewise.catalogue.measured import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
+from nodewise.catalogue.measurements import FIELDS as MEASURED
+from nodewise.catalogue.measurements import Fail, Named, all_reduces_of, check_measured, is_positive, matrix_products_of
 from nodewise.plugin import Catalogue, CatalogueDevice, catalogue_key
 
 __all__ = ["CatalogueError", "load_catalogue"]
@@ -68,7 +68,7 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not valid UTF-8"
         raise CatalogueError(f"{name}: cannot be read ({reason})") from None
     shipped, own = _shipped_sections(), _sections(text, name)
     return _catalogue({section: _join(shipped[section], own[section]) for section in shipped}, name)
@@ -140,11 +140,11 @@ def _sections(text: str, name: str) -> dict[str, _Entries]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise CatalogueError(f"{name}: is no TOML: {error}") from None
+        raise CatalogueError(f"{name}: is not valid TOML: {error}") from None
     known, fail = (*KNOWN, *MEASURED, EFFICIENCIES, MACHINES), _failing(name)
     unknown = sorted(set(document) - set(known))
     if unknown:
-        raise CatalogueError(f"{name}: {unknown[0]}: is no section; known are {', '.join(known)}")
+        raise CatalogueError(f"{name}: {unknown[0]}: is not a section; the sections are {', '.join(known)}")
     sections: dict[str, _Entries] = {}
     for section in known:
         entries = document.get(section, {})
@@ -173,18 +173,18 @@ def _check_entry(section: str, entry: str, fields: Mapping[str, Any], fail: Fail
                 raise fail(where, field, f"must be a number above 0, found {value!r}")
         elif field in texts:
             if not isinstance(value, str) or not value.strip():
-                raise fail(where, field, f"must be a text, found {value!r}")
+                raise fail(where, field, f"must be a string, found {value!r}")
         elif field == "aliases":
             if not isinstance(value, list) or not all(isinstance(each, str) and catalogue_key(each) for each in value):
                 raise fail(where, field, f"must be a list of names, found {value!r}")
         else:
-            raise fail(where, field, f"is no fact; known are {', '.join((*numbers, *texts, 'aliases'))}")
+            raise fail(where, field, f"is not a fact; the facts are {', '.join((*numbers, *texts, 'aliases'))}")
     for field in (*NEEDED[section], "source"):
         # A processor's memory is that of its machine, which no document about the processor tells.
         if field not in fields and not (field == "memory_bytes" and "cores" in fields):
             raise fail(where, field, "is missing")
     if section == "devices" and not any(field.endswith("_flops_per_s") for field in fields):
-        raise fail(where, "fp32_flops_per_s", "is missing, as is the peak of any other number format")
+        raise fail(where, "fp32_flops_per_s", "is missing; state it, or the peak of another number format")
 
 
 def _join(shipped: _Entries, own: _Entries) -> _Entries:
@@ -199,7 +199,7 @@ def _with_links(devices: _Entries, links: Named, fail: Fail) -> _Entries:
     for device, fields in devices.items():
         link = fields.get(LINK)
         if link is not None and catalogue_key(link) not in links:
-            raise fail(f"devices.{device}", LINK, f"names no link of the catalogue, found {link!r}")
+            raise fail(f"devices.{device}", LINK, f"must name a link of the catalogue, found {link!r}")
         bandwidth = {} if link is None else {LINK_FACT: links[catalogue_key(link)]["bytes_per_s"]}
         found[device] = {**fields, **bandwidth}
     return found
@@ -216,7 +216,7 @@ def _by_name(entries: _Entries, section: str, fail: Fail) -> Named:
         for alias in (entry, *fields.get("aliases", ())):
             key = catalogue_key(alias)
             if owner.setdefault(key, entry) != entry:
-                text = f"{alias!r} is a name of {owner[key]!r} already; an entry of that name would take its place"
+                text = f"{alias!r} already names {owner[key]!r}; to replace that entry, use its own name"
                 raise fail(f"{section}.{entry}", "aliases", text)
             found[key] = facts
     return MappingProxyType(found)

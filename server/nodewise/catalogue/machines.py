@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from nodewise.catalogue.measured import Fail, Named, is_positive, names_of
+from nodewise.catalogue.measurements import Fail, Named, is_positive, names_of
 from nodewise.plugin import CatalogueMachine, catalogue_key
 
 __all__ = ["FIELDS", "check_machine", "devices_called", "machine_names", "machines_of", "machines_with"]
@@ -26,13 +26,13 @@ def check_machine(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
     where = f"machines.{entry}"
     for field, value in fields.items():
         if field not in FIELDS:
-            raise fail(where, field, f"is no field; known are {', '.join(FIELDS)}")
+            raise fail(where, field, f"is not a field; the fields are {', '.join(FIELDS)}")
         if field in NUMBERS and not is_positive(value):
             raise fail(where, field, f"must be a number above 0, found {value!r}")
         if field in ("devices", "aliases") and not _are_names(value):
             raise fail(where, field, f"must be a list of names, found {value!r}")
         if field == "source" and (not isinstance(value, str) or not value.strip()):
-            raise fail(where, field, f"must be a text, found {value!r}")
+            raise fail(where, field, f"must be a string, found {value!r}")
     for field in ("devices", *NEEDED, "source"):
         if field not in fields:
             raise fail(where, field, "is missing")
@@ -46,7 +46,7 @@ def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: 
         for device in fields["devices"]:
             keys = names_of(device, devices)
             if not keys:
-                raise fail(f"machines.{entry}", "devices", f"{device!r} names no device of the catalogue")
+                raise fail(f"machines.{entry}", "devices", f"{device!r} is not a device of the catalogue")
             members += keys
         aliases = tuple(fields.get("aliases", ()))
         machine = CatalogueMachine(
@@ -62,7 +62,7 @@ def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: 
         for alias in (entry, *aliases):
             key = catalogue_key(alias)
             if found.setdefault(key, machine) is not machine:
-                text = f"{alias!r} is a name of {found[key].name!r} already; an entry of that name would take its place"
+                text = f"{alias!r} already names {found[key].name!r}; to replace that entry, use its own name"
                 raise fail(f"machines.{entry}", "aliases", text)
     return MappingProxyType(found)
 

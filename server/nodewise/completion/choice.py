@@ -14,16 +14,16 @@ from nodewise.domain.columns import Floats
 from nodewise.domain.completions import CompletionSpread
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 
-__all__ = ["chosen", "frontier_of", "least_sure", "undominated"]
+__all__ = ["choose_offer", "frontier_of", "least_sure", "pareto_mask"]
 
 SURE_ERRORS: Final = 1.64
 """Standard errors by which a share of runs has to exceed a confidence: of offers just below it one in twenty passes."""
-NEVER: Final = "is ever done"
+NEVER: Final = "ever finishes the job"
 RULE_OF_THREE: Final = 3.0
 """What is seen in none of n runs has a chance of at most 3 / n (at 95 %)."""
 
 
-def undominated(costs: Floats) -> NDArray[np.bool_]:
+def pareto_mask(costs: Floats) -> NDArray[np.bool_]:
     """Rows that no other row dominates: nowhere more, somewhere less. Equal rows all stay."""
     kept = np.ones(len(costs), dtype=np.bool_)
     for at, row in enumerate(costs):
@@ -38,7 +38,7 @@ def frontier_of(rows: Sequence[OfferResult]) -> tuple[int, ...]:
     if not places:
         return ()
     costs = np.array([_judged_by(rows[at]) for at in places])
-    return tuple(at for at, kept in zip(places, undominated(costs).tolist(), strict=True) if kept)
+    return tuple(at for at, kept in zip(places, pareto_mask(costs).tolist(), strict=True) if kept)
 
 
 def _judged_by(row: OfferResult) -> tuple[float, float, float]:
@@ -60,7 +60,7 @@ def least_sure(share: float, runs: int) -> float:
     return share - SURE_ERRORS * math.sqrt(share * (1.0 - share) / runs)
 
 
-def chosen(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tuple[Choice | None, str]:
+def choose_offer(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tuple[Choice | None, str]:
     """The row to take, or why none is."""
     rule, confidence = objective.rule, objective.confidence
     answered = [at for at, row in enumerate(rows) if row.completion is not None]
@@ -78,7 +78,7 @@ def chosen(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tupl
         best, name, what = min(passed, key=lambda at: _time(rows[at], confidence)), "least_time", "fastest"
     elif isinstance(rule, FewestDevices):
         best = min(passed, key=lambda at: (_workers(rows[at]), _cost(rows[at])))
-        name, what = "fewest_devices", "of the fewest devices"
+        name, what = "fewest_devices", "one with the fewest devices"
     else:
         best, name, what = (
             min(passed, key=lambda at: (_cost(rows[at]), _time(rows[at], None))),
@@ -102,20 +102,20 @@ def _limit_of(objective: Objective) -> str:
     sure = "" if objective.confidence is None else f" with {100.0 * objective.confidence:.4g} %"
     deadline_s, rule = _deadline_s(objective), objective.rule
     if deadline_s is not None:
-        by = "is done" if objective.confidence is not None else "is done on average"
+        by = "finishes" if objective.confidence is not None else "finishes on average"
         return f"{by} by {deadline_s / 3600.0:.4g} h{sure}"
     if isinstance(rule, LeastTime) and (rule.max_cost is not None or rule.max_nodes is not None):
         cost = "" if rule.max_cost is None else f" costs at most {rule.max_cost:.6g}{sure}"
         nodes = "" if rule.max_nodes is None else f" has at most {rule.max_nodes} nodes"
         return " and".join(filter(None, (cost, nodes))).strip()
     if objective.confidence is not None:
-        return f"is ever done{sure}"
+        return f"ever finishes the job{sure}"
     return ""
 
 
 def _plural(limit: str) -> str:
     """What several offers do."""
-    for one, many in (("is ", "are "), ("costs ", "cost "), ("has ", "have ")):
+    for one, many in (("finishes ", "finish "), ("costs ", "cost "), ("has ", "have ")):
         limit = limit.replace(one, many)
     return limit
 
@@ -181,11 +181,11 @@ def _describe(row: OfferResult, objective: Objective) -> str:
     found = row.completion
     assert found is not None
     if found.time_s.mean is None or found.cost.mean is None:
-        return f"{row.name!r}, which is never done"
+        return f"{row.name!r}, which never finishes"
     parts = [f"{found.time_s.mean / 3600.0:.4g} h for {found.cost.mean:.6g} on average"]
     deadline_s = _deadline_s(objective)
     if deadline_s is not None and found.deadline_probability is not None:
-        parts.append(f"{100.0 * found.deadline_probability:.2f} % of the runs done by {deadline_s / 3600.0:.4g} h")
+        parts.append(f"{100.0 * found.deadline_probability:.2f} % of the runs finish by {deadline_s / 3600.0:.4g} h")
     elif found.failure_probability:
-        parts.append(f"{100.0 * found.failure_probability:.2f} % of the runs never done")
+        parts.append(f"{100.0 * found.failure_probability:.2f} % of the runs never finish")
     return f"{row.name!r} ({', '.join(parts)})"

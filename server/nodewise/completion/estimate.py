@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from nodewise.completion.checks import checked_as, checked_completion
-from nodewise.completion.choice import chosen, frontier_of
+from nodewise.completion.choice import choose_offer, frontier_of
 from nodewise.completion.questions import (
     CompletionQuestion,
     CompletionResult,
@@ -29,13 +29,13 @@ from nodewise.hosting.calls import call, has
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import CompletionEstimator, EstimatorRecord
 
-__all__ = ["CAPABILITY", "estimated"]
+__all__ = ["CAPABILITY", "estimate_completion"]
 
 CAPABILITY: Final = "completion"
 """What an estimator that tells completion lists among its capabilities."""
 
 
-def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
+def estimate_completion(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
     """Answer all offers, one after another; what is wrong with one costs the others nothing.
 
     Raises
@@ -49,10 +49,10 @@ def estimated(answers: Answers, question: CompletionQuestion, budget: Budget) ->
     for name, offer in zip(question.names, question.offers, strict=True):
         if budget.remaining_s() <= 0.0:
             raise NodewiseError(
-                Reason.DEADLINE_EXCEEDED, f"{len(rows)} of {len(question.offers)} offers were done in time"
+                Reason.DEADLINE_EXCEEDED, f"the deadline passed after {len(rows)} of {len(question.offers)} offers"
             )
         rows.append(_row(answers, loaded, question, name, offer, terms, place=len(rows)))
-    choice, why = chosen(rows, question.objective, terms.runs)
+    choice, why = choose_offer(rows, question.objective, terms.runs)
     on_demand = None
     if question.on_demand is not None:
         check = checked_as(OnDemandOutcome)
@@ -75,14 +75,12 @@ def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
     if name and name not in able:
         answers.estimators.named(name)
         listed = ", ".join(able) or "none is loaded"
-        raise invalid_field("completion_estimator", f"must tell completion ({listed}), found {name!r}")
+        raise invalid_field("completion_estimator", f"must estimate completion ({listed}), found {name!r}")
     if not able:
-        raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator that tells completion is loaded", {})
+        raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator of completion times is loaded", {})
     loaded = able[name or min(able)]
     if not has(loaded, loaded.record.estimator, CompletionEstimator, "complete"):
-        raise invalid_field(
-            "completion_estimator", f"{loaded.record.name!r} has not the methods of CompletionEstimator"
-        )
+        raise invalid_field("completion_estimator", f"{loaded.record.name!r} lacks the methods of CompletionEstimator")
     return loaded
 
 
@@ -146,7 +144,7 @@ def _samples(question: CompletionQuestion) -> float:
     per_epoch = None if workload is None else workload.samples_per_epoch
     epochs = objective.remaining_epochs or (None if workload is None else workload.epochs)
     if not per_epoch or not epochs:
-        text = "how much work is left is not known: state work.samples, or epochs and samples per epoch"
+        text = "the remaining work is not known; state work.samples, or epochs and samples per epoch"
         raise NodewiseError.refused(Refusal.missing(text, "work"))
     return float(per_epoch) * float(epochs)
 

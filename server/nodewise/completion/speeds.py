@@ -56,7 +56,7 @@ def speeds_of(answers: Answers, profile: Profile | None, offer: CompletionOffer,
         raise NodewiseError.refused(Refusal.missing(text, "profile", "speeds"))
     sets = math.prod(shape)
     if sets > MOST_SETS:
-        message = f"{sets} sets of nodes may be alive, at most {MOST_SETS} are asked about: take fewer groups or nodes"
+        message = f"{sets} sets of nodes can be alive, at most {MOST_SETS} are allowed; use fewer groups or nodes"
         raise NodewiseError(Reason.LIMIT_EXCEEDED, message, {"limit": "alive_sets_per_offer", "most": str(MOST_SETS)})
     alive = _possible(offer, shape)
     answer = predicted_rates(answers, profile, _configurations(offer, alive), terms)
@@ -83,7 +83,7 @@ def predicted_rates(answers: Answers, profile: Profile, rows: Configurations, te
     for row in np.flatnonzero(~predictions.answered)[:1].tolist():
         raise _no_speed_error(answer, row)
     if not np.all(answer.samples_per_s > 0.0):
-        text = "how many samples a step has is not known: state the batch"
+        text = "the samples of a step are not known; state the batch"
         raise NodewiseError.refused(Refusal.missing(text, "batch_per_worker_samples", "global_batch_samples"))
     return answer
 
@@ -96,20 +96,20 @@ def _no_speed_error(answer: Answer, row: int) -> NodewiseError:
         text = f"{where} the model does not fit into memory"
         return NodewiseError.refused(Refusal.unsupported(text, "groups"))
     refusal = next(each.refusal for each in predictions.refusals if row in each.rows)
-    text = f"{where}: {refusal.message}; speeds may be stated instead"
+    text = f"{where}: {refusal.message}; or state the speeds"
     return NodewiseError.refused(Refusal(refusal.reason, text, (*refusal.missing_fields, "speeds")))
 
 
 def _stated_speeds(offer: CompletionOffer, shape: tuple[int, ...]) -> Speeds:
     if len(offer.speeds) != math.prod(shape):
         groups = " x ".join(map(str, shape))
-        text = f"must hold {math.prod(shape)} numbers ({groups}: of each group from none to all)"
+        text = f"must hold {math.prod(shape)} numbers ({groups}: from none to all nodes of each group)"
         raise invalid_field("speeds.samples_per_second", f"{text}, found {len(offer.speeds)}")
     table = freeze(np.array(offer.speeds, dtype=np.float64).reshape(shape))
     if not float(table[tuple(group.nodes for group in offer.groups)]) > 0.0:
-        raise invalid_field("speeds.samples_per_second", "must be above 0 with all nodes of the start alive")
+        raise invalid_field("speeds.samples_per_second", "must be above 0 where all nodes of the start are alive")
     if offer.sync_mode == SyncMode.UNSPECIFIED and offer.reaction == LossReaction.UNSPECIFIED:
-        text = "must be stated, or sync_mode, where speeds are: it says what a loss does to the others"
+        text = "must be stated, or sync_mode, where speeds are stated: it says how a loss affects the other nodes"
         raise invalid_field("reaction", text)
     return Speeds(table=table, sync_mode=offer.sync_mode)
 

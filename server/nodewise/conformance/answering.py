@@ -21,7 +21,7 @@ from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Assessment, Catalogue, EstimatorRecord, LearningEstimator, Model, Prior, Query
 from nodewise.profiles.digest import content_digest
 
-__all__ = ["Asked", "answering", "assessed", "fitted", "jobs_of", "prior_of", "require_tellable"]
+__all__ = ["JobModel", "answering", "assess", "fit_job", "jobs_of", "prior_of", "require_tellable"]
 
 _OURS: Final = ("FAILED", "INVALID_RESULT", "INTERNAL", "STORE", "DEADLINE")
 """In reasons that are not a plugin's to refuse with."""
@@ -40,12 +40,12 @@ class _Context:
         return self.job.traces
 
     def model(self, estimator: str) -> Model:
-        message = f"no estimator {estimator!r} stands beside the one that is checked"
+        message = f"the check loads no estimator {estimator!r}, only the one under test"
         raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, message)
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class JobModel:
     """An estimator that agreed to answer a job."""
 
     record: EstimatorRecord
@@ -92,12 +92,12 @@ def prior_of(loaded: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prio
         return None
 
 
-def assessed(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
+def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
     """What an estimator says of a question before it is fitted, if it can be true."""
     query = Query(configurations=rows, catalogue=_catalogue())
     found = sound("assess", lambda: record.estimator.assess(profile, query))
-    require(isinstance(found, Assessment), f"assess answered a {type(found).__name__}; it must be an Assessment")
-    require(0.0 <= found.strength <= 1.0, f"assess states a strength of {found.strength}; it lies from 0 to 1")
+    require(isinstance(found, Assessment), f"assess returned a {type(found).__name__}; it must return an Assessment")
+    require(0.0 <= found.strength <= 1.0, f"assess returned the strength {found.strength}; it must be 0 to 1")
     if found.refusal is not None:
         require_tellable(found.refusal, "assess")
     return found
@@ -106,28 +106,28 @@ def assessed(record: EstimatorRecord, profile: Profile, rows: Configurations) ->
 def require_tellable(refusal: Refusal, where: str) -> None:
     """A refusal is the plugin's to say, in words, and names what is missing."""
     ours = any(word in refusal.reason for word in _OURS)
-    require(not ours, f"{where} refuses with {refusal.reason}, which is the server's to say")
-    require(refusal.message, f"{where} refuses without a word; say what would be right")
+    require(not ours, f"{where} refuses with {refusal.reason}, a reason that only the server may give")
+    require(refusal.message, f"{where} refuses without a message; say what the caller should change")
     if refusal.reason is Reason.EVIDENCE_MISSING:
-        message = f"{where} refuses with EVIDENCE_MISSING and names no field: missing_fields say what to provide"
+        message = f"{where} refuses with EVIDENCE_MISSING and names no field; list what to provide in missing_fields"
         require(refusal.missing_fields, f"{message} ({refusal.message!r})")
 
 
-def fitted(loaded: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> Asked | None:
+def fit_job(loaded: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> JobModel | None:
     """The estimator's model of a job; None = it refuses."""
     rows = _show(loaded.record, job, job.configurations)
-    if not len(rows) or assessed(loaded.record, job.profile, rows).refusal is not None:
+    if not len(rows) or assess(loaded.record, job.profile, rows).refusal is not None:
         return None
     context = _Context(job, prior, _catalogue())
     model = sound(f"fit on {job.name!r}", lambda: loaded.record.estimator.fit(job.profile, context))
-    return Asked(loaded.record, job, model)
+    return JobModel(loaded.record, job, model)
 
 
-def answering(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[Asked]:
+def answering(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[JobModel]:
     """The estimator with each job that it agrees to answer."""
     jobs = jobs_of(evidence)
     prior = prior_of(loaded, jobs)
     for job in jobs:
-        asked = fitted(loaded, job, prior)
+        asked = fit_job(loaded, job, prior)
         if asked is not None:
             yield asked

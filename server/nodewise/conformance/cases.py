@@ -108,7 +108,7 @@ def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> l
         of_it = [case for case in _cases(registry, evidence) if whole or case.name == name]
         if not of_it:
             known = ", ".join(sorted({called for each in points.values() for called in each}))
-            raise LookupError(f"no plugin, distribution or record is called {name!r}; plugins are: {known}")
+            raise LookupError(f"no plugin, distribution or record is named {name!r}; installed plugins: {known}")
         found.update(dict.fromkeys(of_it))
     return list(found)
 
@@ -132,7 +132,7 @@ def _made_up() -> Evidence:
 
 
 def _cases(registry: Registry, evidence: Evidence | None) -> list[Case]:
-    asked = Evidence.joined((_made_up(), evidence or Evidence()))
+    asked = Evidence.merge((_made_up(), evidence or Evidence()))
     found = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
     for kind, (attribute, checks) in _CHECKS.items():
         for name, loaded in getattr(registry, attribute).items():
@@ -141,13 +141,11 @@ def _cases(registry: Registry, evidence: Evidence | None) -> list[Case]:
                 Case(kind, name, check, lambda run=run, loaded=loaded: run(loaded, asked))  # type: ignore[misc]  # defaults
                 for check, run in (COMPLETION_CHECKS if other else checks).items()
             ]
-    return found or [
-        _left_out("plugin", "", "it registers nothing: no hook that is marked with @hookimpl returns records")
-    ]
+    return found or [_left_out("plugin", "", "the plugin registers nothing: no hook with @hookimpl returns records")]
 
 
 def _left_out(kind: str, name: str, message: str) -> Case:
     def fail() -> None:
-        raise NonConformanceError(f"the server would leave it out: {message}")
+        raise NonConformanceError(f"the server would not load it: {message}")
 
     return Case(kind, name, "record", fail)

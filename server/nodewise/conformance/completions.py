@@ -57,12 +57,12 @@ def _estimator(loaded: LoadedPlugin[EstimatorRecord]) -> CompletionEstimator:
     record = loaded.record
     require(
         CAPABILITY in record.capabilities,
-        f"a record that does not predict lists the capability {CAPABILITY!r}: it is what else is asked",
+        f"a record with predicts=False must list the capability {CAPABILITY!r}",
     )
     estimator = record.estimator
     if not isinstance(estimator, CompletionEstimator):
         raise NonConformanceError(
-            f"{CAPABILITY!r} is among its capabilities, and the methods complete, play, switch not"
+            f"the record lists the capability {CAPABILITY!r}, but lacks the methods complete, play and switch"
         )
     return estimator
 
@@ -78,7 +78,7 @@ def _throughput(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> No
         refusal = loaded.record.estimator.assess(profile, query).refusal
         require(
             refusal is not None and bool(refusal.message),
-            "a record that does not predict refuses every question about throughput, in words",
+            "a record with predicts=False must refuse every question about throughput, with a message",
         )
 
 
@@ -86,17 +86,17 @@ def _answers(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator = _estimator(loaded)
     found = _complete(estimator, _case())
     mean = found.time_s.mean
-    require(mean is not None and mean >= found.ideal_s > 0.0, "complete is done sooner than without losses")
-    require(found.failure_probability is not None, "complete tells no failure_probability of simulated runs")
+    require(mean is not None and mean >= found.ideal_s > 0.0, "complete returns a shorter time than without losses")
+    require(found.failure_probability is not None, "complete returns no failure_probability for simulated runs")
     means = _complete(estimator, _case(), replace(TERMS, simulates=False))
-    require(means.time_s.p90 is None, "complete tells quantiles where it was not asked to simulate")
+    require(means.time_s.p90 is None, "complete returns quantiles although the question asks for no simulation")
 
 
 def _purity(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator, case = _estimator(loaded), _case()
     first = _complete(estimator, case)
     _complete(estimator, case, replace(TERMS, seed=1))
-    require(_complete(estimator, case) == first, "the same question and seed get another answer")
+    require(_complete(estimator, case) == first, "the same question and seed get different answers")
 
 
 def _deadlines(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
@@ -105,7 +105,7 @@ def _deadlines(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
         _complete(estimator, case, replace(TERMS, deadline_s=hours * HOUR_S)).deadline_probability or 0.0
         for hours in (8.0, 8.5, 9.0, 12.0, 1000.0)
     ]
-    require(shares == sorted(shares), f"a later deadline is less likely to be kept: {shares}")
+    require(shares == sorted(shares), f"a later deadline has a lower probability: {shares}")
 
 
 def _refuses(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
@@ -116,7 +116,7 @@ def _refuses(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
             sound("complete", lambda lifetime=lifetime: estimator.complete(_case(lifetime=lifetime), TERMS))  # type: ignore[misc]  # a default
         except NodewiseError:
             refused = True
-        require(refused, "complete answers a group on spot whose lifetimes nobody knows")
+        require(refused, "complete answers a spot group of unknown lifetimes; it must refuse it")
 
 
 def _transitions(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
@@ -133,7 +133,7 @@ def _transitions(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     times = HybridTimes(synchronous_s=10_000.0, asynchronous_s=1_000.0, fractions=(0.0, 0.5, 1.0))
     sound_answer("play", lambda: estimator.play(question, TERMS), checked_as(OnDemandOutcome))
     found = sound_answer("switch", lambda: estimator.switch(times), checked_as(HybridOutcome))
-    require(len(found.points) == 3, "switch tells no time of some fractions that were asked about")
+    require(len(found.points) == 3, "switch returns no time for some of the requested fractions")
 
 
 COMPLETION_CHECKS: Final[Checks] = {

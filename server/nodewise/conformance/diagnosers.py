@@ -36,7 +36,8 @@ class _Context:
 
     def advanced(self, stage: str, done: int, total: int) -> None:
         require(
-            bool(stage) and 0 <= done <= total, f"advanced({stage!r}, {done}, {total}): 0 to total of a named stage"
+            bool(stage) and 0 <= done <= total,
+            f"advanced({stage!r}, {done}, {total}): 0 to total of a named stage",
         )
 
 
@@ -61,7 +62,10 @@ def _answer(
 def _answers(loaded: LoadedPlugin[DiagnoserRecord], evidence: Evidence) -> None:
     questions = (ReplayQuestion(), DiagnosisQuestion())
     found = [_answer(loaded, recording, question) for recording in evidence.recordings for question in questions]
-    require(any(each is not None for each in found), "it refuses every recording; pass recordings that it can answer")
+    require(
+        any(each is not None for each in found),
+        "the diagnoser refuses every recording; pass others as evidence",
+    )
 
 
 def _replay(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
@@ -73,7 +77,7 @@ def _replay(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None
     ranks = tuple(trace.rank for trace in recording.traces)
     require(found.ranks == ranks, f"replay is of ranks {found.ranks}; the traces are of {ranks}")
     tested = tuple(step.step for step in found.steps)
-    require(tested == (steps,), f"replay tests steps {tested}; asked was {steps}")
+    require(tested == (steps,), f"replay tests steps {tested}; the question asks for {steps}")
     _answer(loaded, recording, ReplayQuestion(changes=(Change(kind=ChangeKind.SCALE, value=0.5),)))
 
 
@@ -84,7 +88,7 @@ def _sums(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
         parts = each.compute_s + each.exposed_communication_s + each.data_loading_s + each.idle_s
         close = abs(parts - each.step_s) <= SUM_TOLERANCE * each.step_s
         told = "compute_s, exposed_communication_s, data_loading_s and idle_s"
-        require(close, f"{told} of rank {each.rank} add up to {parts:.6g} s of a step of {each.step_s:.6g} s")
+        require(close, f"{told} of rank {each.rank} add up to {parts:.6g} s, but the step takes {each.step_s:.6g} s")
 
 
 def _order(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
@@ -94,10 +98,10 @@ def _order(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
         return
     for name, most in (("strategies", question.strategies), ("bottlenecks", question.bottlenecks)):
         count = len(getattr(found, name))
-        require(count <= most, f"{count} {name} where {most} were asked for")
+        require(count <= most, f"{count} {name} where {most} were requested")
     whole = _answer(loaded, recording, DiagnosisQuestion())
     falling = whole is None or all(one.speedup >= other.speedup for one, other in pairwise(whole.strategies))
-    require(falling, "strategies are not in order of speedup: most worthwhile first")
+    require(falling, "strategies are not in order of speedup, largest first")
 
 
 def _purity(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
@@ -108,7 +112,7 @@ def _purity(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None
     if first is not None and second is not None:
         timed = replace(second, build_s=first.build_s, replay_s=first.replay_s)
         where = difference(first, timed, "replay") or where
-    require(where is None, f"the same recording gets another answer: {where} differs")
+    require(where is None, f"the same recording gets different answers: {where} differs")
 
 
 def _inputs(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
@@ -119,7 +123,7 @@ def _inputs(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None
     _answer(loaded, recording, ReplayQuestion())
     _answer(loaded, recording, DiagnosisQuestion())
     where = difference(kept, recording.traces, "traces")
-    require(where is None, f"{where} is changed, which it was given")
+    require(where is None, f"replay or diagnose writes to {where}, an argument")
 
 
 def _time(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:

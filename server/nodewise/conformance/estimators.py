@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nodewise.conformance.answering import Asked, answering, assessed, fitted, jobs_of, prior_of, require_tellable
+from nodewise.conformance.answering import JobModel, answering, assess, fit_job, jobs_of, prior_of, require_tellable
 from nodewise.conformance.evidence import Evidence, Job
 from nodewise.conformance.findings import Checks, difference, require, row_difference, sound, sound_answer
 from nodewise.conformance.planning import check_bounds, check_evaluation
@@ -46,7 +46,7 @@ _SLOWER: Final = 2.0
 """Compute time of the one worker of each row that differs from the others."""
 
 
-def _each(check: Callable[[Asked], None]) -> Callable[[LoadedPlugin[EstimatorRecord], Evidence], None]:
+def _each(check: Callable[[JobModel], None]) -> Callable[[LoadedPlugin[EstimatorRecord], Evidence], None]:
     """A check of every job that the estimator answers."""
 
     def run(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
@@ -60,33 +60,33 @@ def _answers(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     for asked in answering(loaded, evidence):
         if asked.predict(asked.rows).answered.any():
             return
-    refusals = {job.name: assessed(loaded.record, job.profile, job.configurations).refusal for job in jobs_of(evidence)}
+    refusals = {job.name: assess(loaded.record, job.profile, job.configurations).refusal for job in jobs_of(evidence)}
     told = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals.items() if refusal is not None)
-    require(False, f"it answers no row of any job; pass jobs of its own as evidence ({told})")  # noqa: FBT003
+    require(False, f"the estimator answers no row of any job; pass jobs that it can answer as evidence ({told})")  # noqa: FBT003
 
 
-def _shapes(asked: Asked) -> None:
+def _shapes(asked: JobModel) -> None:
     asked.predict(asked.rows)
     none = asked.rows.take(as_ints([]))
-    require(len(asked.predict(none)) == 0, "predict of no rows answers some")
+    require(len(asked.predict(none)) == 0, "predict returns rows for a question without rows")
 
 
-def _inputs(asked: Asked) -> None:
+def _inputs(asked: JobModel) -> None:
     rows, profile = asked.rows, asked.job.profile
     turned = as_ints(np.arange(len(rows))[::-1])
     before, digest = rows.take(turned).take(turned), profile.digest
     asked.predict(rows)
     where = difference(before, rows, "configurations")
-    require(where is None, f"predict changes {where}, which it was given")
-    require(content_digest(profile) == digest, "fit or predict changes the profile, which it was given")
+    require(where is None, f"predict writes to {where}, an argument")
+    require(content_digest(profile) == digest, "fit or predict writes to the profile, an argument")
 
 
-def _purity(asked: Asked) -> None:
+def _purity(asked: JobModel) -> None:
     rows = asked.rows
     first = asked.predict(rows)
     asked.predict(rows.take(as_ints([len(rows) - 1])))
     where = difference(first, asked.predict(rows), "predictions")
-    require(where is None, f"the same question gets another answer: {where} differs the second time")
+    require(where is None, f"the same question gets different answers: {where} differs the second time")
 
 
 def _determinism(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
@@ -98,35 +98,35 @@ def _determinism(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> N
         )
 
 
-def _order(asked: Asked) -> None:
+def _order(asked: JobModel) -> None:
     rows = asked.rows
     order = as_ints(np.random.default_rng(0).permutation(len(rows)))
     turned, back = asked.predict(rows.take(order)), np.argsort(order)
     where = row_difference(asked.predict(rows), _take(turned, back))
-    require(where is None, f"the order of the rows of {asked.job.name!r} changes {where}; each row stands for itself")
+    require(where is None, f"the order of the rows of {asked.job.name!r} changes {where}; predict each row alone")
 
 
-def _row_by_row(asked: Asked) -> None:
+def _row_by_row(asked: JobModel) -> None:
     rows = asked.rows
     alone = [(as_ints([row]), asked.predict(rows.take(as_ints([row])))) for row in range(len(rows))]
     where = row_difference(asked.predict(rows), Predictions.joined(len(rows), alone))
-    require(where is None, f"rows of {asked.job.name!r} asked one by one differ in {where} from all at once")
+    require(where is None, f"rows of {asked.job.name!r} predicted one by one differ in {where} from all rows together")
 
 
 def _claims(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     """An expected error of each row is that of the row alone."""
     for job in jobs_of(evidence):
         rows = job.configurations
-        found = assessed(loaded.record, job.profile, rows)
+        found = assess(loaded.record, job.profile, rows)
         if found.refusal is not None or found.expected_log_error is None:
             continue
         errors = np.broadcast_to(found.expected_log_error, len(rows))
         for row in range(len(rows)):
-            alone = assessed(loaded.record, job.profile, rows.take(as_ints([row])))
+            alone = assess(loaded.record, job.profile, rows.take(as_ints([row])))
             error = np.inf if alone.refusal is not None else np.atleast_1d(alone.expected_log_error or np.nan)[0]
             require(
                 bool(np.isclose(error, errors[row])) or not np.isfinite(error),
-                f"assess of {job.name!r} expects another error of row {row} alone than among others",
+                f"assess of {job.name!r} returns another expected_log_error for row {row} alone than among others",
             )
 
 
@@ -138,9 +138,9 @@ def _take(predictions: Predictions, order: np.ndarray) -> Predictions:
 
 def _refusals(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     for job in jobs_of(evidence):
-        assessed(loaded.record, Profile(), job.configurations)
-        assessed(loaded.record, job.profile, job.configurations.take(as_ints([])))
-        if assessed(loaded.record, job.profile, job.configurations).of_profile:
+        assess(loaded.record, Profile(), job.configurations)
+        assess(loaded.record, job.profile, job.configurations.take(as_ints([])))
+        if assess(loaded.record, job.profile, job.configurations).of_profile:
             _of_profile(loaded.record, job, evidence)
     for asked in answering(loaded, evidence):
         for each in asked.predict(asked.rows).refusals:
@@ -150,8 +150,8 @@ def _refusals(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None
 def _of_profile(record: EstimatorRecord, job: Job, evidence: Evidence) -> None:
     """A refusal that is said to be of the profile alone is one of every question about it."""
     for other in jobs_of(evidence):
-        refusal = assessed(record, job.profile, other.configurations).refusal
-        told = f"assess refuses {job.name!r} whatever is asked (of_profile), but not the rows of {other.name!r}"
+        refusal = assess(record, job.profile, other.configurations).refusal
+        told = f"assess refuses {job.name!r} with of_profile=True, but answers the rows of {other.name!r}"
         require(refusal is not None, told)
 
 
@@ -165,7 +165,7 @@ def _columns(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
             if rows is not None and row_difference(plain, asked.predict(rows)) is not None:
                 left -= {column}
     named = ", ".join(sorted(left))
-    require(not left, f"columns lists {named}, which changes no answer: leave it out, or take it into account")
+    require(not left, f"columns lists {named}, which changes no answer; remove it, or take it into account")
 
 
 def _stating(column: str, rows: Configurations) -> Configurations | None:
@@ -200,18 +200,21 @@ def _learning(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None
     first, second = prior_of(loaded, jobs), prior_of(loaded, jobs[::-1])
     if first is None or second is None:
         return
-    require(first.prior_id, "the prior has no id: derive one from what was learned")
-    require(first.prior_id == second.prior_id, "the order of the corpus changes the prior's id; same corpus, same id")
+    require(first.prior_id, "the prior has no id; derive one from what the estimator learned")
+    require(
+        first.prior_id == second.prior_id,
+        "the order of the corpus changes the prior's id; it must not",
+    )
 
 
-def _covariance(asked: Asked) -> None:
+def _covariance(asked: JobModel) -> None:
     if not isinstance(asked.model, CovariantModel):
         return
     rows, model = asked.rows, asked.model
     answered = asked.predict(rows).answered
     found = sound("log_covariance", lambda: model.log_covariance(rows, asked.options))
     wrong = wrong_with(found, len(rows))
-    require(wrong is None, f"it states no covariance: {wrong}")
+    require(wrong is None, f"log_covariance returns no covariance: {wrong}")
     require(not found[~answered].any(), "log_covariance holds values in rows that predict refuses")
     require(model.measurement_log_spread >= 0.0, "measurement_log_spread is negative")
 
@@ -223,15 +226,15 @@ def _architectures(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) ->
 
     def alone(job: Job, profile: Profile, rows: Configurations) -> Predictions:
         single = replace(job, profile=profile)
-        asked = fitted(loaded, single, prior)
+        asked = fit_job(loaded, single, prior)
         if asked is not None:
             return asked.predict(rows)
-        refusal = assessed(loaded.record, profile, rows).refusal
+        refusal = assess(loaded.record, profile, rows).refusal
         assert refusal is not None
         return Predictions.refused(len(rows), refusal)
 
     for job in jobs:
-        asked = None if len(job.profile.observations) else fitted(loaded, job, prior)
+        asked = None if len(job.profile.observations) else fit_job(loaded, job, prior)
         if asked is not None and isinstance(asked.model, ArchitecturesModel):
             _check_architectures(asked.model, job, asked.rows, asked.options, partial(alone, job))
 
@@ -245,7 +248,7 @@ def _check_architectures(
 ) -> None:
     """Many architectures at once get what each gets as a profile of its own, which ``alone`` answers."""
     workloads = [replace(job.profile.workload, **facts) for facts in _variants(job.profile.workload)]
-    many = Architectures.joined([Architectures.of(workload) for workload in workloads])
+    many = Architectures.concatenated([Architectures.of(workload) for workload in workloads])
     found = sound_answer(
         f"predict_architectures of {job.name!r}",
         lambda: model.predict_architectures(many, rows, options),
@@ -256,7 +259,7 @@ def _check_architectures(
         for place, workload in enumerate(workloads)
     ]
     where = row_difference(found.predictions, Predictions.joined(len(many) * len(rows), expected))
-    require(where is None, f"architectures of {job.name!r} asked at once differ in {where} from one by one")
+    require(where is None, f"architectures of {job.name!r} predicted together differ in {where} from one by one")
 
 
 def _variants(workload: Workload) -> list[dict[str, Any]]:
@@ -271,7 +274,7 @@ def _facts_alone(profile: Profile, workload: Workload) -> Profile:
     return replace(own, digest=content_digest(own))
 
 
-def _planning(check: Callable[[LoadedPlugin[EstimatorRecord], Asked], None]) -> Any:
+def _planning(check: Callable[[LoadedPlugin[EstimatorRecord], JobModel], None]) -> Any:
     """A check of models that make the search fast, on jobs with constraints."""
 
     def run(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:

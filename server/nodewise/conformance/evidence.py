@@ -87,7 +87,7 @@ class Evidence:
     sharings: tuple[SharingQuestion, ...] = ()
 
     @staticmethod
-    def joined(parts: Iterable[Evidence]) -> Evidence:
+    def merge(parts: Iterable[Evidence]) -> Evidence:
         """All of several."""
         found = tuple(parts)
         kinds = [each.name for each in fields(Evidence)]

@@ -54,11 +54,9 @@ def sound(what: str, call: Callable[[], AnswerT]) -> AnswerT:
         raise
     except BaseException as error:
         if isinstance(error, ValueError) and "read-only" in str(error):
-            raise NonConformanceError(
-                f"{what} writes to what it was given; copy an array before changing it"
-            ) from error
+            raise NonConformanceError(f"{what} writes to an argument; copy an array before changing it") from error
         raise NonConformanceError(
-            f"{what} raised {type(error).__name__}: {error}; refuse, or raise NodewiseError with a reason"
+            f"{what} raised {type(error).__name__}: {error}; refuse, or raise a NodewiseError with a reason"
         ) from error
 
 
@@ -67,7 +65,7 @@ def sound_answer(what: str, call: Callable[[], Any], check: Callable[[Any], Answ
     try:
         return check(sound(what, call))
     except ImpossibleAnswerError as error:
-        raise NonConformanceError(f"{what} answers what cannot be true: {error}") from None
+        raise NonConformanceError(f"{what} returns an invalid answer: {error}") from None
 
 
 def for_each(kind: str, check: Callable[[Any, Any], None]) -> Callable[[LoadedPlugin[Any], Evidence], None]:

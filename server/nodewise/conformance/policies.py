@@ -52,7 +52,7 @@ def _feasible(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
 def _gives(loaded: LoadedPlugin[PolicyRecord], evidence: Evidence) -> None:
     verdicts = [_verdict(loaded, each, _with_parameters(loaded.record, each)) for each in evidence.clusters]
     given = any(grant.devices for verdict in verdicts for grant in verdict.grants)
-    require(given, "gives no job a device on any cluster")
+    require(given, "the policy gives no job a device on any cluster")
 
 
 def _inputs(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
@@ -61,7 +61,7 @@ def _inputs(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     where = difference(again.jobs, state.jobs, "state.jobs") or difference(
         again.parameters, state.parameters, "parameters"
     )
-    require(where is None, f"decide changes {where}, which it was given")
+    require(where is None, f"decide writes to {where}, an argument")
 
 
 def _purity(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
@@ -70,7 +70,7 @@ def _purity(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     # Another question in between: whoever keeps something between calls is found out.
     _decide(loaded, cluster, replace(state, jobs=state.jobs, now_s=state.now_s + 3600.0))
     where = difference(first, _decide(loaded, cluster, state), "the decision")
-    require(where is None, f"the same state gets another decision: {where} differs; keep nothing but memory")
+    require(where is None, f"the same state gets different decisions: {where} differs; keep state in memory alone")
 
 
 def _memory(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
@@ -80,7 +80,7 @@ def _memory(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     require(isinstance(first.memory, bytes), f"memory is a {type(first.memory).__name__}; it must be bytes")
     later = replace(state, memory=first.memory, now_s=state.now_s + 60.0)
     where = difference(_decide(loaded, cluster, later), _decide(loaded, cluster, later), "the decision")
-    require(where is None, f"the same memory gets another decision: {where} differs")
+    require(where is None, f"the same memory gets different decisions: {where} differs")
     verdict = _verdict(loaded, cluster, state)
     _verdict(loaded, cluster, replace(state, memory=verdict.memory, now_s=state.now_s + 60.0))
 
@@ -93,7 +93,7 @@ def _budget(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
 def _parameters(loaded: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     for each in loaded.record.parameters:
         inside = each.minimum <= each.default <= each.maximum
-        require(inside, f"parameter {each.name!r}: its default lies outside {each.minimum} to {each.maximum}")
+        require(inside, f"parameter {each.name!r}: the default must be {each.minimum} to {each.maximum}")
         for value in (each.minimum, each.maximum):
             _verdict(loaded, cluster, _with_parameters(loaded.record, cluster, **{each.name: value}))
 

@@ -51,7 +51,7 @@ class _Chunks(io.RawIOBase):
         buffer[: len(part)] = part
         self._at += len(part)
         self._ended += not part
-        require(self._ended < READS_AFTER_END, "it reads on after the end of the file: an empty read is the end")
+        require(self._ended < READS_AFTER_END, "the reader reads on after the end of the file (an empty read)")
         return len(part)
 
 
@@ -75,14 +75,14 @@ def _own(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> Iterato
     for file in evidence.files:
         if file.format in ("", loaded.record.name):
             sure = _confidence(loaded, file.content[:HEAD_BYTES], file.source)
-            require(sure or not file.format, f"it does not recognise {file.name!r}, which is of its format")
+            require(sure or not file.format, f"the reader does not recognise {file.name!r}, a file of its format")
             if sure:
                 yield file
 
 
 def _confidence(loaded: LoadedPlugin[TraceReaderRecord], head: bytes, source: TraceSource) -> float:
     said = sound("recognises", lambda: loaded.record.reader.recognises(head, source))
-    require(_is_confidence(said), f"recognises answers {said!r}; it must be a confidence from 0 to 1")
+    require(_is_confidence(said), f"recognises returned {said!r}; it must return a confidence from 0 to 1")
     return float(said)
 
 
@@ -93,7 +93,9 @@ def _is_confidence(said: Any) -> bool:
 def _recognises(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
     for content in _FOREIGN:
         _confidence(loaded, content, TraceSource())
-    require(any(True for _ in _own(loaded, evidence)), "it recognises no file; pass files of its format as evidence")
+    require(
+        any(True for _ in _own(loaded, evidence)), "the reader recognises no file; pass some of its format as evidence"
+    )
 
 
 def _each(
@@ -110,7 +112,7 @@ def _reads(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
     traces = _whole(loaded, file)
     require(any(len(trace) for trace in traces), f"read finds no event in {file.name!r}")
     other = [trace.format for trace in traces if trace.format != loaded.record.name]
-    require(not other, f"read states the format {other[:1]}; it is the reader's own name, {loaded.record.name!r}")
+    require(not other, f"read states the format {other[:1]}; it must be the reader's own name, {loaded.record.name!r}")
 
 
 def _streams(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
@@ -121,16 +123,16 @@ def _streams(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
 
 
 def _damage(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
-    for damaged in (*_FOREIGN, *_damaged(file.content)):
+    for damaged in (*_FOREIGN, *_damaged_copies(file.content)):
         try:
             _read_with(loaded, damaged, file.source, 4096)
         except NodewiseError as error:
             told = f"{error.message} {error.metadata}"
             leaked = [secret for secret in file.secrets if secret in told]
-            require(not leaked and not has_path(told), f"an error about {file.name!r} tells what is private: {told!r}")
+            require(not leaked and not has_path(told), f"an error about {file.name!r} reveals private text: {told!r}")
 
 
-def _damaged(content: bytes) -> Iterator[bytes]:
+def _damaged_copies(content: bytes) -> Iterator[bytes]:
     chance = np.random.default_rng(0)
     for _ in range(DAMAGES // 3):
         at, length = int(chance.integers(len(content))), int(chance.integers(1, 64))
@@ -144,7 +146,7 @@ def _secrets(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
         words = (*trace.names, *trace.devices, *trace.report.warnings, *(lane.name for lane in trace.lanes))
         for word in words:
             if has_path(word) or any(secret in word for secret in file.secrets):
-                raise NonConformanceError(f"{word!r} comes out of {file.name!r}: strip paths, hosts and users")
+                raise NonConformanceError(f"the trace of {file.name!r} holds {word!r}; strip paths, hosts and users")
 
 
 READER_CHECKS: Final[Checks] = {

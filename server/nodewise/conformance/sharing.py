@@ -33,13 +33,13 @@ def _answer(loaded: _Loaded, question: SharingQuestion, seconds: float = ASKED_S
         return list(sound_answer("predict_shares", ask, unless_wrong(partial(wrong_shares, question=question))))
     except NodewiseError as error:
         allowed = error.reason is Reason.NOT_IMPLEMENTED or (seconds <= 0 and error.reason is Reason.DEADLINE_EXCEEDED)
-        require(allowed, f"predict_shares refuses with {error.reason}; only a mode may be refused, NOT_IMPLEMENTED")
+        require(allowed, f"predict_shares refuses with {error.reason}; it may only refuse a mode, with NOT_IMPLEMENTED")
         return None
 
 
 def _answers(loaded: _Loaded, evidence: Evidence) -> None:
     found = [_answer(loaded, question) for question in evidence.sharings]
-    require(any(each is not None for each in found), "it refuses every mode of sharing")
+    require(any(each is not None for each in found), "the sharing model refuses every mode of sharing")
 
 
 def _order(loaded: _Loaded, question: SharingQuestion) -> None:
@@ -54,7 +54,7 @@ def _order(loaded: _Loaded, question: SharingQuestion) -> None:
     ):
         for name in ("low", "middle", "high"):
             same = np.allclose(getattr(one, name), getattr(other, name)[::-1], rtol=0.0, atol=1e-6)
-            require(same, f"{name} shares of {_name(jobs)} depend on the order in which they stand")
+            require(same, f"{name} shares of {_name(jobs)} depend on the order of the jobs")
 
 
 def _company(loaded: _Loaded, question: SharingQuestion) -> None:
@@ -62,7 +62,7 @@ def _company(loaded: _Loaded, question: SharingQuestion) -> None:
     for place, whole in enumerate(_answer(loaded, question) or ()):
         (alone,) = _answer(loaded, replace(question, sets=question.sets[place : place + 1])) or (whole,)
         same = np.allclose(alone.middle, whole.middle, rtol=ROUNDING, atol=0.0)
-        require(same, f"shares of {_name(question.sets[place])} depend on which other sets are asked about")
+        require(same, f"shares of {_name(question.sets[place])} depend on the other sets of the question")
 
 
 def _check_measured(loaded: _Loaded, question: SharingQuestion) -> None:
@@ -71,7 +71,7 @@ def _check_measured(loaded: _Loaded, question: SharingQuestion) -> None:
     for run, found in zip(question.runs, _answer(loaded, ran) or (), strict=False):
         told = [found.low.tolist(), found.middle.tolist(), found.high.tolist()]
         same = np.allclose(told, [run.shares] * 3, rtol=ROUNDING, atol=0.0)
-        require(same, f"{_name(run.jobs)} ran with shares {run.shares}; it tells {found.middle.tolist()}")
+        require(same, f"{_name(run.jobs)} ran with the shares {run.shares}; the model predicts {found.middle.tolist()}")
 
 
 def _purity(loaded: _Loaded, question: SharingQuestion) -> None:
@@ -79,7 +79,7 @@ def _purity(loaded: _Loaded, question: SharingQuestion) -> None:
     # Another question in between: whoever keeps something between calls is found out.
     _answer(loaded, replace(question, runs=()))
     where = difference(first, _answer(loaded, question), "the answer")
-    require(where is None, f"the same question gets another answer: {where} differs")
+    require(where is None, f"the same question gets different answers: {where} differs")
 
 
 def _time(loaded: _Loaded, question: SharingQuestion) -> None:

@@ -57,19 +57,22 @@ def _check_refusal(reason: str, call: Callable[[], object]) -> None:
     try:
         call()
     except NodewiseError as error:
-        require(error.reason == reason, f"raises {error.reason} where {reason} is due")
+        require(error.reason == reason, f"the store raises {error.reason}; it must raise {reason}")
     else:
-        raise NonConformanceError(f"does what must be refused with {reason}")
+        raise NonConformanceError(f"the store accepts a call that it must refuse with {reason}")
 
 
 def _units(opening: Opening) -> None:
     store = opening()
     staged = store.append("job", "s", [_batch(1, 1.0, commit=False)])
-    require(staged.durable_sequence_number == 1, "a batch that was stored is not said to be durable")
+    require(staged.durable_sequence_number == 1, "durable_sequence_number does not count a stored batch")
     _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
     committed = store.append("job", "s", [_batch(2, 2.0)])
-    require((committed.revision, committed.committed_sequence_number) == (1, 2), "a unit did not count with its commit")
-    require(_rates(store) == [1.0, 2.0], "the rows of a unit are not those that were sent, in their order")
+    require(
+        (committed.revision, committed.committed_sequence_number) == (1, 2),
+        "the commit does not count its unit",
+    )
+    require(_rates(store) == [1.0, 2.0], "the rows of a unit differ from the rows that were sent, or in their order")
     store.close()
 
 
@@ -80,7 +83,7 @@ def _once(opening: Opening) -> None:
     require(_rates(store) == [1.0], "a batch that was sent twice is stored twice")
     _check_refusal("BATCH_CONFLICT", lambda: store.append("job", "s", [_batch(1, 9.0)]))
     _check_refusal("BATCH_OUT_OF_ORDER", lambda: store.append("job", "s", [_batch(3, 3.0)]))
-    require(_rates(store) == [1.0], "what was refused left something behind")
+    require(_rates(store) == [1.0], "a refused batch changed the profile")
     store.close()
 
 
@@ -93,11 +96,16 @@ def _check_durability(opening: Opening) -> None:
     again = opening()
     found = again.load("job")
     require(
-        found.digest == before.digest and found.uid == before.uid, "a profile is another after the store was closed"
+        found.digest == before.digest and found.uid == before.uid,
+        "a profile differs after the store was reopened",
     )
-    require(found.workload == facts and found.labels == {"team": "one"}, "facts or labels were lost")
     require(
-        [each.profile_id for each in again.list(labels=[("team", "one")])] == ["job"], "labels do not find profiles"
+        found.workload == facts and found.labels == {"team": "one"},
+        "facts or labels are missing after reopening",
+    )
+    require(
+        [each.profile_id for each in again.list(labels=[("team", "one")])] == ["job"],
+        "list(labels) misses the profile",
     )
     again.close()
 
@@ -107,11 +115,14 @@ def _check_sharing(opening: Opening) -> None:
     for number in range(1, 9):
         for store in (one, other):
             store.append("job", "s", [_batch(number, float(number))])
-    require(_rates(one) == [float(number) for number in range(1, 9)], "two who send the same store it twice")
+    require(
+        _rates(one) == [float(number) for number in range(1, 9)],
+        "a batch that two processes send is stored twice",
+    )
     before = one.generation()
     other.append("job", "t", [_batch(1, 9.0)])
-    require(one.load("job").revision == 9, "what one process stored another does not load")
-    require(other.generation() != before, "the generation stays where a profile changed")
+    require(one.load("job").revision == 9, "one process does not load what another stored")
+    require(other.generation() != before, "the generation does not change with a profile")
     one.close()
     other.close()
 
@@ -120,8 +131,8 @@ def _together(opening: Opening) -> None:
     store = opening()
     good, bad = AppendRequest("job", "s", [_batch(1, 1.0)]), AppendRequest("job", "t", [_batch(2, 1.0)])
     outcomes = store.apply([good, bad, AppendRequest("job", "u", [_batch(1, 3.0)])])
-    require(isinstance(outcomes[1], NodewiseError), "apply() does not return the error of a request that is refused")
-    require(_rates(store) == [1.0, 3.0], "an error of one request has cost others theirs")
+    require(isinstance(outcomes[1], NodewiseError), "apply() does not return the error of a refused request")
+    require(_rates(store) == [1.0, 3.0], "an error of one request affects the other requests")
     store.close()
 
 
@@ -131,9 +142,9 @@ def _history(opening: Opening) -> None:
     store.append("job", "s", [_batch(2, 3.0)])
     for _ in range(2):
         summary = store.retract("job", "r", Evidence.of([2]), "throttled")
-        require(summary.revision == 3, "the same retraction twice is two")
-    require(_rates(store) == [1.0, 3.0], "retracted observations count")
-    require(_rates(store, 2) == [1.0, 2.0, 3.0], "an earlier revision is not as it was")
+        require(summary.revision == 3, "the same retraction, sent twice, counts twice")
+    require(_rates(store) == [1.0, 3.0], "retracted observations still count")
+    require(_rates(store, 2) == [1.0, 2.0, 3.0], "an earlier revision changed")
     _check_refusal("REVISION_NOT_FOUND", lambda: store.load("job", None, 4))
     _check_refusal("EVIDENCE_NOT_FOUND", lambda: store.retract("job", "q", Evidence.of([2])))
     store.close()
@@ -146,9 +157,12 @@ def _deletion(opening: Opening) -> None:
     _check_refusal("ETAG_MISMATCH", lambda: store.delete("job", "another"))
     store.delete("job", etag)
     _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
-    require(not store.list() and len(store.list(deleted=True)) == 1, "a deleted profile is listed, or cannot be")
+    require(
+        not store.list() and len(store.list(deleted=True)) == 1,
+        "list() or list(deleted=True) is wrong",
+    )
     store.undelete("job")
-    require(_rates(store) == [1.0], "a profile that was brought back is not as it was")
+    require(_rates(store) == [1.0], "an undeleted profile differs from the deleted one")
     store.close()
 
 
@@ -162,7 +176,7 @@ def _traces(opening: Opening) -> None:
     store.append("job", "s", [_batch(1, 1.0, commit=False, trace_chunks=(chunks[0],))])
     store.append("job", "s", [_batch(2, 2.0, trace_chunks=(chunks[1],))])
     with store.traces.open(store.load("job").traces[0].content_sha256) as file:
-        require(file.read() == b"".join(pieces), "a trace is not what was sent")
+        require(file.read() == b"".join(pieces), "a trace differs from the bytes that were sent")
     store.close()
 
 
@@ -171,11 +185,11 @@ def _scores(opening: Opening) -> None:
     for number in (1, 2):
         store.append("job", "s", [_batch(number, float(number))])
     commit = store.scores.claim(60.0)
-    require(commit is not None and commit.revision == 2, "a commit to a profile that was there waits for no score")
+    require(commit is not None and commit.revision == 2, "a commit to an existing profile is not offered for scoring")
     assert commit is not None
-    require(store.scores.claim(60.0) is None, "a commit is claimed twice")
+    require(store.scores.claim(60.0) is None, "a commit can be claimed twice")
     require(store.scores.settle(commit, {}), "a claimed commit cannot be settled")
-    require(not store.scores.settle(commit, {}), "a commit counts twice")
+    require(not store.scores.settle(commit, {}), "a commit can be settled twice")
     store.close()
 
 

@@ -86,11 +86,11 @@ def _tell(check: Callable[[Any], None], answer: Any) -> str | None:
 
 def _check_replay(replay: Any) -> None:
     _check(replay, Replay, "the answer")
-    _require(replay.steps, "steps are none")
+    _require(replay.steps, "steps is empty")
     ranks = len(replay.ranks)
     for place, step in enumerate(replay.steps):
         for name in ("rank_measured_host_s", "rank_predicted_host_s"):
-            _require(len(getattr(step, name)) in {0, ranks}, f"steps[{place}].{name} has not one entry a rank")
+            _require(len(getattr(step, name)) in {0, ranks}, f"steps[{place}].{name} must have one entry per rank")
     for name in ("clock_offset_s", "clock_uncertainty_s"):
         column = getattr(replay, name)
         _check_column(column, ranks, name, "f")
@@ -99,7 +99,7 @@ def _check_replay(replay: Any) -> None:
 
 def _check_diagnosis(diagnosis: Any) -> None:
     _check(diagnosis, Diagnosis, "the answer")
-    _require(diagnosis.bound_by in BOUNDS, f"bound_by is none of {', '.join(sorted(BOUNDS))}")
+    _require(diagnosis.bound_by in BOUNDS, f"bound_by must be one of {', '.join(sorted(BOUNDS))}")
 
 
 def _require(holds: object, otherwise: str) -> None:
@@ -118,7 +118,7 @@ def _check(value: Any, kind: Any, path: str, least: float = 0) -> None:
     elif origin is tuple:
         records = is_dataclass(inner[0])
         _require(
-            isinstance(value, tuple if records else Sequence) and not isinstance(value, str), f"{path} is no tuple"
+            isinstance(value, tuple if records else Sequence) and not isinstance(value, str), f"{path} is not a tuple"
         )
         for place, each in enumerate(value):
             _check(each, inner[0], f"{path}[{place}]" if records else path, least)
@@ -140,10 +140,10 @@ def _check_record(value: Any, kind: type, path: str) -> None:
         _require(value.predicted_step_s, f"{path}.predicted_step_s is 0")
     elif kind is ReplayedCollective:
         alike = len(value.ranks) == len(value.arrival_s) == len(value.wait_s)
-        _require(alike, f"{path} has not one arrival and one wait a rank")
+        _require(alike, f"{path} must have one arrival and one wait per rank")
     elif kind is RankShares:
         alike = len(value.step_ordinals) == len(value.step_begin_ns) == len(value.step_duration_ns)
-        _require(alike, f"{path} has not one begin and one length a step")
+        _require(alike, f"{path} must have one begin and one length per step")
     elif kind is Timeline:
         _check_timeline(value, path)
 
@@ -159,28 +159,28 @@ def _check_timeline(timeline: Timeline, path: str) -> None:
         column = getattr(timeline, name)
         _check_column(column, 0 if name in _OPTIONAL and not len(column) else rows, f"{path}.{name}", "iu")
         most = len(getattr(timeline, words)) - 1 if words else MOST_NS
-        wrong = f"is no index into {words}" if words else "is out of range"
+        wrong = f"is not an index into {words}" if words else "is out of range"
         _require(not len(column) or (column.min() >= least and column.max() <= most), f"{path}.{name} {wrong}")
 
 
 def _check_column(column: Any, rows: int, path: str, kinds: str) -> None:
     right = isinstance(column, np.ndarray) and column.shape == (rows,) and column.dtype.kind in kinds
-    _require(right, f"{path} is no column of {rows} numbers")
+    _require(right, f"{path} is not a column of {rows} numbers")
 
 
 def _check_number(value: Any, path: str, least: float) -> None:
     right = isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
-    _require(right, f"{path} is no number")
+    _require(right, f"{path} is not a number")
     _require(math.isfinite(value) and least <= value <= MOST_SECONDS, f"{path} is {value}")
 
 
 def _check_whole(value: Any, path: str, least: float) -> None:
     right = isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value < 2**63
-    _require(right, f"{path} is no whole number of {least} or more")
+    _require(right, f"{path} is not a whole number of at least {least}")
 
 
 def _check_text(value: Any, path: str, _least: float = 0) -> None:
-    _require(is_text(value), f"{path} is no text of at most {MOST_TEXT} characters")
+    _require(is_text(value), f"{path} is not a string of at most {MOST_TEXT} characters")
 
 
 _SCALARS: Final[Mapping[Any, Callable[[Any, str, float], None]]] = {

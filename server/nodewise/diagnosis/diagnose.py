@@ -10,8 +10,8 @@ import numpy as np
 
 from nodewise.diagnosis.checks import wrong_diagnosis, wrong_replay, wrong_steps_diagnosis
 from nodewise.diagnosis.evidence import evidence_of
-from nodewise.diagnosis.recorded import recorded_timeline, with_kinds
-from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
+from nodewise.diagnosis.results import DiagnosisResult, ReplayResult, TraceQuestion
+from nodewise.diagnosis.timelines import recorded_timeline, with_kinds
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError, Reason, invalid_field
 from nodewise.domain.replay import Replay, ReplayQuestion
@@ -21,7 +21,7 @@ from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import DiagnoserContext, DiagnoserRecord
 from nodewise.profiles.reading import TraceLoader
 
-__all__ = ["diagnosed", "replayed", "steps_diagnosed"]
+__all__ = ["diagnose_step_times", "diagnose_traces", "replay_traces"]
 
 _ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswith(("_error", "_error_s")))
 """What a replay says of itself beside what was measured."""
@@ -29,13 +29,13 @@ _ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswit
 Diagnosers = Mapping[str, LoadedPlugin[DiagnoserRecord]]
 
 
-def replayed(
+def replay_traces(
     diagnosers: Diagnosers,
     loader: TraceLoader,
     question: TraceQuestion,
     wanted: ReplayQuestion,
     context: DiagnoserContext,
-) -> Replayed:
+) -> ReplayResult:
     """Replay steps of a job. Takes up to minutes: for a thread.
 
     Raises
@@ -55,7 +55,7 @@ def replayed(
     recorded = None
     if wanted.timeline and len(replay.clock_offset_s) == len(evidence.loaded):
         recorded = recorded_timeline(evidence.traces, replay.clock_offset_s, [step.step for step in replay.steps])
-    return Replayed(
+    return ReplayResult(
         profile=question.profile,
         replay=replay,
         evidence=evidence,
@@ -65,13 +65,13 @@ def replayed(
     )
 
 
-def diagnosed(
+def diagnose_traces(
     diagnosers: Diagnosers,
     loader: TraceLoader,
     question: TraceQuestion,
     wanted: DiagnosisQuestion,
     context: DiagnoserContext,
-) -> Diagnosed:
+) -> DiagnosisResult:
     """Diagnose a job. Takes up to minutes: for a thread.
 
     Raises
@@ -91,7 +91,7 @@ def diagnosed(
     if wanted.timeline and diagnosis.timeline is None:
         # The diagnoser draws nothing: what was recorded can be drawn, each rank on its own clock.
         recorded = recorded_timeline(evidence.traces, np.zeros(len(evidence.loaded)), wanted.steps)
-    return Diagnosed(
+    return DiagnosisResult(
         profile=question.profile,
         diagnosis=replace(
             diagnosis,
@@ -105,7 +105,7 @@ def diagnosed(
     )
 
 
-def steps_diagnosed(diagnosers: Diagnosers, name: str, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
+def diagnose_step_times(diagnosers: Diagnosers, name: str, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
     """What the times of steps say, of the diagnoser of a name. Takes up to seconds: for a thread.
 
     Raises
@@ -118,7 +118,7 @@ def steps_diagnosed(diagnosers: Diagnosers, name: str, windows: StepTimes, hours
     if not hasattr(diagnoser, "diagnose_steps"):
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
-            f"diagnoser {loaded.record.name!r} looks at traces alone, not at times of steps",
+            f"diagnoser {loaded.record.name!r} supports traces only, not step times",
             {"diagnoser": loaded.record.name},
         )
     check = unless_wrong(wrong_steps_diagnosis)
@@ -141,7 +141,7 @@ def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRe
             if len(kept) == 1:
                 return kept[0]
     if found is None:
-        what = f"no diagnoser is named {name!r}" if name else "no diagnoser is named, and there is no only one"
+        what = f"no diagnoser is named {name!r}" if name else "the request names no diagnoser, and there is no default"
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
             f"{what}; loaded are: {available}",

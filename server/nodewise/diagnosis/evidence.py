@@ -62,15 +62,15 @@ def _require_one_job(loaded: Sequence[LoadedTrace]) -> None:
     if len(sizes) > 1:
         (first, one), (second, other) = list(sizes.items())[:2]
         raise _contradiction(
-            f"rank {one.trace.rank} is of a job of {first} ranks and rank {other.trace.rank} of one of {second}; give "
-            "traces of one run"
+            f"rank {one.trace.rank} belongs to a job of {first} ranks, rank {other.trace.rank} to one of {second}; "
+            "name traces of one run"
         )
     world_size = next(iter(sizes), 0)
     by_rank: dict[int, LoadedTrace] = {}
     for found in loaded:
         rank = found.trace.rank
         if world_size and rank >= world_size:
-            raise _contradiction(f"rank {rank} is none of a job of {world_size} ranks; give traces of one run")
+            raise _contradiction(f"rank {rank} is outside the job's {world_size} ranks; name traces of one run")
         before = by_rank.setdefault(rank, found)
         if before is not found:
             raise _contradiction(

@@ -11,7 +11,7 @@ from nodewise.domain.replay import Replay, Timeline
 from nodewise.plugin import Trace
 from nodewise.profiles.reading import LoadedTrace
 
-__all__ = ["Diagnosed", "Evidence", "Replayed", "TraceQuestion"]
+__all__ = ["DiagnosisResult", "Evidence", "ReplayResult", "TraceQuestion"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -79,14 +79,14 @@ class _AnsweredQuery:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Replayed(_AnsweredQuery):
+class ReplayResult(_AnsweredQuery):
     """A replay."""
 
     replay: Replay
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Diagnosed(_AnsweredQuery):
+class DiagnosisResult(_AnsweredQuery):
     """A diagnosis."""
 
     diagnosis: Diagnosis

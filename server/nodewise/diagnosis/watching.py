@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import structlog
 
-from nodewise.diagnosis.diagnose import steps_diagnosed
+from nodewise.diagnosis.diagnose import diagnose_step_times
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.step_times import StepsDiagnosis, StepTimes
 from nodewise.ports.compute import Compute, LongRun
@@ -83,7 +83,7 @@ class StepWatch:
                 return
             times = await loop.run_in_executor(self.reads, self.times, profile_id, LOOKED_BACK_S)
             end_s = time.monotonic() + LOOK_S
-            async for label in self.compute.run(_labelled, (before, *times), end_s, end_s):
+            async for label in self.compute.run(_label, (before, *times), end_s, end_s):
                 if label.decode() != before:
                     batch = Batch(sequence_number=1, naming=Naming(labels={ALARM: label.decode()}), commit=True)
                     await asyncio.wrap_future(self.writer.append(profile_id, f"alarm-{uuid.uuid4().hex}", (batch,)))
@@ -91,9 +91,9 @@ class StepWatch:
             _log.warning("steps_not_diagnosed", profile_id=profile_id, reason=str(error.reason))
 
 
-def _labelled(workshop: Any, asked: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
+def _label(workshop: Any, asked: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
     before, *times = asked
-    yield alarm_label(steps_diagnosed(workshop.answers.registry.diagnosers, "", *times), before).encode()
+    yield alarm_label(diagnose_step_times(workshop.answers.registry.diagnosers, "", *times), before).encode()
 
 
 def alarm_label(diagnosis: StepsDiagnosis, before: str) -> str:

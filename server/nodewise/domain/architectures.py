@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze, taken
+from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze, take_rows
 from nodewise.domain.workload import Workload
 
 __all__ = ["Architectures"]
@@ -56,7 +56,7 @@ class Architectures:
         )
 
     @staticmethod
-    def joined(several: Sequence[Architectures]) -> Architectures:
+    def concatenated(several: Sequence[Architectures]) -> Architectures:
         """One after the other; at least one."""
         families = tuple(dict.fromkeys(name for each in several for name in each.families))
         index = [families.index(each.families[place]) for each in several for place in each.family_index.tolist()]
@@ -67,7 +67,7 @@ class Architectures:
 
     def take(self, rows: Ints) -> Architectures:
         """Some rows, in the given order."""
-        columns = {name: taken(getattr(self, name), rows) for name in (*_NUMBERS, "family_index")}
+        columns = {name: take_rows(getattr(self, name), rows) for name in (*_NUMBERS, "family_index")}
         return replace(self, **columns)
 
     def over(self, shared: Workload) -> Architectures:

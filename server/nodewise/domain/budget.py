@@ -54,7 +54,7 @@ class Budget:
             DEADLINE_EXCEEDED.
         """
         if self.ended:
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, "nobody waits for the answer any more")
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, "no caller waits for the answer any more")
 
     def remaining_s(self) -> float:
         """Seconds left; 0 or less = end now, with what there is."""

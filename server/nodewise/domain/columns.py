@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 __all__ = [
     "Floats",
     "Ints",
-    "added",
     "as_floats",
     "as_ints",
     "constant",
@@ -23,7 +22,8 @@ __all__ = [
     "largest",
     "only_value",
     "shared_value",
-    "taken",
+    "sum_columns",
+    "take_rows",
 ]
 
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ def freeze(array: ArrayT) -> ArrayT:
     return array
 
 
-def added(columns: Iterable[Floats]) -> Floats:
+def sum_columns(columns: Iterable[Floats]) -> Floats:
     """The sum of columns, at least one, one after the other: NumPy's own order depends on the number of rows."""
     first, *others = columns
     total: Floats = first.copy()
@@ -79,17 +79,17 @@ def shared_value(column: NDArray[Any]) -> Any:
     return column.item(0) if type(base) is _Alike else None
 
 
-def _repeated(one: ArrayT, rows: int) -> ArrayT:
+def _repeat(one: ArrayT, rows: int) -> ArrayT:
     """One number as a long column; ``np.broadcast_to`` does the same twenty times slower."""
     column: Any = np.ndarray((rows,), one.dtype, one, strides=(0,))
     repeated: ArrayT = column
     return repeated
 
 
-def taken(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
+def take_rows(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
     """Some rows of a column; a constant one that is long stays one number."""
     constant = len(column) > 0 and column.strides == (0,)
-    found: Any = _repeated(column[:1], len(rows)) if constant else freeze(column[rows])
+    found: Any = _repeat(column[:1], len(rows)) if constant else freeze(column[rows])
     kept: ArrayT = found
     return kept
 
@@ -118,7 +118,7 @@ def _constant(rows: int, number: np.generic) -> NDArray[Any]:
     if not rows:
         return freeze(np.empty(0, number.dtype))
     own: NDArray[Any] = np.frombuffer(_Alike(number.tobytes() * min(rows, SHARED_ROWS)), number.dtype)
-    return own if rows <= SHARED_ROWS else _repeated(own[:1], rows)
+    return own if rows <= SHARED_ROWS else _repeat(own[:1], rows)
 
 
 def as_ints(values: Sequence[int] | NDArray[Any]) -> Ints:

@@ -176,7 +176,7 @@ class CompletionOffer:
     speeds: tuple[float, ...] = ()
     horizon_s: float | None = None
 
-    def joined(self, group: int) -> int:
+    def replacement_group(self, group: int) -> int:
         """The group that replacements of a group's losses belong to."""
         replacement = self.groups[group].replacement
         if replacement is None or not replacement.joins:
@@ -192,7 +192,7 @@ class CompletionOffer:
             while at not in seen:
                 seen.add(at)
                 held[at] += group.nodes
-                at = self.joined(at)
+                at = self.replacement_group(at)
         return tuple(held)
 
     @property

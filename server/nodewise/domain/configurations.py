@@ -23,11 +23,11 @@ from nodewise.domain.columns import (
     constant_ints,
     freeze,
     only_value,
-    taken,
+    take_rows,
 )
 from nodewise.domain.facts import CONFIGURATION_DEFAULTS, UNSTATED
 from nodewise.domain.groups import WorkerGroup, WorkerGroups
-from nodewise.domain.ragged import RaggedWorkers, offsets_of
+from nodewise.domain.ragged_workers import RaggedWorkers, offsets_of
 
 __all__ = [
     "COLUMNS",
@@ -238,7 +238,7 @@ class Configurations(_Remembering):
         )
 
     @staticmethod
-    def unstated(rows: int) -> Configurations:
+    def defaults(rows: int) -> Configurations:
         """Rows of which nothing is stated; ``replaced`` sets what is."""
         return _defaults(rows)
 
@@ -256,7 +256,7 @@ class Configurations(_Remembering):
         """Some rows, in the given order."""
         if len(rows) == len(self) and np.array_equal(rows, np.arange(len(self))):
             return self
-        columns = {name: taken(getattr(self, name), rows) for name in COLUMNS}
+        columns = {name: take_rows(getattr(self, name), rows) for name in COLUMNS}
         placement = None if self.placement is None else self.placement.take(rows)
         groups = None if self.worker_groups is None else self.worker_groups.take(rows)
         return self.replaced(**columns, placement=placement, worker_groups=groups)
@@ -279,7 +279,7 @@ class Configurations(_Remembering):
                 codes = np.array([dictionary.setdefault(name, len(dictionary)) for name in getattr(part, names)])
                 recoded.append(codes[getattr(part, index)])
                 if grouped and names == "devices":
-                    groups.append((part.worker_groups or WorkerGroups.of([()] * len(part), ())).recoded(codes))
+                    groups.append((part.worker_groups or WorkerGroups.of([()] * len(part), ())).recode(codes))
             columns[names] = tuple(dictionary)
             columns[index] = freeze(np.concatenate(recoded))
         placement = None

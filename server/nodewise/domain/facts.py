@@ -9,7 +9,14 @@ from typing import Final
 from nodewise_values.fact import Fact
 from nodewise_values.facts import CONFIGURATIONS, OBSERVATIONS, PHASE_TIMINGS
 
-__all__ = ["CONFIGURATION_DEFAULTS", "NUMBER_COLUMNS", "OBSERVATION_DEFAULTS", "PHASE_DEFAULTS", "UNSTATED", "unstated"]
+__all__ = [
+    "CONFIGURATION_DEFAULTS",
+    "NUMBER_COLUMNS",
+    "OBSERVATION_DEFAULTS",
+    "PHASE_DEFAULTS",
+    "UNSTATED",
+    "default_of",
+]
 
 UNSTATED: Final = -1
 """Number of parameter servers that was not stated."""
@@ -17,7 +24,7 @@ RAGGED: Final = frozenset({"placement", "groups"})
 """Several entries a row, in compressed sparse rows."""
 
 
-def unstated(fact: Fact) -> int | float:
+def default_of(fact: Fact) -> int | float:
     """What a row holds that states nothing: the contract's default, or -1 (the evidence says, or it is not known)."""
     if fact.default is not None:
         return fact.default
@@ -26,7 +33,7 @@ def unstated(fact: Fact) -> int | float:
 
 
 def _defaults(facts: Mapping[str, Fact]) -> Mapping[str, int | float]:
-    return MappingProxyType({fact.row: unstated(fact) for fact in facts.values() if _is_number(fact)})
+    return MappingProxyType({fact.row: default_of(fact) for fact in facts.values() if _is_number(fact)})
 
 
 def _is_number(fact: Fact) -> bool:

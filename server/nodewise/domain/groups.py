@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodewise.domain.columns import Floats, Ints, as_floats, as_ints, freeze
-from nodewise.domain.ragged import RaggedWorkers, offsets_of
+from nodewise.domain.ragged_workers import RaggedWorkers, offsets_of
 
 __all__ = ["WorkerGroup", "WorkerGroups"]
 
@@ -64,7 +64,7 @@ class WorkerGroups(RaggedWorkers):
         """The row that each group belongs to."""
         return freeze(np.repeat(np.arange(len(self.offsets) - 1), self.counts()))
 
-    def recoded(self, codes: Ints) -> WorkerGroups:
+    def recode(self, codes: Ints) -> WorkerGroups:
         """The same groups with other numbers for their devices: ``codes`` maps the old to the new."""
         return WorkerGroups(self.offsets, self.workers, freeze(codes[self.device_index]), self.compute_factor)
 

@@ -78,7 +78,7 @@ class MeasurementTable:
             phase_timings=self.phase_timings.take(timed),
         )
 
-    def blinded(self) -> MeasurementTable:
+    def mask_test_measurements(self) -> MeasurementTable:
         """The table without what was measured in rows that are to be predicted: no rate, time or phase of theirs."""
         timed = as_ints(np.flatnonzero(self.train[self.phase_rows]))
         measured: dict[str, Any] = {
@@ -112,11 +112,11 @@ class MeasurementTable:
             workload=self.workloads[job],
             network=self.networks[job],
             phase_timings=self.phase_timings.take(as_ints(timed[timed >= 0])),
-            observations=self._observed(as_ints(visible[rates])),
-            memory_runs=self._observed(as_ints(visible[held & ~rates])),
+            observations=self._observations(as_ints(visible[rates])),
+            memory_runs=self._observations(as_ints(visible[held & ~rates])),
         )
 
-    def _observed(self, rows: Ints) -> Observations:
+    def _observations(self, rows: Ints) -> Observations:
         return Observations(
             configurations=self.configurations.take(rows),
             **{name: freeze(getattr(self, name)[rows]) for name in OBSERVATION_DEFAULTS},

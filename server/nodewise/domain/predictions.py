@@ -15,13 +15,13 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.columns import (
     Floats,
     Ints,
-    added,
     as_floats,
     as_ints,
     constant_floats,
     constant_ints,
     freeze,
-    taken,
+    sum_columns,
+    take_rows,
 )
 from nodewise.domain.errors import Refusal
 
@@ -223,7 +223,7 @@ class Predictions:
         memory_extra : mapping of name to float column or None
             What else there is to say of memory, also where it does not suffice; names begin with ``memory_``.
         """
-        total = added(breakdown_s.values()) if step_s is None else step_s
+        total = sum_columns(breakdown_s.values()) if step_s is None else step_s
         rows = len(total)
         left = RowRefusal.left(rows, refusals) if refusals else None
         memory = excess = unfit = None
@@ -241,7 +241,7 @@ class Predictions:
                 return constant_floats(rows, values) if isinstance(values, float) else as_floats(values)
             return freeze(np.where(left, values, 0.0))
 
-        def named(columns: Mapping[str, Floats] | None) -> Mapping[str, Floats]:
+        def answered_only(columns: Mapping[str, Floats] | None) -> Mapping[str, Floats]:
             return {name: column(values) for name, values in (columns or {}).items()}
 
         status = constant_ints(rows, _ANSWERED)
@@ -255,18 +255,18 @@ class Predictions:
             status=as_ints(status),
             step_s=column(total),
             log_spread=column(log_spread),
-            breakdown_s=named(breakdown_s),
+            breakdown_s=answered_only(breakdown_s),
             bottlenecks=tuple(breakdown_s),
             bottleneck_index=as_ints(index),
             extrapolation=column(extrapolation),
-            utilisation=named(utilisation),
+            utilisation=answered_only(utilisation),
             staleness_mean=None if mean is None else column(mean),
             staleness_p95=None if p95 is None else column(p95),
             memory_bytes=None if memory is None else as_floats(memory),
             excess_memory_bytes=None if excess is None else freeze(excess),
             once_s=None if once_s is None or not np.any(once_s) else column(once_s),
             extra={
-                **named(extra),
+                **answered_only(extra),
                 **{
                     name: as_floats(values if not_refused is None else np.where(not_refused, values, 0.0))
                     for name, values in (memory_extra or {}).items()
@@ -312,18 +312,18 @@ class Predictions:
         """Some rows, in the given order and each at most once; refusals and notices of others are left out."""
         place = {row: at for at, row in enumerate(rows.tolist())}
 
-        def kept(old: Iterable[int]) -> tuple[int, ...]:
+        def new_places(old: Iterable[int]) -> tuple[int, ...]:
             return tuple(sorted(place[row] for row in old if row in place))
 
         columns: dict[str, Any] = {
-            name: taken(column, rows)
+            name: take_rows(column, rows)
             for name in (*_PLAIN, *_OPTIONAL, "status", "bottleneck_index")
             if (column := getattr(self, name)) is not None
         }
         for group in _GROUPS:
-            columns[group] = {name: taken(column, rows) for name, column in getattr(self, group).items()}
-        moved = [RowRefusal(kept(each.rows), each.refusal) for each in self.refusals]
-        noticed = [(each, kept(each.rows)) for each in self.notices]
+            columns[group] = {name: take_rows(column, rows) for name, column in getattr(self, group).items()}
+        moved = [RowRefusal(new_places(each.rows), each.refusal) for each in self.refusals]
+        noticed = [(each, new_places(each.rows)) for each in self.notices]
         return replace(
             self,
             **columns,
@@ -380,7 +380,7 @@ class Predictions:
             bottleneck_index=freeze(index),
             simulated=any(found.simulated for _, found in pieces),
             refusals=tuple(sorted((*moved, *refusals), key=lambda each: each.rows)),
-            notices=(*notices, *_noticed(rows, placed)),
+            notices=(*notices, *_merge_notices(rows, placed)),
         )
 
 
@@ -409,7 +409,7 @@ def bottlenecks_of(parts: Mapping[str, Floats], rows: int) -> Ints:
     return np.where(2.0 * whole > np.add.reduce(list(parts.values())), -1, np.argmax(columns, axis=0))
 
 
-def _noticed(rows: int, placed: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:
+def _merge_notices(rows: int, placed: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:
     """What the pieces say, with the rows of the whole that it is said of."""
     found: dict[tuple[str, str], list[Ints]] = {}
     for at, predictions in placed:

@@ -89,7 +89,7 @@ class Principal:
             sorted(each for each in found if not any(each != other and each.startswith(other) for other in found))
         )
 
-    def expired(self, now_s: float | None = None) -> bool:
+    def is_expired(self, now_s: float | None = None) -> bool:
         """Whether his time is over, by now unless a time (seconds since 1970) is given."""
         return (time.time() if now_s is None else now_s) >= self.expire_time_s
 

@@ -49,7 +49,7 @@ class StepTimes:
         return len(self.rank)
 
     @staticmethod
-    def joined(several: list[StepTimes]) -> StepTimes:
+    def concatenated(several: list[StepTimes]) -> StepTimes:
         """All rows of several."""
         names = [each.name for each in fields(StepTimes)]
         kinds = dict.fromkeys(("rank", "node", "first_step", "steps"), np.int64)

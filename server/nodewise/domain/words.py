@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "number"]
+__all__ = ["number", "pluralize"]
 
 
 def number(value: float) -> str:
@@ -10,6 +10,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= value < 1e15 else f"{value:.4g}"
 
 
-def counted(count: int, what: str) -> str:
+def pluralize(count: int, what: str) -> str:
     """A number of things by the name of one: 1 node, 4 nodes."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

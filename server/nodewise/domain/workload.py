@@ -419,9 +419,7 @@ def merged_facts(known: FactsT, new: FactsT, path: str) -> FactsT:
         old_value, new_value = getattr(known, field.name), getattr(new, field.name)
         if old_value is not None and new_value is not None and old_value != new_value:
             violations.append(
-                Violation(
-                    f"{path}.{field.name}", f"is {new_value!r} here but {old_value!r} in what is known of this job"
-                )
+                Violation(f"{path}.{field.name}", f"is {new_value!r} here but {old_value!r} in the job's profile")
             )
         values[field.name] = old_value if new_value is None else new_value
     merged = type(known)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name

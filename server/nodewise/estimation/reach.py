@@ -48,7 +48,10 @@ class Reach:
         most_nodes, most_workers = self.limits(most)
         if largest(configurations.nodes) <= most_nodes and largest(configurations.workers) <= most_workers:
             return None
-        kept = self.ratios(configurations, extrapolation) <= most * (1.0 + ROUNDING)
+        most *= 1.0 + ROUNDING
+        if self.by_phases and max(np.maximum.reduce(extrapolation, initial=0.0), 1.0) <= most:
+            return None  # the ratios are not above that
+        kept = self.ratios(configurations, extrapolation) <= most
         return None if kept.all() else kept
 
     def ratios(self, configurations: Configurations, extrapolation: Floats) -> Floats:

@@ -32,7 +32,7 @@ from nodewise.evaluation.truth import Truth
 from nodewise.ports.cache import CacheSpace
 from nodewise_values import Metrics
 
-__all__ = ["ALL", "backtested"]
+__all__ = ["ALL", "run_backtest"]
 
 ALL: Final = "all"
 """Name that stands for every loaded estimator."""
@@ -44,7 +44,7 @@ KEPT_BYTES: Final = 8 << 20
 """What a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
 
 
-def backtested(
+def run_backtest(
     answers: Answers,
     table: MeasurementTable,
     *,
@@ -187,16 +187,16 @@ def _evaluation(
     outcomes, memory = truth.outcomes(predictions), truth.memory(predictions)
     taus: dict[bytes, float] = {}
 
-    def scored(part: Ints, parts: int) -> list[Metrics]:
+    def metrics_of(part: Ints, parts: int) -> list[Metrics]:
         return with_memory(metrics_by(outcomes, part, parts, taus), memory, part)
 
-    everything = scored(as_ints(np.zeros(len(outcomes), dtype=np.int64)), 1)[0]
+    everything = metrics_of(as_ints(np.zeros(len(outcomes), dtype=np.int64)), 1)[0]
     seconds = [each for learned in lessons for each in learned.seconds.items()]
     learning_s = math.fsum(taken_s for estimator, taken_s in seconds if name in (AUTO, estimator))
     jobs = [result.case.job for result in run]
     number = np.zeros(len(truth.table.jobs), dtype=np.int64)
     number[jobs] = np.arange(len(jobs))
-    by_job = scored(as_ints(number[truth.job]), len(jobs))
+    by_job = metrics_of(as_ints(number[truth.job]), len(jobs))
     return EstimatorEvaluation(
         estimator=name,
         version="" if name == AUTO else answers.estimators.named(name).record.version,
@@ -210,13 +210,13 @@ def _evaluation(
             (truth.table.jobs[each.case.job], replace(metrics, fit_seconds=each.fit_s, predict_seconds=each.predict_s))
             for each, metrics in zip(run, by_job, strict=True)
         ),
-        by_sync=_by_sync(truth, scored),
+        by_sync=_by_sync(truth, metrics_of),
     )
 
 
-def _by_sync(truth: Truth, scored: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
+def _by_sync(truth: Truth, metrics_of: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
     modes, part = np.unique(truth.sync_mode, return_inverse=True)
-    found = scored(as_ints(part), len(modes))
+    found = metrics_of(as_ints(part), len(modes))
     return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), found))
 
 

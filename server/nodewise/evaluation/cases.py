@@ -43,7 +43,7 @@ class Case:
 
 def cases_of(table: MeasurementTable, look: Callable[[], None] = lambda: None) -> tuple[Case, ...]:
     """Every job that has rows, in the order of the table's dictionary; ``look`` is called before each."""
-    blind = table.blinded()
+    blind = table.mask_test_measurements()
     order = canonical_order(blind)
     jobs = blind.job_index[order]
     starts = np.flatnonzero(np.concatenate(([True], jobs[1:] != jobs[:-1]))) if len(jobs) else np.zeros(0, np.int64)

@@ -57,7 +57,7 @@ def compact(configurations: Configurations) -> Configurations:
             codes = np.array([number.get(name, 0) for name in dictionary], dtype=np.int64)
             changes[names], changes[index] = used, freeze(codes[column])
             if groups is not None and names == "devices":
-                changes["worker_groups"] = groups.recoded(codes)
+                changes["worker_groups"] = groups.recode(codes)
     if configurations.placement is not None and not len(configurations.placement.workers):
         changes["placement"] = None
     return configurations.replaced(**changes) if changes else configurations

@@ -15,7 +15,7 @@ from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.hosting.registry import Registry
 from nodewise.profiles.ledger import UnscoredCommit
 
-__all__ = ["SCORED_OBSERVATIONS", "arrived", "auto_version", "score_of", "scored"]
+__all__ = ["SCORED_OBSERVATIONS", "auto_version", "scorable_observations", "score_of", "score_predictions"]
 
 SCORED_OBSERVATIONS: Final = 256
 """Observations of one commit that are scored, evenly spaced over its rows, so that a sweep of configurations keeps its
@@ -28,7 +28,7 @@ def auto_version(registry: Registry) -> str:
     return ", ".join(f"{name} {loaded.record.version}" for name, loaded in sorted(registry.predicting.items()))
 
 
-def arrived(
+def scorable_observations(
     answers: Answers, before: Profile, after: Profile, commit: UnscoredCommit, most: int = SCORED_OBSERVATIONS
 ) -> Observations:
     """The observations of a commit that can be scored, ``most`` of them.
@@ -55,7 +55,9 @@ def arrived(
     )
 
 
-def scored(answers: Answers, before: Profile, observations: Observations, estimator: str = AUTO) -> ScoreSums:
+def score_predictions(
+    answers: Answers, before: Profile, observations: Observations, estimator: str = AUTO
+) -> ScoreSums:
     """The score of what an estimator answers from a profile about configurations that were measured later.
 
     Rows that it refuses are counted apart. Fits the profile unless the model is kept from earlier.

@@ -134,9 +134,7 @@ def soon(plugin: LoadedPlugin[Any], methods: tuple[str, ...], key: Hashable, wor
     try:
         return plugin.background.soon(plugin.calls, methods, key, work)
     except LateError:
-        raise _PluginCall(plugin, methods[0]).unavailable(
-            "has not answered yet, and others go on without it", 1.0
-        ) from None
+        raise _PluginCall(plugin, methods[0]).unavailable("has not answered within the time allowed", 1.0) from None
 
 
 def make_renewable(make: Callable[[], AnswerT]) -> AnswerT:
@@ -223,7 +221,7 @@ class _PluginCall:
         breaker = self.plugin.breaker
         wait_s = 0.0 if breaker is None else breaker.wait_s()
         if wait_s > 0.0:
-            raise self.unavailable("failed too often just now, and is left alone for a while", wait_s)
+            raise self.unavailable("failed repeatedly, and the server pauses calls to it", wait_s)
 
     def note(self, retry: Callable[[], None] | None) -> None:
         """Let the breaker know, and the operator if it changes; ``again`` asks what failed, None = nothing did."""
@@ -238,7 +236,7 @@ class _PluginCall:
             (_log.error if is_failure else _log.info)(event, **self._fields)
 
     def unavailable(self, problem: str, retry_after_s: float) -> UnavailableError:
-        subject = self._describe("cannot be asked for")
+        subject = self._describe("cannot run")
         fields = {**self._fields, "problem": problem}
         reason = Reason.ESTIMATOR_UNAVAILABLE if self._kind == "estimator" else Reason.COMPUTE_LOST
         return UnavailableError(reason, f"{subject}: it {problem}", fields, (), retry_after_s)
@@ -249,7 +247,7 @@ class _PluginCall:
         fields = {**self._fields, "problem": text}
         if not self.quiet:
             _log_failure(f"{self._kind}_answer_impossible", fields, fault)
-        message = f"{self._describe('answered')} with something that cannot be true: {text}"
+        message = f"{self._describe('returned an invalid answer from')}: {text}"
         return PluginError(self._reason("INVALID_RESULT"), message, fields)
 
     def _unsound(self, exception: BaseException) -> BaseException:
@@ -265,9 +263,9 @@ class _PluginCall:
         if isinstance(exception, UnavailableError):
             return exception
         if isinstance(exception, HostBusyError):
-            return self.unavailable(f"was not reached, {exception.what}", exception.retry_after_s)
+            return self.unavailable(f"was not reached: {exception.what}", exception.retry_after_s)
         if isinstance(exception, GoneError):
-            return self.unavailable("has lost what it answered with: its process was replaced", 0.1)
+            return self.unavailable("has lost an object of an earlier answer: its process was replaced", 0.1)
         if isinstance(exception, HostFaultError):
             return self._fault(exception)
         refusal = _tellable(exception) if isinstance(exception, NodewiseError) else None

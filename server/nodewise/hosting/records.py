@@ -133,9 +133,9 @@ def wrong_with(record: Any, hook: Hook, *, answers: bool = True) -> tuple[str, s
     if not is_expected:
         return "PLUGIN_INVALID", f"expected {hook.record.__name__}, found {type(record).__name__}"
     if not isinstance(record.name, str) or not _NAME.fullmatch(record.name) or record.name in RESERVED_NAMES:
-        return "PLUGIN_INVALID", "the name must be lower case letters, digits and dashes, at most 63, not auto or all"
+        return "PLUGIN_INVALID", "name must be at most 63 lower-case letters, digits and dashes, and not auto or all"
     if not record.version or not isinstance(record.version, str) or not isinstance(record.description, str):
-        return "PLUGIN_INVALID", "the version must be text that is not empty, the description text"
+        return "PLUGIN_INVALID", "version must be a string that is not empty, description a string"
     answering = getattr(record, hook.attribute)
     if answers and isinstance(answering, type):
         return "PLUGIN_INVALID", f"{hook.attribute} is the class {answering.__name__}; register an instance of it"
@@ -145,13 +145,16 @@ def wrong_with(record: Any, hook: Hook, *, answers: bool = True) -> tuple[str, s
         return "PLUGIN_INVALID", "parameters must be PolicyParameters whose default lies between minimum and maximum"
     unknown = _unknown_columns(record)
     if unknown:
-        return "PLUGIN_INVALID", f"columns names {unknown}, which is no set of columns of Configurations"
+        return "PLUGIN_INVALID", f"columns names {unknown}, which is not a set of columns of Configurations"
     try:
         versions = SpecifierSet(record.plugin_api)
     except (InvalidSpecifier, TypeError, AttributeError):
-        return "PLUGIN_INVALID", f"plugin_api {record.plugin_api!r} is no version range such as '>=1.0,<2'"
+        return "PLUGIN_INVALID", f"plugin_api {record.plugin_api!r} is not a version range such as '>=1.0,<2'"
     if PLUGIN_API_VERSION not in versions:
-        return "PLUGIN_API_MISMATCH", f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}"
+        return (
+            "PLUGIN_API_MISMATCH",
+            f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}",
+        )
     return None
 
 

@@ -258,7 +258,7 @@ def _address_peers(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
 def _start(key: Key, host: Peer) -> SharedPlugin:
     """What a host brings that finds out now."""
     host.begin()
-    message = "it is still being loaded, and joins when it is"
+    message = "it is still loading; the server uses it as soon as it has loaded"
     loading = [PluginProblem(name, key.distribution, "plugin", "PLUGIN_LOADING", message) for name, _ in key.points]
     return SharedPlugin(key=key, problems=tuple(loading), host=host, lease=host.lease(), is_loading=True)
 
@@ -300,7 +300,7 @@ def _without_names(plugin: SharedPlugin, names: Collection[tuple[str, str]]) -> 
     late = [(hook, entry) for hook, entry in plugin.records if (hook.kind, entry.record.name) in names]
     if not late:
         return plugin
-    message = "another distribution provides the same name: uninstall one, or leave it off the allow-list"
+    message = "another distribution provides the same name; uninstall one, or remove it from the allow-list"
     records = [each for each in plugin.records if each not in late]
     return _leave_out(plugin, records, [(hook.kind, entry.record.name, message) for hook, entry in late])
 
@@ -384,7 +384,7 @@ def _limit_records(plugin: SharedPlugin) -> SharedPlugin:
         if names:
             text = textwrap.shorten(", ".join(names), 400, placeholder=" ...")
             limit = f"one distribution may bring {MOST_RECORDS} of this kind"
-            left.append((kind, names[0], f"{limit}; left out are {len(names)} more: {text}"))
+            left.append((kind, names[0], f"{limit}; {len(names)} more are not loaded: {text}"))
     return _leave_out(plugin, some, left)
 
 
@@ -434,7 +434,7 @@ def _register(entries: dict[str, LoadedPlugin[Any]], hook: Hook, entry: LoadedPl
     if name in entries:
         first, second = entries[name].distribution, entry.distribution
         raise PluginConflictError(
-            f"{hook.kind} {name!r} is provided by both {first} and {second}: uninstall one, "
-            "or leave it off the allow-list"
+            f"{hook.kind} {name!r} is provided by both {first} and {second}; uninstall one, "
+            "or remove it from the allow-list"
         )
     entries[name] = entry

@@ -15,7 +15,7 @@ from nodewise.domain.configurations import (
     SyncMode,
     WorkerGroups,
 )
-from nodewise.domain.facts import NUMBER_COLUMNS, unstated
+from nodewise.domain.facts import NUMBER_COLUMNS, default_of
 from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits, too_much
 from nodewise_protos.v1 import configuration_pb2 as pb
@@ -152,7 +152,7 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
             columns[fact.row] = reader.column(values_by_name[fact.field], f"{path}.{fact.field}", rows, fact)
     if values_by_name.keys() - _NUMBERS:
         columns.update(_dictionaries(message, path, rows, reader))
-    configurations = Configurations.unstated(rows).replaced(**columns)
+    configurations = Configurations.defaults(rows).replaced(**columns)
     if reader.clean:
         _consistent(configurations, path, reader)
     return configurations
@@ -306,7 +306,7 @@ def write_configurations(configurations: Configurations, *, in_short: bool = Fal
     """All columns that are not defaults throughout; ``in_short``: a column that is known to be one number as that."""
     message = pb.Configurations(nodes=configurations.nodes.tolist(), workers=configurations.workers.tolist())
     for fact in NUMBER_COLUMNS:
-        column, default = getattr(configurations, fact.row), unstated(fact)
+        column, default = getattr(configurations, fact.row), default_of(fact)
         common = shared_value(column)
         if fact.row not in _SCALE and common != default and (column != default).any():
             getattr(message, fact.field).extend([common] if in_short and common is not None else column.tolist())

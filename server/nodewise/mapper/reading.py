@@ -13,7 +13,7 @@ from google.protobuf.descriptor import Descriptor
 from numpy.typing import NDArray
 
 from nodewise.domain.columns import SHARED_ROWS, Floats, Ints, as_ints, constant_floats, constant_ints, freeze
-from nodewise.domain.facts import unstated
+from nodewise.domain.facts import default_of
 from nodewise.domain.findings import Findings
 from nodewise.domain.profile import UNKNOWN
 from nodewise_values.fact import Fact
@@ -150,7 +150,7 @@ class Reader(Findings):
 
         ``known`` is the column of booleans beside it that says which rows are known; empty = all of them.
         """
-        default = None if fact.required else unstated(fact)
+        default = None if fact.required else default_of(fact)
         most = math.inf if fact.maximum is None else fact.maximum
         if fact.kind != "float":
             usual, top = None if default is None else int(default), int(min(most, 2**31 - 1))

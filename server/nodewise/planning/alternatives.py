@@ -1,4 +1,4 @@
-"""The winner beside what differs from it in one dimension alone."""
+"""Alternatives to the winner: configurations that differ from it in one dimension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodewise.domain.planning import DIMENSIONS
 from nodewise.estimation.question import Answer
 from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
-from nodewise.planning.words import NAMES, gib, percent, shown, values_of
+from nodewise.planning.words import NAMES, gib, percent, value_text, values_of
 from nodewise_values import PlanAlternative
 
 __all__ = ["LISTED", "alternatives_of"]
@@ -46,32 +46,32 @@ _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
     "device_index": frozenset({"workers", "data_parallel"}),
     "sync_mode": frozenset({"parameter_servers", "tensor_parallel", "pipeline_parallel", "data_parallel"}),
 }
-"""What changes with a dimension of itself: replicas as many as the devices hold, and switches that another degree
-allows or forbids; of these the best. Others: the replicas alone."""
+"""Dimensions that change together with a dimension: the number of replicas, which fill the devices, and switches that
+another degree allows or forbids. With every other dimension only the number of replicas changes."""
 _REPLICAS: Final = frozenset({"data_parallel"})
 
 
 def alternatives_of(
     planner: Planner, space: BoundedSpace, winner: Configurations, values: Values
 ) -> tuple[PlanAlternative, ...]:
-    """For every dimension the best row that differs from the winner in it, if the space has one.
+    """The best row of every dimension that differs from the winner in it, if the space has one.
 
     Data parallelism follows from the other degrees and is not changed alone.
     """
-    found: list[tuple[str, Configurations, Values]] = []
-    # Where each replica takes a batch of its own, that of all follows from how many there are.
+    changed_rows: list[tuple[str, Configurations, Values]] = []
+    # Where each replica takes a batch of its own, the global batch follows from the number of replicas.
     follows = _REPLICAS if planner.constraints.global_batches else frozenset({"global_batch"})
     for name in DIMENSIONS:
         if name in _REPLICAS | follows:
             continue
         best = _best(space, winner, name, follows | _FOLLOWS.get(name, _REPLICAS))
         if best is not None:
-            found.append((name, *best))
-    fitting = [rows for _, rows, its in found if its.fits()[0]]
-    answer = planner.answered(Configurations.concatenated([winner, *fitting]), None)
+            changed_rows.append((name, *best))
+    fitting = [rows for _, rows, its in changed_rows if its.fits()[0]]
+    answer = planner.predict(Configurations.concatenated([winner, *fitting]), None)
     alternatives = []
     row = 0
-    for name, rows, its in found:
+    for name, rows, its in changed_rows:
         fits = bool(its.fits()[0])
         row += fits
         alternatives.append(_alternative(name, winner, values, rows, its, (answer, row) if fits else None))
@@ -81,23 +81,23 @@ def alternatives_of(
 def _best(
     space: BoundedSpace, winner: Configurations, name: str, follows: frozenset[str]
 ) -> tuple[Configurations, Values] | None:
-    """Fitting rows first, then the least time per sample; of those that do not fit the least excess."""
+    """The row with the least time per sample; the row with the least excess of memory if none fits."""
     prefixes = np.flatnonzero(_like(space.prefixes, winner, space.final - follows - {name}))
     if not len(prefixes):
         return None
-    rows, values, _ = space.evaluated(prefixes)
+    rows, values, _ = space.evaluate(prefixes)
     left = np.flatnonzero(_like(rows, winner, frozenset(DIMENSIONS) - follows - {name}))
     left = left[values_of(rows, name)[left] != values_of(winner, name)[0]]
     if not len(left):
         return None
     few, its = rows.take(left), values.take(left)
     best = int(np.lexsort((its.step_s / few.global_batch, its.excess_bytes))[0])
-    chosen: Ints = np.array([best])
-    return few.take(chosen), its.take(chosen)
+    best_row: Ints = np.array([best])
+    return few.take(best_row), its.take(best_row)
 
 
 def _like(rows: Configurations, winner: Configurations, columns: frozenset[str]) -> NDArray[np.bool_]:
-    """Rows that agree with the winner in some columns."""
+    """Rows whose values in some columns are the winner's."""
     same = np.ones(len(rows), dtype=bool)
     for column in DIMENSIONS:
         if column in columns:
@@ -111,17 +111,17 @@ def _alternative(
     values: Values,
     rows: Configurations,
     its: Values,
-    answered: tuple[Answer, int] | None,
+    prediction: tuple[Answer, int] | None,
 ) -> PlanAlternative:
     ours, theirs = float(values.step_s[0]), float(its.step_s[0])
-    # Seconds of the winner's step in both, so that other batches compare.
+    # Seconds for as many samples as the winner's step takes, so that different batches compare.
     factor = int(winner.global_batch[0]) / int(rows.global_batch[0])
     change = theirs * factor / ours - 1.0
     term, term_s = "", 0.0
-    if answered is not None:
-        term, term_s = _leading(*answered, factor, slower=change >= 0.0)
+    if prediction is not None:
+        term, term_s = _leading(*prediction, factor, slower=change >= 0.0)
     word, excess = NAMES[name], float(its.excess_bytes[0])
-    text = f"{word} {shown(rows, name, 0)} instead of {shown(winner, name, 0)} "
+    text = f"{word} {value_text(rows, name, 0)} instead of {value_text(winner, name, 0)} "
     if change == 0.0:
         term, term_s = "", 0.0
         text += "takes as long"
@@ -130,11 +130,11 @@ def _alternative(
     if term:
         text += f": {term.replace('_', ' ')} {term_s:+.3g} s a step"
     if excess > 0.0:
-        text += f", and {gib(excess)} too much on each device"
+        text += f", and needs {gib(excess)} more memory than each device has"
     return PlanAlternative(
         dimension=name,
-        chosen_value=shown(winner, name, 0),
-        alternative_value=shown(rows, name, 0),
+        chosen_value=value_text(winner, name, 0),
+        alternative_value=value_text(rows, name, 0),
         fits=excess <= 0.0,
         step_seconds=theirs,
         time_change_ratio=change,

@@ -1,4 +1,4 @@
-"""A planning model whose every answer is checked before a search goes by it, and its space with bounds."""
+"""A planning model whose answers are checked before a search uses them, and its space with bounds."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ __all__ = ["COLUMNS", "REQUIRED", "BoundedSpace", "CheckedModel", "Values"]
 
 COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes")
 UPPER: Final = "memory_upper_bytes"
-"""What models with ``tells_upper_memory`` evaluate as well."""
+"""A further column of models with ``tells_upper_memory``."""
 REQUIRED: Final = frozenset({"nodes", "workers", "device_index", "global_batch", "parameter_servers", "sync_mode"})
-"""What a prefix must settle: keys and limits are made of it."""
+"""Dimensions that a prefix must fix: keys and limits are computed from them."""
 LEAST_STEP_S: Final = 1e-9
-"""As in predictions (``estimation.estimators.check``); those that last too long to be true lose."""
+"""As in predictions (``estimation.estimators.check``). No upper limit is needed: a search prefers shorter steps."""
 BOUND_TOLERANCE: Final = 1e-9
-"""Relative amount by which a value below its bound is called a fault; rounding is not the model's fault to prove."""
+"""Relative difference to its bound below which a value is a fault of the model; smaller differences are rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """What is known of some rows: seconds of a step, memory needed, and memory there is (infinite = not known).
+    """Values of some rows: seconds per step, memory needed, and memory available (infinite = not known).
 
-    ``upper_bytes`` must fit as well: the memory's upper bound where headroom is wanted, else what is needed.
+    ``upper_bytes`` must fit as well: the upper bound of the memory needed where the question states headroom, else the
+    memory needed.
     """
 
     step_s: Floats
@@ -45,7 +46,7 @@ class Values:
     upper_bytes: Floats
 
     @staticmethod
-    def joined(parts: Sequence[Values]) -> Values:
+    def concatenate(parts: Sequence[Values]) -> Values:
         """The rows of all parts, one after the other."""
         columns = ([getattr(part, each.name) for part in parts] for each in fields(Values))
         return Values(*(np.concatenate(column) if column else np.zeros(0) for column in columns))
@@ -69,20 +70,20 @@ class CheckedModel:
 
     Parameters
     ----------
-    loaded : Loaded
-        Its estimator, for faults.
+    plugin : LoadedPlugin
+        The estimator that faults of the model count against.
     model : Model
-        It has the methods of PlanningModel.
+        A model with the methods of PlanningModel.
     """
 
-    def __init__(self, loaded: LoadedPlugin[EstimatorRecord], model: Model) -> None:
-        self._loaded = loaded
+    def __init__(self, plugin: LoadedPlugin[EstimatorRecord], model: Model) -> None:
+        self._plugin = plugin
         self._model = model
 
     @property
     def name(self) -> str:
         """Name of the estimator."""
-        return self._loaded.record.name
+        return self._plugin.record.name
 
     def space(self, constraints: PlanConstraints) -> BoundedSpace:
         """The space within the constraints, with the bounds of its prefixes.
@@ -92,8 +93,8 @@ class CheckedModel:
         NodewiseError
             What the model raises; ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
-        space: Any = call(self._loaded, self._model, "space", constraints, check=_anything)
-        part = partial(read, self._loaded, space, method="space")
+        space: Any = call(self._plugin, self._model, "space", constraints, check=_anything)
+        part = partial(read, self._plugin, space, method="space")
         prefixes: Configurations = part("prefixes", check=_prefixes)
         sizes: Ints = part("sizes", check=unless_wrong(lambda column: _wrong_sizes(column, len(prefixes))))
         final: frozenset[str] = part("final", check=_final)
@@ -105,14 +106,14 @@ class CheckedModel:
         """Step time and memory of completions."""
         upper = constraints.upper_memory and getattr(self._model, "tells_upper_memory", False)
         columns = (*COLUMNS, UPPER) if upper else COLUMNS
-        found = self._values(self._model, "evaluate", chunk, columns, rows=len(chunk))
-        return _constrain(found, constraints)
+        values = self._values(self._model, "evaluate", chunk, columns, rows=len(chunk))
+        return _constrain(values, constraints)
 
     def memory_terms(self, rows: Configurations) -> dict[str, Floats]:
-        """What the memory of some rows consists of."""
-        names = read(self._loaded, self._model, "memory_terms", check=_names)
+        """Parts of the memory of some rows, in bytes."""
+        names = read(self._plugin, self._model, "memory_terms", check=_names)
         columns = partial(_columns, names=names, rows=len(rows))
-        return call(self._loaded, self._model, "evaluate", rows, names, check=columns)
+        return call(self._plugin, self._model, "evaluate", rows, names, check=columns)
 
     def completed(self, space: PlanSpace, prefixes: Ints, count: int) -> Configurations:
         """Completions of some prefixes."""
@@ -120,25 +121,25 @@ class CheckedModel:
         def wrong_with(rows: Any) -> str | None:
             if isinstance(rows, Configurations) and len(rows) == count:
                 return None
-            return "it is not as many Configurations as the sizes of the prefixes say"
+            return f"it must return Configurations of {count} rows, the sum of the sizes of the prefixes"
 
-        rows: Configurations = call(self._loaded, space, "completed", prefixes, check=unless_wrong(wrong_with))
+        rows: Configurations = call(self._plugin, space, "completed", prefixes, check=unless_wrong(wrong_with))
         return rows
 
     def unsound(self, problem: str) -> NodewiseError:
-        """That a bound does not hold."""
-        return impossible(self._loaded, "lower_bound", problem)
+        """The error of a bound that does not hold."""
+        return impossible(self._plugin, "lower_bound", problem)
 
     def _values(self, target: Any, method: str, *arguments: Any, rows: int) -> Values:
         def check(answer: Any) -> Values:
-            wanted = next((part for part in arguments if isinstance(part, tuple)), COLUMNS)
-            columns = _columns(answer, wanted, rows)
+            names = next((part for part in arguments if isinstance(part, tuple)), COLUMNS)
+            columns = _columns(answer, names, rows)
             step_s, memory, capacity = (columns[name] for name in COLUMNS)
             if rows and step_s.min() < LEAST_STEP_S:
                 raise ImpossibleAnswerError(f"step_s is below {LEAST_STEP_S:g} s")
             return Values(step_s, memory, np.where(capacity > 0.0, capacity, np.inf), columns.get(UPPER, memory))
 
-        return call(self._loaded, target, method, *arguments, check=check)
+        return call(self._plugin, target, method, *arguments, check=check)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +160,7 @@ class BoundedSpace:
         """Configurations in all."""
         return int(self.sizes.sum())
 
-    def evaluated(self, prefixes: Ints) -> tuple[Configurations, Values, Ints]:
+    def evaluate(self, prefixes: Ints) -> tuple[Configurations, Values, Ints]:
         """All completions of some prefixes, their values, and the prefix of each.
 
         Raises
@@ -172,73 +173,73 @@ class BoundedSpace:
         rows = self.model.completed(self.space, prefixes, len(origin))
         values = self.model.evaluate(rows, self.constraints)
         for name in ("step_s", "memory_bytes"):
-            bound, found = getattr(self.bounds, name), getattr(values, name)
-            if (found < bound[origin] * (1.0 - BOUND_TOLERANCE)).any():
+            bound, column = getattr(self.bounds, name), getattr(values, name)
+            if (column < bound[origin] * (1.0 - BOUND_TOLERANCE)).any():
                 raise self.model.unsound(f"a completion's {name} is below the bound of its prefix")
         return rows, values, origin
 
 
-def _constrain(found: Values, constraints: PlanConstraints) -> Values:
-    """With the memory that the constraints leave."""
+def _constrain(values: Values, constraints: PlanConstraints) -> Values:
+    """The values with the memory that the constraints leave."""
     if constraints.memory_factor == 1.0 and constraints.memory_headroom_bytes == 0.0:
-        return found
-    capacity = found.capacity_bytes * constraints.memory_factor - constraints.memory_headroom_bytes
-    return replace(found, capacity_bytes=np.maximum(capacity, 0.0))
+        return values
+    capacity = values.capacity_bytes * constraints.memory_factor - constraints.memory_headroom_bytes
+    return replace(values, capacity_bytes=np.maximum(capacity, 0.0))
 
 
 def _anything(answer: Any) -> Any:
-    """What is checked part by part."""
+    """Accept an answer whose parts are checked one by one."""
     return answer
 
 
 def _prefixes(answer: Any) -> Configurations:
     if not isinstance(answer, Configurations):
-        raise ImpossibleAnswerError(f"prefixes are a {type(answer).__name__} instead of Configurations")
+        raise ImpossibleAnswerError(f"prefixes must be Configurations, found {type(answer).__name__}")
     if len(answer) and min(answer.workers.min(), answer.nodes.min(), answer.global_batch.min()) < 1:
-        raise ImpossibleAnswerError("a prefix has no workers, nodes or global batch")
+        raise ImpossibleAnswerError("workers, nodes and global_batch of every prefix must be 1 or more")
     return answer
 
 
 def _wrong_sizes(sizes: Any, prefixes: int) -> str | None:
     if _is_column(sizes, prefixes, "iu") and not (sizes < 0).any():
         return None
-    return f"sizes are no column of whole numbers for {prefixes} prefixes"
+    return f"sizes must be {prefixes} integers of 0 or more, one for each prefix"
 
 
 def _final(answer: Any) -> frozenset[str]:
     final = frozenset(answer)
     missing = sorted(REQUIRED - final)
     if missing:
-        raise ImpossibleAnswerError(f"a prefix must settle {missing[0]}")
+        raise ImpossibleAnswerError(f"final must contain {missing[0]!r}, which every prefix must fix")
     return final
 
 
 def _exclusions(answer: Any) -> tuple[Exclusion, ...]:
     exclusions = tuple(answer)
     if not all(isinstance(exclusion, Exclusion) for exclusion in exclusions):
-        raise ImpossibleAnswerError("exclusions holds something that is no Exclusion")
+        raise ImpossibleAnswerError("exclusions must contain nothing but Exclusion objects")
     return exclusions
 
 
 def _names(answer: Any) -> tuple[str, ...]:
     names = tuple(answer)
     if isinstance(answer, str) or not all(is_name(name) for name in names):
-        raise ImpossibleAnswerError("it has a name that is no printable text of 1 to 64 characters")
+        raise ImpossibleAnswerError("names must be printable texts of 1 to 64 characters")
     return names
 
 
 def _columns(answer: Any, names: Sequence[str], rows: int) -> dict[str, Floats]:
     if not isinstance(answer, Mapping):
-        raise ImpossibleAnswerError(f"it is a {type(answer).__name__} instead of a mapping of columns")
-    found: dict[str, Floats] = {}
+        raise ImpossibleAnswerError(f"it must return a mapping of columns, found {type(answer).__name__}")
+    columns: dict[str, Floats] = {}
     for name in names:
         column: Any = answer.get(name)
         if not _is_column(column, rows, "f"):
-            raise ImpossibleAnswerError(f"{name} is no column of numbers for {rows} rows")
+            raise ImpossibleAnswerError(f"{name} must be an array of {rows} floating-point numbers, one for each row")
         if rows and not (np.isfinite(column).all() and column.min() >= 0.0):
-            raise ImpossibleAnswerError(f"{name} is not finite or is negative")
-        found[name] = column
-    return found
+            raise ImpossibleAnswerError(f"{name} must be finite and 0 or more in every row")
+        columns[name] = column
+    return columns
 
 
 def _is_column(column: Any, rows: int, kinds: str) -> bool:

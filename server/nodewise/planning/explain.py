@@ -1,6 +1,6 @@
-"""Why the winner wins, which constraint binds, and what would change it: by looking, not by a formula.
+"""Why the winner wins, which constraints bind, and what would change the winner.
 
-What binds and what would change the winner is found by searching again without that constraint, or with the change.
+To see whether a constraint binds, the space is searched again without it; to see the effect of a change, with it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from nodewise.planning.alternatives import LISTED, alternatives_of
 from nodewise.planning.checked_model import BoundedSpace, Values
 from nodewise.planning.planner import Planner
 from nodewise.planning.reasons import missing_memory
-from nodewise.planning.results import named, rejection
-from nodewise.planning.search import Found
-from nodewise.planning.words import NAMES, described, percent
+from nodewise.planning.results import named_numbers, rejection
+from nodewise.planning.search import SearchResult
+from nodewise.planning.words import NAMES, describe, percent
 from nodewise_values import PlanExplanation, PlanRejection, PlanSensitivity
 
-__all__ = ["explained"]
+__all__ = ["explain_plan"]
 
 UNLIMITED: Final = 1e9
-"""Times the memory of any device: no limit."""
+"""Factor on the memory of each device that stands for no limit."""
 
 
-def explained(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> PlanExplanation:
-    """What there is to say of the winner, one row; cut short, and said so, when time is over."""
+def explain_plan(planner: Planner, space: BoundedSpace, winner: Configurations, values: Values) -> PlanExplanation:
+    """Explain the winner, one row; ``complete`` is False when the time was over before every search was done."""
     budget = planner.question.terms.options.budget
     binding: list[PlanRejection] = []
     sensitivities: list[PlanSensitivity] = []
@@ -38,14 +38,14 @@ def explained(planner: Planner, space: BoundedSpace, winner: Configurations, val
         if budget is not None and budget.remaining_s() <= 0.0:
             complete = False
             break
-        seen = look()
-        if budget is not None and budget.remaining_s() <= 0.0:  # a search that was cut short shows nothing
+        finding = look()
+        if budget is not None and budget.remaining_s() <= 0.0:  # a search that did not end proves nothing
             complete = False
             break
-        if isinstance(seen, Exclusion):
-            binding.append(rejection(seen))
-        elif isinstance(seen, PlanSensitivity):
-            sensitivities.append(seen)
+        if isinstance(finding, Exclusion):
+            binding.append(rejection(finding))
+        elif isinstance(finding, PlanSensitivity):
+            sensitivities.append(finding)
     return PlanExplanation(
         alternatives=alternatives, binding=tuple(binding), sensitivities=tuple(sensitivities), complete=complete
     )
@@ -55,20 +55,20 @@ _Look = Callable[[], "Exclusion | PlanSensitivity | None"]
 
 
 class _Looks:
-    """Searches beside the one that found the winner."""
+    """Further searches, after the one whose result is the winner."""
 
     def __init__(self, planner: Planner, winner: Configurations, values: Values) -> None:
         self._planner, self._winner, self._values = planner, winner, values
         self._objective, self._constraints = planner.question.objective, planner.constraints
         if isinstance(self._objective.rule, Knee):
-            # At the knee's scale the fastest wins; whether the knee moves is another question.
+            # The scale stays that of the knee, where the fastest configuration wins.
             self._objective = replace(self._objective, rule=HighestThroughput())
             nodes = (int(winner.nodes[0]),)
             pools = tuple(replace(pool, nodes=nodes) for pool in self._constraints.pools if nodes[0] in pool.nodes)
             self._constraints = replace(self._constraints, pools=pools)
 
     def all(self) -> Iterator[_Look]:
-        """What to look for, the most telling first."""
+        """The searches to do, the most informative first."""
         yield self._without_memory
         yield self._without_limits
         for name in LISTED:
@@ -83,7 +83,7 @@ class _Looks:
         yield lambda: self._with_more("nodes_x2", lambda nodes: 2 * nodes)
 
     def _is_needed(self, name: str) -> bool:
-        """Whether nothing could be searched without a list."""
+        """Whether a search without this list is impossible."""
         within = self._constraints
         if name == "micro_batches":
             return not within.global_batches
@@ -91,40 +91,40 @@ class _Looks:
             return within.max_nodes is None and (name == "parameter_servers" or within.parameter_servers is None)
         return False
 
-    def _search(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> Found:
-        return self._planner.searched(
+    def _search(self, constraints: PlanConstraints | None = None, objective: Objective | None = None) -> SearchResult:
+        return self._planner.search(
             constraints=constraints or self._constraints, objective=objective or self._objective
         )
 
-    def _better(self, found: Found) -> bool:
-        """Whether another search found a better row, by the first key of the objective."""
-        if not len(found.winners):
+    def _better(self, result: SearchResult) -> bool:
+        """Whether the best row of another search is better, by the first key of the objective."""
+        if not len(result.winners):
             return False
         goal = self._planner.goal(self._objective)
         ours, theirs = (
             goal.keys(rows, values.step_s, values.memory_bytes, values.excess_bytes)[0, 0]
-            for rows, values in ((self._winner, self._values), (found.winners, found.values))
+            for rows, values in ((self._winner, self._values), (result.winners, result.values))
         )
         return bool(theirs < ours)
 
-    def _gain(self, found: Found) -> float:
-        """Time per sample of the winner over that of another row."""
+    def _gain(self, result: SearchResult) -> float:
+        """The winner's time per sample divided by that of the best row of another search."""
         ours = float(self._values.step_s[0]) / int(self._winner.global_batch[0])
-        theirs = float(found.values.step_s[0]) / int(found.winners.global_batch[0])
+        theirs = float(result.values.step_s[0]) / int(result.winners.global_batch[0])
         return ours / theirs
 
     def _without_memory(self) -> Exclusion | None:
-        found = self._search(replace(self._constraints, memory_factor=UNLIMITED, memory_headroom_bytes=0.0))
-        if not self._better(found):
+        result = self._search(replace(self._constraints, memory_factor=UNLIMITED, memory_headroom_bytes=0.0))
+        if not self._better(result):
             return None
-        row = self._within_memory(found)
-        text, numbers = missing_memory(self._planner, found.winners, row)
-        message = f"memory binds: {described(found.winners, 0)} would be {self._faster(found)}, but {text}"
-        return Exclusion(constraint="memory", message=message, numbers={"speedup": self._gain(found), **numbers})
+        row = self._within_memory(result)
+        text, numbers = missing_memory(self._planner, result.winners, row)
+        message = f"memory binds: {describe(result.winners, 0)} would be {self._faster(result)}, but {text}"
+        return Exclusion(constraint="memory", message=message, numbers={"speedup": self._gain(result), **numbers})
 
-    def _within_memory(self, found: Found) -> Values:
-        """A row's values with the memory that there really is."""
-        return self._planner.model.evaluate(found.winners, self._constraints)
+    def _within_memory(self, result: SearchResult) -> Values:
+        """The best row's values with the memory that the devices really have."""
+        return self._planner.model.evaluate(result.winners, self._constraints)
 
     def _without_limits(self) -> Exclusion | None:
         rule = self._objective.rule
@@ -139,15 +139,18 @@ class _Looks:
             name, free = "max_nodes", LeastTime()
         else:
             return None
-        found = self._search(objective=replace(self._objective, rule=free))
-        if not self._better(found):
+        result = self._search(objective=replace(self._objective, rule=free))
+        if not self._better(result):
             return None
-        needed, most = self._planner.goal(self._objective).needed(name, found.winners, found.values)
-        message = f"{name} binds: {described(found.winners, 0)} would be better, but needs {needed:.4g} of {most:.4g}"
-        return Exclusion(constraint=name, message=message, numbers={name: most, "needed": needed})
+        requirement, most = self._planner.goal(self._objective).requirement(name, result.winners, result.values)
+        message = (
+            f"{name} binds: {describe(result.winners, 0)} would be better, but needs {requirement:.4g}, and at most "
+            f"{most:.4g} is allowed"
+        )
+        return Exclusion(constraint=name, message=message, numbers={name: most, "needed": requirement})
 
     def _fewer_devices(self, deadline_s: float) -> Exclusion | None:
-        """How long the fastest on fewer devices takes."""
+        """Whether the deadline excludes every configuration on fewer devices."""
         workers = int(self._winner.workers[0])
         pools = tuple(
             replace(pool, nodes=fewer)
@@ -157,35 +160,35 @@ class _Looks:
         if not pools:
             return None
         fastest = replace(self._objective, rule=HighestThroughput())
-        found = self._search(replace(self._constraints, pools=pools), fastest)
-        if not len(found.winners):
+        result = self._search(replace(self._constraints, pools=pools), fastest)
+        if not len(result.winners):
             return None
-        needed_s, _ = self._planner.goal(self._objective).needed("deadline_seconds", found.winners, found.values)
+        needed_s, _ = self._planner.goal(self._objective).requirement("deadline_seconds", result.winners, result.values)
         if needed_s <= deadline_s:
             return None
         message = (
-            f"deadline_seconds binds: on fewer devices the fastest, {described(found.winners, 0)}, needs "
-            f"{needed_s:.4g} of {deadline_s:.4g}"
+            f"deadline_seconds binds: the fastest configuration on fewer devices, {describe(result.winners, 0)}, needs "
+            f"{needed_s:.4g} s, and at most {deadline_s:.4g} s is allowed"
         )
         return Exclusion(
             constraint="deadline_seconds", message=message, numbers={"deadline_seconds": deadline_s, "needed": needed_s}
         )
 
     def _without_list(self, name: str) -> Exclusion | None:
-        found = self._search(replace(self._constraints, **{name: None}))  # type: ignore[arg-type]  # each may be None
-        if not self._better(found):
+        result = self._search(replace(self._constraints, **{name: None}))  # type: ignore[arg-type]  # each may be None
+        if not self._better(result):
             return None
-        allowed = ", ".join(str(value) for value in getattr(self._constraints, name))
+        values = ", ".join(str(value) for value in getattr(self._constraints, name))
         word = NAMES[LISTED[name]]
-        message = f"the list of {word} ({allowed}) binds: {described(found.winners, 0)} would be {self._faster(found)}"
-        return Exclusion(constraint=name, message=message, numbers={"speedup": self._gain(found)})
+        message = f"the list of {word} ({values}) binds: {describe(result.winners, 0)} would be {self._faster(result)}"
+        return Exclusion(constraint=name, message=message, numbers={"speedup": self._gain(result)})
 
     def _all_devices(self) -> Exclusion | None:
         device = self._winner.devices[self._winner.device_index[0]]
         most = max((max(pool.nodes) for pool in self._constraints.pools if pool.device == device), default=0)
         if int(self._winner.nodes[0]) < most:
             return None
-        message = f"devices bind: all {most} nodes of {device} are used"
+        message = f"the number of nodes binds: the best configuration uses all {most} nodes of {device}"
         return Exclusion(constraint="nodes", message=message, numbers={"nodes": float(most)})
 
     def _most_nodes(self) -> Exclusion | None:
@@ -194,7 +197,8 @@ class _Looks:
             return None
         servers = max(int(self._winner.parameter_servers[0]), 0)
         message = (
-            f"max_nodes binds: {int(self._winner.nodes[0])} nodes of workers and {servers} of servers are all {most}"
+            f"max_nodes binds: the best configuration uses all {most} nodes, {int(self._winner.nodes[0])} for workers "
+            f"and {servers} for parameter servers"
         )
         return Exclusion(constraint="max_nodes", message=message, numbers={"max_nodes": float(most)})
 
@@ -204,34 +208,38 @@ class _Looks:
         replicas, batch = int(self._winner.data_parallel[0]), int(self._winner.global_batch[0])
         if replicas < 1 or replicas * int(self._winner.batch_per_worker[0]) < batch:
             return None
-        message = f"the batch binds: {replicas} replicas take all of its {batch} samples in one micro-batch each"
+        message = f"the global batch binds: each of {replicas} replicas takes one micro-batch of its {batch} samples"
         return Exclusion(constraint="global_batches", message=message, numbers={"global_batch": float(batch)})
 
     def _with_more(self, change: str, more: Callable[[int], int]) -> PlanSensitivity:
-        """More nodes of every pool; where no configuration uses them, why."""
+        """The effect of more nodes in every pool, or the reason why no configuration uses them."""
         most, pools = self._constraints.max_nodes, self._constraints.pools
-        # Beside servers the largest number need not be the best: more of every number.
+        # With parameter servers the largest number of nodes need not be the best, so each number is increased.
         from_each = [pool.nodes if most is not None else pool.nodes[-1:] for pool in pools]
-        added = [tuple(more(nodes) for nodes in counts) for counts in from_each]
+        more_nodes = [tuple(more(nodes) for nodes in counts) for counts in from_each]
         limit = None if most is None else more(most)
-        grown = tuple(replace(pool, nodes=tuple(sorted({*pool.nodes, *nodes}))) for pool, nodes in zip(pools, added))
-        found = self._with(change, replace(self._constraints, pools=grown, max_nodes=limit))
-        alone = tuple(replace(pool, nodes=nodes) for pool, nodes in zip(pools, added))
+        larger_pools = tuple(
+            replace(pool, nodes=tuple(sorted({*pool.nodes, *nodes}))) for pool, nodes in zip(pools, more_nodes)
+        )
+        result = self._with(change, replace(self._constraints, pools=larger_pools, max_nodes=limit))
+        alone = tuple(replace(pool, nodes=nodes) for pool, nodes in zip(pools, more_nodes))
         space = self._planner.space(replace(self._constraints, pools=alone, max_nodes=limit))
         if space.total:
-            return found
-        why = space.exclusions[-1].message if space.exclusions else "no configuration has them"
-        return replace(found, obstacle=why)
+            return result
+        why = space.exclusions[-1].message if space.exclusions else "no configuration uses the additional nodes"
+        return replace(result, obstacle=why)
 
     def _with(self, change: str, constraints: PlanConstraints) -> PlanSensitivity:
-        found = self._search(constraints)
-        if not len(found.winners):
+        result = self._search(constraints)
+        if not len(result.winners):
             return PlanSensitivity(change=change, best="nothing is feasible")
-        step_s = float(found.values.step_s[0])
-        numbers = {"step_s": step_s, "samples_per_s": int(found.winners.global_batch[0]) / step_s}
-        best = described(found.winners, 0)
-        return PlanSensitivity(change=change, best=best, speedup_ratio=self._gain(found), numbers=named(numbers))
+        step_s = float(result.values.step_s[0])
+        numbers = {"step_s": step_s, "samples_per_s": int(result.winners.global_batch[0]) / step_s}
+        best = describe(result.winners, 0)
+        return PlanSensitivity(
+            change=change, best=best, speedup_ratio=self._gain(result), numbers=named_numbers(numbers)
+        )
 
-    def _faster(self, found: Found) -> str:
-        gain = self._gain(found) - 1.0
+    def _faster(self, result: SearchResult) -> str:
+        gain = self._gain(result) - 1.0
         return f"{percent(gain)} faster" if gain > 0.0 else "better by the objective"

@@ -1,4 +1,4 @@
-"""The Pareto frontier of time, devices and memory, kept while rows arrive.
+"""The Pareto frontier of time, devices and memory, updated as rows arrive.
 
 A row is dominated where another needs no more of all three and less of one. Rows that need the same are one point; the
 canonical order of configurations decides which of them stands for it.
@@ -33,27 +33,27 @@ class Points:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Staircase:
-    """Least time within so much memory: ``time[i]`` from ``memory[i]`` on."""
+    """The least time as a function of the memory allowed: ``time[i]`` from ``memory[i]`` on."""
 
     memory: Floats
     time: Floats
 
     @staticmethod
     def of(memory: Floats, time: Floats) -> _Staircase:
-        """The steps of some rows: those before which nothing needs as little time within their memory."""
+        """The staircase of some rows; a row is a step if it is faster than every row that needs no more memory."""
         order = np.lexsort((time, memory))
         least = np.minimum.accumulate(time[order])
         steps = np.concatenate(([True], np.diff(least) < 0.0))[: len(order)]
         return _Staircase(memory[order][steps], least[steps])
 
     def least(self, memory: Floats, *, below: bool = False) -> Floats:
-        """Least time of what needs at most so much memory, or less than it; infinite where nothing does."""
+        """Least time within so much memory (``below``: within less); infinite where no row needs so little."""
         place = np.searchsorted(self.memory, memory, side="left" if below else "right") - 1
         return np.where(place >= 0, self.time[place], np.inf) if len(self.memory) else np.full(len(memory), np.inf)
 
 
 class _Staircases:
-    """What dominates by the points of a set: staircases of those on each number of devices, and on as many or fewer."""
+    """Tests of dominance by a set of points: staircases of each number of devices, and of as many or fewer."""
 
     def __init__(self, points: Points) -> None:
         self._counts = np.unique(points.devices)
@@ -66,11 +66,11 @@ class _Staircases:
             fewer = _Staircase.of(np.append(fewer.memory, own.memory), np.append(fewer.time, own.time))
             self._own[count], self._up_to[count] = own, fewer
 
-    def dominated(self, points: Points) -> NDArray[np.bool_]:
-        """Points than which one of the set is better; a point of the set is not better than itself."""
-        found = np.zeros(len(points.time), dtype=bool)
+    def dominates(self, points: Points) -> NDArray[np.bool_]:
+        """Mask of the points that a point of the set dominates; no point dominates itself."""
+        mask = np.zeros(len(points.time), dtype=bool)
         if not len(self._counts):
-            return found
+            return mask
         for count in np.unique(points.devices).tolist():
             rows = np.flatnonzero(points.devices == count)
             time, memory = points.time[rows], points.memory[rows]
@@ -81,12 +81,12 @@ class _Staircases:
             own = self._own.get(count)
             if own is not None:
                 worse |= (own.least(memory, below=True) <= time) | (own.least(memory) < time)
-            found[rows] = worse
-        return found
+            mask[rows] = worse
+        return mask
 
 
 class Frontier:
-    """The rows that no other dominates, so far."""
+    """The rows that no other row dominates so far."""
 
     def __init__(self) -> None:
         self.rows = Configurations.of(0)
@@ -96,35 +96,42 @@ class Frontier:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def dominated(self, points: Points) -> NDArray[np.bool_]:
-        """Points than which a row of the frontier is better; of a lower bound: so is it than all that is above it."""
-        return self._staircases.dominated(points)
+    def dominates(self, points: Points) -> NDArray[np.bool_]:
+        """Mask of the points that a row of the frontier dominates.
 
-    def offer(self, rows: Configurations, points: Points, allowed: NDArray[np.bool_]) -> None:
-        """Take what no row dominates, of the rows that are allowed."""
-        kept = np.flatnonzero(allowed)
-        kept = kept[~self.dominated(points.take(kept))]
-        if not len(kept):
+        If it dominates a lower bound, it dominates every row above the bound.
+        """
+        return self._staircases.dominates(points)
+
+    def offer(self, rows: Configurations, points: Points, permitted: NDArray[np.bool_]) -> None:
+        """Add the permitted rows that no other row dominates."""
+        candidates = np.flatnonzero(permitted)
+        candidates = candidates[~self.dominates(points.take(candidates))]
+        if not len(candidates):
             return
-        kept = kept[_undominated_rows(points.take(kept))]
-        joined = Configurations.concatenated([self.rows, rows.take(kept)]) if len(self) else rows.take(kept)
-        new = points.take(kept)
+        candidates = candidates[_undominated_rows(points.take(candidates))]
+        all_rows = (
+            Configurations.concatenated([self.rows, rows.take(candidates)]) if len(self) else rows.take(candidates)
+        )
+        new = points.take(candidates)
         old = self.points
-        together = Points(
+        all_points = Points(
             np.concatenate((old.time, new.time)),
             np.concatenate((old.devices, new.devices)),
             np.concatenate((old.memory, new.memory)),
         )
-        left = _undominated_rows(together)
-        joined, together = joined.take(left), together.take(left)
-        order = np.lexsort((*reversed(canonical(joined)), together.memory, together.time, together.devices))
-        together = together.take(order)
-        same = (np.diff(together.time) == 0.0) & (np.diff(together.devices) == 0) & (np.diff(together.memory) == 0.0)
+        left = _undominated_rows(all_points)
+        all_rows, all_points = all_rows.take(left), all_points.take(left)
+        order = np.lexsort((*reversed(canonical(all_rows)), all_points.memory, all_points.time, all_points.devices))
+        all_points = all_points.take(order)
+        same = (
+            (np.diff(all_points.time) == 0.0) & (np.diff(all_points.devices) == 0) & (np.diff(all_points.memory) == 0.0)
+        )
         first = np.concatenate(([True], ~same))
-        self.rows, self.points = joined.take(order[first]), together.take(np.flatnonzero(first))
+        self.rows, self.points = all_rows.take(order[first]), all_points.take(np.flatnonzero(first))
         self._staircases = _Staircases(self.points)
 
 
 def _undominated_rows(points: Points) -> Ints:
-    """Rows that no other of the same set dominates; all of those that are equal."""
-    return np.flatnonzero(~_Staircases(points).dominated(points))
+    """Rows that no other row of the set dominates; equal rows are all included."""
+    return np.flatnonzero(~_Staircases(points).dominates(points))

@@ -1,9 +1,9 @@
-"""Goals: what a search minimises and the limits it keeps, as columns that grow with the step time.
+"""Goals: the keys that a search minimises and its limits, as columns that grow with the step time.
 
 For a fixed number of devices and samples every key and every limit is monotone in the step time and in the memory, in
-floating point too: each is a chain of monotone operations. So a lower bound of the step time gives a lower bound of
-every key. The operations are those of ``estimation.answer.objectives``, in their order: what is within a limit here is
-within it there.
+floating-point arithmetic too: each is a chain of monotone operations. So a lower bound of the step time gives a lower
+bound of every key. The operations and their order are those of ``estimation.answer.objectives``: a row that is within a
+limit here is within it there.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from nodewise.planning.checked_model import Values
 __all__ = ["KEYS", "Goal", "Limit", "goal_of"]
 
 KEYS: Final = 3
-"""Keys of a row, compared in their order; the canonical order of configurations decides what is left."""
+"""Keys of a row, compared in their order; the canonical order of configurations decides between equal keys."""
 
 ROUNDING: Final = 2.0**-50
-"""Of a few operations."""
+"""Relative rounding error of a few floating-point operations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """Values of some rows and the most that they may be."""
+    """Values of some rows and the largest allowed value."""
 
     name: str
     values: Floats
@@ -49,13 +49,13 @@ class Goal:
     Attributes
     ----------
     objective : Objective
-        As asked.
+        As in the question.
     work_samples : float or None
-        Work left, where it is known.
+        Work that remains, in samples; None = not known.
     price_per_node_s, start_up_s : mapping of device to float
-        What its node costs in a second, and the seconds until it works; empty = no offers.
+        Price of a node of the device per second, and seconds until it starts to work; empty = no offers.
     by_excess : bool
-        Least missing memory instead of the objective: what comes closest to fitting.
+        Minimise the missing memory instead of the objective: the best row is the one that comes closest to fitting.
     """
 
     objective: Objective
@@ -66,11 +66,11 @@ class Goal:
 
     @property
     def by_scale(self) -> bool:
-        """Whether the best of each scale is wanted, not the best of all."""
+        """Whether to search for the best row of each scale instead of the best of all."""
         return isinstance(self.objective.rule, Knee) and not self.by_excess
 
     def keys(self, rows: Configurations, step_s: Floats, memory_bytes: Floats, excess_bytes: Floats) -> Floats:
-        """What is minimised, of shape (KEYS, rows)."""
+        """The keys to minimise, of shape (KEYS, rows)."""
         devices = rows.devices_held().astype(np.float64)
         slowness = -_rate(rows, step_s)
         if self.by_excess:
@@ -85,28 +85,28 @@ class Goal:
         return np.stack((slowness, devices, memory_bytes))
 
     def limits(self, rows: Configurations, step_s: Floats) -> list[Limit]:
-        """What must not be exceeded."""
+        """The limits that a row must not exceed."""
         rule = self.objective.rule
-        found: list[Limit] = []
+        limits: list[Limit] = []
         if self.by_excess:
-            return found
+            return limits
         if rule.max_nodes is not None:
-            found.append(Limit("max_nodes", rows.nodes_held().astype(np.float64), rule.max_nodes))
+            limits.append(Limit("max_nodes", rows.nodes_held().astype(np.float64), rule.max_nodes))
         if rule.max_cost is not None:
-            found.append(Limit("max_cost", self._cost(rows, step_s), rule.max_cost))
+            limits.append(Limit("max_cost", self._cost(rows, step_s), rule.max_cost))
         if rule.deadline_s is not None:
-            found.append(Limit("deadline_seconds", self._finish_s(rows, step_s), rule.deadline_s))
-        return found
+            limits.append(Limit("deadline_seconds", self._finish_s(rows, step_s), rule.deadline_s))
+        return limits
 
-    def needed(self, name: str, rows: Configurations, values: Values) -> tuple[float, float]:
-        """What the first row needs of a limit, and the most that it may."""
+    def requirement(self, name: str, rows: Configurations, values: Values) -> tuple[float, float]:
+        """The first row's value of a limit, and the largest allowed value."""
         limit = next(each for each in self.limits(rows, values.step_s) if each.name == name)
         return float(limit.values[0]), limit.most
 
     def _finish_s(self, rows: Configurations, step_s: Floats) -> Floats:
         assert self.work_samples is not None  # goal_of refuses limits without work
         finish_s: Floats = self.work_samples / _rate(rows, step_s)
-        # Asynchronous rates are multiplied in another order there: what is within a limit here must be within it there.
+        # Predictions multiply asynchronous rates in another order: a row within a limit here must be within it there.
         finish_s = np.where(rows.steps_by_worker(), finish_s * (1.0 + ROUNDING), finish_s)
         return finish_s + self._of_devices(rows, self.start_up_s)
 
@@ -116,40 +116,41 @@ class Goal:
         cost: Floats = self._finish_s(rows, step_s) * per_s
         return cost
 
-    def _of_devices(self, rows: Configurations, known: Mapping[str, float]) -> Floats:
-        found: Floats = np.array([known.get(name, 0.0) for name in rows.devices])[rows.device_index]
-        return found
+    def _of_devices(self, rows: Configurations, by_device: Mapping[str, float]) -> Floats:
+        column: Floats = np.array([by_device.get(name, 0.0) for name in rows.devices])[rows.device_index]
+        return column
 
     def scales(self, prefixes: Configurations) -> Ints:
-        """The column whose values are compared by the knee: nodes, or workers where all have the same nodes."""
-        varied = len(prefixes) < 2 or bool((prefixes.nodes != prefixes.nodes[0]).any())
-        return prefixes.nodes if varied else prefixes.workers
+        """The column that the knee compares: nodes, or workers where all prefixes have the same number of nodes."""
+        node_counts_differ = len(prefixes) < 2 or bool((prefixes.nodes != prefixes.nodes[0]).any())
+        return prefixes.nodes if node_counts_differ else prefixes.workers
 
 
 def _rate(rows: Configurations, step_s: Floats) -> Floats:
-    """Samples per second; of asynchronous replicas too: each trains its share of the global batch in a step time."""
+    """Samples per second, also of asynchronous replicas: each trains its share of the global batch in a step time."""
     return (1.0 / step_s) * rows.global_batch
 
 
 def goal_of(objective: Objective, workload: Workload, constraints: PlanConstraints) -> Goal:
-    """What an objective asks of a space.
+    """The goal of an objective over a space.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD when the rule needs work, a data set's size or prices that were not given, or a confidence.
+        INVALID_FIELD when the rule needs work, a data set's size or prices that the question does not state, or when
+        the objective states a confidence.
     """
     if objective.confidence is not None:
-        text = "must be absent: a search compares points; the predictions of what it finds have their intervals"
+        text = "must be absent: a plan compares step times without their intervals, which the predictions state"
         raise invalid_field("objective.confidence", text)
     work = work_of(objective, workload, known=True)
     offers = objective.offers
-    found = {pool.device: offers[offer_of_device(offers, pool.device)] for pool in constraints.pools if offers}
+    by_device = {pool.device: offers[offer_of_device(offers, pool.device)] for pool in constraints.pools if offers}
     if objective.rule.compares_costs and (not offers or work is None):
-        raise invalid_field("work" if offers else "offers", "must be given: the rule compares costs")
+        raise invalid_field("work" if offers else "offers", "must be present: the objective's rule compares costs")
     return Goal(
         objective=objective,
         work_samples=work,
-        price_per_node_s={device: offer.price_per_node_hour / 3600.0 for device, offer in found.items()},
-        start_up_s={device: offer.start_up_s for device, offer in found.items()},
+        price_per_node_s={device: offer.price_per_node_hour / 3600.0 for device, offer in by_device.items()},
+        start_up_s={device: offer.start_up_s for device, offer in by_device.items()},
     )

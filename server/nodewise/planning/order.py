@@ -1,4 +1,4 @@
-"""The canonical order of configurations, which breaks the last tie: the same whatever order they are found in."""
+"""The canonical order of configurations, which breaks the last tie and does not depend on the order of the search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED: Final = {"device_index": "devices", "precision_index": "precisions"}
 
 
 def canonical(rows: Configurations) -> tuple[Ints, ...]:
-    """Columns to compare rows by, the first first. Names count by the alphabet: their numbers depend on the chunk."""
+    """Columns to compare rows by, in order. Names compare alphabetically: their numbers depend on the chunk."""
     return tuple(_column(rows, name) for name in DIMENSIONS)
 
 
@@ -30,7 +30,7 @@ def _column(rows: Configurations, name: str) -> Ints:
 
 
 def first(rows: Configurations, keys: Floats) -> int:
-    """The row with the least keys, of shape (keys, rows); among equals the first in canonical order."""
+    """The row with the least keys, of shape (keys, rows); among equal rows the first in canonical order."""
     left = np.arange(len(rows))
     for key in keys:
         least = key[left]

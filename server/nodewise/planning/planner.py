@@ -1,4 +1,4 @@
-"""From a question to a model that plans: which estimator, which model, which searches."""
+"""Chooses the estimator and the model of a question, and searches its space."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nodewise.hosting.calls import has
 from nodewise.planning.checked_model import BoundedSpace, CheckedModel
 from nodewise.planning.goal import Goal, goal_of
 from nodewise.planning.results import PlanQuestion
-from nodewise.planning.search import Found, How, searched
+from nodewise.planning.search import How, SearchResult, search_space
 from nodewise.plugin import Catalogue, PlanningModel
 
 __all__ = ["CAPABILITY", "Planner", "planner_of"]
 
 CAPABILITY: Final = "plan"
-"""What an estimator whose models plan lists among its capabilities."""
+"""The capability of estimators whose models plan."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -43,15 +43,17 @@ class Planner:
         """The space within the question's constraints, or others."""
         return self.model.space(constraints or self.constraints)
 
-    def searched(
+    def search(
         self, *, constraints: PlanConstraints | None = None, objective: Objective | None = None, by_excess: bool = False
-    ) -> Found:
-        """A search beside the question's own, for the best alone."""
+    ) -> SearchResult:
+        """Search once more, for the best row alone, with other constraints or another objective."""
         goal = replace(self.goal(objective), by_excess=by_excess)
-        return searched(self.space(constraints), goal, How(frontier=False, budget=self.question.terms.options.budget))
+        return search_space(
+            self.space(constraints), goal, How(frontier=False, budget=self.question.terms.options.budget)
+        )
 
-    def answered(self, rows: Configurations, objective: Objective | None) -> Answer:
-        """Dense predictions, by the way of every other question."""
+    def predict(self, rows: Configurations, objective: Objective | None) -> Answer:
+        """Dense predictions of the rows, as in any other question."""
         question = self.question
         return self.answers.answer(
             Question(
@@ -64,16 +66,17 @@ class Planner:
 
 
 def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
-    """The model that answers a question.
+    """The planner of a question.
 
     Raises
     ------
     NodewiseError
-        ESTIMATOR_NOT_FOUND; INVALID_FIELD for an estimator that does not plan; why none can answer; what a fit raises.
+        ESTIMATOR_NOT_FOUND; INVALID_FIELD for an estimator that does not plan; the reason why no estimator can answer;
+        what a fit raises.
     """
     constraints = _with_link(question, answers.estimators.catalogue)
     pool = constraints.pools[0]
-    # One device that holds everything is a configuration of every model.
+    # Every model has a configuration of one device.
     probe = Configurations.of(
         1,
         nodes=1,
@@ -84,35 +87,36 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
         global_batch=min(constraints.global_batches, default=0),
         link_bytes_per_s=pool.link_bytes_per_s,
     )
-    resolved = answers.resolve_configurations(question.profile, probe)
-    name = _choose_estimator(answers, question, resolved)
-    fitted = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
-    loaded = answers.estimators.named(name)
-    if not has(loaded, fitted.model, PlanningModel, "space"):
+    configurations = answers.resolve_configurations(question.profile, probe)
+    name = _choose_estimator(answers, question, configurations)
+    fit = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
+    plugin = answers.estimators.named(name)
+    if not has(plugin, fit.model, PlanningModel, "space"):
         raise _no_planner(answers, name)
-    model = CheckedModel(loaded, fitted.model)
-    return Planner(answers=answers, question=question, constraints=constraints, model=model, basis=fitted.basis)
+    model = CheckedModel(plugin, fit.model)
+    return Planner(answers=answers, question=question, constraints=constraints, model=model, basis=fit.basis)
 
 
 def _with_link(question: PlanQuestion, catalogue: Catalogue) -> PlanConstraints:
-    """The constraints with the job's own link, or a named machine's, where a pool states none."""
+    """The constraints, where a pool that states no link has that of the machine of its device, else the job's own."""
     own = question.profile.network.link_bytes_per_s or 0.0
 
-    def linked(pool: PlanPool) -> PlanPool:
+    def with_link(pool: PlanPool) -> PlanPool:
         machine = catalogue.named_machine(pool.device)
         link = machine.node_link_bytes_per_s if machine else own
         return replace(pool, link_bytes_per_s=pool.link_bytes_per_s or link)
 
-    return replace(question.constraints, pools=tuple(map(linked, question.constraints.pools)))
+    return replace(question.constraints, pools=tuple(map(with_link, question.constraints.pools)))
 
 
 def _choose_estimator(answers: Answers, question: PlanQuestion, probe: Configurations) -> str:
-    """The estimator named; else the planning one that rests on most, by its own account."""
+    """The estimator that the question names; else the planning estimator that reports the most evidence."""
     names = [question.terms.estimator]
     if question.terms.estimator == AUTO:
         names = _planners(answers)
         if not names:
-            raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator that plans is loaded", {"estimator": AUTO})
+            text = "no loaded estimator can plan: install one with the capability 'plan'"
+            raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, text, {"estimator": AUTO})
     elif CAPABILITY not in answers.estimators.named(question.terms.estimator).record.capabilities:
         raise _no_planner(answers, question.terms.estimator)
     able: list[tuple[float, str]] = []
@@ -120,14 +124,14 @@ def _choose_estimator(answers: Answers, question: PlanQuestion, probe: Configura
     failures: list[NodewiseError] = []
     for name in names:
         try:
-            found = answers.estimators.assessed(name, question.profile, probe, question.terms.options)
+            assessment = answers.estimators.assessed(name, question.profile, probe, question.terms.options)
         except NodewiseError as error:
             failures.append(error)
             continue
-        if found.refusal is None:
-            able.append((-found.strength, name))
+        if assessment.refusal is None:
+            able.append((-assessment.strength, name))
         else:
-            refusals.append((name, found.refusal))
+            refusals.append((name, assessment.refusal))
     if able:
         return min(able)[1]
     if refusals:
@@ -142,5 +146,5 @@ def _planners(answers: Answers) -> list[str]:
 
 
 def _no_planner(answers: Answers, name: str) -> NodewiseError:
-    listed = ", ".join(_planners(answers)) or "none is loaded"
-    return invalid_field("options.estimator", f"must be an estimator that plans ({listed}), found {name!r}")
+    names = ", ".join(_planners(answers)) or "none is loaded"
+    return invalid_field("options.estimator", f"must be an estimator that plans ({names}), found {name!r}")

@@ -1,4 +1,4 @@
-"""What a plan answers."""
+"""Questions and results of plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.question import Answer, Terms
 from nodewise_values import NamedNumber, PlanExplanation, PlanRejection
 
-__all__ = ["PlanQuestion", "PlanResult", "named", "rejection"]
+__all__ = ["PlanQuestion", "PlanResult", "named_numbers", "rejection"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -22,15 +22,15 @@ class PlanQuestion:
     Attributes
     ----------
     profile : Profile
-        What is known of the job.
+        The facts of the job.
     terms : Terms
-        How to answer: by an estimator that plans, or AUTO; without a fallback, which would have another space.
+        How to answer: by an estimator that plans, or AUTO; without a fallback, whose space would be another one.
     exhaustive : bool
-        Evaluate every configuration instead of leaving out what cannot matter.
+        Evaluate every configuration instead of skipping those that cannot win.
     frontier_points : int
-        Most points of the frontier to answer with; 0 = none.
+        Most points of the frontier to return; 0 = none.
     explain : bool
-        Whether to say why the winner wins.
+        Whether to explain why the winner wins.
     """
 
     profile: Profile
@@ -42,18 +42,18 @@ class PlanQuestion:
     explain: bool = True
 
 
-def rejection(found: Exclusion) -> PlanRejection:
-    """What is violated, as an answer says it: with the numbers that are some."""
+def rejection(exclusion: Exclusion) -> PlanRejection:
+    """An exclusion as a result states it, with those of its numbers that are finite."""
     return PlanRejection(
-        constraint=found.constraint,
-        message=found.message,
-        configurations_count=found.count or None,
-        numbers=named(found.numbers),
+        constraint=exclusion.constraint,
+        message=exclusion.message,
+        configurations_count=exclusion.count or None,
+        numbers=named_numbers(exclusion.numbers),
     )
 
 
-def named(numbers: Mapping[str, float]) -> tuple[NamedNumber, ...]:
-    """Numbers by their names."""
+def named_numbers(numbers: Mapping[str, float]) -> tuple[NamedNumber, ...]:
+    """The finite numbers with their names."""
     return tuple(NamedNumber(name=name, value=value) for name, value in numbers.items() if math.isfinite(value))
 
 
@@ -64,21 +64,22 @@ class PlanResult:
     Attributes
     ----------
     answer : Answer or None
-        Dense predictions of the best (row 0, if there is one) and of the frontier; None = nothing was found.
+        Dense predictions of the best (row 0, if there is one) and of the frontier; None = there is neither.
     recommendation : Recommendation or None
         Of row 0; None = nothing is feasible, and ``rejections`` say why.
     frontier_rows : tuple of int
         Rows of the frontier, by devices and time.
     frontier_count : int
-        Points that it has; more than rows where they were thinned out.
+        Points of the whole frontier; more than ``frontier_rows`` where only some are returned.
     space, evaluated, pruned, feasible : int
-        Configurations in all, looked at, left out for a reason, and of those looked at: feasible.
+        Configurations in the space; of these evaluated; skipped because they cannot win; and of those evaluated
+        feasible.
     search_s : float
         Seconds to lay out the space, bound its prefixes and search it.
     complete : bool
-        False = time was over.
+        False = the time was over before the search ended.
     rejections : tuple of PlanRejection
-        What the constraints allow and cannot be, and what does not fit or exceeds a limit.
+        Configurations that the constraints allow and no model has, and those that do not fit or exceed a limit.
     """
 
     answer: Answer | None

@@ -1,4 +1,4 @@
-"""Configurations of a space in words."""
+"""Texts about configurations of a space."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nodewise.domain.configurations import Configurations, Recomputation, SyncMode
 from nodewise.domain.planning import DIMENSIONS
 
-__all__ = ["NAMES", "described", "gib", "percent", "shown", "values_of"]
+__all__ = ["NAMES", "describe", "gib", "percent", "value_text", "values_of"]
 
 NAMES: Final = {name: name.replace("_", " ") for name in DIMENSIONS} | {
     "device_index": "device",
@@ -20,14 +20,14 @@ NAMES: Final = {name: name.replace("_", " ") for name in DIMENSIONS} | {
     "interleave": "chunks a stage",
     "precision_index": "precision",
 }
-"""Dimensions as people call them."""
+"""Names of dimensions in texts."""
 
 _DEGREES: Final = ("tensor", "pipeline", "context", "expert", "data")
-"""Kinds of parallelism in the order in which they are told."""
+"""Kinds of parallelism in the order in which texts list them."""
 
 
 def values_of(rows: Configurations, name: str) -> NDArray[Any]:
-    """A dimension's column, names instead of numbers where it has a dictionary: comparable between any rows."""
+    """A dimension's column, with names instead of numbers where it has a dictionary, so that any rows compare."""
     if name == "device_index":
         return np.array(rows.devices, dtype=object)[rows.device_index]
     if name == "precision_index":
@@ -36,8 +36,8 @@ def values_of(rows: Configurations, name: str) -> NDArray[Any]:
     return column
 
 
-def shown(rows: Configurations, name: str, row: int) -> str:
-    """One value for people."""
+def value_text(rows: Configurations, name: str, row: int) -> str:
+    """One value as text."""
     value = values_of(rows, name)[row]
     if name == "sync_mode":
         return SyncMode(int(value)).name.lower()
@@ -50,7 +50,7 @@ def shown(rows: Configurations, name: str, row: int) -> str:
     return str(value)
 
 
-def described(rows: Configurations, row: int) -> str:
+def describe(rows: Configurations, row: int) -> str:
     """A configuration in one line."""
     degrees = ((kind, getattr(rows, f"{kind}_parallel")[row]) for kind in _DEGREES)
     split = " x ".join(f"{kind} {degree}" for kind, degree in degrees if degree > 1)
@@ -60,23 +60,23 @@ def described(rows: Configurations, row: int) -> str:
     servers = int(rows.parameter_servers[row])
     if servers > 0:
         plural = "s" if servers > 1 else ""
-        parts.append(f"{shown(rows, 'sync_mode', row)} with {servers} parameter server{plural}")
+        parts.append(f"{value_text(rows, 'sync_mode', row)} with {servers} parameter server{plural}")
     if rows.recomputation[row] != Recomputation.UNSPECIFIED:
-        parts.append(f"recomputation {shown(rows, 'recomputation', row)}")
+        parts.append(f"recomputation {value_text(rows, 'recomputation', row)}")
     if rows.sequence_parallel[row]:
         parts.append("sequence parallel")
     if rows.zero_stage[row]:
         parts.append(f"ZeRO {rows.zero_stage[row]}")
-    device = shown(rows, "device_index", row)
+    device = value_text(rows, "device_index", row)
     return f"{', '.join(parts)} on {rows.nodes[row]} nodes with {rows.workers[row]} {device}"
 
 
 def gib(amount_bytes: float) -> str:
-    """Bytes for people."""
+    """Bytes as text."""
     amount = amount_bytes / 2**30
     return f"{amount:.3g} GiB" if amount < 100.0 else f"{amount:.0f} GiB"
 
 
 def percent(share: float) -> str:
-    """A share for people."""
+    """A share as text."""
     return f"{100 * share:.3g} %"

@@ -252,12 +252,12 @@ def _map_file(path: Path) -> tuple[Trace, ...]:
     with path.open("rb") as file:
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if len(whole) < _HEAD.size:
-        raise ValueError("shorter than its head")
+        raise ValueError("it is shorter than its header")
     magic, length, size, check = _HEAD.unpack_from(whole)
     end = _HEAD.size + length
     description = whole[_HEAD.size : end]
     if magic != _MAGIC or size != len(whole) or zlib.crc32(description) != check:
-        raise ValueError("not as it was written")
+        raise ValueError("its digest does not match")
     traces = []
     for trace_description in orjson.loads(description):
         columns: dict[str, NDArray[Any]] = {}

@@ -88,7 +88,7 @@ class Batch:
 
     def __post_init__(self) -> None:
         if self.sequence_number < 1:
-            raise invalid_field("sequence_number", f"must be 1 or more, is {self.sequence_number}")
+            raise invalid_field("sequence_number", f"must be 1 or more, found {self.sequence_number}")
 
     @property
     def has_facts(self) -> bool:

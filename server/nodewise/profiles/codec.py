@@ -299,7 +299,7 @@ def stated_from_payload(payload: bytes) -> StatedFacts:
             naming=Naming(display_name=content.get("display_name"), labels=content.get("labels", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PayloadError("bytes that are no batch") from error
+        raise PayloadError("bytes that are not a batch") from error
 
 
 def shared_run_to_json(run: SharedDeviceRun) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def shared_runs_from_payload(payload: bytes) -> list[SharedDeviceRun]:
         runs = _content(payload).get("shared_runs", [])
         return [SharedDeviceRun(**{**run, "mode": SharingMode(run["mode"])}) for run in runs]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PayloadError("bytes that are no batch") from error
+        raise PayloadError("bytes that are not a batch") from error
 
 
 def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observations]:
@@ -342,7 +342,7 @@ def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observa
                 numbers = _constant(sum(rows for rows, _ in parts), 0, is_float=False)
                 observations.append(Observations(**_runs_from_json(parts, OBSERVATION_DEFAULTS), number=numbers))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise PayloadError("bytes that are no batch") from error
+        raise PayloadError("bytes that are not a batch") from error
     return PhaseTimings.concatenated(timings), Observations.concatenated(observations)
 
 

@@ -29,12 +29,12 @@ READ_ONLY: Final = "read_only"
 UNREACHABLE: Final = "unreachable"
 
 _TEXTS: Final = {
-    DELETED: "the file of the store is gone: put it back, or restart the server",
-    REPLACED: "the file of the store is another than the server opened: put it back, or restart the server",
-    CORRUPT: "what is stored is damaged: restore it from a backup",
+    DELETED: "the store's file is missing; put it back, or restart the server",
+    REPLACED: "the store's file was replaced; put the original back, or restart the server",
+    CORRUPT: "the store is damaged; restore it from a backup",
     LOCKED: "another program holds the lock of the store; retry later",
-    FULL: "the store is full, nothing of this was stored; retry when there is room",
-    READ_ONLY: "the store can be read but not written; retry once that is mended",
+    FULL: "the store is full, and the request was not stored; free space, then retry",
+    READ_ONLY: "the store is read-only; make it writable, then retry",
     UNREACHABLE: "the store does not answer; retry later",
 }
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

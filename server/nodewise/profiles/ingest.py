@@ -158,16 +158,16 @@ def _chunk_step(trace: TraceState | None, chunk: TraceChunk, sequence_number: in
         if not chunk.format:
             raise invalid_field(f"{path}.format", "must be stated in the first chunk of a trace")
         if chunk.world_size < 0:
-            raise invalid_field(f"{path}.world_size", "must be 1 or more, or 0 for as the trace says")
+            raise invalid_field(f"{path}.world_size", "must be 1 or more, or 0 to take it from the trace")
         if chunk.rank < -1:
-            raise invalid_field(f"{path}.rank", "must be 0 or more, or -1 for as the trace says")
+            raise invalid_field(f"{path}.rank", "must be 0 or more, or -1 to take it from the trace")
         if chunk.world_size and chunk.rank >= chunk.world_size:
             raise invalid_field(f"{path}.rank", f"must be below world_size, {chunk.world_size}")
         trace = TraceState(format=chunk.format, rank=chunk.rank, world_size=chunk.world_size)
     if trace.finished_sequence_number:
-        raise invalid_field(f"{path}.trace_id", "names a trace that has ended; a new trace needs a name of its own")
+        raise invalid_field(f"{path}.trace_id", "names a trace that is complete; a new trace needs a new trace_id")
     if not 0 <= chunk.offset_bytes <= trace.size_bytes:
-        raise invalid_field(f"{path}.offset_bytes", f"must be {trace.size_bytes}, where the chunk before ended")
+        raise invalid_field(f"{path}.offset_bytes", f"must be {trace.size_bytes}, the end of the chunk before")
     size = max(trace.size_bytes, chunk.offset_bytes + len(chunk.data))
     if chunk.last and not size:
         raise invalid_field(f"{path}.data", "must not be empty: the trace would have no bytes")
@@ -178,7 +178,7 @@ def _chunk_step(trace: TraceState | None, chunk: TraceChunk, sequence_number: in
 def _commit(profile: ProfileState, session: SessionState) -> tuple[ProfileState, SessionState, Commit | None]:
     unfinished_names = sorted(name for name, trace in session.traces.items() if not trace.finished_sequence_number)
     if unfinished_names:
-        raise invalid_field("commit", f"must wait for the last chunk of trace {unfinished_names[0]!r}")
+        raise invalid_field("commit", f"must not commit before the last chunk of trace {unfinished_names[0]!r}")
     after = SessionState(durable=session.durable, committed=session.durable, traces=session.traces)
     if not session.has_content:
         return profile, after, None
@@ -203,7 +203,7 @@ def _commit(profile: ProfileState, session: SessionState) -> tuple[ProfileState,
 def _out_of_order(number: int, expected_number: int) -> NodewiseError:
     return NodewiseError(
         Reason.BATCH_OUT_OF_ORDER,
-        f"batch {number} came where {expected_number} was expected; resend from {expected_number} on",
+        f"batch {number} arrived, but {expected_number} is next; resend from {expected_number}",
         {"expected_sequence_number": str(expected_number), "sequence_number": str(number)},
     )
 

@@ -81,7 +81,7 @@ def open_traces(
     try:
         from nodewise.profiles.remote_traces import RemoteTraceStore, S3Blobs  # noqa: PLC0415  # boto3 is an extra
     except ImportError:
-        raise invalid_field("traces", "needs the client of S3: pip install 'nodewise[s3]'") from None
+        raise invalid_field("traces", "needs the S3 client: pip install 'nodewise[s3]'") from None
     return RemoteTraceStore(S3Blobs(where), cache, artefact_bytes=artefact_bytes, cache_bytes=cache_bytes)
 
 
@@ -99,13 +99,13 @@ def sqlite_file(url: str) -> Path | None:
 def _open_installed(scheme: str, url: str, options: StoreOptions) -> ProfileStore:
     entries = [entry for entry in entry_points(group=_GROUP) if entry.name.lower() == scheme]
     if len(entries) != 1:
-        which = "is not known" if not entries else "is what several distributions open"
+        which = "is not a known scheme" if not entries else "is a scheme that several distributions register"
         raise invalid_field("store", f"must be {_KNOWN}; {scheme}: {which}")
     try:
         opening = entries[0].load()
     except Exception as error:  # noqa: BLE001 - whatever its import raises stops the start with a text
         _log.exception("store_not_loaded", scheme=scheme, error=type(error).__name__)
-        raise invalid_field("store", f"{scheme}: is opened by what cannot be loaded; the log says why") from None
+        raise invalid_field("store", f"the plugin for {scheme}: cannot be loaded; the log says why") from None
     store: ProfileStore = opening(url, options)
     return store
 
@@ -114,7 +114,7 @@ def _postgres(url: str, options: StoreOptions) -> ProfileStore:
     try:
         from nodewise.profiles.postgres_store import PostgresProfileStore  # noqa: PLC0415  # its driver is an extra
     except ImportError:
-        message = "needs the driver of PostgreSQL: pip install 'nodewise[postgresql]'"
+        message = "needs the PostgreSQL driver: pip install 'nodewise[postgresql]'"
         raise invalid_field("store", message) from None
     if options.traces is None:
         text = "must name a directory that all replicas share or s3://BUCKET/PREFIX, where the store is PostgreSQL"

@@ -64,7 +64,7 @@ class GenerationFollower:
             except psycopg.Error as error:
                 if not self._closing.is_set() and lost_s <= self._confirmed_s:  # said once, until it comes back
                     lost_s = time.monotonic()
-                    _log.warning("store is not followed", error=type(error).__name__, text=str(error))
+                    _log.warning("store_not_followed", error=type(error).__name__, text=str(error))
             self._closing.wait(_ASKED_S)
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:

@@ -31,7 +31,7 @@ def prepare(connection: Connection) -> None:
     """
     (encoding,) = connection.execute("SHOW server_encoding").fetchone()
     if encoding != "UTF8":
-        raise StoreFormatError(f"the database is encoded in {encoding}; make one with ENCODING 'UTF8'")
+        raise StoreFormatError(f"the database has the encoding {encoding}; create one with ENCODING 'UTF8'")
     connection.execute("SELECT pg_advisory_xact_lock(?)", (APPLICATION_ID,))
     if connection.execute(_TABLES).fetchone() == (0,):
         create_tables(connection)
@@ -40,5 +40,5 @@ def prepare(connection: Connection) -> None:
     elif connection.execute(_COLUMNS_OF_META).fetchone() != (2,) or (
         connection.execute("SELECT value FROM meta WHERE name = 'application_id'").fetchone() != (APPLICATION_ID,)
     ):
-        raise StoreFormatError("the database holds another application's tables; choose another one for the store")
+        raise StoreFormatError("the database holds another application's tables; choose another database for the store")
     upgrade_tables(connection)

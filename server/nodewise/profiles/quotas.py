@@ -126,7 +126,7 @@ def _check_quotas(
             whose = f"the namespace {namespace!r}" if namespace else "profiles without a namespace"
             raise _quota_error(
                 f"{whose} would have {amount} {what}, above quotas.{name} = {limit} {unit};"
-                " what is deleted counts until it is purged",
+                " deleted profiles count until they are purged",
                 name,
                 amount,
                 limit,

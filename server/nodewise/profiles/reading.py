@@ -258,7 +258,7 @@ class TraceLoader:
 def _confidence(answer: Any) -> float:
     """What a reader answers when it is asked whether it recognises a file: 0 to 1."""
     if not isinstance(answer, int | float | np.number | np.bool_) or not 0 <= answer <= 1:
-        raise ImpossibleAnswerError("what is no confidence from 0 to 1")
+        raise ImpossibleAnswerError("a value that is not a confidence from 0 to 1")
     return float(answer)
 
 
@@ -289,4 +289,4 @@ def _unreadable(file: _TraceFile, why: str, reason: Reason = Reason.INVALID_FIEL
 
 
 def _late() -> NodewiseError:
-    return NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the traces were read")
+    return NodewiseError(Reason.DEADLINE_EXCEEDED, "the deadline passed before the traces were read")

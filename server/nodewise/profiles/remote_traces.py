@@ -157,7 +157,7 @@ class RemoteTraceStore(TraceStore):
             content = data.getvalue()
             if not is_there or hashlib.sha256(content).hexdigest() != piece.sha256:
                 _log.error("trace_piece_lost", piece=piece.sha256, found=is_there)
-                raise unavailable("a part of the trace that was stored is gone; send it in another session")
+                raise unavailable("a stored part of the trace is missing; send the trace in a new session")
             new = content[max(0, size - piece.offset_bytes) :]
             size += len(new)
             yield new
@@ -168,7 +168,7 @@ class RemoteTraceStore(TraceStore):
             with self._lock:
                 entry = self._hashes.get(trace.stage)
                 if entry is None or entry[0] != size:
-                    raise unavailable("another request goes on with the trace; retry")
+                    raise unavailable("another request is writing the trace; retry")
                 hasher = entry[1].copy()
             self._folders[trace.stage] = trace.folder
         new = bytearray()
@@ -196,7 +196,7 @@ class RemoteTraceStore(TraceStore):
         name = super().finish(stage, size_bytes)
         if self._blobs.size_bytes(_object(name), soon=True) != size_bytes:
             self._copies.pop(name, None)
-            raise unavailable("the trace was not kept; retry")
+            raise unavailable("the trace was not stored; retry")
         self._later(self._make_room)
         return name
 
@@ -260,7 +260,7 @@ class RemoteTraceStore(TraceStore):
                 sha256 = sha256_of(file)
             if sha256 != name:
                 _log.error("trace_damaged", trace=name, found=sha256)
-                raise unavailable("the trace is not what was stored; the log says which")
+                raise unavailable("the stored trace is damaged; the log names it")
             copy.replace(path)
         self._later(self._make_room)
 
@@ -317,7 +317,7 @@ class RemoteTraceStore(TraceStore):
             try:
                 task()
             except (NodewiseError, OSError) as error:
-                _log.warning("traces_not_tidied", error=type(error).__name__, text=str(error))
+                _log.warning("trace_cleanup_failed", error=type(error).__name__, text=str(error))
 
         with suppress(RuntimeError):  # closing: the next process tidies up
             self._tidying.submit(tidy)
@@ -342,5 +342,5 @@ class _JoinedFile:
         first = self._file.read(self._left if size < 0 else min(size, self._left)) if self._left else b""
         self._left -= len(first)
         if self._left and (size < 0 or len(first) < size):
-            raise OSError("a stage is shorter than what is settled of it")
+            raise OSError("a stage is shorter than its settled bytes")
         return first + self._new.read(-1 if size < 0 else size - len(first))

@@ -113,7 +113,7 @@ class S3Blobs:
             client.upload_fileobj(source, self._bucket, self._prefix + name, Config=_PART)
         if (stored_bytes := self.size_bytes(name)) != size_bytes:
             _log.error("trace_damaged", trace=name, found=stored_bytes, size_bytes=size_bytes)
-            raise unavailable("the storage of traces did not keep all of a trace; retry later")
+            raise unavailable("the storage of traces stored a trace incompletely; retry later")
 
     def fetch(self, name: str, into: BinaryIO) -> bool:
         """Write an object to a file, in parts where it is large; False = there is none."""
@@ -180,9 +180,9 @@ class S3Blobs:
         with self._lock:
             self._asked_s = time.monotonic()
             if problem and not self.problem:
-                _log.error("traces_away", text=problem)
+                _log.error("trace_storage_unavailable", text=problem)
             elif self.problem and not problem:
-                _log.info("traces_back")
+                _log.info("trace_storage_available")
             self.problem = problem
         if problem:
             if soon:

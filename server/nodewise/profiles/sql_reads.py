@@ -293,7 +293,7 @@ def replay_profile(
         remaining = np.flatnonzero(np.isin(observations.number, retracted_numbers, invert=True))
         observations = observations.take(freeze(remaining.astype(np.int64, copy=False)))
     if len(observations) != row.observations_count:
-        raise PayloadError("the observations stored are not those counted")
+        raise PayloadError("the number of stored observations does not match the profile's count")
     timing_numbers = np.arange(row.last_timing_number - len(timings) + 1, row.last_timing_number + 1, dtype=np.int64)
     timing_numbers = np.concatenate((last_read.phase_timing_numbers, timing_numbers))
     timings = PhaseTimings.concatenated((last_read.phase_timings, timings))
@@ -329,7 +329,7 @@ def replay_profile(
     )
     digest = content_digest(profile)
     if valid_memo(row.digest) not in (None, digest):
-        raise PayloadError("the profile is not what it was when its digest was computed")
+        raise PayloadError("the profile does not match its stored digest")
     return replace(profile, digest=digest)
 
 
@@ -343,7 +343,7 @@ def _payloads(connection: Connection, key: int, since: int, revision: int) -> It
     """
     for payload, at, content_hash in connection.execute(_PAYLOADS, (key, since, revision)):
         if hashlib.sha256(payload).digest() != bytes(content_hash):
-            raise PayloadError("a batch is not as it was written")
+            raise PayloadError("a batch does not match its digest")
         yield payload, at
 
 

@@ -35,7 +35,7 @@ def retract(
     """The profile afterwards, and whether it changed."""
     row = _committed_row(connection, request.profile_id)
     if not request.evidence:
-        raise invalid_field("observation_numbers", "must name an observation, or another list other evidence")
+        raise invalid_field("observation_numbers", "must name an observation, or another list must name evidence")
     content_hash = _hash_of(request.evidence)
     earlier = connection.execute(
         "SELECT content_hash FROM retractions WHERE profile_key = ? AND request_id = ?", (row.key, request.request_id)
@@ -43,7 +43,7 @@ def retract(
     if earlier is not None and earlier[0] != content_hash:
         raise NodewiseError(
             Reason.REQUEST_ID_REUSED,
-            "this request_id retracted other evidence; a new request needs a new request_id",
+            "this request_id was used to retract other evidence; use a new request_id",
             {"request_id": request.request_id},
         )
     if earlier is None:
@@ -163,7 +163,7 @@ def delete(connection: Connection, request: DeleteRequest, now_s: float, kept_s:
             raise profile_not_found(request.profile_id)
         raise NodewiseError(
             Reason.ETAG_MISMATCH,
-            f"the profile's etag is {_etag(row)!r} by now",
+            f"the profile's etag is now {_etag(row)!r}",
             {"profile_id": request.profile_id, "etag": _etag(row)},
         )
     digest = _last_digest(connection, row)

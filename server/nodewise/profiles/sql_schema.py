@@ -6,10 +6,14 @@ from string import Template
 from types import MappingProxyType
 from typing import Final
 
+import structlog
+
 from nodewise.profiles.sql_rows import Connection
 from nodewise.profiles.store import StoreFormatError
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "TABLES", "create_tables", "is_current", "upgrade_tables"]
+
+_log = structlog.get_logger(__name__)
 
 TABLES: Final = MappingProxyType(
     {
@@ -222,12 +226,13 @@ def upgrade_tables(connection: Connection) -> None:
     version = _version(connection)
     if version is None or version > SCHEMA_VERSION:
         raise StoreFormatError(
-            f"it has schema {version} and this release knows {SCHEMA_VERSION}: open it with the release that wrote it"
+            f"it has schema {version}, this release supports {SCHEMA_VERSION}; open it with the release that wrote it"
         )
     if version < SCHEMA_VERSION:
         for later in range(version + 1, SCHEMA_VERSION + 1):
             _run(connection, *_UPGRADES[later])
         connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (SCHEMA_VERSION,))
+        _log.info("store_upgraded", schema_before=version, schema=SCHEMA_VERSION)
 
 
 def is_current(connection: Connection) -> bool:

@@ -71,8 +71,8 @@ class StorePlace:
         if self.store_before() is not None and not self._size():
             state = "is empty" if self._path.exists() else "is gone"
             raise StoreFormatError(
-                f"the file {state}, and there was a store here: put it back, or remove {self._marker.name} beside it"
-                " to begin a new one"
+                f"the file {state}, but a store was here before; put it back, or remove {self._marker.name} beside it"
+                " to start a new store"
             )
         with suppress(OSError):  # SQLite says what is wrong; its log gets the permissions that the file has
             open_private(self._path, "ab").close()
@@ -88,8 +88,8 @@ class StorePlace:
         before = self.store_before()
         if before not in (None, identity):
             raise StoreFormatError(
-                f"the file is another store than was here before: put that one back, or remove {self._marker.name}"
-                " beside it to go on with this one"
+                f"the file is another store than the one that was here; put that back, or remove {self._marker.name}"
+                " beside it to use this one"
             )
         if before is None:
             self._mark(identity)

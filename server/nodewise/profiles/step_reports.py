@@ -80,7 +80,7 @@ class StepLedger:
         with self._reading("read times of steps") as connection:
             key, _ = _profile(connection, profile_id)
             rows = connection.execute(_SINCE, (key, begin_s)).fetchall()
-        return StepTimes.joined([_times(*row) for row in rows])
+        return StepTimes.concatenated([_times(*row) for row in rows])
 
     def hours(self, profile_id: str) -> StepTimes:
         """The mean step of each hour, over windows and ranks; rank 0 stands for all."""
@@ -88,7 +88,7 @@ class StepLedger:
             key, _ = _profile(connection, profile_id)
             rows = connection.execute(_HOURS, (key,)).fetchall()
         if not rows:
-            return StepTimes.joined([])
+            return StepTimes.concatenated([])
         hour, steps, seconds = (np.array(column) for column in zip(*rows))
         zero, unknown = np.zeros(len(hour), np.int64), np.full(len(hour), -1.0)
         return StepTimes(

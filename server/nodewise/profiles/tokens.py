@@ -98,7 +98,7 @@ class TokenLedger:
             if count >= MOST_TOKENS:
                 raise NodewiseError(
                     Reason.QUOTA_EXCEEDED,
-                    f"the store holds {MOST_TOKENS} tokens; revoke some first",
+                    f"the store holds {MOST_TOKENS} tokens, the limit; revoke and purge some first",
                     {"limit": "tokens", "value": str(MOST_TOKENS)},
                 )
             insert(connection, "tokens", **_row(token))

@@ -30,7 +30,7 @@ LONGEST_NS: Final = 1 << 62
 def wrong_with(traces: Any) -> str | None:
     """Why a reader's traces cannot be used, else None."""
     if not isinstance(traces, Sequence) or not traces:
-        return "it is no sequence of at least one Trace"
+        return "it is not a sequence of at least one Trace"
     for trace in traces:
         if not isinstance(trace, Trace):
             return f"it holds a {type(trace).__name__} instead of a Trace"
@@ -50,7 +50,7 @@ def _wrong_columns(trace: Trace) -> str | None:
     for path, column in columns_of(trace).items():
         table = path.rpartition(".")[0]
         if not isinstance(column, np.ndarray) or column.dtype != _DTYPES.get(path, np.int64):
-            return f"{path} is no column of {np.dtype(_DTYPES.get(path, np.int64))}"
+            return f"{path} is not a column of {np.dtype(_DTYPES.get(path, np.int64))}"
         shape = (len(column), 2) if path == "dependencies" else (rows.setdefault(table, len(column)),)
         if column.shape != shape:
             return f"{path} has shape {column.shape} instead of {shape}"
@@ -83,9 +83,9 @@ def _wrong_values(trace: Trace) -> str | None:
     ]
     for path, column, least, most in bounds:
         if column.size and (column.min() < least or column.max() > most):
-            return f"{path} holds a value out of {least} to {most}"
+            return f"{path} holds a value outside {least} to {most}"
     if not 0 <= trace.rank < (trace.world_size or 1 << 31) or trace.world_size < 0:
-        return f"rank {trace.rank} is none of {trace.world_size}"
+        return f"rank {trace.rank} is outside the world_size {trace.world_size}"
     if (trace.steps.end_ns < trace.steps.begin_ns).any():
         return "a step ends before it begins"
     begins = trace.begin_ns
@@ -95,14 +95,14 @@ def _wrong_values(trace: Trace) -> str | None:
 def _wrong_words(trace: Trace) -> str | None:
     groups = trace.collectives.groups
     if not all(isinstance(lane, Lane) for lane in trace.lanes):
-        return "lanes holds something else than Lane"
+        return "lanes holds a value that is not a Lane"
     if not all(isinstance(group, ProcessGroup) for group in groups):
-        return "collectives.groups holds something else than ProcessGroup"
+        return "collectives.groups holds a value that is not a ProcessGroup"
     numbers: list[Any] = [trace.rank, trace.world_size, *trace.report.counts.values()]
     numbers += [number for lane in trace.lanes for number in (lane.device, lane.number)]
     numbers += [number for group in groups for number in (group.size, *group.ranks)]
     if not all(isinstance(number, int | np.integer) and -LARGEST <= number < LARGEST for number in numbers):
-        return "a count, a rank, or a number of a lane or a group is no integer of 64 bits"
+        return "a count, a rank, or a number of a lane or a group is not a 64-bit integer"
     words: list[tuple[str, Iterable[str]]] = [
         ("names", trace.names),
         ("lanes", [lane.name for lane in trace.lanes]),
@@ -115,5 +115,5 @@ def _wrong_words(trace: Trace) -> str | None:
         for text in texts:
             text.encode()  # halves of characters have no bytes: a ValueError
         if isinstance(texts, str):
-            return f"{what} is a text instead of several"
+            return f"{what} is a string instead of several"
     return None

@@ -101,7 +101,7 @@ def is_hash(name: str) -> bool:
 
 def not_stored() -> NodewiseError:
     """No trace of that hash."""
-    return invalid_field("traces.content_sha256", "names no trace that is stored here")
+    return invalid_field("traces.content_sha256", "must name a stored trace")
 
 
 class TraceStore:
@@ -203,11 +203,11 @@ class TraceStore:
         """
         size = max(settled_bytes, offset_bytes + len(data))
         if not 0 <= offset_bytes <= settled_bytes:
-            raise invalid_field("trace_chunks.offset_bytes", f"must be {settled_bytes}, where the chunk before ended")
+            raise invalid_field("trace_chunks.offset_bytes", f"must be {settled_bytes}, the end of the chunk before")
         if size > self._max_bytes:
             raise NodewiseError(
                 Reason.LIMIT_EXCEEDED,
-                f"a trace may have {self._max_bytes} bytes; record fewer steps or ranks at a time",
+                f"a trace may have at most {self._max_bytes} bytes; record fewer steps or ranks at a time",
                 {"limit_bytes": str(self._max_bytes)},
             )
         path = self._stage_path(stage)
@@ -411,7 +411,7 @@ def copy_checked(source: BinaryIO, path: Path, content_sha256: str) -> int:
         os.fsync(file.fileno())
     if hasher.hexdigest() != content_sha256:
         path.unlink()
-        raise invalid_field("traces.content_sha256", f"must be that of the bytes; {content_sha256} are damaged")
+        raise invalid_field("traces.content_sha256", f"must match the bytes, but {content_sha256} does not")
     return size
 
 

@@ -91,7 +91,7 @@ class TraceStream(io.RawIOBase):
         if self._given_bytes > self._max_bytes:
             raise NodewiseError(
                 Reason.LIMIT_EXCEEDED,
-                f"a trace may unpack to {self._max_bytes} bytes; record fewer steps at a time",
+                f"a trace may unpack to at most {self._max_bytes} bytes; record fewer steps at a time",
                 {"limit_bytes": str(self._max_bytes)},
             )
         return data

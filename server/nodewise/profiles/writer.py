@@ -192,7 +192,7 @@ class StoreWriter:
                 for waiting in together:
                     self._write([waiting])
                 return
-            _log.exception("write failed", error=type(error).__name__)
+            _log.exception("write_failed", error=type(error).__name__)
             outcomes = [NodewiseError(Reason.INTERNAL, "the write failed; the server's log has the details")]
         self.writes += 1
         self.write_s += time.monotonic() - began_s

@@ -151,8 +151,9 @@ class Method:
     Attributes
     ----------
     behaviour : callable
-        unary-unary: ``async (request, call) -> reply``; unary-stream: ``(request, call) -> async iterator``;
-        stream-stream: ``(async iterator of requests, call) -> async iterator``.
+        unary-unary: ``async (request, call) -> reply``, or a function that returns the bytes of a reply for which
+        nothing is waited for, else an awaitable; unary-stream: ``(request, call) -> async iterator``; stream-stream:
+        ``(async iterator of requests, call) -> async iterator``.
     request : type
         Message class of the request.
     intake : Intake

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from nodewise.completion.estimate import estimated
+from nodewise.completion.estimate import estimate_completion
 from nodewise.completion.questions import CompletionQuestion, CompletionResult, HybridResult, OfferResult
 from nodewise.mapper.mapping import to_message
 from nodewise.ports.compute import LongRun
@@ -38,7 +38,7 @@ class Completions(JobService):
 
 def _estimate(workshop: Workshop, question: CompletionQuestion, run: LongRun) -> Iterator[bytes]:
     timed_question = replace(question, terms=question.terms.within(run.budget))
-    yield write_completion(estimated(workshop.answers, timed_question, run.budget)).SerializeToString()
+    yield write_completion(estimate_completion(workshop.answers, timed_question, run.budget)).SerializeToString()
 
 
 def write_completion(result: CompletionResult) -> pb.EstimateCompletionResponse:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final
 
-from nodewise.diagnosis.diagnose import diagnosed, replayed, steps_diagnosed
+from nodewise.diagnosis.diagnose import diagnose_step_times, diagnose_traces, replay_traces
 from nodewise.diagnosis.results import TraceQuestion
 from nodewise.diagnosis.watching import ALARM, StepWatch
 from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
@@ -95,7 +95,7 @@ class Diagnoses:
 def _replay(workshop: Workshop, questions: tuple[TraceQuestion, ReplayQuestion], run: LongRun) -> Iterator[bytes]:
     answers = workshop.answers
     context = _Context(run, pb.ReplayResponse, answers.estimators.catalogue)
-    result = replayed(answers.registry.diagnosers, workshop.traces, *questions, context)
+    result = replay_traces(answers.registry.diagnosers, workshop.traces, *questions, context)
     for piece in _pieces(result.replay, result.recorded):
         yield pb.ReplayResponse(**piece).SerializeToString()
     yield pb.ReplayResponse(result=write_replay(result)).SerializeToString()
@@ -104,14 +104,14 @@ def _replay(workshop: Workshop, questions: tuple[TraceQuestion, ReplayQuestion],
 def _diagnose(workshop: Workshop, questions: tuple[TraceQuestion, DiagnosisQuestion], run: LongRun) -> Iterator[bytes]:
     answers = workshop.answers
     context = _Context(run, pb.DiagnoseResponse, answers.estimators.catalogue)
-    result = diagnosed(answers.registry.diagnosers, workshop.traces, *questions, context)
+    result = diagnose_traces(answers.registry.diagnosers, workshop.traces, *questions, context)
     for piece in _pieces(result.diagnosis, result.recorded):
         yield pb.DiagnoseResponse(**piece).SerializeToString()
     yield pb.DiagnoseResponse(result=write_diagnosis(result)).SerializeToString()
 
 
 def _diagnose_steps(workshop: Workshop, arguments: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
-    answer = steps_diagnosed(workshop.answers.registry.diagnosers, *arguments)
+    answer = diagnose_step_times(workshop.answers.registry.diagnosers, *arguments)
     result = pb.DiagnosisResult(verdict=answer.verdict, complete=True, steps=to_message(answer, pb.StepsDiagnosis))
     yield pb.DiagnoseResponse(result=result).SerializeToString()
 

@@ -14,7 +14,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import PhaseTimings
 from nodewise.domain.workload import Network, Workload
-from nodewise.evaluation.backtest import backtested
+from nodewise.evaluation.backtest import run_backtest
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
 from nodewise.mapper.configurations import read_evidence
 from nodewise.mapper.mapping import from_message, to_message
@@ -65,7 +65,7 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
         if run.budget.remaining_s() <= 0:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"{done} of {total} jobs were done in time")
 
-    result = backtested(
+    result = run_backtest(
         workshop.answers,
         table,
         calibration=calibration,

@@ -58,7 +58,7 @@ class _Staying:
     async def check(self) -> None:
         """Look anew where rights were taken away, or time is over. Raises NodewiseError."""
         call, epoch = self._call, self.guard.identity.epoch
-        if call.context is not None and (epoch != self._epoch or call.principal.expired()):
+        if call.context is not None and (epoch != self._epoch or call.principal.is_expired()):
             call.principal = await self.guard.admit(call.context)
             self._epoch = epoch
 

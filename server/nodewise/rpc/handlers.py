@@ -83,7 +83,7 @@ async def acquire(path: str, method: Method, queue: AdmissionQueue, context: Con
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
     """The wrapper of a method with one reply: ``(request, context, permit it has, principal of the caller)``."""
-    behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
+    limit, default_s = method.reply_bytes, method.default_deadline_s
     queue, admission, guard = method.queue, method.admission, method.guard
 
     async def handle(
@@ -96,12 +96,10 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             principal = known or await admit_caller(path, method, context)
         if guard is not None and request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)
-        if request.__class__ is not bytes:
-            reply = await answer(request, context, permit, principal, named)
-        else:  # the reply: it was known
-            reply = request
-            if permit is not None:
-                permit.release()
+        # Bytes are the reply: it was known.
+        reply = request if request.__class__ is bytes else await answer(request, context, permit, principal, named)
+        if permit is not None:
+            permit.release()
         refusal = None if len(reply) <= LARGE_BYTES else _hold_until_read(method, len(reply), context)
         if refusal is not None:
             request = reply = b""  # else the frames of what is raised hold it until garbage is collected
@@ -110,23 +108,23 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
         return reply
 
     async def answer(request: Any, context: Context, permit: Permit | None, principal: Principal, named: str) -> bytes:
-        if permit is None and queue is not None:
-            permit = queue.take() if queue.free > 0 else await acquire(path, method, queue, context, principal)
+        if permit is None and queue is not None and queue.free <= 0:
+            permit = await acquire(path, method, queue, context, principal)
         deadline_s, ours = _deadline(context, default_s)
         call = Call(named, deadline_s, context, permit, admission, principal=principal, guard=guard)
-        watch, began_s = asyncio.timeout(default_s if ours else None), time.monotonic()
+        began_s = time.monotonic()
         try:
-            async with watch:
-                if request.__class__ in _UNREAD:
-                    answered = await _large(request, path, method, call)
-                else:
-                    call.check(request)
-                    answered = await behaviour(request, call)
+            answered = _begin(request, path, method, call)
+            waits = answered.__class__ is not bytes
+            if (waits or time.monotonic() - began_s > STINT_S) and permit is None and queue is not None:
+                call.permit = queue.take()  # no other call sees whether a short one that waits for nothing has one
+            if waits:
+                answered = await _wait(answered, default_s if ours else None)
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
             return _serialise(answered, limit)
         except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
-            await _end(path, call, context, admission, error, late=watch.expired())
+            await _end(path, call, context, admission, error)
         finally:
             call.step_aside()
 
@@ -145,6 +143,14 @@ def _hold_until_read(method: Method, size: int, context: Any) -> NodewiseError |
     return None
 
 
+def _begin(request: Any, path: str, method: Method, call: Call) -> Any:
+    """The reply as bytes, or an awaitable of a reply."""
+    if request.__class__ in _UNREAD:
+        return _large(request, path, method, call)
+    call.check(request)
+    return method.behaviour(request, call)
+
+
 async def _large(request: Any, path: str, method: Method, call: Call) -> Message | bytes:
     """Answer a message that is looked at before it is decoded, or could not be."""
     if request is UNDECODABLE:
@@ -152,7 +158,8 @@ async def _large(request: Any, path: str, method: Method, call: Call) -> Message
     with method.intake.holding(request):
         read = await _read(path, method, request)
         call.check(read)
-        answer: Message | bytes = await method.behaviour(read, call)
+        answered = method.behaviour(read, call)
+        answer: Message | bytes = answered if answered.__class__ is bytes else await answered
         return answer
 
 
@@ -234,17 +241,28 @@ def _malformed_error(path: str) -> NodewiseError:
     return NodewiseError(Reason.MALFORMED_MESSAGE, f"the bytes are no request of {path}", {"method": path})
 
 
-async def _end(
-    path: str, call: Call, context: Context, admission: Admission, error: Exception, *, late: bool = False
-) -> NoReturn:
-    """End a call by what it raised.
+async def _wait(answered: Awaitable[Any], limit_s: float | None) -> Any:
+    """What is waited for. Raises NodewiseError DEADLINE_EXCEEDED after so many seconds; None = never."""
+    watch = asyncio.timeout(limit_s)
+    try:
+        async with watch:
+            return await answered
+    except TimeoutError:
+        if watch.expired():  # perhaps a clock's tick before the call finds its time over
+            raise _late_error() from None
+        raise
 
-    ``late``: a timer of ours ended the call; it may fire a clock's tick before ``call`` finds its time over.
-    """
+
+def _late_error() -> NodewiseError:
+    return NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
+
+
+async def _end(path: str, call: Call, context: Context, admission: Admission, error: Exception) -> NoReturn:
+    """End a call by what it raised."""
     if isinstance(error, OverloadedError):
         await admission.refusals.refuse(context, path, call.request_id, error)
-    if isinstance(error, TimeoutError) and (late or call.remaining_s() <= 0):
-        error = NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
+    if isinstance(error, TimeoutError) and call.remaining_s() <= 0:
+        error = _late_error()
     elif not isinstance(error, NodewiseError):
         _log.error("call_failed", method=path, request_id=call.request_id, exc_info=error)
         error = internal_error()

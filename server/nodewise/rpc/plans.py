@@ -13,7 +13,7 @@ from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.profile import Profile
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.mapper.reading import Reader
-from nodewise.planning.plan import planned
+from nodewise.planning.plan import make_plan
 from nodewise.planning.results import PlanQuestion, PlanResult
 from nodewise.planning.search import Progress
 from nodewise.ports.compute import LongRun
@@ -48,7 +48,7 @@ def _plan(workshop: Workshop, question: PlanQuestion, run: LongRun) -> Iterator[
         run.tell(lambda: pb.PlanResponse(progress=write_progress(progress)).SerializeToString())
 
     timed_question = replace(question, terms=question.terms.within(run.budget))
-    yield pb.PlanResponse(result=write_plan(planned(workshop.answers, timed_question, report))).SerializeToString()
+    yield pb.PlanResponse(result=write_plan(make_plan(workshop.answers, timed_question, report))).SerializeToString()
 
 
 MOST_POOLS: Final = 64

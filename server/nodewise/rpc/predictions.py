@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -10,6 +10,7 @@ from typing import TypeVar
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Fidelity
+from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.suggestion.search import MOST_ROWS, Wish
@@ -76,33 +77,65 @@ class Predictions:
         self._simulations.clear()
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
-        """One job on many configurations; the reply as it goes over the wire.
+        """One job on many configurations; the reply as it goes over the wire."""
+        answered = self.answer(request, call)
+        return answered if isinstance(answered, bytes) else await answered
+
+    def answer(self, request: pb.PredictRequest, call: Call) -> bytes | Awaitable[bytes]:
+        """The reply where it takes no waiting, else an awaitable of it.
 
         The same question about the same model has the same reply: schedulers ask it every round.
         """
         if counts_nothing(request):
-            request = await self._with_counts(request, read_options(request.options), call)
+            return self._count_and_predict(request, call)
         data = request.SerializeToString()
         known, state = self.known, self.answering.answers.state
         kept = known.of(data)
         if kept is None:
             kept = CachedRequest(*self._as_read(request))
-            known.remember(data, kept)
         else:  # of a stream, or of a caller that writes its fields in another order
             reply = known.reply_of(kept)
             if reply is not None:
                 return reply
-        options, asked = kept.options, kept.job
         profile = self.sources.at_hand(request.profile)
         if profile is None:
-            profile = await self.sources.profile(request.profile, options.waiting(call))
-        question = options.question(profile, asked.configurations, asked.objective)
+            return self._read_and_predict(request, call, data, kept, state)
+        return self._predict(request, call, data, kept, state, profile)
+
+    async def _read_and_predict(
+        self, request: pb.PredictRequest, call: Call, data: bytes, kept: CachedRequest, state: tuple[int, int]
+    ) -> bytes:
+        """The reply once the profile is read."""
+        profile = await self.sources.profile(request.profile, kept.options.waiting(call))
+        answered = self._predict(request, call, data, kept, state, profile)
+        return answered if isinstance(answered, bytes) else await answered
+
+    def _predict(
+        self,
+        request: pb.PredictRequest,
+        call: Call,
+        data: bytes,
+        kept: CachedRequest,
+        state: tuple[int, int],
+        profile: Profile,
+    ) -> bytes | Awaitable[bytes]:
+        """As :meth:`answer`, about a profile; ``state`` is that of the answers before it was read."""
+        try:
+            return self._predict_from(request, call, kept, state, profile)
+        finally:  # once, with its reply if there is one
+            self.known.keep(data, kept)
+
+    def _predict_from(
+        self, request: pb.PredictRequest, call: Call, kept: CachedRequest, state: tuple[int, int], profile: Profile
+    ) -> bytes | Awaitable[bytes]:
+        options, match = kept.options, request.if_none_match
+        question = options.question(profile, kept.job.configurations, kept.job.objective)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
-            return await self._simulate(question, options, request.if_none_match, call)
+            return self._simulate(question, options, match, call)
         resolved = self.answering.answers.resolve_now(question, fitted_only=call.threads_are_busy)
         if resolved is None:
-            return _reply(await self.answering.slowly(question, request.if_none_match, call), options)
-        if request.if_none_match and resolved.basis.digest == request.if_none_match:
+            return self._predict_slowly(question, options, match, call)
+        if match and resolved.basis.digest == match:
             reply, rows = _reply(resolved.basis, options), 0
         elif kept.rows == resolved.number:
             reply, rows = kept.reply, kept.rows
@@ -116,8 +149,11 @@ class Predictions:
         current = generation is not None or not profile.profile_id
         if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
             kept.rows, kept.profile_id = rows, profile.profile_id
-            known.keep(data, kept, reply, state, generation)
+            kept.reply, kept.state, kept.generation = reply, state, generation
         return reply
+
+    async def _predict_slowly(self, question: Question, options: ReadOptions, match: str, call: Call) -> bytes:
+        return _reply(await self.answering.slowly(question, match, call), options)
 
     def recent(self, most: int) -> list[bytes]:
         """Requests that were asked last, each once, the last first: PredictRequests as they came."""
@@ -129,13 +165,12 @@ class Predictions:
         Rows that no objective changes are written once for all objectives.
         """
         answer = self.answering.answers.complete(question, resolved)
-        shared = resolved.rated is not None and _tells_no_more(answer, resolved.rated)
-        if shared and resolved.packed is not None and resolved.packed[0] == columns:
-            return resolved.packed[1] + _verdict(answer)
-        rows = _rows(answer, columns)
-        if shared:
-            resolved.packed = (columns, rows)
-        return rows + _verdict(answer)
+        if resolved.rated is None or not _tells_no_more(answer, resolved.rated):
+            return _rows(answer, columns) + _verdict(answer)
+        packed = resolved.packed
+        if packed is None or packed[0] != columns:
+            packed = resolved.packed = columns, _rows(answer, columns), _rests_on(answer.basis)
+        return packed[1] + _recommendation(answer) + packed[2]
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
         """What is asked, whatever it is asked about."""
@@ -163,6 +198,9 @@ class Predictions:
     @unary
     async def _compute(self, asked: tuple[Question, ReadOptions, str], call: Call) -> LongCall:
         return LongCall(_answer, asked)
+
+    async def _count_and_predict(self, request: pb.PredictRequest, call: Call) -> bytes:
+        return await self.predict(await self._with_counts(request, read_options(request.options), call), call)
 
     async def _with_counts(self, request: _QuestionT, options: ReadOptions, call: Call) -> _QuestionT:
         """A question whose ranges count what the job's evidence suggests."""
@@ -215,9 +253,13 @@ def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
 
 def _verdict(answer: Answer) -> bytes:
     """A reply of all but the rows."""
-    found = write_recommendation(answer.recommendation)
-    told = b"" if found is None else length_delimited(_RECOMMENDATION, found.SerializeToString())
-    return told + _rests_on(answer.basis)
+    return _recommendation(answer) + _rests_on(answer.basis)
+
+
+def _recommendation(answer: Answer) -> bytes:
+    """A reply of the recommendation alone; b"" = there is none."""
+    message = write_recommendation(answer.recommendation)
+    return b"" if message is None else length_delimited(_RECOMMENDATION, message.SerializeToString())
 
 
 @lru_cache(maxsize=8192)

@@ -27,9 +27,9 @@ class CachedRequest:
     options, job : ReadOptions, Job
         How to answer, and the question.
     reply : bytes
-        b"" = none yet, or none that lasts.
+        b"" = none yet, or none that lasts: it depends on nothing but what is here.
     state : tuple of int or None
-        Of the answers when the reply was made.
+        Of the answers, taken before what the reply is made from: a change meanwhile makes the reply unknown.
     profile_id, generation : str, hashable
         The stored profile, and a generation of the store at which the reply was true; None where the profile stands in
         the request.
@@ -86,26 +86,10 @@ class ReplyCache:
         """A request of these bytes, if it was asked before."""
         return self._kept.get(request)
 
-    def remember(self, request: bytes, read: CachedRequest) -> None:
-        """Keep a request as it was read."""
-        self._kept.put(request, read, _weight(request, read), (part_of_rows(read.job.configurations),))
-
-    def keep(
-        self, request: bytes, kept: CachedRequest, reply: bytes, state: tuple[int, int], generation: Hashable
-    ) -> None:
-        """Keep the reply to a request that is remembered, which depends on nothing else than this.
-
-        Parameters
-        ----------
-        state : tuple of int
-            Of the answers, taken before what the reply is made from: a change meanwhile makes the reply unknown.
-        generation : hashable or None
-            Of the store, in which the profile was read; None = the profile stands in the request.
-        """
-        longer = len(reply) != len(kept.reply)
-        kept.reply, kept.state, kept.generation = reply, state, generation
-        if longer:
-            self._kept.weigh(request, _weight(request, kept))
+    def keep(self, request: bytes, kept: CachedRequest) -> None:
+        """Keep a request as it was read, with its reply if it has one."""
+        parts = (part_of_rows(kept.job.configurations),)
+        self._kept.put(request, kept, len(request) + len(kept.reply) + ENTRY_BYTES, parts)
 
     def newest(self, most: int) -> list[bytes]:
         """Requests that were asked last, each once, the last first."""
@@ -114,7 +98,3 @@ class ReplyCache:
     def forget(self) -> None:
         """Let go of everything."""
         self._kept.clear()
-
-
-def _weight(request: bytes, kept: CachedRequest) -> int:
-    return len(request) + len(kept.reply) + ENTRY_BYTES

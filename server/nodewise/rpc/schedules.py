@@ -33,12 +33,12 @@ from nodewise.scheduling.curves import Predict
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.request import (
-    AskedPair,
-    HeldDevices,
+    CurrentDevices,
     JobQuestion,
     QueueQuota,
     ScheduleLimits,
     ScheduleQuestion,
+    SharedPairQuestion,
 )
 from nodewise_protos.v1 import problem_pb2, schedule_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
@@ -60,9 +60,9 @@ def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota
     return tuple(from_message(quota, QueueQuota) for quota in messages)
 
 
-def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[AskedPair, ...]:
+def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[SharedPairQuestion, ...]:
     """Pairs as given; ``scheduling.pair_checks`` judges them."""
-    return tuple(from_message(pair, AskedPair, "", TrustingReader()) for pair in messages)
+    return tuple(from_message(pair, SharedPairQuestion, "", TrustingReader()) for pair in messages)
 
 
 def read_unscaled(
@@ -123,13 +123,13 @@ def read_job(
 
 def _held_devices(
     message: schedule_pb2.CurrentAllocation, path: str, pools: Mapping[str, NodePool], reader: Reader
-) -> HeldDevices:
+) -> CurrentDevices:
     pool = pools.get(message.pool)
     placement = tuple(
         (_node(node, f"{path}.placement[{number}]", pool, reader), node.devices_count)
         for number, node in enumerate(message.placement)
     )
-    return HeldDevices(
+    return CurrentDevices(
         pool=message.pool, placement=placement, age_s=message.age_seconds, shares_with=message.shares_with_job_id
     )
 

@@ -264,7 +264,7 @@ class _BoundedCurves:
         keep = (whole.devices >= least) & (needed_devices <= room) & (needed_devices % self._steps[whole.pool] == 0)
         if most:
             keep &= whole.devices <= most
-        return whole if keep.all() else JobCurve.taken(whole, keep)
+        return whole if keep.all() else JobCurve.of_rows(whole, keep)
 
 
 MOST_QUANTILES: Final = 10_000

@@ -20,7 +20,7 @@ from nodewise.rpc.options import read_model_options
 from nodewise.rpc.schedules import policy_named
 from nodewise.rpc.simulation_requests import check_sizes, read_simulation
 from nodewise.rpc.wire_predictions import write_basis
-from nodewise.scheduling.simulating import Repetition, figures_of, simulated_repeatedly
+from nodewise.scheduling.simulating import Repetition, figures_of, simulate_repeatedly
 from nodewise.scheduling.simulation.core import Progress
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise_protos.v1beta1 import simulation_pb2
@@ -71,7 +71,7 @@ def _simulate(workshop: Workshop, arguments: tuple[bytes, str, dict[int, Profile
     def report(done: int, result: Progress) -> None:
         run.tell(lambda: write_progress(done, repetitions, jobs, result).SerializeToString())
 
-    result = simulated_repeatedly(question, policy, run.budget, report)
+    result = simulate_repeatedly(question, policy, run.budget, report)
     last = result[-1].result
     end = Progress(
         now_s=last.last_completion_s,

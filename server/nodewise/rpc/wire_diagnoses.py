@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.diagnosis.results import Diagnosed, Replayed, TraceQuestion
+from nodewise.diagnosis.results import DiagnosisResult, ReplayResult, TraceQuestion
 from nodewise.domain.diagnosis import DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Notice
@@ -186,7 +186,7 @@ def _pattern_problem(pattern: str) -> str | None:
     return None
 
 
-def write_replay(result: Replayed) -> pb.ReplayResult:
+def write_replay(result: ReplayResult) -> pb.ReplayResult:
     """The answer of a replay, without its pieces."""
     replay = result.replay
     has_clock = replay.clock_uncertainty_s >= 0.0
@@ -201,7 +201,7 @@ def write_replay(result: Replayed) -> pb.ReplayResult:
     )
 
 
-def write_diagnosis(result: Diagnosed) -> pb.DiagnosisResult:
+def write_diagnosis(result: DiagnosisResult) -> pb.DiagnosisResult:
     """The answer of a diagnosis, without its pieces."""
     diagnosis = result.diagnosis
     return to_message(
@@ -223,7 +223,7 @@ def _notices(reason: str, warnings: Iterable[str]) -> Iterable[Notice]:
     return [Notice(reason, text) for text in warnings]
 
 
-def _basis(result: Replayed | Diagnosed) -> pb.DiagnosisBasis:
+def _basis(result: ReplayResult | DiagnosisResult) -> pb.DiagnosisBasis:
     return to_message(
         result.evidence,
         pb.DiagnosisBasis,

@@ -30,7 +30,7 @@ from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, load_settings
 from nodewise.runtime.starting import StartError
 from nodewise.runtime.sweeps import SweepUnit, run_sweep, with_given_curves
-from nodewise.scheduling.simulation.repeating import Estimate, estimated
+from nodewise.scheduling.simulation.repeating import Estimate, estimate_mean
 from nodewise_protos.v1beta1 import simulation_service_pb2
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
     "StartError",
     "SweepUnit",
     "embedded_target",
-    "estimated",
+    "estimate_mean",
     "sweep",
 ]
 

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line on standard error, written without blocking."""
+"""Logs on standard error, written without blocking: JSON objects, one a line, or text where it is a terminal."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ ROOM_S: Final = 0.2
 
 
 def configure_logging(level: str) -> None:
-    """Send structlog's events, from ``level`` on, to standard error as JSON lines."""
+    """Send structlog's events, from ``level`` on, to standard error: as text to a terminal, else as JSON lines."""
+    json_lines = structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_serialise)
+    text = (structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(serializer=_serialise),
+            *(text if sys.stderr.isatty() else json_lines),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=_StandardError,

@@ -16,7 +16,7 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO
-from nodewise.evaluation.running_scores import arrived, auto_version, scored
+from nodewise.evaluation.running_scores import auto_version, scorable_observations, score_predictions
 from nodewise.ports.cache import LruCache
 from nodewise.profiles.ledger import UnscoredCommit
 from nodewise.profiles.reader import profile_bytes
@@ -161,7 +161,7 @@ class Scoring:
             raise
         if before.uid != commit.uid:
             return sums
-        observations = arrived(answers, before, after, commit)
+        observations = scorable_observations(answers, before, after, commit)
         if not len(observations):
             return sums
         registry = answers.registry
@@ -190,7 +190,7 @@ class Scoring:
         """An estimator's score; one that refuses or fails costs only its own, one in a host has that host's budget."""
         about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
         try:
-            return scored(answers, before, observations, name)
+            return score_predictions(answers, before, observations, name)
         except NodewiseError as error:
             if error.reason in (Reason.ESTIMATOR_FAILED, Reason.ESTIMATOR_INVALID_RESULT):
                 _log.warning("scoring_left_out", reason=str(error.reason), **about)

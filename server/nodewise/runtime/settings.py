@@ -279,10 +279,9 @@ def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def redact(settings: Settings) -> dict[str, Any]:
-    """Settings as they may be logged: passwords of URLs replaced."""
-    values = settings.model_dump()
-    values["store"] = redacted_url(settings.store)
-    return values
+    """Settings that differ from their defaults, as they may be logged: passwords of URLs replaced."""
+    values = settings.model_dump(exclude_defaults=True)
+    return values | ({"store": redacted_url(settings.store)} if "store" in values else {})
 
 
 def redacted_url(url: str) -> str:

@@ -27,7 +27,7 @@ from nodewise.rpc.schedules import policy_named
 from nodewise.rpc.simulation_requests import ReadSimulation, read_simulation
 from nodewise.rpc.simulations import write_result
 from nodewise.rpc.sources import read_content
-from nodewise.scheduling.simulating import simulated_repeatedly
+from nodewise.scheduling.simulating import simulate_repeatedly
 from nodewise_protos.v1beta1 import simulation_pb2
 from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 
@@ -93,7 +93,7 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
         settings.prediction_error.job_sigma, settings.prediction_error.row_sigma = unit.job_sigma, unit.row_sigma
     policy = policy_named(_registry(), unit.policy)
     read = _read(request, policy.record, _refuse)
-    result = simulated_repeatedly(read.question, policy, Budget())
+    result = simulate_repeatedly(read.question, policy, Budget())
     return write_result(result, 1, policy.record, ()).SerializeToString()
 
 

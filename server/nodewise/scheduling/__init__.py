@@ -1,5 +1,5 @@
-"""Who gets which devices: what every policy needs around it.
+"""Schedules: which job gets which devices.
 
-Request and its checks, the jobs' curves from predictions, the guarded call of a policy, placement on nodes, and what to
-do with each job and why. The rules themselves are plugins.
+This package checks the request, predicts the jobs' curves, calls the policy, places the grants on nodes, and says what
+to do with each job and why. The policies themselves are plugins.
 """

@@ -1,7 +1,7 @@
-"""What a job could run on: every allowed number of worker devices in every allowed pool, as columns to be predicted.
+"""Candidates of a job: every allowed number of worker devices in every allowed pool, as columns to predict.
 
-Columns are shared: jobs (and calls) with the same counts, pools and settings get the same ``Configurations`` object, so
-that whatever is cached by it downstream is found again.
+Columns are shared: jobs (and calls) with the same counts, pools and settings get the same ``Configurations`` object,
+which is the key of caches downstream.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["CandidateRows", "Candidates", "check_rows"]
 
 _Settings = tuple[str, tuple[int | float, ...]]
 _Part = tuple[int, str, bytes, float, int, int, int]
-"""Pool, its device, devices per node (as bytes), link in bytes/s, and most worker devices there; the step of numbers of
-devices there, and the devices of servers modulo it."""
+"""Pool, its device, devices per node (as bytes), link in bytes/s, most worker devices in it, the step of numbers of
+devices in it, and the server devices modulo that step."""
 MAX_SHARED_ROWS: Final = 4_096
-"""Rows of candidates that are kept between calls; 256 sets of that size take some 50 MB."""
+"""Most rows of a set of candidates that is cached between calls; 256 sets of that size take some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateRows:
-    """Rows to predict for one job, by pool, then by ascending worker devices; ``nodes`` that these are packed on."""
+    """Rows to predict for one job, by pool, then by ascending worker devices, which are packed on ``nodes``."""
 
     pool: Ints
     devices: Ints
@@ -58,53 +58,58 @@ class Candidates:
         self._settled: dict[int, tuple[Configurations, _Settings]] = {}
 
     def _key_of(self, settings: Configurations) -> _Settings:
-        """What the settings state; jobs of one call often share the object."""
-        found = self._settled.get(id(settings))
-        if found is None:
-            found = self._settled[id(settings)] = (settings, _key(settings))
-        return found[1]
+        """The settings' values as a key; cached, since jobs of one call often share the object."""
+        entry = self._settled.get(id(settings))
+        if entry is None:
+            entry = self._settled[id(settings)] = (settings, _key(settings))
+        return entry[1]
 
     def count(self, job: JobState) -> int:
         """How many rows the job has."""
         return sum(self._counts(job, pool) for pool in job.allowed_pools)
 
     def _counts(self, job: JobState, pool: int) -> int:
-        fitting, step = bisect_right(job.allowed_devices, self._room(job, pool)), self._steps[pool]
+        fitting, step = bisect_right(job.allowed_devices, self._most_workers(job, pool)), self._steps[pool]
         if step == 1:
             return fitting
         return sum((count + job.server_devices) % step == 0 for count in job.allowed_devices[:fitting])
 
-    def _room(self, job: JobState, pool: int) -> int:
-        """Most worker devices that the empty pool and the queue's quota hold beside the job's servers."""
+    def _most_workers(self, job: JobState, pool: int) -> int:
+        """Most worker devices that fit the empty pool and the queue's quota beside the job's servers."""
         total = self._pools[pool][4]
         return min(total, self._quotas.get(job.queue, total)) - job.server_devices
 
     def placed_nodes(self, jobs: Sequence[JobState]) -> int:
-        """Nodes that the jobs' distinct candidates in uneven pools are spread over, together."""
-        found = {
-            (pool, job.allowed_devices, self._room(job, pool))
+        """Nodes that the jobs' distinct candidates in pools of uneven nodes are spread over, together."""
+        distinct = {
+            (pool, job.allowed_devices, self._most_workers(job, pool))
             for job in jobs
             for pool in job.allowed_pools
             if pool in self._uneven
         }
         total = 0
-        for pool, allowed, room in found:
-            counts = np.asarray(allowed[: bisect_right(allowed, room)], dtype=np.int64)
+        for pool, counts_allowed, most in distinct:
+            counts = np.asarray(counts_allowed[: bisect_right(counts_allowed, most)], dtype=np.int64)
             total += int(_packed_nodes(np.frombuffer(self._pools[pool][2], dtype=np.int64), counts).sum())
         return total
 
     def rows(self, job: JobState, settings: Configurations | None) -> CandidateRows:
         """Every allowed (pool, devices) that fits the empty cluster and the queue's quota, servers included."""
         parts = tuple(
-            (*self._pools[pool][:4], self._room(job, pool), self._steps[pool], job.server_devices % self._steps[pool])
+            (
+                *self._pools[pool][:4],
+                self._most_workers(job, pool),
+                self._steps[pool],
+                job.server_devices % self._steps[pool],
+            )
             for pool in job.allowed_pools
         )
-        known = None if settings is None else self._key_of(settings)
+        settings_key = None if settings is None else self._key_of(settings)
         if len(job.allowed_devices) * len(parts) <= MAX_SHARED_ROWS:
-            return _shared_rows(parts, job.allowed_devices, known)
-        key = (parts, job.allowed_devices, known)
+            return _shared_rows(parts, job.allowed_devices, settings_key)
+        key = (parts, job.allowed_devices, settings_key)
         if key not in self._wide:
-            self._wide[key] = _rows(parts, job.allowed_devices, known)
+            self._wide[key] = _rows(parts, job.allowed_devices, settings_key)
         return self._wide[key]
 
 
@@ -116,20 +121,20 @@ def check_rows(
     most: int,
     most_placed_nodes: int,
 ) -> None:
-    """Refuse a question that asks for more rows than a call may, or for rows that are spread over more nodes.
+    """Refuse a question with more candidate rows, or rows spread over more nodes, than one call may have.
 
     Raises
     ------
     NodewiseError
-        LIMIT_EXCEEDED, naming the counts of the job that has most.
+        LIMIT_EXCEEDED, which names the job with the most counts.
     """
     counts = [candidates.count(job) for job in state.jobs]
     if sum(counts) <= most:
-        placed = candidates.placed_nodes(state.jobs)
-        if placed > most_placed_nodes:
+        placed_nodes = candidates.placed_nodes(state.jobs)
+        if placed_nodes > most_placed_nodes:
             text = (
-                f"hold nodes of different sizes, on which the jobs' counts are spread over {placed:,} nodes, of "
-                f"at most {most_placed_nodes:,}: state fewer allowed_devices, or a pool for each size of node"
+                f"have nodes of different sizes, and the jobs' counts are spread over {placed_nodes:,} of them, of at "
+                f"most {most_placed_nodes:,}: state fewer allowed_devices, or a pool for each size of node"
             )
             raise NodewiseError.invalid([Violation("cluster.pools", text)], Reason.LIMIT_EXCEEDED)
         return
@@ -148,12 +153,12 @@ def _key(settings: Configurations) -> _Settings:
     return precision, tuple(getattr(settings, name)[0].item() for name in COLUMNS)
 
 
-def _rows(parts: tuple[_Part, ...], allowed: tuple[int, ...], settings: _Settings | None) -> CandidateRows:
-    counts = np.asarray(allowed, dtype=np.int64)
+def _rows(parts: tuple[_Part, ...], allowed_devices: tuple[int, ...], settings: _Settings | None) -> CandidateRows:
+    counts = np.asarray(allowed_devices, dtype=np.int64)
     pools, devices, nodes, links, placements = [], [], [], [], []
-    for index, _, available_bytes, link, room, step, servers in parts:
+    for index, _, available_bytes, link, most, step, servers in parts:
         available = np.frombuffer(available_bytes, dtype=np.int64)
-        fitting = counts[: np.searchsorted(counts, room, side="right")]
+        fitting = counts[: np.searchsorted(counts, most, side="right")]
         if step > 1:
             fitting = fitting[(fitting + servers) % step == 0]
         pools.append(np.full(len(fitting), index))
@@ -190,7 +195,7 @@ def _join(parts: list[Ints]) -> Ints:
 
 
 def _fill(rows: int, settings: _Settings | None) -> Configurations:
-    """Rows that hold what the settings state."""
+    """Rows with the values of the settings."""
     plain = Configurations.of(rows)
     if settings is None:
         return plain
@@ -200,9 +205,9 @@ def _fill(rows: int, settings: _Settings | None) -> Configurations:
 
 
 def _packed_nodes(available: Ints, counts: Ints) -> Ints:
-    """Fewest nodes of the empty pool that hold each number of workers: the largest nodes first."""
-    held = np.cumsum(np.sort(available)[::-1])
-    return np.searchsorted(held, counts, side="left") + 1
+    """The fewest nodes of the empty pool that hold each number of workers; the largest nodes come first."""
+    capacity = np.cumsum(np.sort(available)[::-1])
+    return np.searchsorted(capacity, counts, side="left") + 1
 
 
 def _is_uneven(available: Ints) -> bool:
@@ -211,13 +216,13 @@ def _is_uneven(available: Ints) -> bool:
 
 
 def _placements(available: Ints, counts: Ints) -> list[tuple[int, ...]] | None:
-    """Workers per node, full nodes first, where nodes are uneven and "packed" would not say it; else None."""
+    """Workers per node, full nodes first; None where nodes are even, so that the number of nodes says it all."""
     if not _is_uneven(available):
         return None
     sizes = np.sort(available[available > 0])[::-1]
-    listed, held = sizes.tolist(), np.cumsum(sizes)
-    full = np.searchsorted(held, counts, side="right")
-    left = counts - np.concatenate(([0], held))[full]
+    node_sizes, capacity = sizes.tolist(), np.cumsum(sizes)
+    full = np.searchsorted(capacity, counts, side="right")
+    left = counts - np.concatenate(([0], capacity))[full]
     # Row by row: a table of counts by nodes would take gigabytes where both are many.
     pairs = zip(full.tolist(), left.tolist(), strict=True)
-    return [(*listed[:nodes], rest) if rest else tuple(listed[:nodes]) for nodes, rest in pairs]
+    return [(*node_sizes[:nodes], rest) if rest else tuple(node_sizes[:nodes]) for nodes, rest in pairs]

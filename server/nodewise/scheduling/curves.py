@@ -1,4 +1,4 @@
-"""Throughput curves of all jobs, from the same predictions that every other asker gets."""
+"""Throughput curves of all jobs, from the predictions that every other call gets too."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from nodewise.domain.schedule import CURVE_COLUMNS, Curves
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.plugin import Budget
 from nodewise.scheduling.candidates import CandidateRows, Candidates, check_rows
-from nodewise.scheduling.checks import Checked
+from nodewise.scheduling.checks import CheckedQuestion
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 
-__all__ = ["JobCurves", "Predict", "gathered", "without"]
+__all__ = ["JobCurves", "Predict", "gather_curves", "without"]
 
 Predict = Callable[[Question], Answer]
 """Answers a question about one job; raises NodewiseError for a job that cannot be answered."""
@@ -31,14 +31,14 @@ _OUT_OF_TIME = Refusal(Reason.DEADLINE_EXCEEDED, "the call's time was over befor
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class JobCurves:
-    """The curves, and per job (in the state's order) what they rest on or why there is none.
+    """The curves, and for each job (in the state's order) the basis of its curve or the reason why it has none.
 
     Attributes
     ----------
     refusals : tuple
-        Why a job has no curve; None = it has one, or nothing that it is allowed fits the cluster.
+        Why a job has no curve; None = it has one, or none of its allowed counts fits the cluster.
     bases : tuple
-        What a job's rows rest on; None = it was not answered.
+        The evidence behind a job's rows; None = it has no curve.
     batch_known : tuple of bool
         True = rates are samples/s, else mini-batches/s.
     complete : bool
@@ -54,58 +54,62 @@ class JobCurves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _JobRows:
-    """One job's answered rows."""
+    """One job's predicted rows."""
 
     candidates: CandidateRows
     configurations: Configurations
     rates: Floats
-    kept: NDArray[np.bool_]
+    usable: NDArray[np.bool_]
     batch_known: bool
     basis: Basis
 
 
-def gathered(
-    question: ScheduleQuestion, known: Checked, predict: Predict, budget: Budget, limits: ScheduleLimits
+def gather_curves(
+    question: ScheduleQuestion,
+    checked_question: CheckedQuestion,
+    predict: Predict,
+    budget: Budget,
+    limits: ScheduleLimits,
 ) -> JobCurves:
-    """Predict every job on everything it may run on.
+    """Predict every job on all its candidates.
 
-    A job that cannot be answered is refused alone. Jobs of the same profile and candidates are predicted once. Jobs
-    that the time did not suffice for are refused with DEADLINE_EXCEEDED.
+    A job that cannot be predicted is refused alone. Jobs of the same profile and candidates are predicted once. Jobs
+    that are not predicted when the time is over are refused with DEADLINE_EXCEEDED.
 
     Raises
     ------
     NodewiseError
-        LIMIT_EXCEEDED; DEADLINE_EXCEEDED once nobody waits any more.
+        LIMIT_EXCEEDED; DEADLINE_EXCEEDED when the caller no longer waits.
     """
-    state = known.state
+    state = checked_question.state
     candidates_of = Candidates(state)
-    check_rows(candidates_of, state, question.jobs, known.order, limits.candidate_rows, limits.placed_nodes)
+    check_rows(candidates_of, state, question.jobs, checked_question.order, limits.candidate_rows, limits.placed_nodes)
     answers: dict[tuple[object, ...], _JobRows | Refusal] = {}
-    found: list[_JobRows | Refusal | None] = []
+    results: list[_JobRows | Refusal | None] = []
     complete = True
-    for job, place in zip(state.jobs, known.order):
-        asked = question.jobs[place]
+    for job, place in zip(state.jobs, checked_question.order):
+        job_question = question.jobs[place]
         budget.look_up()
-        if isinstance(asked.profile, NodewiseError):
-            found.append(asked.profile.refusal)
+        if isinstance(job_question.profile, NodewiseError):
+            results.append(job_question.profile.refusal)
             continue
-        candidates = candidates_of.rows(job, asked.settings)
+        candidates = candidates_of.rows(job, job_question.settings)
         if not len(candidates):
-            found.append(None)
+            results.append(None)
             continue
-        key = _identity(asked.profile, candidates)
+        key = _identity(job_question.profile, candidates)
         if key not in answers:
             if budget.remaining_s() <= 0:
                 complete = False
-                found.append(_OUT_OF_TIME)
+                results.append(_OUT_OF_TIME)
                 continue
-            answers[key] = _predict_rows(question, asked.profile, candidates, predict)
-        found.append(answers[key])
-    return _assemble(found, complete=complete)
+            answers[key] = _predict_rows(question, job_question.profile, candidates, predict)
+        results.append(answers[key])
+    return _assemble(results, complete=complete)
 
 
 def _identity(profile: Profile, candidates: CandidateRows) -> tuple[object, ...]:
-    """Same identity, same answer: candidates are shared objects, profiles have digests."""
+    """The key of a job's answer: candidates are shared objects, profiles have digests."""
     content = (profile.profile_id, profile.revision, profile.digest) if profile.digest else id(profile)
     return content, candidates
 
@@ -117,13 +121,13 @@ def _predict_rows(
         answer = predict(Question(profile=profile, configurations=candidates.configurations, terms=question.terms))
     except NodewiseError as error:
         return error.refusal
-    answered = answer.predictions.answered
-    batch_known = bool((answer.samples_per_step > 0)[answered].all())
+    has_prediction = answer.predictions.answered
+    batch_known = bool((answer.samples_per_step > 0)[has_prediction].all())
     rates = answer.samples_per_s if batch_known else answer.minibatches_per_s
-    kept = answered & (rates > 0)
-    if not kept.any():
+    usable = has_prediction & (rates > 0)
+    if not usable.any():
         return _why_nothing(answer)
-    return _JobRows(candidates, answer.configurations, rates, kept, batch_known, answer.basis)
+    return _JobRows(candidates, answer.configurations, rates, usable, batch_known, answer.basis)
 
 
 def _why_nothing(answer: Answer) -> Refusal:
@@ -132,34 +136,35 @@ def _why_nothing(answer: Answer) -> Refusal:
         return max(answer.predictions.refusals, key=lambda each: len(each.rows)).refusal
     short = answer.predictions.excess_memory_bytes
     if (answer.predictions.status == RowStatus.INFEASIBLE_MEMORY).any():
-        least = "" if short is None else f" ({short[short > 0].min(initial=np.inf):,.0f} bytes short at best)"
-        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, f"does not fit into memory on any allowed count{least}")
-    return Refusal(Reason.EVIDENCE_MISSING, "no allowed count could be predicted")
+        least = "" if short is None else f" (at least {short[short > 0].min(initial=np.inf):,.0f} bytes are missing)"
+        text = f"does not fit into memory on any allowed number of devices{least}"
+        return Refusal(Reason.UNSUPPORTED_CONFIGURATION, text)
+    return Refusal(Reason.EVIDENCE_MISSING, "cannot be predicted on any allowed number of devices")
 
 
-def _assemble(found: list[_JobRows | Refusal | None], *, complete: bool) -> JobCurves:
-    """All jobs' answered rows, one after the other."""
-    rows = [each for each in found if isinstance(each, _JobRows)]
-    counts = [int(each.kept.sum()) if isinstance(each, _JobRows) else 0 for each in found]
-    kept = np.flatnonzero(_join([each.kept for each in rows]))
+def _assemble(results: list[_JobRows | Refusal | None], *, complete: bool) -> JobCurves:
+    """The predicted rows of all jobs, one after the other."""
+    rows = [each for each in results if isinstance(each, _JobRows)]
+    counts = [int(each.usable.sum()) if isinstance(each, _JobRows) else 0 for each in results]
+    usable = np.flatnonzero(_join([each.usable for each in rows]))
     configurations = Configurations.concatenated([each.configurations for each in rows])
-    if len(kept) < len(configurations):
-        configurations = configurations.take(kept)
-    listed = [each.candidates for each in rows]
+    if len(usable) < len(configurations):
+        configurations = configurations.take(usable)
+    candidates = [each.candidates for each in rows]
     curves = Curves(
         offsets=as_ints(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))),
         **{
-            name: as_ints(_join([getattr(each, name) for each in listed])[kept])
+            name: as_ints(_join([getattr(each, name) for each in candidates])[usable])
             for name in ("pool", "devices", "nodes")
         },
-        samples_per_s=as_floats(_join([each.rates for each in rows])[kept]),
+        samples_per_s=as_floats(_join([each.rates for each in rows])[usable]),
         configurations=configurations,
     )
     return JobCurves(
         curves=curves,
-        refusals=tuple(each if isinstance(each, Refusal) else None for each in found),
-        bases=tuple(each.basis if isinstance(each, _JobRows) else None for each in found),
-        batch_known=tuple(not isinstance(each, _JobRows) or each.batch_known for each in found),
+        refusals=tuple(each if isinstance(each, Refusal) else None for each in results),
+        bases=tuple(each.basis if isinstance(each, _JobRows) else None for each in results),
+        batch_known=tuple(not isinstance(each, _JobRows) or each.batch_known for each in results),
         complete=complete,
     )
 
@@ -169,7 +174,7 @@ def _join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def without(curves: Curves, jobs: set[int]) -> Curves:
-    """The curves with the rows of some jobs left out; every job keeps its place."""
+    """The curves without the rows of some jobs; every job keeps its place."""
     if not jobs:
         return curves
     lengths = np.diff(curves.offsets)

@@ -1,7 +1,7 @@
-"""From a question to a decision: check, predict, settle what may not change, ask the policy, place, explain.
+"""From a question to a decision: check, predict, fix what may not change, call the policy, place, explain.
 
-What a policy sees: every job, by submit time and id. Jobs that are settled already (not predicted, not
-preemptible, or within their minimum run) have no rows there; what they hold is neither in the pools nor in the quotas.
+A policy sees every job, by submit time and id. Fixed jobs (without a curve, not preemptible, or within their minimum
+run) have no rows in the curves; the pools and quotas that the policy sees are without the devices that they hold.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import ClusterState, Grant
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.checks import checked
-from nodewise.scheduling.curves import JobCurves, Predict, gathered, without
+from nodewise.scheduling.checks import check_question
+from nodewise.scheduling.curves import JobCurves, Predict, gather_curves, without
 from nodewise.scheduling.decision import Decision, JobDecision
-from nodewise.scheduling.demand import demanded
+from nodewise.scheduling.demand import pool_demands
 from nodewise.scheduling.explain import Explainer
 from nodewise.scheduling.nodes import NodeDevices
 from nodewise.scheduling.packing import both_ways, hosts_of, running_pairs
-from nodewise.scheduling.placement import Wanted, placed
+from nodewise.scheduling.placement import PlacementRequest, choose_nodes
 from nodewise.scheduling.request import ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.verdict import verdict_of
 
@@ -34,16 +34,16 @@ def decide(
     budget: Budget,
     limits: ScheduleLimits | None = None,
 ) -> Decision:
-    """Decide who gets which devices.
+    """Decide which job gets which devices.
 
-    Deterministic: the same question, policy and predictions give the same decision, in whatever order the jobs are
-    listed. When the budget ends early, jobs that were not predicted are left as they are and the grants made so far
-    stand (``complete`` False).
+    Deterministic: the same question, policy and predictions give the same decision, in whatever order the question
+    lists the jobs. When the budget ends early, jobs that are not predicted yet stay as they are, and the grants made
+    so far are valid (``complete`` False).
 
     Parameters
     ----------
     predict : callable
-        Answers a Question about one job, or raises NodewiseError for that job alone.
+        Answers a Question about one job; a NodewiseError that it raises concerns that job alone.
     budget : Budget
         Seconds left for predictions and policy.
 
@@ -51,21 +51,21 @@ def decide(
     ------
     NodewiseError
         LIMIT_EXCEEDED, INVALID_FIELD, CONTRADICTORY_FACTS, POLICY_FAILED, POLICY_INVALID_RESULT;
-        DEADLINE_EXCEEDED once nobody waits any more.
+        DEADLINE_EXCEEDED when the caller no longer waits.
     """
     caps, record = limits or ScheduleLimits(), policy.record
-    known = checked(question, record.parameters, caps)
-    curves = gathered(question, known, predict, budget, caps)
-    unanswered, kept = _settled_jobs(known.state, curves)
-    offered = _offer(known.state, unanswered | kept)
-    verdict = verdict_of(policy, offered, without(curves.curves, kept), budget)
+    checked_question = check_question(question, record.parameters, caps)
+    curves = gather_curves(question, checked_question, predict, budget, caps)
+    without_curve, unchangeable = _fixed_jobs(checked_question.state, curves)
+    remaining_state = _without_fixed_jobs(checked_question.state, without_curve | unchangeable)
+    verdict = verdict_of(policy, remaining_state, without(curves.curves, unchangeable), budget)
     budget.look_up()
     complete = verdict.complete and curves.complete
-    free, quotas = _left_over(offered, verdict.grants)
-    hosts = hosts_of(verdict.grants, offered.jobs, offered.sharing)
-    placements, stays = _placements(offered, verdict.grants, hosts)
+    free, quotas = _left_over(remaining_state, verdict.grants)
+    hosts = hosts_of(verdict.grants, remaining_state.jobs, remaining_state.sharing)
+    placements, stays = _placements(remaining_state, verdict.grants, hosts)
     explainer = Explainer(
-        state=known.state,
+        state=checked_question.state,
         curves=curves,
         policy=record.name,
         free=free,
@@ -74,48 +74,52 @@ def decide(
         partners=both_ways(hosts),
         stays=stays,
     )
-    decided = _explain(explainer, kept, verdict.grants, placements)
-    in_request = dict(zip(known.order, decided))
+    decisions = _explain(explainer, unchangeable, verdict.grants, placements)
+    in_request = dict(zip(checked_question.order, decisions))
     return Decision(
-        jobs=tuple(in_request[place] for place in range(len(decided))),
+        jobs=tuple(in_request[place] for place in range(len(decisions))),
         policy=record.name,
         policy_version=record.version,
         complete=complete,
         memory=verdict.memory,
-        demands=demanded(
-            known.state, curves.curves, [question.jobs[place] for place in known.order], decided, explainer.quotas
+        demands=pool_demands(
+            checked_question.state,
+            curves.curves,
+            [question.jobs[place] for place in checked_question.order],
+            decisions,
+            explainer.quotas,
         ),
     )
 
 
-def _settled_jobs(state: ClusterState, curves: JobCurves) -> tuple[set[int], set[int]]:
-    """Jobs that are not the policy's to change: those without an answer, and those that keep what they have.
+def _fixed_jobs(state: ClusterState, curves: JobCurves) -> tuple[set[int], set[int]]:
+    """Jobs that the policy may not change: those without a curve, and those that must keep their devices.
 
-    Whoever shares a device with such a job keeps it too: what the other keeps depends on it.
+    A job that shares a device with such a job keeps it too, since the speed of the other job depends on it.
     """
-    unanswered = {index for index, refusal in enumerate(curves.refusals) if refusal is not None}
-    kept = {
+    without_curve = {index for index, refusal in enumerate(curves.refusals) if refusal is not None}
+    unchangeable = {
         index
         for index, job in enumerate(state.jobs)
         if job.current is not None and not (job.preemptible and job.minimum_run_s <= job.current.age_s)
     }
     pairs = running_pairs(state.jobs)
-    kept |= {pairs[index] for index in unanswered | kept if index in pairs}
-    return unanswered, kept - unanswered
+    unchangeable |= {pairs[index] for index in without_curve | unchangeable if index in pairs}
+    return without_curve, unchangeable - without_curve
 
 
-def _offer(state: ClusterState, settled: set[int]) -> ClusterState:
-    """The state without what settled jobs hold."""
-    if not any(state.jobs[index].current for index in settled):
+def _without_fixed_jobs(state: ClusterState, fixed_jobs: set[int]) -> ClusterState:
+    """The state without the devices that fixed jobs hold."""
+    if not any(state.jobs[index].current for index in fixed_jobs):
         return state
     available = [pool.available_devices.copy() for pool in state.pools]
     quotas = dict(state.quotas)
     pairs = running_pairs(state.jobs)
-    for index in settled:
+    for index in fixed_jobs:
         job = state.jobs[index]
         if job.current is None:
             continue
-        # Both of a pair are settled, and hold one device together.
+        # Both jobs of a pair are fixed, and hold one device together.
         for node, count in job.current.placement if pairs.get(index, index) >= index else ():
             available[job.current.pool][node] -= count
         if job.queue in quotas:
@@ -124,10 +128,10 @@ def _offer(state: ClusterState, settled: set[int]) -> ClusterState:
     return replace(state, pools=pools, quotas=quotas)
 
 
-def _left_over(offered: ClusterState, grants: tuple[Grant, ...]) -> tuple[list[int], dict[str, int]]:
-    free = [pool.total_devices for pool in offered.pools]
-    quotas = dict(offered.quotas)
-    for job, grant in zip(offered.jobs, grants):
+def _left_over(state: ClusterState, grants: tuple[Grant, ...]) -> tuple[list[int], dict[str, int]]:
+    free = [pool.total_devices for pool in state.pools]
+    quotas = dict(state.quotas)
+    for job, grant in zip(state.jobs, grants):
         if grant.devices:
             if grant.shares_with < 0:
                 free[grant.pool] -= grant.devices + job.server_devices
@@ -137,44 +141,44 @@ def _left_over(offered: ClusterState, grants: tuple[Grant, ...]) -> tuple[list[i
 
 
 def _placements(
-    offered: ClusterState, grants: tuple[Grant, ...], hosts: Mapping[int, int]
+    state: ClusterState, grants: tuple[Grant, ...], hosts: Mapping[int, int]
 ) -> tuple[dict[int, NodeDevices], set[int]]:
-    """Nodes of every grant, by job, and who stays where it is: jobs whose count is unchanged.
+    """Nodes of every grant, by job, and the jobs that stay where they are: those whose pool and count do not change.
 
-    Of two that shared and part, the first stays. A job beside another is where that one is, which is where either was,
-    if one of them stays at all.
+    Of two jobs that no longer share a device, the first one stays. Of two that share one from now on, both are placed
+    where one of them ran, if either stays.
     """
-    wanted: dict[int, Wanted] = {}
+    requests: dict[int, PlacementRequest] = {}
     stays: set[int] = set()
-    pairs, guests = running_pairs(offered.jobs), {host: guest for guest, host in hosts.items()}
-    for index, (job, grant) in enumerate(zip(offered.jobs, grants)):
+    pairs, guests = running_pairs(state.jobs), {host: guest for guest, host in hosts.items()}
+    for index, (job, grant) in enumerate(zip(state.jobs, grants)):
         if not grant.devices or index in hosts:
             continue
         devices, keep = grant.devices + job.server_devices, None
         for each in (index, guests.get(index, index)):
-            current = offered.jobs[each].current
-            unchanged = current is not None and (current.pool, current.devices) == (grant.pool, devices)
-            if current is not None and unchanged and pairs.get(each) not in stays:
+            current = state.jobs[each].current
+            same_devices = current is not None and (current.pool, current.devices) == (grant.pool, devices)
+            if current is not None and same_devices and pairs.get(each) not in stays:
                 keep = current.placement
                 stays |= {each} | ({index, guests[index]} if pairs.get(index) == guests.get(index, -1) else set())
                 break
-        wanted[index] = Wanted(pool=grant.pool, devices=devices, keep=keep)
-    found = dict(zip(wanted, placed(offered.pools, list(wanted.values()))))
-    return {**found, **{guest: found[host] for guest, host in hosts.items()}}, stays
+        requests[index] = PlacementRequest(pool=grant.pool, devices=devices, keep=keep)
+    placements = dict(zip(requests, choose_nodes(state.pools, list(requests.values()))))
+    return {**placements, **{guest: placements[host] for guest, host in hosts.items()}}, stays
 
 
 def _explain(
-    explainer: Explainer, kept: set[int], grants: tuple[Grant, ...], placements: dict[int, NodeDevices]
+    explainer: Explainer, unchangeable: set[int], grants: tuple[Grant, ...], placements: dict[int, NodeDevices]
 ) -> list[JobDecision]:
-    decided = []
+    decisions = []
     for index, grant in enumerate(grants):
         refusal = explainer.curves.refusals[index]
         if refusal is not None:
-            decided.append(explainer.unanswered(index, refusal))
-        elif index in kept:
-            decided.append(explainer.kept(index))
+            decisions.append(explainer.explain_refusal(index, refusal))
+        elif index in unchangeable:
+            decisions.append(explainer.explain_keep(index))
         elif grant.devices:
-            decided.append(explainer.granted(index, grant, placements[index]))
+            decisions.append(explainer.explain_grant(index, grant, placements[index]))
         else:
-            decided.append(explainer.waiting(index))
-    return decided
+            decisions.append(explainer.explain_wait(index))
+    return decisions

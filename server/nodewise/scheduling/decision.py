@@ -1,4 +1,4 @@
-"""What becomes of each job, with the reason and the numbers."""
+"""The decision about each job, with its reason and its numbers."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Action(IntEnum):
 
 
 class DecisionReason(StrEnum):
-    """Why; stable names that callers may switch on."""
+    """Reasons of decisions; callers may rely on these names."""
 
     SHARING_CHANGED = "SHARING_CHANGED"
-    """KEEP, CHANGE: it runs beside another job than before, or beside none; CHANGE where it has to move for that."""
+    """KEEP, CHANGE: it shares its device with another job than before, or with none; CHANGE where it has to move."""
     UNCHANGED = "UNCHANGED"
-    """KEEP: the policy gives it what it has."""
+    """KEEP: the policy grants it the devices that it has."""
     MINIMUM_RUN = "MINIMUM_RUN"
     """KEEP: it has not yet run for its minimum_run_seconds."""
     NOT_PREEMPTIBLE = "NOT_PREEMPTIBLE"
     """KEEP: it may be neither stopped nor moved."""
     STARTED = "STARTED"
-    """START: it does not run."""
+    """START: it did not run."""
     RESIZED = "RESIZED"
     """CHANGE: another number of devices in the same pool."""
     MOVED = "MOVED"
@@ -44,11 +44,11 @@ class DecisionReason(StrEnum):
     DOES_NOT_FIT = "DOES_NOT_FIT"
     """WAIT: its smallest count is more than its pools have when they are empty, or fills no whole nodes."""
     QUOTA_REACHED = "QUOTA_REACHED"
-    """WAIT: devices are free but its queue may not hold more."""
+    """WAIT: devices are free, but its queue may not hold more."""
     POLICY_CHOSE_OTHERS = "POLICY_CHOSE_OTHERS"
-    """WAIT: devices are free, and the policy's rule does not give them to it now."""
+    """WAIT: devices are free, but the policy does not grant them to it now."""
     DEADLINE_CUT = "DEADLINE_CUT"
-    """WAIT: the time was over before the policy came to it."""
+    """WAIT: the time was over before the policy decided about it."""
     CURVE_MISSING = "CURVE_MISSING"
     """NO_ANSWER: it could not be predicted."""
 
@@ -60,21 +60,22 @@ class JobDecision:
     Attributes
     ----------
     pool, devices, nodes, placement
-        What it runs on from now: pool's name (empty = nothing), worker devices, nodes that run workers, and (node
-        index, devices) with those of servers.
+        What it runs on from now: the pool's name (empty = nothing), worker devices, nodes that run workers, and (node
+        index, devices) pairs, which include server devices.
     samples_per_s : float
-        Predicted there (mini-batches/s where the batch is not known); 0 = it does not run or is not known.
+        Predicted throughput (mini-batches/s where the batch is not known); 0 = it does not run, or not known.
     finish_s : float or None
-        Seconds until it is done if that stays; None = as above.
+        Seconds until it is done at that throughput; None = it does not run, or not known.
     marginal_samples_per_s : float or None
-        What the next larger allowed count in the pool would add per device; None = there is none, or it is not known.
+        Throughput per device that the next larger allowed count in the pool would add; None = there is none, or not
+        known.
     shares_with : str
         The job that runs on the same devices; empty = none.
     solo_speed : float or None
-        Share of its solo speed that it keeps there; the numbers above are with it. None = it shares with nobody, or
-        what it keeps is not known.
+        Its speed beside that job as a share of its speed alone; the numbers above include it. None = it shares with
+        no job, or not known.
     basis, refusal
-        What the curve rests on; why there is none.
+        The evidence behind the curve; why there is none.
     """
 
     job_id: str
@@ -96,7 +97,7 @@ class JobDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDemand:
-    """Nodes of a pool that are in use, and the fewest at which no job would wait for its devices."""
+    """Nodes of a pool in use, and the fewest nodes with which no job would wait for devices of the pool."""
 
     pool: str
     used_nodes: int
@@ -107,8 +108,8 @@ class PoolDemand:
 class Decision:
     """The decision: one entry per job, and one demand per pool, in the request's order.
 
-    ``complete`` False = the time was over first, and this is the best feasible decision so far. ``memory`` is what the
-    policy wants to be given next time.
+    ``complete`` False = the time was over first, and this is the best feasible decision so far. ``memory`` is the state
+    that the policy must get in the next call.
     """
 
     jobs: tuple[JobDecision, ...]

@@ -1,4 +1,4 @@
-"""Actions, reasons and words for what each job gets."""
+"""The action, reason and explanation of each job's decision."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ __all__ = ["Explainer"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Explainer:
-    """Says what becomes of each job of a decided round.
+    """Explains the decision about each job.
 
     Attributes
     ----------
     state, curves
         The whole cluster, with every job and its curve.
     policy : str
-        Its name, for the words.
+        Its name, for the explanations.
     free, quotas
-        Devices per pool and per queue that nobody took.
+        Devices per pool and per queue that no job holds.
     complete : bool
-        Whether the policy came to its end.
+        False = the time was over before the policy had decided about every job.
     partners : mapping of int to int
-        The job that each one shares a device with, of those that the policy decided about.
+        The job that each job shares a device with, among those that the policy decided about.
     stays : set of int
-        Jobs that keep the very devices that they hold.
+        Jobs that keep the same devices of the same nodes.
     """
 
     state: ClusterState
@@ -49,28 +49,28 @@ class Explainer:
     partners: Mapping[int, int] = field(default_factory=dict)
     stays: AbstractSet[int] = frozenset()
 
-    def unanswered(self, index: int, refusal: Refusal) -> JobDecision:
-        """A job that could not be predicted stays as it is."""
+    def explain_refusal(self, index: int, refusal: Refusal) -> JobDecision:
+        """A job without a curve stays as it is."""
         job = self.state.jobs[index]
-        held = "it gets nothing"
+        outcome = "it gets no devices"
         if job.current is not None:
-            held = f"it keeps the {_devices(job.current.devices)} that it holds"
-        action, reason, why = Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {held}"
+            outcome = f"it keeps its {_devices(job.current.devices)}"
+        action, reason, why = Action.NO_ANSWER, DecisionReason.CURVE_MISSING, f"{refusal.message}; {outcome}"
         return replace(self._explain_kept(index), action=action, reason=reason, why=why, refusal=refusal)
 
-    def kept(self, index: int) -> JobDecision:
-        """A job that may not be changed, or not yet, stays as it is."""
-        job, held = self.state.jobs[index], self._explain_kept(index)
-        rate = "does not run" if job.current is None else self._rate_text(index, held)
+    def explain_keep(self, index: int) -> JobDecision:
+        """A job that may not change, or not yet, stays as it is."""
+        job, decision = self.state.jobs[index], self._explain_kept(index)
+        rate = "does not run" if job.current is None else self._rate_text(index, decision)
         if not job.preemptible:
-            why = f"may be neither stopped nor moved; {rate}"
-            return replace(held, reason=DecisionReason.NOT_PREEMPTIBLE, why=why)
+            why = f"is not preemptible; {rate}"
+            return replace(decision, reason=DecisionReason.NOT_PREEMPTIBLE, why=why)
         age = 0.0 if job.current is None else job.current.age_s
-        why = f"has run for {number(age)} s of the {number(job.minimum_run_s)} s that it must; {rate}"
-        return replace(held, reason=DecisionReason.MINIMUM_RUN, why=why)
+        why = f"has run for {number(age)} s of its minimum run of {number(job.minimum_run_s)} s; {rate}"
+        return replace(decision, reason=DecisionReason.MINIMUM_RUN, why=why)
 
-    def granted(self, index: int, grant: Grant, placement: NodeDevices) -> JobDecision:
-        """A job that the policy gave devices."""
+    def explain_grant(self, index: int, grant: Grant, placement: NodeDevices) -> JobDecision:
+        """A job that the policy granted devices."""
         job, current = self.state.jobs[index], self.state.jobs[index].current
         pool = self.state.pools[grant.pool].name
         where = f"{_devices(grant.devices)} of {pool!r}"
@@ -88,31 +88,31 @@ class Explainer:
             action, reason, what = Action.KEEP, DecisionReason.SHARING_CHANGED, f"keeps its {where}"
         else:
             action, reason, what = Action.KEEP, DecisionReason.UNCHANGED, f"keeps its {where}"
-        resumed = action == Action.START and job.attained_service_device_s > 0
-        restart_s = job.restart_cost_s if resumed or action == Action.CHANGE else 0.0
-        on, packed = self._on(index, grant.pool, grant.devices, placement, restart_s, partner=self.partners.get(index))
+        is_resume = action == Action.START and job.attained_service_device_s > 0
+        restart_s = job.restart_cost_s if is_resume or action == Action.CHANGE else 0.0
+        on, packed_nodes = self._on(
+            index, grant.pool, grant.devices, placement, restart_s, partner=self.partners.get(index)
+        )
         parts = [what]
         if on.solo_speed is not None:
-            parts.append(f"shares it with {on.shares_with!r} and keeps {on.solo_speed:.3g} of its speed alone")
+            parts.append(f"shares it with {on.shares_with!r} and runs at {on.solo_speed:.3g} of its speed alone")
         elif current is not None and current.shares_with:
             parts.append(f"no longer shares with {current.shares_with!r}")
         if job.server_devices:
-            parts.append(f"{job.server_devices} more for servers")
+            parts.append(f"{_devices(job.server_devices)} more for parameter servers")
         parts.append(f"{self._rate_text(index, on)}{_restart_text(restart_s)}")
-        if on.nodes > packed:
-            parts.append(
-                f"spread over {on.nodes} nodes where {packed} would do if they were empty (the rate is for {packed})"
-            )
+        if on.nodes > packed_nodes:
+            parts.append(f"is spread over {on.nodes} nodes, since free devices are (the rate is for {packed_nodes})")
         if grant.why:
             parts.append(f"{self.policy}: {grant.why}")
         return replace(on, action=action, reason=reason, why="; ".join(parts))
 
-    def waiting(self, index: int) -> JobDecision:
-        """A job that gets nothing now."""
+    def explain_wait(self, index: int) -> JobDecision:
+        """A job that gets no devices now."""
         job = self.state.jobs[index]
         reason, why = self._why_waiting(index)
         if job.current is not None:
-            why += f"; it is stopped and gives back {_devices(job.current.devices)}"
+            why += f"; it stops and releases {_devices(job.current.devices)}"
         return JobDecision(
             job_id=job.job_id, action=Action.WAIT, reason=reason, why=why, basis=self.curves.bases[index]
         )
@@ -128,38 +128,41 @@ class Explainer:
         if not needs:
             return self._never_fits(job)
         free = [pool for pool, need in needs.items() if need <= self.free[pool]]
-        named = ", ".join(f"{self.free[pool]} of {self.state.pools[pool].name!r}" for pool in sorted(needs))
+        free_text = ", ".join(f"{self.free[pool]} of {self.state.pools[pool].name!r}" for pool in sorted(needs))
         least = min(needs.values())
         if not free:
-            return DecisionReason.NO_FREE_DEVICES, f"needs {_devices(least)} or more; left free: {named}"
+            return DecisionReason.NO_FREE_DEVICES, f"needs at least {_devices(least)}; free: {free_text}"
         if quota is not None and all(needs[pool] > quota for pool in free):
-            text = f"needs {_devices(least)} or more; queue {job.queue!r} may take {max(quota, 0)} more of its quota"
+            text = f"needs at least {_devices(least)}; {max(quota, 0)} are left of the quota of queue {job.queue!r}"
             return DecisionReason.QUOTA_REACHED, text
         if not self.complete:
-            return DecisionReason.DEADLINE_CUT, f"the time was over before {self.policy} came to it; left free: {named}"
-        text = f"{self.policy} gives it nothing now; it needs {_devices(least)} or more; left free: {named}"
+            return (
+                DecisionReason.DEADLINE_CUT,
+                f"the time was over before {self.policy} decided about it; free: {free_text}",
+            )
+        text = f"{self.policy} grants it no devices now; it needs at least {_devices(least)}; free: {free_text}"
         return DecisionReason.POLICY_CHOSE_OTHERS, text
 
     def _never_fits(self, job: JobState) -> tuple[DecisionReason, str]:
         sizes = [self.state.pools[pool].total_devices for pool in job.allowed_pools]
         most = max(sizes, default=0)
         if not job.allowed_devices:
-            return DecisionReason.DOES_NOT_FIT, f"needs more devices than any of its pools has ({most})"
+            return DecisionReason.DOES_NOT_FIT, f"needs more devices than its largest pool has ({most})"
         least = job.allowed_devices[0] + job.server_devices
         if least > most:
-            text = f"needs {_devices(least)} or more, servers included; its largest pool has {most}"
+            text = f"needs at least {_devices(least)}, servers included; its largest pool has {most}"
             return DecisionReason.DOES_NOT_FIT, text
         quota = self.state.quotas.get(job.queue, most)
         if least > quota:
-            text = f"needs {_devices(least)} or more; queue {job.queue!r} may hold {quota}"
+            text = f"needs at least {_devices(least)}; the quota of queue {job.queue!r} is {quota}"
             return DecisionReason.QUOTA_REACHED, text
         steps = sorted({self.state.pools[pool].step for pool in job.allowed_pools} - {1})
         sizes_text = " or ".join(map(str, steps))
-        text = f"none of its numbers of devices, servers included, fills whole nodes (of {sizes_text} devices) that fit"
+        text = f"none of its allowed numbers of devices, servers included, fills whole nodes of {sizes_text} devices"
         return DecisionReason.DOES_NOT_FIT, text
 
     def _explain_kept(self, index: int) -> JobDecision:
-        """A job that stays on what it holds."""
+        """A job that stays on the devices that it holds."""
         job, current = self.state.jobs[index], self.state.jobs[index].current
         if current is None:
             basis = self.curves.bases[index]
@@ -171,7 +174,7 @@ class Explainer:
         return self._on(index, current.pool, workers, current.placement, partner=partner)[0]
 
     def _partner(self, index: int) -> str:
-        """Name of the job that shares the device from now; empty = none."""
+        """Id of the job that shares the device from now; empty = none."""
         return self.state.jobs[self.partners[index]].job_id if index in self.partners else ""
 
     def _on(
@@ -184,16 +187,16 @@ class Explainer:
         *,
         partner: int | None = None,
     ) -> tuple[JobDecision, int]:
-        """A job that runs on so many devices, for a reason yet to be told; nodes that they would be packed on."""
+        """The decision that a job runs on so many devices, without its reason; and the nodes that would hold them."""
         job = self.state.jobs[index]
-        rate, marginal, packed = self._predict(index, pool, workers)
-        shared, kept = "", None
+        rate, marginal, packed_nodes = self._predict(index, pool, workers)
+        partner_id, solo_speed = "", None
         if partner is not None:
             sharing = self.state.sharing
             pair = None if sharing is None else sharing.of(pool, index, partner)
-            shared, kept = self.state.jobs[partner].job_id, None if pair is None else pair[0]
-            # What it keeps is not known: neither is its rate.
-            rate = 0.0 if kept is None else rate * kept
+            partner_id, solo_speed = self.state.jobs[partner].job_id, None if pair is None else pair[0]
+            # Where its speed beside the other job is not known, its rate is not known.
+            rate = 0.0 if solo_speed is None else rate * solo_speed
         decision = JobDecision(
             job_id=job.job_id,
             action=Action.KEEP,
@@ -206,14 +209,14 @@ class Explainer:
             samples_per_s=rate,
             finish_s=job.remaining_samples / rate + restart_s if rate > 0 else None,
             marginal_samples_per_s=marginal,
-            shares_with=shared,
-            solo_speed=kept,
+            shares_with=partner_id,
+            solo_speed=solo_speed,
             basis=self.curves.bases[index],
         )
-        return decision, packed
+        return decision, packed_nodes
 
     def _predict(self, index: int, pool: int, devices: int) -> tuple[float, float | None, int]:
-        """Rate, its rise per device to the next larger count if there is one, and nodes; zeros where not known."""
+        """Rate, its rise per device to the next larger count (None = none), and nodes; zeros where not known."""
         curves = self.curves.curves
         rows = curves.rows(index)
         here = rows.start + np.flatnonzero(curves.pool[rows] == pool)
@@ -229,7 +232,7 @@ class Explainer:
 
     def _rate_text(self, index: int, on: JobDecision) -> str:
         if on.finish_s is None:
-            return "its throughput there is not known"
+            return "its throughput is not known"
         what = "samples" if self.curves.batch_known[index] else "mini-batches"
         left = number(self.state.jobs[index].remaining_samples)
         return f"{number(on.samples_per_s)} {what}/s predicted, {left} {what} left, done in {number(on.finish_s)} s"

@@ -1,7 +1,7 @@
-"""Memory of a decision as bytes: what the caller is given and gives back, so that a call depends on nothing else.
+"""Memory of a decision as bytes, which the caller gets and sends back, so that the server keeps no state between calls.
 
-It starts with a line of JSON, then arrays: the rounds' (where there are any), as sparse columns, and the policy's own
-bytes. Whatever comes back is read as written by anyone.
+It starts with a line of JSON. Arrays follow: the rounds' (where there are any), as sparse columns, and the policy's own
+bytes. The caller may have changed the bytes, so reading checks everything.
 """
 
 from __future__ import annotations
@@ -23,26 +23,24 @@ _TIMES: Final = ("made_s", "decided_s", "round_s", "hold_s")
 _CELLS: Final = ("shares", "received_s", "deficit_s")
 """Columns of jobs and pools."""
 _MOST_CELLS: Final = 4_194_304
-"""Jobs x pools that are unpacked: far above what any state may hold beside 256 pools, and 100 MB."""
+"""Most jobs x pools to unpack: 100 MB, four times the largest request that ``ScheduleLimits`` allows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """The rounds' part, if shares were rounded, and the policy's own."""
+    """The memory of rounds, if the policy answers with shares, and the policy's own memory."""
 
     rounds: Rounds | None
     policy: bytes
 
     def to_bytes(self) -> bytes:
-        """As the caller gets it; the policy's own bytes alone when there are no rounds."""
+        """The bytes for the caller; the policy's own bytes alone when there are no rounds."""
         rounds = self.rounds
         if rounds is None:
             return self.policy
         job, pool = np.nonzero((rounds.shares != 0) | (rounds.received_s != 0) | (rounds.deficit_s != 0))
-        head = {
-            name: getattr(rounds, name) for name in (*_TIMES, "asked", "shuffle_seed", "leftovers", "number", "pools")
-        }
-        head |= {"cluster": rounds.cluster.hex(), "work": rounds.work.hex()}
+        head = {name: getattr(rounds, name) for name in (*_TIMES, "shuffle_seed", "leftovers", "number", "pools")}
+        head |= {"asked": rounds.policy, "cluster": rounds.cluster.hex(), "work": rounds.work.hex()}
         head |= {"jobs": len(rounds.jobs), "entries": len(job)}
         parts = [
             _MAGIC + json.dumps(head, sort_keys=True).encode() + b"\n",
@@ -57,12 +55,12 @@ class Memory:
 
     @staticmethod
     def from_bytes(content: bytes) -> Memory:
-        """What ``to_bytes`` wrote.
+        """Read the bytes that ``to_bytes`` returned.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD when it is damaged.
+            INVALID_FIELD when they are damaged.
         """
         if not content.startswith(_MAGIC):
             return Memory(None, content)
@@ -73,7 +71,7 @@ class Memory:
 
 
 def _damaged_error() -> NodewiseError:
-    return invalid_field("policy_state", "must be empty or stand as in the last response")
+    return invalid_field("policy_state", "must be empty, or the unchanged policy_state of the last response")
 
 
 def _read_memory(content: bytes) -> Memory:
@@ -85,20 +83,20 @@ def _read_memory(content: bytes) -> Memory:
         raise ValueError("more cells than jobs and pools")
     place = end + 1
 
-    def taken(count: int, size: int) -> bytes:
+    def take(count: int, size: int) -> bytes:
         nonlocal place
-        found = content[place : place + count * size]
-        if len(found) < count * size:
+        part = content[place : place + count * size]
+        if len(part) < count * size:
             raise ValueError("cut short")
         place += count * size
-        return found
+        return part
 
-    keys = taken(jobs, KEY_BYTES)
-    running = np.frombuffer(taken(jobs, 4), dtype="<i4").astype(np.int64)
-    job, pool = (np.frombuffer(taken(entries, 4), dtype="<u4").astype(np.int64) for _ in range(2))
+    keys = take(jobs, KEY_BYTES)
+    running = np.frombuffer(take(jobs, 4), dtype="<i4").astype(np.int64)
+    job, pool = (np.frombuffer(take(entries, 4), dtype="<u4").astype(np.int64) for _ in range(2))
     columns: dict[str, Any] = {}
     for name in _CELLS:
-        values = np.frombuffer(taken(entries, 8), dtype="<f8")
+        values = np.frombuffer(take(entries, 8), dtype="<f8")
         dense = np.zeros((jobs, pools))
         if (job >= jobs).any() or (pool >= pools).any() or not np.isfinite(values).all():
             raise ValueError("out of range")
@@ -111,7 +109,7 @@ def _read_memory(content: bytes) -> Memory:
         raise ValueError("no times")
     seed = head["shuffle_seed"]
     rounds = Rounds(
-        asked=str(head["asked"]),
+        policy=str(head["asked"]),
         pools=names,
         cluster=bytes.fromhex(head["cluster"]),
         work=bytes.fromhex(head["work"]),

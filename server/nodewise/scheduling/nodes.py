@@ -1,7 +1,7 @@
-"""Free devices node by node, and the rule of placement at the cost of a few heap operations.
+"""Free devices of every node, and the rule of placement, at the cost of a few heap operations.
 
-The rule: as few nodes as hold the devices: the node that they fit most tightly, else whole emptiest nodes first and the
-tightest fit for the rest; ties: first node.
+The rule: use as few nodes as possible. Devices that fit one node go to the node that they fit most tightly. Others fill
+the emptiest nodes first, and the rest goes to the tightest fit. The first node wins ties.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PoolNodes:
     free : int
         Free devices on nodes that are up.
     up_devices, total : int
-        Devices, free or held, on nodes that are up, and on all nodes.
+        Devices, free or in use, on nodes that are up, and on all nodes.
     """
 
     def __init__(self, devices: Sequence[int]) -> None:
@@ -44,7 +44,7 @@ class PoolNodes:
         return self.up_devices < self.total
 
     def capacity(self) -> list[int]:
-        """Devices per node that may be given out: 0 on nodes that are down."""
+        """Devices per node that may be granted; 0 on nodes that are down."""
         return [count if up else 0 for count, up in zip(self._capacity, self._up)]
 
     def take(self, devices: int) -> NodeDevices:
@@ -68,22 +68,22 @@ class PoolNodes:
         return tuple(parts)
 
     def hold(self, placement: NodeDevices) -> None:
-        """Take devices where they are; raises ValueError when they are more than their nodes have."""
+        """Take the devices of a placement; raises ValueError when a node has fewer free devices."""
         for node, count in placement:
             if count > self._free[node]:
-                raise ValueError("the places to keep hold more devices than their nodes have")
+                raise ValueError("placements to keep use more devices than their nodes have")
             self._change(node, -count)
             self.free -= count
 
     def give_back(self, placement: NodeDevices) -> None:
-        """Return devices; those of nodes that are down come back with their repair."""
+        """Return devices; those of nodes that are down return when the node is repaired."""
         for node, count in placement:
             if self._up[node]:
                 self._change(node, count)
                 self.free += count
 
     def fail(self, node: int) -> None:
-        """Take a node down, once what ran there has given its devices back."""
+        """Take a node down, after its jobs have returned their devices."""
         self.free -= self._free[node]
         self.up_devices -= self._capacity[node]
         self._up[node] = False
@@ -97,13 +97,13 @@ class PoolNodes:
         self._change(node, self._capacity[node])
 
     def _change(self, node: int, by: int) -> None:
-        """Free devices of a node change: it is listed anew, and its old entry is dropped when it surfaces."""
+        """Change a node's free devices: add an entry; the old one is removed when it comes to the top of its heap."""
         free = self._free[node] + by
         self._free[node] = free
         heappush(self._by_free[free], node)
 
     def _tightest(self, devices: int) -> int:
-        """The node that the devices fit most tightly; the emptiest when none holds them all."""
+        """The node that the devices fit most tightly; the emptiest when no node holds them all."""
         most = len(self._by_free) - 1
         count: int
         for count in (*range(devices, most + 1), *range(min(devices, most + 1) - 1, 0, -1)):

@@ -1,9 +1,8 @@
-"""Which nodes a grant takes its devices from.
+"""Chooses the nodes of every grant.
 
-Rules (as of Pollux's and Optimus' simulators, and "full nodes first" of Sia): a job whose count is unchanged stays
-where it is; then the others by descending size, each on as few nodes as hold it (``PoolNodes``). A job may span nodes,
-so a grant within the pool's free devices always finds room; how many more nodes it takes than on an empty pool is its
-fragmentation.
+Rules (those of Pollux's and Optimus' simulators, and "full nodes first" of Sia): a job whose count does not change
+stays where it is. Then the others follow by descending size, each on as few nodes as hold it (``PoolNodes``). A job may
+span nodes, so every grant within the pool's free devices can be placed, at worst on more nodes than in an empty pool.
 """
 
 from __future__ import annotations
@@ -14,40 +13,40 @@ from dataclasses import dataclass
 from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.nodes import NodeDevices, PoolNodes
 
-__all__ = ["Wanted", "placed", "worker_nodes"]
+__all__ = ["PlacementRequest", "choose_nodes", "worker_nodes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Devices (servers included) that a job was granted in a pool; ``keep`` = where it is to stay, if anywhere."""
+class PlacementRequest:
+    """Devices (servers included) granted to a job in a pool; ``keep`` = the placement to keep, if any."""
 
     pool: int
     devices: int
     keep: NodeDevices | None = None
 
 
-def placed(pools: Sequence[NodePool], wanted: Sequence[Wanted]) -> list[NodeDevices]:
-    """Nodes for every entry, in order. Entries of one size are served in the order given.
+def choose_nodes(pools: Sequence[NodePool], requests: Sequence[PlacementRequest]) -> list[NodeDevices]:
+    """Nodes for every request, in order. Requests of one size are placed in their order.
 
     Raises
     ------
     ValueError
-        When a pool's grants exceed its free devices, or places to keep do; both are checked before.
+        When a pool's grants or placements to keep exceed its free devices; callers check both before.
     """
     nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
-    result: list[NodeDevices] = [()] * len(wanted)
-    for index, entry in enumerate(wanted):
+    result: list[NodeDevices] = [()] * len(requests)
+    for index, entry in enumerate(requests):
         if entry.keep is not None:
             nodes[entry.pool].hold(entry.keep)
             result[index] = entry.keep
-    others = [index for index, entry in enumerate(wanted) if entry.keep is None]
-    for index in sorted(others, key=lambda index: -wanted[index].devices):
-        result[index] = nodes[wanted[index].pool].take(wanted[index].devices)
+    others = [index for index, entry in enumerate(requests) if entry.keep is None]
+    for index in sorted(others, key=lambda index: -requests[index].devices):
+        result[index] = nodes[requests[index].pool].take(requests[index].devices)
     return result
 
 
 def worker_nodes(placement: NodeDevices, workers: int) -> int:
-    """Nodes that run workers when servers sit on the smallest parts."""
+    """Nodes that run workers if servers take the nodes with the fewest devices."""
     left, nodes = workers, 0
     for count in sorted((count for _, count in placement), reverse=True):
         if left <= 0:

@@ -1,7 +1,7 @@
-"""The question put to a policy, in the domain's words: a cluster, its jobs, and how to decide and predict.
+"""Schedule questions as values: a cluster, its jobs, and how to decide and predict.
 
-Values here are as the caller gave them: 0 or empty means "not stated" wherever the contract says so. ``checks.checked``
-turns them into a cluster's state or says what is wrong.
+Values are as in the request: 0 or empty means "not stated" wherever the contract says so. ``checks.check_question``
+turns them into a cluster's state, or reports what is wrong.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import JobFacts, NodePool
 from nodewise.estimation.question import Terms
 
-__all__ = ["AskedPair", "HeldDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion"]
+__all__ = ["CurrentDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion", "SharedPairQuestion"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldDevices:
-    """What a job runs on now: the pool's name, (node index, devices) with servers' included, and its age (s).
+class CurrentDevices:
+    """Devices of a running job: the pool's name, (node index, devices) with servers' included, and its age (s).
 
     ``shares_with`` is the id of the job that runs on the same devices.
     """
@@ -32,8 +32,8 @@ class HeldDevices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedPair:
-    """Two jobs, by their ids, that may share a device of a pool (empty = of any), and what each keeps there."""
+class SharedPairQuestion:
+    """Two jobs, by id, that may share a device of a pool (empty = of any), and the share of solo speed of each."""
 
     first_job_id: str
     second_job_id: str
@@ -52,13 +52,12 @@ class QueueQuota:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class JobQuestion(JobFacts):
-    """A job that wants devices.
+    """A job of the question.
 
     Attributes
     ----------
     profile : Profile or NodewiseError
-        What is known of it, or why it could not be loaded: such a job is left as it is and takes nothing from the
-        others.
+        Its facts, or why its profile could not be loaded; such a job stays as it is, and the others are scheduled.
     allowed_devices, min_devices, max_devices : int
         Numbers of worker devices. Empty = every number from min (0 = 1) to max (0 = as many as the cluster has).
     allowed_pools : tuple of str
@@ -77,23 +76,23 @@ class JobQuestion(JobFacts):
     max_devices: int = 0
     allowed_pools: tuple[str, ...] = ()
     requested_devices: int = 0
-    current: HeldDevices | None = None
+    current: CurrentDevices | None = None
     weight: float = 0.0
     settings: Configurations | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ScheduleQuestion:
-    """A cluster, the jobs that want a share of it, and how to decide and predict.
+    """A cluster, its jobs, and how to decide and predict.
 
     Attributes
     ----------
     pools : tuple of NodePool
-        Devices that may be given out; those that the jobs hold are included.
+        Devices that may be granted, including those that the jobs hold.
     parameters : mapping of str to float
-        Of the policy; what is not stated is its default.
+        Of the policy; parameters that are not stated have their defaults.
     memory : bytes
-        What the policy returned last time.
+        The memory that the previous call returned.
     terms : Terms
         How to predict.
     """
@@ -104,7 +103,7 @@ class ScheduleQuestion:
     parameters: Mapping[str, float] = field(default_factory=dict)
     memory: bytes = b""
     quotas: tuple[QueueQuota, ...] = ()
-    shared_pairs: tuple[AskedPair, ...] = ()
+    shared_pairs: tuple[SharedPairQuestion, ...] = ()
     terms: Terms = field(default_factory=Terms)
 
 
@@ -119,14 +118,14 @@ class ScheduleLimits:
     devices_per_node : int
         Devices on one node.
     sharing_jobs : int
-        Jobs that pairs name: tables of that many squared.
+        Jobs that pairs name; tables have that number squared of entries.
     candidate_rows : int
         Configurations to predict for all jobs together: 512 jobs on each of 384 counts stay below it, and the columns
-        of that many rows take about 50 MB. Jobs that state no counts list those from ``min_devices`` to
-        ``max_devices``: together they list no more either.
+        of that many rows take about 50 MB. It is also the most counts of all jobs together that state no
+        ``allowed_devices``.
     placed_nodes : int
-        Nodes that candidates are spread over, of all distinct ones together, where nodes of a pool are uneven: each
-        takes 16 bytes.
+        Nodes that all distinct candidates together are spread over where nodes of a pool are uneven; each takes
+        16 bytes.
     """
 
     jobs: int = 4_096

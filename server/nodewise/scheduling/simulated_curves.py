@@ -1,4 +1,4 @@
-"""Curves of simulated jobs out of profiles, by the predictions that a schedule of the same cluster rests on."""
+"""Curves of simulated jobs from profiles, by the predictions that a schedule of the same cluster would use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import ClusterState
 from nodewise.estimation.question import Basis
 from nodewise.plugin import Budget, PolicyRecord
-from nodewise.scheduling.checks import Checked, checked
-from nodewise.scheduling.curves import Predict, gathered
+from nodewise.scheduling.checks import CheckedQuestion, check_question
+from nodewise.scheduling.curves import Predict, gather_curves
 from nodewise.scheduling.request import JobQuestion, ScheduleLimits, ScheduleQuestion
 from nodewise.scheduling.simulation.jobs import JobCurve
 
@@ -23,7 +23,7 @@ _JOB: Final = re.compile(r"^jobs\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PredictedCurves:
-    """The cluster after its checks, and a curve per question, in order, with what they rest on."""
+    """The cluster after its checks, and a curve per question, in order, with the evidence behind them."""
 
     state: ClusterState
     curves: tuple[JobCurve, ...]
@@ -31,7 +31,7 @@ class PredictedCurves:
 
 
 def curve_question(number: int, question: JobQuestion) -> JobQuestion:
-    """A job that stands for its curve: of all that a job may state only what changes predictions is looked at."""
+    """A job that represents its curve; only those of its fields that change predictions matter."""
     return replace(question, job_id=f"curve {number}", remaining_samples=1.0, submit_time_s=float(number))
 
 
@@ -50,43 +50,46 @@ def predicted_curves(
     question : ScheduleQuestion
         Its jobs are those of ``curve_question``.
     places : sequence of int
-        The curve in the request that each of them stands for; errors name it.
+        The curve in the request that each job represents; errors name the curve.
 
     Raises
     ------
     NodewiseError
-        What ``checked`` raises; the reason why a curve cannot be predicted: a simulation without some of its jobs would
-        be one of other jobs. DEADLINE_EXCEEDED.
+        What ``check_question`` raises; DEADLINE_EXCEEDED; the reason why a curve cannot be predicted, since a
+        simulation without some of its jobs would be one of other jobs.
     """
     try:
-        known = checked(question, policy.parameters, limits)
-        found = gathered(question, _one_by_one(known), predict, budget, limits)
+        checked_question = check_question(question, policy.parameters, limits)
+        job_curves = gather_curves(question, _one_by_one(checked_question), predict, budget, limits)
     except NodewiseError as error:
         raise _of_curves(error, places) from None
-    if not found.complete:
-        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all curves were predicted")
+    if not job_curves.complete:
+        raise NodewiseError(
+            Reason.DEADLINE_EXCEEDED,
+            "the call's time was over before all curves were predicted: allow more time, or state fewer curves",
+        )
     curves = []
-    for row, (place, refusal) in enumerate(zip(places, found.refusals)):
+    for row, (place, refusal) in enumerate(zip(places, job_curves.refusals)):
         if refusal is not None:
             raise NodewiseError.refused(replace(refusal, message=f"curves[{place}]: {refusal.message}"))
-        curves.append(JobCurve.taken(found.curves, found.curves.rows(row)))
-    bases = {id(basis): basis for basis in found.bases if basis is not None}
-    return PredictedCurves(state=known.state, curves=tuple(curves), bases=tuple(bases.values()))
+        curves.append(JobCurve.of_rows(job_curves.curves, job_curves.curves.rows(row)))
+    bases = {id(basis): basis for basis in job_curves.bases if basis is not None}
+    return PredictedCurves(state=checked_question.state, curves=tuple(curves), bases=tuple(bases.values()))
 
 
-def _one_by_one(known: Checked) -> Checked:
-    """The same without whole nodes: what fills them depends on the servers of each job that shares a curve."""
-    pools = tuple(replace(pool, devices_per_node=0) for pool in known.state.pools)
-    return replace(known, state=replace(known.state, pools=pools))
+def _one_by_one(checked_question: CheckedQuestion) -> CheckedQuestion:
+    """The question without whole nodes: which counts fill them depends on the servers of each job of a curve."""
+    pools = tuple(replace(pool, devices_per_node=0) for pool in checked_question.state.pools)
+    return replace(checked_question, state=replace(checked_question.state, pools=pools))
 
 
 def _of_curves(error: NodewiseError, places: Sequence[int]) -> NodewiseError:
-    """The error with the curves' places in the request instead of those of the jobs that stand for them."""
+    """The error with the fields of the curves in the request instead of those of the jobs that represent them."""
     if not error.violations:
         return error
 
-    def named(field: str) -> str:
+    def curve_field(field: str) -> str:
         return _JOB.sub(lambda match: f"curves[{places[int(match[1])]}].profile", field)
 
-    violations = tuple(replace(each, field=named(each.field)) for each in error.violations)
+    violations = tuple(replace(each, field=curve_field(each.field)) for each in error.violations)
     return replace(NodewiseError.invalid(violations, error.reason), metadata=dict(error.metadata))

@@ -1,4 +1,4 @@
-"""A verdict: what a policy decides, unless its shares of time still hold, after every check."""
+"""A verdict: the checked decision of a policy, or the next round of its shares of time while they are valid."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.memory import Memory
 from nodewise.scheduling.packing import hosts_of
 from nodewise.scheduling.policy_answers import MAX_MEMORY_BYTES, sound_answer
-from nodewise.scheduling.rounding import first_round, held_round, offered
+from nodewise.scheduling.rounding import first_round, make_offer, next_round
 
 __all__ = ["Verdict", "verdict_of"]
 
 MAX_WHY: Final = 200
-"""Characters of a policy's own words that are passed on."""
+"""Most characters of a policy's own explanation that callers get."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,37 +34,37 @@ class Verdict:
 
 
 def verdict_of(policy: LoadedPlugin[PolicyRecord], state: ClusterState, curves: Curves, budget: Budget) -> Verdict:
-    """Ask a policy, unless its shares of time still hold, and check its answer.
+    """Call a policy, unless its shares of time are still valid, and check its answer.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD when the memory that came back is damaged, POLICY_FAILED when the policy raises,
-        POLICY_INVALID_RESULT when it allocates what it must not.
+        INVALID_FIELD when the caller sent a damaged memory, POLICY_FAILED when the policy raises,
+        POLICY_INVALID_RESULT when its answer is not allowed.
     """
-    remembered, record = Memory.from_bytes(state.memory), policy.record
-    asked, state = f"{record.name} {record.version}", replace(state, memory=remembered.policy)
+    memory, record = Memory.from_bytes(state.memory), policy.record
+    policy_name, state = f"{record.name} {record.version}", replace(state, memory=memory.policy)
     try:
-        if remembered.rounds is not None:
-            held = held_round(remembered.rounds, offered(state, curves), state, asked)
-            if held is not None:
-                grants, after = held
+        if memory.rounds is not None:
+            next_grants = next_round(memory.rounds, make_offer(state, curves), state, policy_name)
+            if next_grants is not None:
+                grants, after = next_grants
                 return _verdict(_feasible(grants, state, curves), Memory(after, state.memory), complete=True)
         check = partial(_read_answer, state=state, curves=curves)
-        decided = call(policy, record.policy, "decide", state, curves, budget, check=check)
-        if isinstance(decided, Allocation):
-            return _verdict(decided.grants, Memory(None, decided.memory), complete=decided.complete)
-        grants, after = first_round(decided, remembered.rounds, state, curves, asked)
-        if not decided.complete:
-            # What was made in a hurry does not hold: the policy is asked again next time.
+        answer = call(policy, record.policy, "decide", state, curves, budget, check=check)
+        if isinstance(answer, Allocation):
+            return _verdict(answer.grants, Memory(None, answer.memory), complete=answer.complete)
+        grants, after = first_round(answer, memory.rounds, state, curves, policy_name)
+        if not answer.complete:
+            # Shares of a policy that had too little time are not kept: the next call makes new ones.
             after = replace(after, hold_s=0.0, work=b"")
-        return _verdict(_feasible(grants, state, curves), Memory(after, decided.memory), complete=decided.complete)
+        return _verdict(_feasible(grants, state, curves), Memory(after, answer.memory), complete=answer.complete)
     except ImpossibleAnswerError as error:
         raise impossible(policy, "decide", str(error)) from None
 
 
 def _read_answer(answer: Any, state: ClusterState, curves: Curves) -> Allocation | Shares:
-    """What the policy answered, if it can be done; nothing of it is looked at afterwards that was not looked at."""
+    """The policy's answer after every check, as values that the policy can no longer change."""
     sound = sound_answer(answer, state)
     if isinstance(sound, Allocation):
         grants = _feasible(sound.grants, state, curves)
@@ -73,7 +73,7 @@ def _read_answer(answer: Any, state: ClusterState, curves: Curves) -> Allocation
 
 
 def _feasible(grants: tuple[Grant, ...], state: ClusterState, curves: Curves) -> tuple[Grant, ...]:
-    """The grants, if counts and pools are among the curves and everything fits."""
+    """The grants, if their counts and pools are on the curves and everything fits."""
     jobs, pools = state.jobs, state.pools
     free = [pool.total_devices for pool in pools]
     quotas = dict(state.quotas)
@@ -87,8 +87,8 @@ def _feasible(grants: tuple[Grant, ...], state: ClusterState, curves: Curves) ->
             result.append(Grant(0, why=why))
             continue
         rows = curves.rows(index)
-        listed = (curves.pool[rows] == pool) & (curves.devices[rows] == devices)
-        if not listed.any():
+        on_curve = (curves.pool[rows] == pool) & (curves.devices[rows] == devices)
+        if not on_curve.any():
             raise ImpossibleAnswerError(
                 f"it granted {job.job_id!r} {devices} devices in pool {pool}, which is not on its curve"
             )
@@ -108,5 +108,5 @@ def _feasible(grants: tuple[Grant, ...], state: ClusterState, curves: Curves) ->
 def _verdict(grants: tuple[Grant, ...], memory: Memory, *, complete: bool) -> Verdict:
     content = memory.to_bytes()
     if len(content) > MAX_MEMORY_BYTES:
-        raise ImpossibleAnswerError(f"it must remember at most {MAX_MEMORY_BYTES:,} bytes")
+        raise ImpossibleAnswerError(f"memory must be at most {MAX_MEMORY_BYTES:,} bytes")
     return Verdict(grants=grants, complete=complete, memory=content)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodewise_client import Observations, PhaseTimings, configurations, observations, phase_timings
 from nodewise_client._columns import masks
-from nodewise_client._measured import FACTS, GatheredRows, gathered_rows, pieces
+from nodewise_client._measured_rows import FACTS, GatheredRows, gathered_rows, pieces
 from nodewise_values.wire import from_message, to_message
 
 numbers = st.floats(0.5, 1e6)

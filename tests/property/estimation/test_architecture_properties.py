@@ -80,7 +80,7 @@ def rows_of(found: Predictions) -> list[tuple[Any, ...]]:
 @settings(max_examples=24, deadline=None, derandomize=True)
 @given(st.lists(WORKLOADS, min_size=1, max_size=5), st.lists(ROWS, min_size=1, max_size=3), SHARED)
 def test_at_once_as_alone(workloads: list[Workload], rows: list[tuple[int, int, str]], shared: Workload) -> None:
-    many = Architectures.joined([Architectures.of(workload) for workload in workloads])
+    many = Architectures.concatenated([Architectures.of(workload) for workload in workloads])
     configurations = asked(rows)
     found = batch(many, configurations, shared).answer
     for place in range(len(many)):
@@ -96,7 +96,7 @@ def test_at_once_as_alone(workloads: list[Workload], rows: list[tuple[int, int, 
 @settings(max_examples=16, deadline=None, derandomize=True)
 @given(st.lists(WORKLOADS, min_size=2, max_size=8), st.randoms(use_true_random=False))
 def test_the_order_asked_is_the_order_answered(workloads: list[Workload], chance: Any) -> None:
-    many = Architectures.joined([Architectures.of(workload) for workload in workloads])
+    many = Architectures.concatenated([Architectures.of(workload) for workload in workloads])
     order = list(range(len(many)))
     chance.shuffle(order)
     configurations = asked([(1, 128, "K80")])

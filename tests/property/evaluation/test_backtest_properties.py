@@ -15,7 +15,7 @@ from nodewise.domain.predictions import RowStatus
 from nodewise.domain.profile import UNKNOWN
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.evaluation.backtest import backtested
+from nodewise.evaluation.backtest import run_backtest
 from nodewise.evaluation.results import EstimatorEvaluation
 from nodewise_values import Metrics
 
@@ -56,7 +56,7 @@ def evaluated(rows: Sequence[Row], names: Sequence[str] = JOBS) -> tuple[Estimat
             Learning(name="picky", refuses="P100", sensitive=True, spread=0.5),
         )
     )
-    return backtested(engine, table_of(rows, facts), estimators=["all", "auto"]).evaluations
+    return run_backtest(engine, table_of(rows, facts), estimators=["all", "auto"]).evaluations
 
 
 def untimed(metrics: Metrics) -> dict[str, object]:
@@ -139,10 +139,10 @@ def test_no_test_row_vanishes(rows: list[Row]) -> None:
 @given(rows=rows_)
 def test_jobs_besides_a_job_matter_through_what_they_teach_alone(rows: list[Row]) -> None:
     engine = Answers(registry_of(Proportional(rate=1.0, sensitive=True)))
-    (together,) = backtested(engine, table_of(rows, FACTS)).evaluations
+    (together,) = run_backtest(engine, table_of(rows, FACTS)).evaluations
     for job in {row.job for row in rows}:
         own = [number for number, row in enumerate(rows) if row.job == job]
-        (alone,) = backtested(engine, table_of([rows[number] for number in own], FACTS)).evaluations
+        (alone,) = run_backtest(engine, table_of([rows[number] for number in own], FACTS)).evaluations
         all_told = told(together)
         # What others' errors teach of spreads is in the bounds, the second and third of what is told.
         expected = {place: all_told[row] for place, row in enumerate(own) if row in all_told}

@@ -28,7 +28,7 @@ from nodewise.domain.predictions import Options, RowStatus
 from nodewise.domain.workload import Layer, Workload
 from nodewise.planning.goal import goal_of
 from nodewise.planning.order import canonical
-from nodewise.planning.search import Found, How, searched
+from nodewise.planning.search import How, SearchResult, search_space
 
 DEVICES = ["Xeon-E5-2450L", "V100-SXM2", "K80"]
 
@@ -122,7 +122,7 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(model: Any, within:
         assert space.exclusions
         return
     # Raises where a completion is below the bound of its prefix.
-    rows, values, _ = space.evaluated(np.arange(len(space.prefixes)))
+    rows, values, _ = space.evaluate(np.arange(len(space.prefixes)))
     predictions = model._model.predict(rows, Options())
     assert not (predictions.status == RowStatus.REFUSED).any(), predictions.refusals
     fits = predictions.status == RowStatus.ANSWERED
@@ -151,15 +151,15 @@ def test_pruning_changes_nothing(model: Any, within: PlanConstraints, rule: Rule
     space = space_of(model, within)
     if space is None:
         return
-    pruned = searched(space, goal, How(chunk_rows=chunk_rows))
-    every = searched(space, goal, How(prune=False))
-    best_alone = searched(space, goal, How(frontier=False, chunk_rows=chunk_rows))
+    pruned = search_space(space, goal, How(chunk_rows=chunk_rows))
+    every = search_space(space, goal, How(prune=False))
+    best_alone = search_space(space, goal, How(frontier=False, chunk_rows=chunk_rows))
     assert told(pruned) == told(every)
     assert told(best_alone)[0] == told(every)[0]
     assert every.evaluated == space.total
 
 
-def told(found: Found) -> tuple[list[Any], list[Any]]:
+def told(found: SearchResult) -> tuple[list[Any], list[Any]]:
     frontier = (
         [] if found.frontier is None else list(map(tuple, np.stack(canonical(found.frontier.rows), axis=1).tolist()))
     )
@@ -207,7 +207,7 @@ def test_the_space_is_all_that_is_answered(layers: int, nodes: int, per_node: in
     ).replaced(**dict(zip(names, columns)))
     status = model._model.predict(rows, Options()).status
     expected = {tuple(row) for row, found in zip(grid, status.tolist()) if found != RowStatus.REFUSED}
-    found, _, _ = space.evaluated(np.arange(len(space.prefixes)))
+    found, _, _ = space.evaluate(np.arange(len(space.prefixes)))
     assert {tuple(row) for row in np.stack([getattr(found, name) for name in names], axis=1).tolist()} == expected
 
 

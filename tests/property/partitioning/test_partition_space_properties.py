@@ -19,7 +19,7 @@ from nodewise.domain.predictions import Options, RowStatus
 from nodewise.domain.workload import Transformer, Workload
 from nodewise.planning.goal import goal_of
 from nodewise.planning.order import canonical
-from nodewise.planning.search import Found, How, searched
+from nodewise.planning.search import How, SearchResult, search_space
 
 DEVICES = ["A100-40GB", "A100-80GB", "H100-SXM5-80GB", "GB200"]
 FRAMEWORKS = [None, "megatron-lm", "megatron-core", "pytorch", "megatron-core zero-bubble", "megatron-core dualpipe"]
@@ -101,7 +101,7 @@ def test_every_row_of_a_space_is_answered_as_it_is_evaluated(drawn: Any, within:
     if not space.total:
         assert space.exclusions
         return
-    rows, values, _ = space.evaluated(np.arange(len(space.prefixes)))
+    rows, values, _ = space.evaluate(np.arange(len(space.prefixes)))
     predictions = model._model.predict(rows, Options())
     assert not (predictions.status == RowStatus.REFUSED).any(), predictions.refusals
     fits = predictions.status == RowStatus.ANSWERED
@@ -127,16 +127,16 @@ def test_pruning_changes_nothing(drawn: Any, within: PlanConstraints, rule: Rule
     )
     goal = goal_of(objective, Workload(), within)
     space = model.space(within)
-    pruned = searched(space, goal, How(chunk_rows=chunk_rows))
-    every = searched(space, goal, How(prune=False))
-    best_alone = searched(space, goal, How(frontier=False))
+    pruned = search_space(space, goal, How(chunk_rows=chunk_rows))
+    every = search_space(space, goal, How(prune=False))
+    best_alone = search_space(space, goal, How(frontier=False))
     assert told(pruned) == told(every)
     assert told(best_alone)[0] == told(every)[0]
     assert every.evaluated == space.total
     assert max(best_alone.evaluated, pruned.evaluated) <= every.evaluated
 
 
-def told(found: Found) -> tuple[list[Any], list[Any]]:
+def told(found: SearchResult) -> tuple[list[Any], list[Any]]:
     frontier = (
         [] if found.frontier is None else list(map(tuple, np.stack(canonical(found.frontier.rows), axis=1).tolist()))
     )
@@ -186,7 +186,7 @@ def test_the_space_is_all_that_is_answered(of: Transformer, workers: int, nodes:
     found = {
         tuple(row)
         for row in np.stack(
-            [getattr(space.evaluated(np.arange(len(space.prefixes)))[0], name) for name in names], axis=1
+            [getattr(space.evaluate(np.arange(len(space.prefixes)))[0], name) for name in names], axis=1
         ).tolist()
     }
     assert found == expected
@@ -216,7 +216,7 @@ def test_a_zero_bubble_schedule_leaves_no_interleaving() -> None:
         pools=(PlanPool(device="A100-80GB", nodes=(1,), workers_per_node=8),), global_batches=(8,), interleave=(1, 2)
     )
     space = partition_model(transformer(), framework="megatron-lm zero-bubble").space(within)
-    rows, _, _ = space.evaluated(np.arange(len(space.prefixes)))
+    rows, _, _ = space.evaluate(np.arange(len(space.prefixes)))
     assert set(rows.interleave.tolist()) == {1}
     (told,) = space.exclusions
     assert told.message == "interleave 2: must be 1 with the zero-bubble schedule that the framework declares"

@@ -25,7 +25,7 @@ from nodewise.domain.objective import (
 from nodewise.domain.planning import PlanConstraints, PlanPool
 from nodewise.domain.workload import Workload
 from nodewise.planning.goal import Goal, goal_of
-from nodewise.planning.search import Found, How, searched
+from nodewise.planning.search import How, SearchResult, search_space
 
 POOLS = tuple(PlanPool(device=name, nodes=(1, 2, 3), workers_per_node=2) for name in "AB")
 CONSTRAINTS = PlanConstraints(pools=POOLS, global_batches=(32, 64))
@@ -56,10 +56,10 @@ def goal(rule: Rule, offers: tuple[Offer, ...]) -> Goal:
     return goal_of(Objective(rule=rule, remaining_samples=1000.0, offers=offers), Workload(), CONSTRAINTS)
 
 
-def found(table: Table, rule: Rule, offers: tuple[Offer, ...] = OFFERS, **how: Any) -> tuple[Found, TableModel]:
+def found(table: Table, rule: Rule, offers: tuple[Offer, ...] = OFFERS, **how: Any) -> tuple[SearchResult, TableModel]:
     model = TableModel(table)
     space = checked_model(model).space(CONSTRAINTS)
-    return searched(space, goal(rule, offers), How(**how)), model
+    return search_space(space, goal(rule, offers), How(**how)), model
 
 
 def by_hand(table: Table, rule: Rule, offers: tuple[Offer, ...]) -> dict[int, int]:
@@ -96,7 +96,7 @@ def by_hand(table: Table, rule: Rule, offers: tuple[Offer, ...]) -> dict[int, in
     return {scale: mine[-1] for scale, mine in best.items()}
 
 
-def numbers(result: Found) -> list[int]:
+def numbers(result: SearchResult) -> list[int]:
     return (result.winners.batch_per_worker - 1).tolist()
 
 

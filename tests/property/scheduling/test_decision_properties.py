@@ -15,8 +15,8 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Action, Decision
-from nodewise.scheduling.placement import Wanted, placed
-from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
+from nodewise.scheduling.placement import PlacementRequest, choose_nodes
+from nodewise.scheduling.request import CurrentDevices, JobQuestion, QueueQuota, ScheduleQuestion
 
 TABLES = {
     "rising": {"A": [float(n) ** 0.7 for n in range(1, 40)], "B": [2.0 * n**0.5 for n in range(1, 40)]},
@@ -56,7 +56,7 @@ def questions(draw: st.DrawFn) -> ScheduleQuestion:
                     parts.append((node, count))
                     free[where][node] -= count
             if parts:
-                held = HeldDevices(
+                held = CurrentDevices(
                     pool=pools[where].name, placement=tuple(parts), age_s=draw(st.sampled_from([0.0, 99.0]))
                 )
         least = draw(st.integers(0, 3))
@@ -177,10 +177,10 @@ def test_placement_always_succeeds_when_the_total_suffices(available: list[int],
     wanted = []
     while left and data.draw(st.booleans()):
         devices = data.draw(st.integers(1, left))
-        wanted.append(Wanted(pool=0, devices=devices))
+        wanted.append(PlacementRequest(pool=0, devices=devices))
         left -= devices
     used = np.zeros(len(available), dtype=int)
-    for entry, placement in zip(wanted, placed([pool("p", *available)], wanted)):
+    for entry, placement in zip(wanted, choose_nodes([pool("p", *available)], wanted)):
         assert sum(count for _, count in placement) == entry.devices
         assert len({node for node, _ in placement}) == len(placement)
         for node, count in placement:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simulations import ONE, POLICIES, completions, job, pools
 
 from nodewise.domain.columns import freeze
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import SimulatedJob
 from nodewise.scheduling.simulation.settings import SimulatedSharing, SimulationSettings
 
@@ -73,7 +73,7 @@ def sharing(table: Table) -> SimulatedSharing:
 @given(workloads())
 def test_one_device_is_shared_as_the_rule_says(workload: tuple[list[SimulatedJob], Table]) -> None:
     jobs, table = workload
-    found = simulated(jobs, pools(1, 0), POLICIES["packing"], SimulationSettings(sharing=sharing(table)))
+    found = simulate(jobs, pools(1, 0), POLICIES["packing"], SimulationSettings(sharing=sharing(table)))
     expected = plainly(jobs, table)
     assert found.finished == len(jobs)
     for name, at_s in completions(found).items():
@@ -87,7 +87,7 @@ def test_every_job_ends_and_no_device_is_busy_twice(
 ) -> None:
     jobs, table = workload
     stated = SimulationSettings(sharing=sharing(table), restart_cost_s=restart_s)
-    found = simulated(jobs, pools(first, second), POLICIES["packing"], stated)
+    found = simulate(jobs, pools(first, second), POLICIES["packing"], stated)
     assert found.finished == len(jobs)
     assert found.busy_device_s <= found.available_device_s * (1 + 1e-9) + 1e-9
     assert np.all(found.per_job.completion_s >= found.per_job.start_s)

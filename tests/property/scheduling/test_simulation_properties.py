@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from simulations import POLICIES, as_simulated, pools
 
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
-from nodewise.scheduling.simulation.repeating import estimated
+from nodewise.scheduling.simulation.repeating import estimate_mean
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import (
     Checkpoints,
@@ -25,7 +25,7 @@ from nodewise.scheduling.simulation.settings import (
     SimulationSettings,
 )
 from nodewise_job_traces import Curve
-from nodewise_job_traces.generators import Draw, exponential, generated, log_normal, poisson
+from nodewise_job_traces.generators import Draw, exponential, generate_jobs, log_normal, poisson
 
 NAMES = sorted(POLICIES)
 RATES = st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0]), min_size=1, max_size=4)
@@ -70,9 +70,9 @@ def cases(draw: st.DrawFn) -> Case:
     return jobs, sizes, chosen, draw(st.sampled_from(NAMES))
 
 
-def simulate(case: Case, **changes: object) -> SimulationResult:
+def simulate_case(case: Case, **changes: object) -> SimulationResult:
     jobs, sizes, chosen, name = case
-    return simulated(jobs, pools(*sizes), POLICIES[name], replace(chosen, **changes))  # type: ignore[arg-type]
+    return simulate(jobs, pools(*sizes), POLICIES[name], replace(chosen, **changes))  # type: ignore[arg-type]
 
 
 def most_held(result: SimulationResult, keep: Sequence[bool]) -> int:
@@ -95,7 +95,7 @@ def most_held(result: SimulationResult, keep: Sequence[bool]) -> int:
 @given(cases())
 def test_conservation(case: Case) -> None:
     jobs, sizes, chosen, _ = case
-    result = simulate(case)
+    result = simulate_case(case)
     columns, line = result.per_job, result.timeline
     assert line is not None
     # Devices are never oversubscribed, quotas never exceeded, and no job is at two places.
@@ -121,7 +121,7 @@ def test_conservation(case: Case) -> None:
 @settings(max_examples=24, deadline=None)
 @given(cases())
 def test_the_same_again_with_or_without_a_timeline(case: Case) -> None:
-    first, second = simulate(case), simulate(case, keep_timeline=False)
+    first, second = simulate_case(case), simulate_case(case, keep_timeline=False)
     assert second.timeline is None
     assert first.summary() == second.summary()
     assert first.per_job.job_id == second.per_job.job_id
@@ -132,7 +132,7 @@ def test_the_same_again_with_or_without_a_timeline(case: Case) -> None:
 @given(cases())
 def test_work_is_rate_times_time(case: Case) -> None:
     jobs, _, _, _ = case
-    result = simulate(
+    result = simulate_case(
         case,
         clock=Clock.EVENTS,
         restart_cost_s=0.0,
@@ -154,8 +154,8 @@ def test_work_is_rate_times_time(case: Case) -> None:
 
 
 def one_server(sizes_s: Draw, gap_s: float, jobs: int, seed: int) -> SimulationResult:
-    stream = generated(poisson(gap_s), sizes_s, [Curve.of({(0, 1): 1.0})], jobs=jobs, seed=seed)
-    return simulated(as_simulated(stream), pools(1), POLICIES["fifo"], SimulationSettings(on_changes_only=True))
+    stream = generate_jobs(poisson(gap_s), sizes_s, [Curve.of({(0, 1): 1.0})], jobs=jobs, seed=seed)
+    return simulate(as_simulated(stream), pools(1), POLICIES["fifo"], SimulationSettings(on_changes_only=True))
 
 
 @pytest.mark.long
@@ -170,7 +170,7 @@ def test_one_server_is_the_queue_of_theory(share: float, sizes_s: Draw, second_m
     """M/M/1 and M/G/1: mean wait = rate E[S^2] / (2 (1 - utilisation)) (Pollaczek, Khinchine), services of 1 s."""
     found = [one_server(sizes_s, 1.0 / share, 1_500, seed).summary() for seed in range(6)]
     names = ("average_waiting_s", "utilisation")
-    waiting, utilisation = (estimated([each[name] or 0.0 for each in found], confidence=0.99) for name in names)
+    waiting, utilisation = (estimate_mean([each[name] or 0.0 for each in found], confidence=0.99) for name in names)
     assert waiting.lower is not None
     assert waiting.upper is not None
     assert waiting.lower <= share * second_moment / (2 * (1 - share)) <= waiting.upper

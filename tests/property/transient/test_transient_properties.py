@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nodewise_transient.deterministic import expect
 from nodewise_transient.hybrid import hybrid_s
 from nodewise_transient.job import Checkpoints, Group, Job
-from nodewise_transient.lifetimes import Lifetime, tabulated, weibull
+from nodewise_transient.lifetimes import Lifetime, piecewise_linear, weibull
 from nodewise_transient.loss import Burst, ChiefLoss, Reaction
 from nodewise_transient.prices import PriceSeries
 from nodewise_transient.provenance import Provenance
@@ -36,7 +36,7 @@ def tables(draw: st.DrawFn) -> Lifetime:
     # Of a thousand machines: shares below what a count can tell are none.
     shares = np.sort(draw(st.lists(st.integers(0, 1000), min_size=3, max_size=24))) / 1000.0
     ages = np.arange(1.0, len(shares) + 1.0) * 3600.0
-    return tabulated(ages, shares, cap_s=float(ages[-1]), provenance=STATED)
+    return piecewise_linear(ages, shares, cap_s=float(ages[-1]), provenance=STATED)
 
 
 laws = st.one_of(weibulls, tables())

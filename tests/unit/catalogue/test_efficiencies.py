@@ -45,15 +45,15 @@ def test_a_user_states_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"T4"', '"T5"', "efficiencies.mine.device: names no device of the catalogue, found 'T5'"),
-        ('device = "T4"', "", "efficiencies.mine.device: must be a text, found None"),
+        ('"T4"', '"T5"', "efficiencies.mine.device: must name a device of the catalogue, found 'T5'"),
+        ('device = "T4"', "", "efficiencies.mine.device: must be a string, found None"),
         ('"fp16"', '"fp8"', "efficiencies.mine.precision: the device's entry has no fp8_flops_per_s"),
         ('"fp16"', '"fp12"', "efficiencies.mine.precision: must be one of fp32"),
         ("0.5", "1.5", "efficiencies.mine.matrix_share: must be above 0 and at most 1, found 1.5"),
         ("[64, 128]", "[128, 64]", "efficiencies.mine.head_sizes: must be a list of numbers above 0 that ascend"),
         ("[0.2, 0.3]", "[0.2]", "efficiencies.mine.attention_shares: must be a list of 2 numbers"),
-        ("matrix_share", "share", "efficiencies.mine.share: is no field; known are device, precision"),
-        ("[efficiencies.mine]", MINE.replace("mine", "other") + "\n[efficiencies.mine]", "is in another entry already"),
+        ("matrix_share", "share", "efficiencies.mine.share: is not a field; the fields are device, precision"),
+        ("[efficiencies.mine]", MINE.replace("mine", "other") + "\n[efficiencies.mine]", "of this device already"),
     ],
 )
 def test_errors_name_entry_and_field(tmp_path: Path, old: str, new: str, said: str) -> None:

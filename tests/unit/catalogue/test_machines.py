@@ -123,12 +123,12 @@ def test_an_unknown_device_comes_in_no_machine() -> None:
     ("text", "said"),
     [
         ("[machines.X]", "machines.X.devices: is missing"),
-        (OWN.replace('["H100"]', '["Z9"]'), "machines.our racks.devices: 'Z9' names no device of the catalogue"),
+        (OWN.replace('["H100"]', '["Z9"]'), "machines.our racks.devices: 'Z9' is not a device of the catalogue"),
         (OWN.replace('["H100"]', '"H100"'), "machines.our racks.devices: must be a list of names"),
         (OWN.replace("100\n", "0\n"), "machines.our racks.weight: must be a number above 0, found 0"),
-        (OWN.replace('"rack plan"', '""'), "machines.our racks.source: must be a text"),
-        (OWN.replace("weight", "likely"), "machines.our racks.likely: is no field; known are devices"),
-        (OWN + 'aliases = ["p5"]', "machines.our racks.aliases: 'p5' is a name of 'p5.48xlarge' already"),
+        (OWN.replace('"rack plan"', '""'), "machines.our racks.source: must be a string"),
+        (OWN.replace("weight", "likely"), "machines.our racks.likely: is not a field; the fields are devices"),
+        (OWN + 'aliases = ["p5"]', "machines.our racks.aliases: 'p5' already names 'p5.48xlarge'"),
     ],
 )
 def test_errors_name_entry_and_field(tmp_path: Path, text: str, said: str) -> None:

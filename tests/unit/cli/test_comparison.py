@@ -18,7 +18,7 @@ from measurements import data_path
 from planted_campaign import Fault, faults
 from recorded_jobs import gloo_job, job_of
 
-from nodewise_cli.comparison import Comparison, RankDifference, Run, compared
+from nodewise_cli.comparison import Comparison, RankDifference, Run, compare_runs
 from nodewise_cli.failures import InputError
 from nodewise_cli.views.comparison import document, show, verdict
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, RankShares, ReadTrace, StepPart
@@ -122,7 +122,7 @@ def test_a_recorded_straggler_is_told_by_its_own_work_and_the_waits_for_it() -> 
 
 def test_two_ranks_of_one_recording() -> None:
     answer = answer_of(gloo_job("ddp_2_ranks_straggler"))
-    found = compared(Run(name="job", answer=answer, rank=0), Run(name="job", answer=answer, rank=1))
+    found = compare_runs(Run(name="job", answer=answer, rank=0), Run(name="job", answer=answer, rank=1))
     assert_adds_up(found)
     assert not found.main.matters
     assert "parts of it offset each other" in verdict(found)
@@ -155,10 +155,10 @@ def test_what_marks_no_steps_is_not_compared_with_what_does() -> None:
     window = Run(name="w", answer=answer_of(job_of(folder, "mi300x_vllm_graphs.json.gz")))
     marked = Run(name="m", answer=answer_of(job_of(folder, "h100_timesformer_preprocessing_gap.json.gz")))
     with pytest.raises(InputError, match="w: marks no steps and the other one does"):
-        compared(window, marked)
+        compare_runs(window, marked)
     lost = Run(name="lost", answer=answer_of(job_of(folder, "a100_cupti_range_no_kernels.json.gz")))
     with pytest.raises(InputError, match="lost: rank 0 has no computation"):
-        compared(marked, lost)
+        compare_runs(marked, lost)
 
 
 # --- the arithmetic
@@ -183,7 +183,7 @@ def test_parts_add_up_whatever_they_are(
     always = ("computation", "a", 1.0)
     first, second = shares([always, *before], old), shares([always, *after], new)
     second = replace(second, step_seconds=second.step_seconds + unaccounted * 1e-3)
-    found = compared(run("x", first), run("y", second))
+    found = compare_runs(run("x", first), run("y", second))
     assert_adds_up(found)
     assert "inf" not in verdict(found)
     assert "nan" not in verdict(found)
@@ -192,7 +192,7 @@ def test_parts_add_up_whatever_they_are(
 @given(tables, steps)
 def test_nothing_differs_from_itself(parts: list[tuple[str, str, float]], lengths: list[float]) -> None:
     same = shares([("computation", "a", 1.0), *parts], lengths)
-    found = compared(run("x", same), run("y", same))
+    found = compare_runs(run("x", same), run("y", same))
     assert found.main.difference_seconds == 0
     assert not found.main.matters
     assert all(part.difference_seconds == 0 for part in found.main.parts)
@@ -204,14 +204,14 @@ def test_the_other_way_round_everything_changes_its_sign(
 ) -> None:
     always = ("computation", "a", 1.0)
     one, other = run("x", shares([always, *before], old)), run("y", shares([always, *after], new))
-    there, back = compared(one, other).main, compared(other, one).main
+    there, back = compare_runs(one, other).main, compare_runs(other, one).main
     assert there.difference_seconds == pytest.approx(-back.difference_seconds, abs=1e-12)
     assert there.by_kind() == pytest.approx({kind: -each for kind, each in back.by_kind().items()}, abs=1e-12)
 
 
 def test_numbers_of_the_sentence_add_up_as_they_are_printed() -> None:
     after = [("computation", "operators", 83.336), ("launch", "launches", 26.664), ("loading", "x", 0.404)]
-    found = compared(
+    found = compare_runs(
         run("old", shares(STEADY, LENGTHS)), run("new", shares(after, [each + 10.404 for each in LENGTHS]))
     )
     text = verdict(found)
@@ -223,7 +223,7 @@ def test_numbers_of_the_sentence_add_up_as_they_are_printed() -> None:
 
 def test_a_difference_within_what_steps_differ_by_is_none() -> None:
     wide = (80.0, 120.0, 95.0, 105.0)
-    found = compared(
+    found = compare_runs(
         run("old", shares(STEADY, wide)), run("new", shares([*STEADY, ("loading", "x", 3.0)], [e + 3 for e in wide]))
     )
     assert not found.main.matters
@@ -233,10 +233,10 @@ def test_a_difference_within_what_steps_differ_by_is_none() -> None:
 
 def test_single_steps_are_taken_to_differ_by_one_percent() -> None:
     longer = [*STEADY, ("loading", "x", 1.5)]
-    found = compared(run("old", shares(STEADY, [100])), run("new", shares(longer, [101.5])))
+    found = compare_runs(run("old", shares(STEADY, [100])), run("new", shares(longer, [101.5])))
     assert not found.main.matters
     assert "Limited: of old and new a single step is known" in verdict(found)
-    assert compared(
+    assert compare_runs(
         run("old", shares(STEADY, [100])), run("new", shares([*longer, ("loading", "y", 4)], [105.5]))
     ).main.matters
 
@@ -246,7 +246,7 @@ def test_exchanges_are_matched_by_name_and_number_and_waits_tell_for_whom() -> N
         part = StepPart(kind="waiting", what=f"all_reduce #1{size}", seconds=seconds, waits_for_rank=3)
         return replace(shares(STEADY, LENGTHS), parts=(*shares(STEADY).parts, part), step_seconds=0.1 + seconds)
 
-    found = compared(run("old", waiting(", 8 bytes", 0.001)), run("new", waiting(" (span), 16 bytes", 0.011)))
+    found = compare_runs(run("old", waiting(", 8 bytes", 0.001)), run("new", waiting(" (span), 16 bytes", 0.011)))
     (part,) = [one for one in found.main.parts if one.kind == "waiting"]
     assert (part.before_seconds, part.after_seconds, part.waits_for_ranks) == (0.001, 0.011, (3,))
     assert "+10.00 ms exposed waiting for other ranks (in all_reduce #1 (span), 16 bytes, for rank 3)" in verdict(found)
@@ -256,10 +256,11 @@ def test_a_part_that_the_other_may_hold_among_its_others_is_not_called_new() -> 
     before = [*STEADY, ("loading", "big", 5.0), ("loading", "others", 2.0)]
     after = [*STEADY, ("loading", "big", 5.0), ("loading", "small", 1.5), ("loading", "others", 0.5)]
     assert all(
-        part.difference_seconds == 0 for part in compared(run("x", shares(before)), run("y", shares(after))).main.parts
+        part.difference_seconds == 0
+        for part in compare_runs(run("x", shares(before)), run("y", shares(after))).main.parts
     )
     grown = [*STEADY, ("loading", "big", 5.0), ("loading", "small", 9.0), ("loading", "others", 2.0)]
-    first = compared(run("x", shares(before)), run("y", shares(grown))).main.parts[0]
+    first = compare_runs(run("x", shares(before)), run("y", shares(grown))).main.parts[0]
     assert (first.what, first.before_seconds) == ("small", 0)
     assert first.after_seconds == pytest.approx(0.009)
 
@@ -281,24 +282,24 @@ def test_a_part_that_the_other_may_hold_among_its_others_is_not_called_new() -> 
 )
 def test_what_cannot_be_compared_is_refused(before: Run, after: Run, said: str) -> None:
     with pytest.raises(InputError) as refused:
-        compared(before, after)
+        compare_runs(before, after)
     assert said in str(refused.value)
 
 
 def test_ranks_are_paired_by_number_or_as_the_only_ones() -> None:
     two = [shares(STEADY, rank=rank) for rank in (0, 1)]
-    assert [one.after.rank for one in compared(run("a", *two), run("b", *two)).ranks] == [0, 1]
-    alone = compared(run("a", shares(STEADY, rank=5)), run("b", shares(STEADY, rank=7)))
+    assert [one.after.rank for one in compare_runs(run("a", *two), run("b", *two)).ranks] == [0, 1]
+    alone = compare_runs(run("a", shares(STEADY, rank=5)), run("b", shares(STEADY, rank=7)))
     assert (alone.main.before.rank, alone.main.after.rank) == (5, 7)
     assert "a step of rank 7" in verdict(alone)
-    partly = compared(run("a", *two), run("b", two[0]))
+    partly = compare_runs(run("a", *two), run("b", two[0]))
     assert [one.after.rank for one in partly.ranks] == [0]
     assert "Limited: a: 1 of 2 ranks have no counterpart" in verdict(partly)
-    assert compared(run("a", *two), run("b", *two, rank=1)).main.before.rank == 1
+    assert compare_runs(run("a", *two), run("b", *two, rank=1)).main.before.rank == 1
 
 
 def test_windows_are_compared_with_a_word_about_it() -> None:
-    found = compared(run("a", shares(STEADY), steps=0), run("b", shares(STEADY), steps=0))
+    found = compare_runs(run("a", shares(STEADY), steps=0), run("b", shares(STEADY), steps=0))
     assert found.unit == "window"
     assert "Limited: neither marks steps: two whole recordings are compared" in verdict(found)
 
@@ -310,7 +311,7 @@ def test_long_names_push_nothing_away(
     monkeypatch.setenv("COLUMNS", str(width))
     name = "void at::native::vectorized<" + "x" * 400 + ">\x1b[31m\u202e"
     after = [*STEADY, ("loading", name, 5.0), ("allocation", "核" * 90, 2.0)]
-    show(compared(run("a", shares(STEADY, LENGTHS)), run("b", shares(after, [each + 7 for each in LENGTHS]))))
+    show(compare_runs(run("a", shares(STEADY, LENGTHS)), run("b", shares(after, [each + 7 for each in LENGTHS]))))
     printed = capsys.readouterr().out
     table = printed.partition("which add up to the difference")[2]
     # A sentence says names whole.

@@ -4,7 +4,7 @@ import pytest
 
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.counts import parse_counts
-from nodewise_cli.inputs.objectives import Rule, Wanted, goal_of
+from nodewise_cli.inputs.objectives import ObjectiveOptions, Rule, goal_of
 from nodewise_cli.service import checked_address
 from nodewise_client import CountRange, HighestThroughput, Knee, LeastCost, LeastTime, Objective, Work
 
@@ -45,12 +45,16 @@ def test_counts_that_are_none(given: str, expected: str) -> None:
 
 
 def test_objectives() -> None:
-    assert goal_of(Wanted())["objective"] == Objective(knee=Knee())
-    assert goal_of(Wanted(share=0.25))["objective"] == Objective(knee=Knee(share=0.25))
-    surely = Wanted(rule=Rule.HIGHEST_THROUGHPUT, confidence=0.9)
+    assert goal_of(ObjectiveOptions())["objective"] == Objective(knee=Knee())
+    assert goal_of(ObjectiveOptions(share=0.25))["objective"] == Objective(knee=Knee(share=0.25))
+    surely = ObjectiveOptions(rule=Rule.HIGHEST_THROUGHPUT, confidence=0.9)
     assert goal_of(surely)["objective"] == Objective(highest_throughput=HighestThroughput(), confidence=0.9)
-    assert goal_of(Wanted(rule=Rule.LEAST_TIME, max_nodes=4))["objective"].least_time == LeastTime(max_nodes=4)
-    costs = goal_of(Wanted(rule=Rule.LEAST_COST, deadline_s=60, prices=["3", "V100=4.5"], currency="USD", samples=1e6))
+    assert goal_of(ObjectiveOptions(rule=Rule.LEAST_TIME, max_nodes=4))["objective"].least_time == LeastTime(
+        max_nodes=4
+    )
+    costs = goal_of(
+        ObjectiveOptions(rule=Rule.LEAST_COST, deadline_s=60, prices=["3", "V100=4.5"], currency="USD", samples=1e6)
+    )
     assert costs["objective"].least_cost == LeastCost(deadline_seconds=60)
     assert costs["work"] == Work(samples=1e6)
     assert [(offer.device_name, offer.price_per_node_hour, offer.currency) for offer in costs["offers"]] == [
@@ -60,31 +64,46 @@ def test_objectives() -> None:
 
 
 def test_epochs_need_the_size_of_one() -> None:
-    assert goal_of(Wanted(epochs=2, samples_per_epoch=50_000))["work"] == Work(samples=100_000)
-    assert goal_of(Wanted(epochs=2))["work"] == Work(epochs=2)
+    assert goal_of(ObjectiveOptions(epochs=2, samples_per_epoch=50_000))["work"] == Work(samples=100_000)
+    assert goal_of(ObjectiveOptions(epochs=2))["work"] == Work(epochs=2)
 
 
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (Wanted(share=1.5), "--share: must be a finite number above 0 and at most 1, found 1.5"),
-        (Wanted(share=float("nan")), "--share: must be a finite number above 0"),
-        (Wanted(rule=Rule.LEAST_TIME, share=0.5), "--share: belongs to --objective knee, found --objective least-time"),
-        (Wanted(max_nodes=4), "--max-nodes: belongs to --objective least-time"),
-        (Wanted(max_cost=4), "--max-cost: belongs to --objective least-time"),
-        (Wanted(deadline_s=4), "--deadline-s: belongs to --objective least-cost"),
-        (Wanted(confidence=0.5), "--confidence: must be a finite number above 0.5 and at most 0.9999, found 0.5"),
-        (Wanted(samples=-1), "--samples: must be a finite number above 0"),
-        (Wanted(samples=1, epochs=1), "--epochs: must not stand beside --samples"),
-        (Wanted(samples_per_epoch=5), "--samples-per-epoch: must stand beside --epochs"),
-        (Wanted(prices=["V100=free"]), "--price: must be a number above 0, or DEVICE=NUMBER, found 'V100=free'"),
-        (Wanted(prices=["0"]), "--price: must be a number above 0"),
-        (Wanted(rule=Rule.LEAST_COST, samples=1), "--price: must be given where costs are compared"),
-        (Wanted(rule=Rule.LEAST_COST, prices=["1"]), "--samples: must be given (or --epochs) where costs are compared"),
-        (Wanted(rule=Rule.LEAST_TIME, max_cost=1, samples=1), "--price: must be given where costs are compared"),
+        (ObjectiveOptions(share=1.5), "--share: must be a finite number above 0 and at most 1, found 1.5"),
+        (ObjectiveOptions(share=float("nan")), "--share: must be a finite number above 0"),
+        (
+            ObjectiveOptions(rule=Rule.LEAST_TIME, share=0.5),
+            "--share: belongs to --objective knee, found --objective least-time",
+        ),
+        (ObjectiveOptions(max_nodes=4), "--max-nodes: belongs to --objective least-time"),
+        (ObjectiveOptions(max_cost=4), "--max-cost: belongs to --objective least-time"),
+        (ObjectiveOptions(deadline_s=4), "--deadline-s: belongs to --objective least-cost"),
+        (
+            ObjectiveOptions(confidence=0.5),
+            "--confidence: must be a finite number above 0.5 and at most 0.9999, found 0.5",
+        ),
+        (ObjectiveOptions(samples=-1), "--samples: must be a finite number above 0"),
+        (ObjectiveOptions(samples=1, epochs=1), "--epochs: must not stand beside --samples"),
+        (ObjectiveOptions(samples_per_epoch=5), "--samples-per-epoch: must stand beside --epochs"),
+        (
+            ObjectiveOptions(prices=["V100=free"]),
+            "--price: must be a number above 0, or DEVICE=NUMBER, found 'V100=free'",
+        ),
+        (ObjectiveOptions(prices=["0"]), "--price: must be a number above 0"),
+        (ObjectiveOptions(rule=Rule.LEAST_COST, samples=1), "--price: must be given where costs are compared"),
+        (
+            ObjectiveOptions(rule=Rule.LEAST_COST, prices=["1"]),
+            "--samples: must be given (or --epochs) where costs are compared",
+        ),
+        (
+            ObjectiveOptions(rule=Rule.LEAST_TIME, max_cost=1, samples=1),
+            "--price: must be given where costs are compared",
+        ),
     ],
 )
-def test_objectives_that_are_none(wanted: Wanted, expected: str) -> None:
+def test_objectives_that_are_none(wanted: ObjectiveOptions, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         goal_of(wanted)
     assert str(caught.value).startswith(expected)

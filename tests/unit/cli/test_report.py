@@ -160,7 +160,7 @@ def test_what_is_chosen_is_highlighted_in_bars_lists_and_lanes(browser: Page, tm
     write_report(path, answer)
     opened(browser, path)
     assert browser.run("document.getElementById('sentence').textContent") == (
-        "Bound by skew of the ranks: were the ranks alike, a step of 232.99 ms would be 35.75 ms shorter."
+        "Bound by skew of the ranks: if all ranks took equally long, a step of 232.99 ms would be 35.75 ms shorter."
     )
     assert browser.run("document.querySelectorAll('.bar').length") == 4
     # Bars are as long as their steps, on one scale.

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from nodewise_cli.console import complain, print_json
-from nodewise_cli.errors import explained, status_of
+from nodewise_cli.errors import explain_error, status_of
 from nodewise_cli.failures import ExitStatus, unreadable
-from nodewise_cli.inputs.measured import at, measured_points
+from nodewise_cli.inputs.measured_points import at, measured_points
 from nodewise_cli.inputs.questions import AskedJob
 from nodewise_cli.inputs.table_errors import in_table
 from nodewise_cli.inputs.tables import read_table
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.table import print_table, words
 from nodewise_cli.waiting import waiting
 from nodewise_client import (
@@ -49,7 +49,7 @@ from nodewise_client._row_kinds import prediction_rows
     ],
 )
 def test_numbers_for_people(value: float | None, expected: str) -> None:
-    assert shown(value) == expected
+    assert format_number(value) == expected
 
 
 def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +111,7 @@ def test_exit_statuses(error: NodewiseError, status: ExitStatus) -> None:
 
 def test_a_refusal_names_what_is_missing() -> None:
     error = RefusedError("cannot", reason="EVIDENCE_MISSING", metadata={"missingFields": "phase_timings,workload"})
-    assert explained(error) == "EVIDENCE_MISSING: cannot; missing: phase_timings, workload"
+    assert explain_error(error) == "EVIDENCE_MISSING: cannot; missing: phase_timings, workload"
 
 
 def test_errors_about_rows_name_the_line(tmp_path: Path) -> None:

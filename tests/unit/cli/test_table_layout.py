@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from nodewise_cli.console import say
 from nodewise_cli.views.diagnose import show
-from nodewise_cli.views.numbers import counted, lasting, percent, shown
+from nodewise_cli.views.numbers import format_count, format_number, lasting, percent
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Bottleneck, DiagnosisAnswer, RankShares, StepPart, Straggler, Strategy
 
@@ -85,8 +85,8 @@ def test_sentences_are_folded_between_words(
 
 
 def test_numbers_in_words() -> None:
-    assert (shown(1979.04), shown(19790.4), shown(0.5, 3)) == ("1,979", "19,790", "0.500")
-    assert (counted(12.0), counted(104.5), counted(None)) == ("12", "104.5", "-")
+    assert (format_number(1979.04), format_number(19790.4), format_number(0.5, 3)) == ("1,979", "19,790", "0.500")
+    assert (format_count(12.0), format_count(104.5), format_count(None)) == ("12", "104.5", "-")
     assert (lasting(90), lasting(7200), lasting(4458240), lasting(None)) == ("90.00 s", "2.00 h", "51.6 days", "-")
     assert (percent(0.0525), percent(None)) == ("5.2 %", "-")
 
@@ -118,7 +118,7 @@ def test_a_diagnosis_keeps_its_columns_whatever_names_there_are(
             verdict="Bound by computation.",
             step_seconds=0.1,
             bottlenecks=(bottleneck,),
-            strategies=(Strategy(name=f"mend: {name}", predicted_step_seconds=0.09, speedup_ratio=1.1, effort="low"),),
+            strategies=(Strategy(name=f"fix: {name}", predicted_step_seconds=0.09, speedup_ratio=1.1, effort="low"),),
             stragglers=(Straggler(collective=name, ranks=(1,), margin_seconds=0.001, imposed_wait_seconds=0.002),),
             rank_shares=(shares,),
             complete=True,

@@ -35,7 +35,7 @@ def test_options_stand_over_what_the_file_says(tmp_path: Path, kind: str) -> Non
             "measured": "",
         }[kind]
     )
-    source = {"measured": "1=20,2=38", "batch_per_worker": 8} if kind == "measured" else {"source": path}
+    source = {"measured_runs": "1=20,2=38", "batch_per_worker": 8} if kind == "measured" else {"source": path}
     profile = asked_job(Question(**source, **STATED), None).profile
     assert isinstance(profile, ProfileContent)
     assert {name: getattr(profile.workload, name) for name in STATED} == STATED

@@ -150,7 +150,7 @@ def test_nothing_is_lost_or_doubled_under_any_cut(actions, batch_rows):
     assert link.session.rates == link.added
     assert link.session.committed == len(link.session.batches) == link.core.committed == link.core.durable
     assert [batch.sequence_number for batch in link.session.batches] == list(range(1, len(link.session.batches) + 1))
-    assert not link.core.uncommitted
+    assert not link.core.has_uncommitted
     assert not link.core.wants_stream
 
 
@@ -253,12 +253,12 @@ def test_the_buffer_is_bounded():
 
 def test_a_session_of_an_earlier_process_goes_on():
     core = opened(durable=5, committed=3)
-    assert (core.durable, core.uncommitted) == (5, True)
+    assert (core.durable, core.has_uncommitted) == (5, True)
     assert core.request_commit() == 6
     assert core.request_commit() == 6
     assert core.next_request(0.0).batch == wire.ProfileBatch(sequence_number=6, commit=True)
     core.acknowledge(reply(6, 6), 0.0)
-    assert not core.uncommitted
+    assert not core.has_uncommitted
     assert core.request_commit() == 6
 
 

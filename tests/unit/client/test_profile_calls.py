@@ -211,7 +211,7 @@ def test_a_server_that_stays_away_is_given_up():
     now[0] = 14.95
     with pytest.raises(UnavailableError, match="gone"):
         restarts.pause_s(gone)
-    restarts.heard()
+    restarts.record_reply()
     now[0] = 3600.0
     assert restarts.pause_s(None) < 0.1
     now[0] = 3629.0

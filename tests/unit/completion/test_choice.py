@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nodewise.completion.choice import chosen, frontier_of, least_sure, undominated
+from nodewise.completion.choice import choose_offer, frontier_of, least_sure, pareto_mask
 from nodewise.completion.questions import OfferResult
 from nodewise.domain.completion_offers import CompletionGroup, CompletionOffer
 from nodewise.domain.completions import Completion, CompletionSpread
@@ -31,7 +31,7 @@ def row(
 
 def test_rows_that_are_dominated_are_not_on_the_frontier() -> None:
     costs = np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0], [1.0, 2.0]])
-    assert undominated(costs).tolist() == [True, True, False, True]
+    assert pareto_mask(costs).tolist() == [True, True, False, True]
     refused = OfferResult(name="none", error=NodewiseError(Reason.EVIDENCE_MISSING, "no lifetimes"))
     assert frontier_of([refused, row("a", 10.0, 2.0), row("b", 20.0, 3.0), row("c", 20.0, 1.0)]) == (1, 3)
     assert frontier_of([refused]) == ()
@@ -50,27 +50,27 @@ def test_the_cheapest_that_is_surely_done_in_time_is_taken() -> None:
         row("sure", 39_000.0, 21.0, in_time=0.99),
         row("dear", 30_000.0, 50.0, in_time=1.0),
     ]
-    found, why = chosen(rows, Objective(rule=LeastCost(deadline_s=43_200.0), confidence=0.95), RUNS)
+    found, why = choose_offer(rows, Objective(rule=LeastCost(deadline_s=43_200.0), confidence=0.95), RUNS)
     assert found is not None
     assert (found.row, found.rule, why) == (2, "least_cost", "")
-    assert "99.00 % of the runs done by 12 h" in found.why
-    assert "of which 2 are done by 12 h with 95 %" in found.why
-    on_average, _ = chosen(rows, Objective(rule=LeastCost(deadline_s=43_200.0)), RUNS)
+    assert "99.00 % of the runs finish by 12 h" in found.why
+    assert "of which 2 finish by 12 h with 95 %" in found.why
+    on_average, _ = choose_offer(rows, Objective(rule=LeastCost(deadline_s=43_200.0)), RUNS)
     assert on_average is not None
     assert on_average.row == 1
     late = [row("late", 90_000.0, 10.0, in_time=0.2), row("dear", 30_000.0, 50.0, in_time=0.6)]
-    nobody, why = chosen(late, Objective(rule=LeastCost(deadline_s=1000.0), confidence=0.95), RUNS)
+    nobody, why = choose_offer(late, Objective(rule=LeastCost(deadline_s=1000.0), confidence=0.95), RUNS)
     assert nobody is None
-    assert why.startswith("none of 2 offers is done by 0.2778 h with 95 %; the closest is 'dear'")
+    assert why.startswith("none of 2 offers finishes by 0.2778 h with 95 %; the closest is 'dear'")
 
 
 def test_least_time_and_fewest_devices_keep_their_limits() -> None:
     rows = [row("few", 40_000.0, 20.0, in_time=1.0, nodes=2), row("fast", 20_000.0, 60.0, in_time=1.0, nodes=8)]
-    fastest, _ = chosen(rows, Objective(rule=LeastTime()), RUNS)
-    within, _ = chosen(rows, Objective(rule=LeastTime(max_cost=40.0)), RUNS)
-    surely, why = chosen(rows, Objective(rule=LeastTime(max_cost=25.0), confidence=0.9), RUNS)
-    nodes, _ = chosen(rows, Objective(rule=LeastTime(max_nodes=4)), RUNS)
-    fewest, _ = chosen(rows, Objective(rule=FewestDevices(deadline_s=50_000.0), confidence=0.9), RUNS)
+    fastest, _ = choose_offer(rows, Objective(rule=LeastTime()), RUNS)
+    within, _ = choose_offer(rows, Objective(rule=LeastTime(max_cost=40.0)), RUNS)
+    surely, why = choose_offer(rows, Objective(rule=LeastTime(max_cost=25.0), confidence=0.9), RUNS)
+    nodes, _ = choose_offer(rows, Objective(rule=LeastTime(max_nodes=4)), RUNS)
+    fewest, _ = choose_offer(rows, Objective(rule=FewestDevices(deadline_s=50_000.0), confidence=0.9), RUNS)
     assert [each and each.row for each in (fastest, within, nodes, fewest)] == [1, 0, 0, 0]
     assert surely is None
     assert "costs at most 25 with 90 %" in why
@@ -82,8 +82,8 @@ def test_offers_that_are_never_done_are_not_taken() -> None:
         offer=CompletionOffer(groups=(CompletionGroup(nodes=1),)),
         completion=Completion(time_s=CompletionSpread(), cost=CompletionSpread(), ideal_s=1.0, failure_probability=1.0),
     )
-    found, why = chosen([never], Objective(rule=LeastCost()), RUNS)
+    found, why = choose_offer([never], Objective(rule=LeastCost()), RUNS)
     assert found is None
-    assert why == "none of 1 offers is ever done; the closest is 'never', which is never done"
+    assert why == "none of 1 offers ever finishes the job; the closest is 'never', which never finishes"
     assert frontier_of([never]) == (0,)
-    assert chosen([], Objective(), RUNS) == (None, "")
+    assert choose_offer([], Objective(), RUNS) == (None, "")

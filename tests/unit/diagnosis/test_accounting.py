@@ -65,7 +65,7 @@ def test_idle_time_is_named_by_what_the_host_does(idle: tuple[str, str, EventKin
 
 def test_time_without_any_event_is_unexplained_and_said_so() -> None:
     found = _found(_steps(None).trace())
-    assert _parts(found)["unexplained", "the host records nothing"] == pytest.approx(6000, abs=20)
+    assert _parts(found)["unexplained", "host activity that was not recorded"] == pytest.approx(6000, abs=20)
     assert "unexplained" in found.verdict
 
 

@@ -75,7 +75,7 @@ def test_a_trace_of_a_device_alone() -> None:
 def test_events_of_a_category_that_is_not_known_are_a_devices_work() -> None:
     found = _busy_ms("mtia_inference.json.gz", 443.3, 424)
     assert found.bound_by == "device"
-    assert "categories that are not known" in found.verdict
+    assert "have unknown categories" in found.verdict
 
 
 def test_preprocessing_is_named_by_its_function_and_graphs_gain_nothing_of_it() -> None:
@@ -106,7 +106,7 @@ def test_start_up_is_named_by_its_call() -> None:
 def test_launches_without_kernels_say_that_nobody_can_tell() -> None:
     found = _diagnosed(*PUBLIC, "a100_cupti_range_no_kernels.json.gz")
     assert found.bound_by == "none"
-    assert found.verdict.startswith("What bounds it cannot be told: 77 calls launch kernels")
+    assert found.verdict.startswith("The bottleneck cannot be determined: 77 calls launch kernels")
     assert found.ranks[0].compute_s == 0
     assert _ms(found, "startup", "cudaLaunchKernel") == pytest.approx(5_200, rel=0.01)
 
@@ -131,8 +131,8 @@ def test_a_defect_of_the_recording_changes_nothing_of_the_job(name: str) -> None
     ("name", "said"),
     [
         ("02_second_half_ts0", "steps 13, 14, 15 do less than half"),
-        ("04_cut_in_step_5", "ends early"),
-        ("06_kernel_overruns_successors", "6 events outlast what follows"),
+        ("04_cut_in_step_5", "is truncated"),
+        ("06_kernel_overruns_successors", "6 events overlap the next event"),
         ("08_one_step_and_stub", "holds no work"),
     ],
 )
@@ -146,7 +146,7 @@ def test_without_marks_the_recording_is_a_window() -> None:
     found = _diagnosed(*MADE, "09_no_step_marks")
     assert found.bound_by == "device"
     assert "a window of 597.06 ms" in found.verdict
-    assert "profiler.step() marks them" in found.verdict
+    assert "call profiler.step() to mark steps" in found.verdict
 
 
 @pytest.mark.parametrize("name", ["queue_full_1023.json.gz", "queue_full_100000.json.gz"])

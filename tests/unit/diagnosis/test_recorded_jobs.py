@@ -144,7 +144,7 @@ def test_strategies_are_replayed_and_combinations_do_not_just_add_up() -> None:
     found = diagnosed(gloo_job("ddp_4_ranks_straggler"), strategies=20)
 
     by_parts = {frozenset(one.parts or (one.name,)): one for one in found.strategies}
-    assert any(one.name.startswith("mend: rank 3") for one in found.strategies)
+    assert any(one.name.startswith("fix: rank 3") for one in found.strategies)
     assert any(len(parts) > 1 for parts in by_parts)
     speedups = [one.speedup for one in found.strategies]
     assert speedups == sorted(speedups, reverse=True)
@@ -175,7 +175,7 @@ def test_steps_and_numbers_asked_for_are_kept() -> None:
     assert found.timeline is not None
     assert found.persistence_s == 0
     assert any("one step" in warning for warning in found.warnings)
-    with pytest.raises(NodewiseError, match="there is no step 9"):
+    with pytest.raises(NodewiseError, match="have no step 9"):
         diagnosed(traces, steps=(2, 9))
     with pytest.raises(NodewiseError, match="at least one"):
         diagnosed([])
@@ -264,7 +264,7 @@ def test_what_16_bit_numbers_gain_at_best_is_told_by_the_catalogue(device: str, 
     trace = replace(recorder.trace(), devices=(device,))
     found = ReplayDiagnoser().diagnose([trace], Profile(), DiagnosisQuestion(), context)
     (one,) = [one for one in found.strategies if one.name.startswith("16-bit numbers") and not one.parts]
-    assert f"1/{ratio:g} as the matrix units of {device} allow" in one.rests_on
+    assert f"1/{ratio:g} by the matrix units of {device}" in one.rests_on
     assert one.lower_step_s < one.predicted_step_s < found.step_s
 
 

@@ -17,7 +17,7 @@ from nodewise_diagnosis.slowdowns import find_slowdowns
 from nodewise_diagnosis.step_windows import align_windows, peer_log_ratio
 
 STEPS = 10
-NOTHING = StepTimes.joined([])
+NOTHING = StepTimes.concatenated([])
 OFTEN = 1e9
 """Windows between false alarms: as good as never in what is tried here."""
 
@@ -122,7 +122,7 @@ def test_steps_alone_follow_the_job_and_say_what_they_cannot_tell():
     unknown = np.full(own.shape, -1.0)
     result = found(own, backward=unknown, exchange=unknown)
     assert [(a.kind, a.part) for a in result.alarms] == [("job", "step")]
-    assert "Which rank it is cannot be told" in result.verdict
+    assert "the rank cannot be named" in result.verdict
 
 
 def test_a_few_slow_windows_are_no_slowdown():
@@ -137,7 +137,7 @@ def test_few_windows_give_no_answer():
     own[8:, 0] *= 2.0
     result = found(own)
     assert result.alarms == ()
-    assert result.verdict.startswith("Too few steps to tell")
+    assert result.verdict.startswith("Too few steps:")
     assert diagnose_steps(NOTHING, NOTHING).alarms == ()
 
 
@@ -155,7 +155,7 @@ def test_lost_windows_are_counted_and_do_no_harm():
 def test_a_job_that_starts_anew_is_looked_at_from_there():
     slow = noise(50, 4)
     slow[:, 1] *= 1.5
-    both = StepTimes.joined([times(slow), times(noise(50, 4, seed=2), begin_s=1e6)])
+    both = StepTimes.concatenated([times(slow), times(noise(50, 4, seed=2), begin_s=1e6)])
     result = diagnose_steps(both, NOTHING)
     assert (result.alarms, result.steps) == ((), 500)
 
@@ -168,7 +168,7 @@ def test_windows_of_different_lengths_are_joined():
     paired = (whole.rank == 1) & (whole.first_step % (2 * STEPS) == 0)
     long = StepTimes(**{f.name: getattr(whole, f.name)[paired] for f in dataclasses.fields(StepTimes)})
     long = dataclasses.replace(long, steps=long.steps * 2)
-    aligned = align_windows(StepTimes.joined([short, long]))
+    aligned = align_windows(StepTimes.concatenated([short, long]))
     assert aligned.steps == 2 * STEPS
     assert aligned.step_s.shape == (20, 2)
     assert np.isfinite(aligned.step_s).all()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tiny_traces import TinyDiagnoser, exchange, trace_of
 
-from nodewise.diagnosis.results import Diagnosed, Evidence, Replayed
+from nodewise.diagnosis.results import DiagnosisResult, Evidence, ReplayResult
 from nodewise.domain.columns import as_floats
 from nodewise.domain.diagnosis import Bottleneck, DiagnosisQuestion
 from nodewise.domain.errors import NodewiseError, Reason
@@ -44,7 +44,7 @@ def replayed(question: ReplayQuestion | None = None, profile: Profile | None = N
     found = evidence()
     answer = TinyDiagnoser(**wrong).replay(found.traces, question or ReplayQuestion(), context)
     return write_replay(
-        Replayed(
+        ReplayResult(
             profile=profile or Profile(),
             replay=answer,
             evidence=found,
@@ -59,7 +59,7 @@ def diagnosed(world_size: int = 2, **wrong: Any) -> pb.DiagnosisResult:
     found = evidence(world_size)
     answer = TinyDiagnoser(**wrong).diagnose(found.traces, Profile(), DiagnosisQuestion(), context)
     return write_diagnosis(
-        Diagnosed(profile=Profile(), diagnosis=answer, evidence=found, diagnoser="tiny", diagnoser_version="1.0")
+        DiagnosisResult(profile=Profile(), diagnosis=answer, evidence=found, diagnoser="tiny", diagnoser_version="1.0")
     )
 
 

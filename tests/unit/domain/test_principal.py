@@ -63,6 +63,6 @@ def test_roles_and_namespace() -> None:
 
 def test_time_is_over_at_its_end() -> None:
     until = Principal("token:x", frozenset(), (), expire_time_s=10.0)
-    assert not until.expired(9.9)
-    assert until.expired(10.0)
-    assert not ANYONE.expired()
+    assert not until.is_expired(9.9)
+    assert until.is_expired(10.0)
+    assert not ANYONE.is_expired()

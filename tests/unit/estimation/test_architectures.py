@@ -26,7 +26,7 @@ NO_FLOPS = Refusal.missing("FLOPs are needed", "flops_per_sample")
 
 
 def architectures(*flops: float) -> Architectures:
-    return Architectures.joined([Architectures.of(Workload(flops_per_sample=each or None)) for each in flops])
+    return Architectures.concatenated([Architectures.of(Workload(flops_per_sample=each or None)) for each in flops])
 
 
 @dataclass

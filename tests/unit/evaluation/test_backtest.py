@@ -16,7 +16,7 @@ from nodewise.domain.predictions import Options, Predictions, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.evaluation.backtest import backtested
+from nodewise.evaluation.backtest import run_backtest
 from nodewise.evaluation.results import EstimatorEvaluation
 from nodewise.plugin import Assessment, Context, Corpus, Model, Prior, Query
 
@@ -36,7 +36,7 @@ def only(
     """The one evaluation of one estimator."""
     table = table_of(rows) if isinstance(rows, list) else rows
     engine = Answers(registry_of(estimator))
-    (found,) = backtested(engine, table, estimators=["all"], calibration=calibration).evaluations
+    (found,) = run_backtest(engine, table, estimators=["all"], calibration=calibration).evaluations
     return found
 
 
@@ -144,27 +144,27 @@ def test_priors_and_models_of_the_running_engine_take_no_part() -> None:
     engine = Answers(registry_of(estimator), priors={"learning": stale})
     table = table_of([Row(job="taught", workers=1, steps_per_s=3.0, train=True), Row(job="blank", workers=2)])
     for _ in range(2):
-        (found,) = backtested(engine, table).evaluations
+        (found,) = run_backtest(engine, table).evaluations
         assert found.predictions.steps_per_s.tolist() == pytest.approx([6.0])
 
 
 def test_auto_takes_what_can_answer_and_has_no_version() -> None:
     engine = Answers(registry_of(Proportional(refuses="P100"), Proportional(name="zzz", most=10**9)))
-    (found,) = backtested(engine, table_of(ROWS)).evaluations
+    (found,) = run_backtest(engine, table_of(ROWS)).evaluations
     assert (found.estimator, found.version) == ("auto", "")
     assert found.overall.refused_count == 0
 
 
 def test_all_means_every_one_and_no_name_twice() -> None:
     engine = Answers(registry_of(Proportional(), Learning()))
-    found = backtested(engine, table_of(ROWS), estimators=["auto", "all", "learning", "auto"]).evaluations
+    found = run_backtest(engine, table_of(ROWS), estimators=["auto", "all", "learning", "auto"]).evaluations
     assert [evaluation.estimator for evaluation in found] == ["auto", "proportional", "learning"]
 
 
 def test_an_estimator_nobody_loaded_is_named_before_anything_runs() -> None:
     seen: list[tuple[int, int]] = []
     with pytest.raises(NodewiseError) as caught:
-        backtested(
+        run_backtest(
             Answers(registry_of(Proportional())),
             table_of(ROWS),
             estimators=["proportional", "oracle"],
@@ -176,7 +176,7 @@ def test_an_estimator_nobody_loaded_is_named_before_anything_runs() -> None:
 
 def test_progress_counts_jobs_over_all_estimators() -> None:
     seen: list[tuple[int, int]] = []
-    backtested(
+    run_backtest(
         Answers(registry_of(Proportional(), Learning())),
         table_of([*ROWS, Row(job="train only", train=True)]),
         estimators=["all"],
@@ -192,7 +192,7 @@ def test_what_progress_raises_ends_the_run() -> None:
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        backtested(Answers(registry_of(Proportional())), table_of(ROWS), progress=stop)
+        run_backtest(Answers(registry_of(Proportional())), table_of(ROWS), progress=stop)
 
 
 def test_a_table_without_test_rows_has_nothing_to_score() -> None:
@@ -236,7 +236,7 @@ class BadLearner(Proportional):
 )
 def test_an_estimator_that_fails_to_learn_costs_its_own_rows_alone(outcome: object, reason: str) -> None:
     engine = Answers(registry_of(BadLearner(outcome=outcome), Proportional()))
-    bad, good, auto = backtested(engine, table_of(ROWS), estimators=["bad", "proportional", "auto"]).evaluations
+    bad, good, auto = run_backtest(engine, table_of(ROWS), estimators=["bad", "proportional", "auto"]).evaluations
     assert (bad.overall.rows_count, bad.overall.refused_count) == (0, 4)
     assert bad.predictions.reasons[1].startswith(f"{reason}: ")
     assert "secret" not in bad.predictions.reasons[1]

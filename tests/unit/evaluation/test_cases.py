@@ -56,7 +56,7 @@ def test_a_profile_holds_what_train_rows_measured_and_no_name() -> None:
 
 
 def test_a_blinded_table_holds_nothing_measured_of_its_test_rows() -> None:
-    blind = table_of(ROWS).blinded()
+    blind = table_of(ROWS).mask_test_measurements()
     assert blind.steps_per_s.tolist() == [0.0, 2.0, 1.0, 0.0, 0.0]
     assert blind.measured_at_s.tolist() == [0.0, 0.0, 7.0, 0.0, 0.0]
     assert blind.exposed_sync_s.tolist() == [UNKNOWN, UNKNOWN, 0.5, UNKNOWN, UNKNOWN]

@@ -14,7 +14,7 @@ from measurement_tables import Learning, Proportional, Row, registry_of, table_o
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.evaluation.backtest import backtested
+from nodewise.evaluation.backtest import run_backtest
 from nodewise.evaluation.held_back import shown_of_each
 from nodewise.plugin import Context, Model
 from nodewise.rpc.evaluations import read_held_back
@@ -45,7 +45,7 @@ class LearnedAlone(Learning):
     ],
 )
 def test_what_is_learned_for_a_job_comes_from_other_sources(sources: tuple[str, ...], expected: list[float]) -> None:
-    (found,) = backtested(
+    (found,) = run_backtest(
         Answers(registry_of(LearnedAlone())), table_of(TAUGHT), estimators=["all"], sources=sources
     ).evaluations
     assert found.predictions.steps_per_s.tolist() == pytest.approx(expected)
@@ -62,7 +62,7 @@ def test_evidence_is_the_smallest_scale_and_rows_keep_their_numbers() -> None:
     engine = Answers(registry_of(Proportional()))
     seen: dict[int | None, tuple[list[int], int]] = {}
     for evidence in (None, 0, 1, 2, 3):
-        (found,) = backtested(engine, table_of(rows), estimators=["all"], evidence=evidence).evaluations
+        (found,) = run_backtest(engine, table_of(rows), estimators=["all"], evidence=evidence).evaluations
         seen[evidence] = (found.predictions.rows.tolist(), found.overall.refused_count)
     assert seen == {None: ([0, 3], 0), 0: ([0, 3], 2), 1: ([0, 3], 0), 2: ([0, 3], 0), 3: ([0], 0)}
 

@@ -19,7 +19,13 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.scores import ScoreSums
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Question, Terms
-from nodewise.evaluation.running_scores import SCORED_OBSERVATIONS, arrived, auto_version, score_of, scored
+from nodewise.evaluation.running_scores import (
+    SCORED_OBSERVATIONS,
+    auto_version,
+    scorable_observations,
+    score_of,
+    score_predictions,
+)
 from nodewise.profiles.ledger import UnscoredCommit
 
 PERFECT = Answers(registry_of({"perfect": Fake()}))
@@ -47,26 +53,26 @@ def rates_of(found: Observations) -> list[float]:
 
 def test_a_commits_own_rows_are_scored_and_no_others() -> None:
     profile = after([3, 4, 5, 6], [3.0, 4.0, 5.0, 6.0])
-    assert rates_of(arrived(PERFECT, BEFORE, profile, commit(3, 4))) == [3.0, 4.0]
-    assert rates_of(arrived(PERFECT, BEFORE, profile, commit(5, 6))) == [5.0, 6.0]
+    assert rates_of(scorable_observations(PERFECT, BEFORE, profile, commit(3, 4))) == [3.0, 4.0]
+    assert rates_of(scorable_observations(PERFECT, BEFORE, profile, commit(5, 6))) == [5.0, 6.0]
 
 
 def test_rows_without_a_rate_and_retracted_ones_are_left_out() -> None:
     profile = after([3, 4, 5, 6], [3.0, 0.0, 5.0, 6.0])
-    assert rates_of(arrived(PERFECT, BEFORE, profile, commit(3, 6, frozenset({5})))) == [3.0, 6.0]
-    assert not len(arrived(PERFECT, BEFORE, profile, commit(4, 5, frozenset({5}))))
+    assert rates_of(scorable_observations(PERFECT, BEFORE, profile, commit(3, 6, frozenset({5})))) == [3.0, 6.0]
+    assert not len(scorable_observations(PERFECT, BEFORE, profile, commit(4, 5, frozenset({5}))))
 
 
 def test_rows_that_nobody_could_have_asked_about_are_left_out_alone() -> None:
     profile = after([3, 4], [3.0, 4.0])
     small = Answers(registry_of({"perfect": Fake()}), max_workers=3)
-    assert rates_of(arrived(small, BEFORE, profile, commit(3, 4))) == [3.0]
+    assert rates_of(scorable_observations(small, BEFORE, profile, commit(3, 4))) == [3.0]
 
 
 def test_a_large_commit_is_scored_on_rows_over_its_whole_range() -> None:
     rows = 4 * SCORED_OBSERVATIONS
     profile = after(list(range(1, rows + 1)), [float(each) for each in range(1, rows + 1)])
-    found = rates_of(arrived(PERFECT, BEFORE, profile, commit(3, rows + 2)))
+    found = rates_of(scorable_observations(PERFECT, BEFORE, profile, commit(3, rows + 2)))
     assert len(found) == len(set(found)) == SCORED_OBSERVATIONS
     assert (found[0], found[-1]) == (1.0, rows)
     assert np.diff(found).max() <= 5.0
@@ -80,7 +86,7 @@ def test_the_profile_before_answers_and_not_the_one_that_knows() -> None:
 
     engine = Answers(registry_of({"mean": Fake(fit=fit)}))
     profile = after([4], [3.0])
-    found = scored(engine, BEFORE, arrived(engine, BEFORE, profile, commit(3, 3)), "mean")
+    found = score_predictions(engine, BEFORE, scorable_observations(engine, BEFORE, profile, commit(3, 3)), "mean")
     assert found.log_error == pytest.approx(math.log(1.5 / 3.0))  # rates of 1 and 2 before; with the 3 it would be 2
     assert found.absolute_log_error == pytest.approx(math.log(2.0))
     assert (found.observations, found.unanswered) == (1, 0)
@@ -88,8 +94,10 @@ def test_the_profile_before_answers_and_not_the_one_that_knows() -> None:
 
 def test_auto_is_scored_by_what_it_would_have_answered() -> None:
     engine = Answers(registry_of({"perfect": Fake(strength=0.9)}))
-    observations = arrived(engine, BEFORE, after([3, 4], [6.0, 2.0]), commit(3, 4))
-    assert scored(engine, BEFORE, observations, AUTO) == scored(engine, BEFORE, observations, "perfect")
+    observations = scorable_observations(engine, BEFORE, after([3, 4], [6.0, 2.0]), commit(3, 4))
+    assert score_predictions(engine, BEFORE, observations, AUTO) == score_predictions(
+        engine, BEFORE, observations, "perfect"
+    )
 
 
 def test_refused_rows_are_counted_apart() -> None:
@@ -99,8 +107,8 @@ def test_refused_rows_are_counted_apart() -> None:
         return Predictions.of(1.0 / configurations.workers, refusals=refusals)
 
     engine = Answers(registry_of({"shy": Fake(predict)}))
-    observations = arrived(engine, BEFORE, after([3, 4, 5], [3.0, 4.0, 5.0]), commit(3, 5))
-    found = scored(engine, BEFORE, observations, "shy")
+    observations = scorable_observations(engine, BEFORE, after([3, 4, 5], [3.0, 4.0, 5.0]), commit(3, 5))
+    found = score_predictions(engine, BEFORE, observations, "shy")
     assert (found.observations, found.unanswered) == (1, 2)
     assert found.absolute_log_error == pytest.approx(0.0, abs=1e-12)
 
@@ -108,7 +116,7 @@ def test_refused_rows_are_counted_apart() -> None:
 def test_a_model_is_kept_and_answers_that_nobody_asks_for_again_are_not() -> None:
     fake = Fake()
     engine = Answers(registry_of({"perfect": fake}))
-    observations = arrived(engine, BEFORE, after([3, 4], [3.0, 4.0]), commit(3, 4))
+    observations = scorable_observations(engine, BEFORE, after([3, 4], [3.0, 4.0]), commit(3, 4))
     first = engine.answer(Question(profile=BEFORE, configurations=observations.configurations), keep=False)
     again = engine.answer(Question(profile=BEFORE, configurations=observations.configurations), keep=False)
     assert again is not first
@@ -119,7 +127,9 @@ def test_a_model_is_kept_and_answers_that_nobody_asks_for_again_are_not() -> Non
 def test_an_estimator_that_refuses_the_job_says_so() -> None:
     engine = Answers(registry_of({"able": Fake(), "unable": Fake(refusal=Refusal(Reason.EVIDENCE_MISSING, "no", ()))}))
     with pytest.raises(NodewiseError) as caught:
-        scored(engine, BEFORE, arrived(engine, BEFORE, after([3], [3.0]), commit(3, 3)), "unable")
+        score_predictions(
+            engine, BEFORE, scorable_observations(engine, BEFORE, after([3], [3.0]), commit(3, 3)), "unable"
+        )
     assert caught.value.reason == Reason.EVIDENCE_MISSING
 
 

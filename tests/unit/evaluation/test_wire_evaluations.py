@@ -16,7 +16,7 @@ from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import UNKNOWN
 from nodewise.domain.workload import Network, Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.evaluation.backtest import backtested
+from nodewise.evaluation.backtest import run_backtest
 from nodewise.evaluation.results import BacktestResult
 from nodewise.mapper.configurations import write_configurations
 from nodewise.ports.limits import Limits
@@ -241,7 +241,7 @@ def test_estimators_are_read_once_each() -> None:
 
 
 def result_of(rows: list[Row], estimator: Proportional) -> BacktestResult:
-    return backtested(Answers(registry_of(estimator)), table_of(rows), estimators=["all"])
+    return run_backtest(Answers(registry_of(estimator)), table_of(rows), estimators=["all"])
 
 
 def test_scores_are_written_with_absence_for_what_is_undefined() -> None:
@@ -295,5 +295,5 @@ def test_five_thousand_rows_fit_one_reply() -> None:
     message = message_of(table)
     read = read_table(message, "table", LIMITS)
     engine = Answers(registry_of(*(Proportional(name=name, rate=1.0) for name in "abcde")))
-    reply = write_result(backtested(engine, read, estimators=["all", "auto"]))
+    reply = write_result(run_backtest(engine, read, estimators=["all", "auto"]))
     assert reply.ByteSize() < LIMITS.reply_bytes

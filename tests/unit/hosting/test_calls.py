@@ -76,7 +76,7 @@ def test_an_answer_that_cannot_be_true_is_named(logs: list[Any]) -> None:
     error = failed(loaded(), lambda: 4, only_three)
     assert error.reason is Reason.ESTIMATOR_INVALID_RESULT
     assert error.metadata["problem"] == "it is not 3"
-    assert error.message.endswith("answered tell with something that cannot be true: it is not 3")
+    assert error.message.endswith("returned an invalid answer from tell: it is not 3")
     unreadable = failed(loaded(), lambda: ANSWERED["mined"], lambda answer: answer.anything)
     assert (unreadable.reason, unreadable.metadata["problem"]) == (error.reason, "it cannot be read")
     assert {event["event"] for event in logs} == {"estimator_answer_impossible"}

@@ -129,11 +129,11 @@ def asked(registry: Registry, name: str) -> Answer:
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("numbers", "no object"),
+        ("numbers", "not an object"),
         ("empty", "no step_seconds"),
-        ("short", "a column of 2 numbers about 3 rows"),
-        ("unlisted", "a message that makes no sense"),
-        ("statuses", "a status that is none"),
+        ("short", "a column of 2 numbers for 3 rows"),
+        ("unlisted", "an invalid message"),
+        ("statuses", "an invalid status"),
         ("signalled", "ended by signal 40 "),
     ],
 )

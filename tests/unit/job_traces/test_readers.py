@@ -259,7 +259,7 @@ def test_sizes_have_their_mean(sizes: generators.Draw, mean: float) -> None:
 def test_generated_jobs() -> None:
     curves = [Curve.of({(0, count): float(count) for count in range(1, 5)}), Curve.of({(0, 2): 3.0})]
     jobs = list(
-        generators.generated(
+        generators.generate_jobs(
             generators.poisson(5.0), generators.constant(60.0), curves, jobs=50, requested=(1, 2), seed=4
         )
     )
@@ -275,8 +275,10 @@ def test_generated_jobs() -> None:
         lambda: generators.diurnal(1.0, 1.5),
         lambda: generators.bursty(1.0, 10.0, 2.0),
         lambda: generators.pareto(2.0, 1.0, 1.0),
-        lambda: generators.generated(generators.poisson(1.0), generators.constant(1.0), [ONE], jobs=1, requested=(2,)),
-        lambda: generators.generated(generators.poisson(1.0), generators.constant(1.0), [], jobs=1),
+        lambda: generators.generate_jobs(
+            generators.poisson(1.0), generators.constant(1.0), [ONE], jobs=1, requested=(2,)
+        ),
+        lambda: generators.generate_jobs(generators.poisson(1.0), generators.constant(1.0), [], jobs=1),
     ],
 )
 def test_laws_that_cannot_be(wrong: object) -> None:

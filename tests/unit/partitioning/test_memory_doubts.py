@@ -111,7 +111,7 @@ def test_a_framework_that_is_not_known_may_hold_otherwise() -> None:
 def test_the_answer_names_the_fact_that_would_narrow_memory_most() -> None:
     found = {each.reason: each.message for each in answered(job(), asked()).notices}["MEMORY_UNSAID"]
     assert "master_weights (" in found
-    assert found.endswith("Stating master_weights narrows it most")
+    assert found.endswith("Stating master_weights would narrow it most")
     stated = answered(job(master_weights=True, fused_loss=False), asked())
     assert "MEMORY_UNSAID" not in {each.reason for each in stated.notices}
 

@@ -300,7 +300,7 @@ def test_gradients_are_taken_in_16_bits_where_nothing_else_fits() -> None:
     found = answered(asked, llama, precision="fp4")
     assert term(found, "gradients") == pytest.approx(2.0 * Dimensions.of(llama).parameters(), rel=0.02)
     (told,) = (notice for notice in found.notices if notice.reason == "STATES_ASSUMED")
-    assert "16 bits" in told.message
+    assert "16-bit" in told.message
 
 
 def kernels_s(device: str) -> Floats:

@@ -76,7 +76,7 @@ def test_evaluate_is_predict() -> None:
 
 
 def test_evaluate_names_what_it_cannot_tell() -> None:
-    with pytest.raises(ValueError, match="column 'price' is unknown"):
+    with pytest.raises(ValueError, match="column 'price' is not known"):
         model().evaluate(rows(1, **ONE_NODE, batch_per_worker=1), ("price",))
 
 
@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "context": ({"workers": 3, "context_parallel": 3}, "must divide the sequence of 1024 tokens"),
     "experts": ({"workers": 8, "expert_parallel": 8}, "must divide the number of experts"),
     "batch": ({"workers": 8, "data_parallel": 8, "global_batch": 12}, "must divide the global batch"),
-    "workers": ({"workers": 0}, "at least 1 worker"),
+    "workers": ({"workers": 0}, "workers must be at least 1"),
 }
 
 

@@ -12,7 +12,7 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.objective import HighestThroughput, LeastCost
 from nodewise.domain.planning import Exclusion, PlanPool
-from nodewise.planning.results import PlanResult, named, rejection
+from nodewise.planning.results import PlanResult, named_numbers, rejection
 from nodewise.planning.search import Progress
 from nodewise.ports.limits import Limits
 from nodewise.rpc.options import ReadOptions, read_model_options
@@ -195,7 +195,9 @@ def test_an_explanation_is_written_as_it_was_made() -> None:
     explanation = PlanExplanation(
         alternatives=(PlanAlternative(dimension="nodes", chosen_value="4", alternative_value="2", fits=True),),
         sensitivities=(
-            PlanSensitivity(change="link_x2", best="the same", speedup_ratio=1.5, numbers=named({"step_s": 2.0})),
+            PlanSensitivity(
+                change="link_x2", best="the same", speedup_ratio=1.5, numbers=named_numbers({"step_s": 2.0})
+            ),
             PlanSensitivity(change="memory_x2", best="nothing is feasible"),
         ),
         complete=True,

@@ -97,7 +97,7 @@ def test_how_the_same_rows_are_held_does_not_matter() -> None:
     again = configurations.replaced(
         devices=("unused", "c", "b", "a", "only in groups", "a"),
         device_index=np.choose(index, [3, 2, 1]).astype(np.int64),
-        worker_groups=configurations.worker_groups.recoded(np.array([5, 2, 1, 4])),
+        worker_groups=configurations.worker_groups.recode(np.array([5, 2, 1, 4])),
     )
     assert content_digest(Profile(observations=replace(rows, configurations=again))) == digest
     wide = np.repeat(rows.steps_per_s, 2)[::2]

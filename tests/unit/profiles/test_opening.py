@@ -63,7 +63,7 @@ def test_memory_is_gone_with_the_store() -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("mysql://host/db", "mysql: is not known"),
+        ("mysql://host/db", "mysql: is not a known scheme"),
         ("memory:x", "has no path"),
         ("sqlite:", "sqlite:PATH"),
         ("sqlite::memory:", "memory:"),

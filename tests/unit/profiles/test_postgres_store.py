@@ -154,7 +154,7 @@ def test_another_application_s_tables_are_left_alone(cluster: PostgresCluster, o
 def test_a_newer_schema_is_refused_in_words(cluster: PostgresCluster, opened: Opener) -> None:
     opened().close()
     execute(cluster, "UPDATE meta SET value = 99 WHERE name = 'schema_version'")
-    with pytest.raises(StoreFormatError, match="schema 99 and this release knows"):
+    with pytest.raises(StoreFormatError, match="schema 99, this release supports"):
         opened()
 
 

@@ -276,7 +276,7 @@ def test_a_confidence_that_is_none_is_the_readers_fault(store: TraceStore, confi
     error = refused(lambda: loader(store, reader(Sure(confidence), "odd")).load([stored(store, tiny())]))
     assert error.reason is Reason.READER_INVALID_RESULT
     assert error.metadata["reader"] == "odd"
-    assert "what is no confidence from 0 to 1" in error.message
+    assert "a value that is not a confidence from 0 to 1" in error.message
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def shifted(trace: Trace, name: str, value: int) -> Trace:
 
 
 WRONG: dict[str, Callable[[Trace], Any]] = {
-    "no sequence": lambda trace: trace,
+    "not a sequence": lambda trace: trace,
     "nothing": lambda trace: [],
     "no trace": lambda trace: ["trace"],
     "short column": lambda trace: [replace(trace, duration_ns=trace.duration_ns[1:])],

@@ -98,13 +98,13 @@ def test_storage_that_is_away_is_told_to_who_needs_it(machine: Opener, s3_server
         assert not isinstance(stored, NodewiseError)
         assert len(store.load("other").observations) == 1
         refused(Reason.STORE_UNAVAILABLE, store.traces.open, SHA256)
-        assert [event["event"] for event in logs].count("traces_away") == 1
+        assert [event["event"] for event in logs].count("trace_storage_unavailable") == 1
     finally:
         s3_server.start()
     store.append("job", "s", brings)
     assert len(store.load("job").observations) == 1
     assert content(store) == CONTENT
-    assert logs[-1]["event"] == "traces_back"
+    assert logs[-1]["event"] == "trace_storage_available"
     store.close()
 
 

@@ -48,7 +48,7 @@ def test_chunks_become_a_blob_under_the_hash_of_its_bytes(open_traces: Opener) -
     assert content(open_traces(), name) == b"abcdef"
     store.remove(name)
     store.remove(name)
-    with pytest.raises(NodewiseError, match="no trace"):
+    with pytest.raises(NodewiseError, match="must name a stored trace"):
         store.open(name)
 
 

@@ -73,7 +73,7 @@ def test_the_framework_tells_who_pulls() -> None:
     question = asked([8], [64])
     unsaid = answered(detector(8), question)
     message = next(each.message for each in unsaid.notices if each.reason == "UNSAID")
-    assert "framework (every device is taken to pull for itself" in message
+    assert "framework (every device is assumed to pull parameters itself" in message
     each, once = (answered(detector(8, framework), question) for framework in ("tensorflow", "byteps"))
     assert each.step_s[0] == unsaid.step_s[0] > once.step_s[0]
     assert each.log_spread[0] < 0.5 * unsaid.log_spread[0]
@@ -142,7 +142,7 @@ def test_adding_up_takes_what_the_link_in_the_node_needs() -> None:
     words = [
         next(each.message for each in answer.notices if each.reason == "DEVICES_ADD_UP") for answer in (free, paid)
     ]
-    assert "which is taken to cost nothing" in words[0]
+    assert "which is assumed to take no time" in words[0]
     assert "which takes 0.00733 s" in words[1]
 
 

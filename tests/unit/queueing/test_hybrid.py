@@ -112,7 +112,7 @@ def test_either_mode_that_nobody_measured_is_missing() -> None:
         job = profile(measured=observations({1: 1.0, 8: 0.9}, measured))
         (reason, message), *_ = refused(predicted(job, asked)).values()
         assert reason == Reason.EVIDENCE_MISSING
-        assert f"say nothing of {missing}:" in message
+        assert f"do not carry over to {missing}:" in message
 
 
 def test_a_hybrid_of_which_one_mode_is_missing_cannot_be_answered() -> None:

@@ -14,7 +14,7 @@ PHASES = timings((0.1, 0.5, 0.15, 0.01))
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"mode": SyncMode.ALLREDUCE}, "parameter servers"),
+        ({"mode": SyncMode.ALLREDUCE}, "parameter-server"),
         ({"tensor_parallel": 2}, "tensor_parallel"),
         ({"pipeline_parallel": 2}, "pipeline_parallel"),
         ({"mode": SyncMode.ASYNC, "backup_workers": 1}, "backup_workers"),
@@ -68,7 +68,7 @@ def test_phases_of_several_workers_are_left_out_and_told() -> None:
     assert "TIMINGS_NOT_USED" in {notice.reason for notice in answer.notices}
     refusal = assessed(profile(timings((0.2, 0.5, 0.2, 0.0), workers=2)), rows([8])).refusal
     assert refusal is not None
-    assert "hold waiting" in refusal.message
+    assert "include waiting" in refusal.message
 
 
 def test_another_device_needs_its_own_evidence() -> None:

@@ -31,8 +31,8 @@ def told(answer: Predictions) -> str:
 def test_devices_of_one_node_hardly_wait_for_each_other() -> None:
     answer = answered(job(), on(1, [8]))
     assert answer.breakdown_s["barrier"][0] < 0.06 * answer.step_s[0]
-    assert "compute_cv (taken as 0.04, as of accelerators of their own; 1.00 to 1.3" in told(answer)
-    assert "Stating compute_cv narrows the interval most" in told(answer)
+    assert "compute_cv (0.04 is assumed, typical of workers with an accelerator each; 1.00 to 1.3" in told(answer)
+    assert "Stating compute_cv would narrow the interval most" in told(answer)
 
 
 @pytest.mark.parametrize("cv", [0.015, 0.1, 0.3])
@@ -130,4 +130,4 @@ def test_parts_of_a_hybrid_doubt_together() -> None:
 def test_a_simulation_tells_what_it_takes() -> None:
     answer = answered(job(), on(1, [4]), fidelity=Fidelity.SIMULATE, simulated_steps=200)
     assert reasons(answer) == {"SIMULATED", "UNSAID"}
-    assert "not in the interval of a simulation: compute_cv (taken as 0.04" in told(answer)
+    assert "not covered by the interval of a simulation: compute_cv (0.04 is assumed" in told(answer)

@@ -26,7 +26,7 @@ def test_a_circle_names_rank_events_and_cause() -> None:
     told = str(caught.value)
     assert "second of rank 3" in told
     assert "first of rank 3" in told
-    assert "times that were overwritten" in told
+    assert "overwritten times" in told
     assert "0.600 ms after second of rank 3 begins" in told
 
 

@@ -187,6 +187,6 @@ def test_ranks_without_a_common_exchange_have_clocks_that_nothing_ties() -> None
     traces = [replace(steady([100, 200, 300]), rank=rank, world_size=2) for rank in range(2)]
     found = replay(traces, in_sample=True)
     assert found.clock_uncertainty_s.tolist() == [0.0, -1.0]
-    assert any("no exchange ties those of ranks 1" in warning for warning in found.warnings)
+    assert any("no exchange connects ranks 1" in warning for warning in found.warnings)
     diagnosis = ReplayDiagnoser().diagnose(traces, Profile(), DiagnosisQuestion(), NobodyWaits())
     assert diagnosis.step_s == pytest.approx(210e-6)

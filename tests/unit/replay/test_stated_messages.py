@@ -27,7 +27,7 @@ def test_a_ring_of_sends_takes_a_round_after_the_other(ranks: int) -> None:
 
 def test_everyone_who_receives_first_waits_in_a_circle() -> None:
     traces = [read(foreign.chakra_ring(rank, 3, receive_first=True), rank) for rank in range(3)]
-    with pytest.raises(NodewiseError, match="wait for each other in a circle"):
+    with pytest.raises(NodewiseError, match="wait for each other in a cycle"):
         build_graph(traces)
 
 

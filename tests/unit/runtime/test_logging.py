@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -47,6 +48,23 @@ def test_a_log_that_nobody_reads_holds_up_nobody(monkeypatch: pytest.MonkeyPatch
     assert [line["number"] for line in first] == list(range(200))
     (lost,) = (line["lines"] for line in rest if line["event"] == "log_lines_lost")
     assert len(first) + len(rest) - 2 + lost == 2000
+
+
+def test_a_terminal_gets_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.openpty()
+    with os.fdopen(writing, "w", encoding="utf-8") as writer:
+        monkeypatch.setattr(sys, "stderr", writer)
+        configure_logging("info")
+        structlog.get_logger().info("host_started", pid=7)
+        structlog.get_logger().error("call_failed", exc_info=ValueError("no such device"))
+        text = b""
+        while b"no such device" not in text:
+            text += os.read(reading, 4096)
+    os.close(reading)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text.decode())
+    first, *_ = plain.splitlines()
+    assert re.search(r"\[info *\] host_started +pid=7$", first.strip())
+    assert "ValueError: no such device" in plain
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from nodewise.plugin import Floats
 from nodewise_scaling.form import Places, parts_of
 from nodewise_scaling.growth import FIXED_POWER, FIXED_S, with_growth
 from nodewise_scaling.parameters import BATCH_SHARE, COUNT, HYPER_MEAN, HYPER_SD, INTRA
-from nodewise_scaling.points import Points, averaged
+from nodewise_scaling.points import Points, average
 
 
 def ran(*runs: tuple[float, float]) -> Points:
     """Samples and seconds of one worker."""
     keys = np.array([[1.0, 1.0, 1.0, batch, 1.0] for batch, _ in runs])
-    return averaged(keys, np.array([step_s for _, step_s in runs]))
+    return average(keys, np.array([step_s for _, step_s in runs]))
 
 
 def fixed_s(points: Points) -> float:

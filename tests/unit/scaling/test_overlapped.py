@@ -14,8 +14,8 @@ from scipy.stats import multivariate_normal, t
 
 from nodewise.plugin import Floats, Profile
 from nodewise_scaling.device import BISECTIONS, median_of
-from nodewise_scaling.overlapped import DEGREES, GROWTH, GROWTH_SD, LAW, LENGTH, LOG_SHARES, NOISE_SD, overlapped
-from nodewise_scaling.points import Points, averaged
+from nodewise_scaling.overlap import DEGREES, GROWTH, GROWTH_SD, LAW, LENGTH, LOG_SHARES, NOISE_SD, fit_overlap
+from nodewise_scaling.points import Points, average
 from nodewise_scaling.residual import RESIDUAL_SD
 
 RUNS = ((8.0, 32.0, 0.26), (16.0, 16.0, 0.14), (64.0, 4.0, 0.043))
@@ -25,7 +25,7 @@ RUNS = ((8.0, 32.0, 0.26), (16.0, 16.0, 0.14), (64.0, 4.0, 0.043))
 def points(runs: tuple[tuple[float, float, float], ...] = RUNS) -> Points:
     """Runs on full nodes of eight."""
     keys = [(max(workers / 8.0, 1.0), workers, min(workers, 8.0), batch, 1.0) for workers, batch, _ in runs]
-    return averaged(np.array(keys), np.array([step_s for _, _, step_s in runs]))
+    return average(np.array(keys), np.array([step_s for _, _, step_s in runs]))
 
 
 def test_evidence_is_the_integral_over_the_level_and_the_fixed_share() -> None:
@@ -49,7 +49,7 @@ def test_evidence_is_the_integral_over_the_level_and_the_fixed_share() -> None:
             logsumexp(density) + np.log(levels[1] - levels[0]) + t(DEGREES).logpdf(fixed) - np.log(LAW.deviation)
         )
     by_force = logsumexp(logs) + np.log(shares[1] - shares[0])
-    assert overlapped(points(), 0.0).log_evidence == pytest.approx(by_force, abs=0.15)
+    assert fit_overlap(points(), 0.0).log_evidence == pytest.approx(by_force, abs=0.15)
 
 
 @given(st.floats(0.002, 0.3), st.floats(0.0005, 0.5), st.floats(-1.0, 2.5))
@@ -58,18 +58,18 @@ def test_a_line_is_continued(fixed_s: float, sample_s: float, log_peak: float) -
         return fixed_s + sample_s * batch
 
     runs = tuple((workers, batch, step_s(batch)) for workers, batch in ((8.0, 64.0), (16.0, 16.0), (64.0, 4.0)))
-    fit = overlapped(points(runs), log_peak)
-    expected, variance = fit.predicted(points(((64.0, 8.0, 1.0),)).keys)
+    fit = fit_overlap(points(runs), log_peak)
+    expected, variance = fit.predict(points(((64.0, 8.0, 1.0),)).keys)
     assert abs(expected[0] - np.log(step_s(8.0))) < 0.2
     assert 0.0 < variance[0] < 0.2**2
     keys = points(runs).keys
-    assert np.diag(fit.covariance(keys)) == pytest.approx(fit.predicted(keys)[1])
+    assert np.diag(fit.covariance(keys)) == pytest.approx(fit.predict(keys)[1])
 
 
 def test_a_faster_device_has_the_same_fixed_seconds() -> None:
     """Of one run: on a device of eight times the peak the same step holds more arithmetic, so it shrinks less."""
     lone, asked = points(RUNS[:1]), points(((64.0, 2.0, 1.0),)).keys
-    slow, fast, unknown = (overlapped(lone, log_peak).predicted(asked) for log_peak in (0.0, np.log(8.0), None))
+    slow, fast, unknown = (fit_overlap(lone, log_peak).predict(asked) for log_peak in (0.0, np.log(8.0), None))
     assert fast[0][0] > slow[0][0]
     assert unknown[1][0] > slow[1][0]
 

@@ -13,7 +13,7 @@ from nodewise.plugin import LearningEstimator, Prior, Profile
 from nodewise_scaling.estimator import ScalingEstimator
 from nodewise_scaling.form import REFERENCE_WORKERS
 from nodewise_scaling.parameters import COUNT, HYPER_MEAN, NAMES
-from nodewise_scaling.prior import Knowledge, shipped
+from nodewise_scaling.prior import Knowledge, load_default_prior
 
 TWO_NODES = np.array([1.0 if name == "two_nodes" else 0.0 for name in NAMES])
 TWO_NODES[NAMES.index("two_nodes_workers")] = np.log(PER_NODE / REFERENCE_WORKERS)
@@ -94,8 +94,8 @@ def test_the_same_jobs_in_any_order_are_one_prior() -> None:
 
 def test_an_empty_corpus_leaves_the_shipped_prior() -> None:
     prior = learn()
-    assert (prior.estimator, prior.sources) == ("scaling", shipped().sources)
-    assert knowledge(prior).document() == shipped().document()
+    assert (prior.estimator, prior.sources) == ("scaling", load_default_prior().sources)
+    assert knowledge(prior).document() == load_default_prior().document()
     assert learn(Profile(digest="empty")).prior_id == prior.prior_id
     asked = rows(full([3, 8]))
     assert answered(job(), asked, prior).step_s.tolist() == answered(job(), asked).step_s.tolist()
@@ -111,7 +111,7 @@ def test_devices_that_the_shipped_prior_knows_are_not_learned_again() -> None:
 
 
 def test_the_shipped_prior_names_its_sources_and_devices() -> None:
-    known = shipped()
+    known = load_default_prior()
     assert all(source.endswith(("all rows", "all rows: hidden exchange")) for source in known.sources)
     assert all(0.0 <= hidden <= jobs for hidden, jobs in known.overlapped.values())
     assert known.overlapped_share("T4") < known.overlapped_share("") < known.overlapped_share("H100")
@@ -124,7 +124,7 @@ def test_the_shipped_prior_names_its_sources_and_devices() -> None:
     np.testing.assert_array_equal(known.mean[list(FIXED)], HYPER_MEAN[list(FIXED)])
 
 
-@pytest.mark.parametrize("known", [shipped(), HYPER], ids=["shipped", "hyper"])
+@pytest.mark.parametrize("known", [load_default_prior(), HYPER], ids=["shipped", "hyper"])
 def test_a_prior_is_the_same_after_a_round_trip_through_text(known: Knowledge) -> None:
     document = json.loads(json.dumps(known.document()))
     again = Knowledge.from_document(document)
@@ -135,13 +135,13 @@ def test_a_prior_is_the_same_after_a_round_trip_through_text(known: Knowledge) -
 
 
 def test_a_prior_of_other_parameters_is_not_read() -> None:
-    document = shipped().document()
+    document = load_default_prior().document()
     with pytest.raises(ValueError, match="parameters"):
         Knowledge.from_document({**document, "parameters": document["parameters"][::-1]})
 
 
 def test_intervals_widen_with_the_asked_share_and_where_nothing_was_tried() -> None:
-    known = shipped()
+    known = load_default_prior()
     for device in known.offset:
         levels = [known.multiplier(device, level) for level in (0.5, 0.8, 0.9, 0.95, 1.0)]
         assert levels == sorted(levels)

@@ -53,7 +53,7 @@ def test_a_device_that_the_job_never_ran_on_is_answered_by_facts_and_says_so() -
     assert "V100" in notices(answer)["TRANSFERRED"]
     assert "T4" in notices(answer)["TRANSFERRED"]
     assert "memory bandwidth" in notices(answer)["TRANSFERRED"]
-    assert "what its hosts add" in notices(answer)["TRANSFERRED"]
+    assert "what the hosts add" in notices(answer)["TRANSFERRED"]
     np.testing.assert_allclose(summed(answer), answer.step_s, rtol=1e-9)
     # Facts say 1.9 times as fast by arithmetic and 2.8 by memory.
     compute = answered(job(HEAVY), rows(full([1, 2, 8]))).breakdown_s["compute"]
@@ -97,9 +97,9 @@ def test_a_device_that_is_in_no_catalogue_is_refused_with_what_is_missing() -> N
     reason, message = refused(answer)[1]
     assert reason == Reason.EVIDENCE_MISSING
     assert message.startswith(
-        "all-reduce runs are known of T4, not of unheard-of, and the catalogue has no facts of unh"
+        "all-reduce runs exist on T4, but not on unheard-of, and the catalogue has no entry for unh"
     )
-    assert "observe one run there, or add its peaks and memory bandwidth to the catalogue" in message
+    assert "measure one run there, or add its peaks and memory bandwidth to the catalogue" in message
     refusal = assessed(job(), rows(full([3]), device="unheard-of")).refusal
     assert refusal is not None
     assert refusal.missing_fields == ("observations",)
@@ -107,7 +107,7 @@ def test_a_device_that_is_in_no_catalogue_is_refused_with_what_is_missing() -> N
 
 def test_a_donor_that_is_in_no_catalogue_carries_nothing() -> None:
     answer = predicted(job(HEAVY, device="unheard-of"), rows(full([3]), device="V100"))
-    assert "no facts of unheard-of" in refused(answer)[0][1]
+    assert "no entry for unheard-of" in refused(answer)[0][1]
     both = joined(job(HEAVY, device="unheard-of"), job(HEAVY))
     told = notices(answered(both, rows(full([3]), device="V100")))["TRANSFERRED"]
     assert "T4" in told
@@ -118,7 +118,7 @@ def test_steps_of_little_work_are_refused_where_their_compute_is_not_known() -> 
     light = Law(fixed_s=0.005, sample_s=0.001)
     answer = predicted(job(light), several(rows(full([2])), rows(full([2]), device="V100")))
     assert list(refused(answer)) == [1]
-    assert "observe one run of one worker on V100" in refused(answer)[1][1]
+    assert "measure one worker on V100" in refused(answer)[1][1]
     covariance = fitted(job(light)).log_covariance(rows(full([2]), device="V100"), Options())
     assert covariance.tolist() == [[0.0]]
     # A run of one worker is what it asks for.
@@ -192,7 +192,7 @@ def test_another_link_changes_exchange_across_nodes_alone() -> None:
 def test_a_link_is_refused_where_the_runs_do_not_say_theirs() -> None:
     answer = predicted(job(), over([0.0, GIGABIT], rows(full([8, 8]))))
     assert list(refused(answer)) == [1]
-    assert "do not say over which they were made" in refused(answer)[1][1]
+    assert "but the observed runs on T4 do not" in refused(answer)[1][1]
     elsewhere = predicted(job(HEAVY), over([0.0, GIGABIT], rows(full([8, 8]), device="V100")))
     assert list(refused(elsewhere)) == [1]
 
@@ -205,7 +205,7 @@ def test_runs_over_different_links_are_not_averaged() -> None:
         assert answered(both, over(link, asked)).step_s.tolist() == answered(alone, over(link, asked)).step_s.tolist()
     answer = predicted(both, asked)
     assert list(refused(answer)) == [0, 1]
-    assert "link_bytes_per_s must say which" in refused(answer)[0][1]
+    assert "state link_bytes_per_s in the configuration" in refused(answer)[0][1]
 
 
 def test_a_device_and_a_link_may_both_be_new() -> None:

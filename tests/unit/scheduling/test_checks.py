@@ -14,8 +14,8 @@ from schedules import POLICIES, pool, profile
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
-from nodewise.scheduling.checks import checked
-from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.checks import check_question
+from nodewise.scheduling.request import CurrentDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
 
 FIFO = POLICIES["fifo"].record.parameters
 
@@ -30,13 +30,13 @@ def question(*jobs: JobQuestion, **changes: Any) -> ScheduleQuestion:
 
 def refused(asked_: ScheduleQuestion, limits: ScheduleLimits | None = None) -> tuple[Reason, str, str]:
     with pytest.raises(NodewiseError) as caught:
-        checked(asked_, FIFO, limits)
+        check_question(asked_, FIFO, limits)
     first = caught.value.violations[0]
     return caught.value.reason, first.field, first.description
 
 
-def held(*placement: tuple[int, int], name: str = "p", age_s: float = 0.0) -> HeldDevices:
-    return HeldDevices(pool=name, placement=placement, age_s=age_s)
+def held(*placement: tuple[int, int], name: str = "p", age_s: float = 0.0) -> CurrentDevices:
+    return CurrentDevices(pool=name, placement=placement, age_s=age_s)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def held(*placement: tuple[int, int], name: str = "p", age_s: float = 0.0) -> He
         ({"allowed_devices": (2, 0)}, "allowed_devices[1]", "must be 1 or more, found 0"),
         ({"allowed_pools": ("q", "r")}, "allowed_pools[1]", "must name a pool of the cluster ('p', 'q'), found 'r'"),
         ({"current": held(name="r")}, "current_allocation.pool", "found 'r'"),
-        ({"current": held()}, "current_allocation.placement", "leave current_allocation out"),
+        ({"current": held()}, "current_allocation.placement", "omit current_allocation"),
         ({"current": held((0, 1), age_s=-1.0)}, "current_allocation.age_seconds", "must be 0 or more"),
         ({"current": held((2, 1))}, "current_allocation.placement[0].node_index", "must be 0 to 1, found 2"),
-        ({"current": held((0, 1), (0, 1))}, "current_allocation.placement[1].node_index", "listed twice"),
+        ({"current": held((0, 1), (0, 1))}, "current_allocation.placement[1].node_index", "found node 0 twice"),
         ({"current": held((0, 1), (1, 0))}, "current_allocation.placement[1].devices_count", "must be 1 or more"),
     ],
 )
@@ -79,17 +79,21 @@ def test_a_job_with_a_wrong_field(changes: dict[str, Any], path: str, words: str
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
-        ({"min_devices": 3, "max_devices": 2}, "min_devices", "is 3, more than max_devices, 2"),
-        ({"allowed_devices": (1, 2), "min_devices": 3}, "allowed_devices", "holds no count from min_devices, 3"),
+        ({"min_devices": 3, "max_devices": 2}, "min_devices", "must be at most max_devices, 2, found 3"),
+        ({"allowed_devices": (1, 2), "min_devices": 3}, "allowed_devices", "must contain a count from min_devices, 3"),
         (
             {"allowed_devices": (1, 9), "min_devices": 3, "max_devices": 8},
             "allowed_devices",
-            "holds no count from min_devices, 3, to max_devices, 8",
+            "must contain a count from min_devices, 3, to max_devices, 8",
         ),
-        ({"allowed_devices": (1, 2), "requested_devices": 4}, "requested_devices", "is 4, not within 1 to 2"),
-        ({"max_devices": 3, "requested_devices": 4}, "requested_devices", "is 4, not within 1 to 3"),
-        ({"server_devices": 1, "current": held((0, 1))}, "current_allocation.placement", "no worker beside 1"),
-        ({"current": held((0, 5))}, "current_allocation.placement[0].devices_count", "makes 5 devices held"),
+        ({"allowed_devices": (1, 2), "requested_devices": 4}, "requested_devices", "must be 1 to 2, found 4"),
+        ({"max_devices": 3, "requested_devices": 4}, "requested_devices", "must be 1 to 3, found 4"),
+        (
+            {"server_devices": 1, "current": held((0, 1))},
+            "current_allocation.placement",
+            "more devices than server_devices, 1, found 1",
+        ),
+        ({"current": held((0, 5))}, "current_allocation.placement[0].devices_count", "found 5 devices in use"),
     ],
 )
 def test_a_job_that_contradicts_itself(changes: dict[str, Any], path: str, words: str) -> None:
@@ -105,17 +109,17 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
         Reason.CONTRADICTORY_FACTS,
         "jobs[1].current_allocation.placement[0].devices_count",
     )
-    assert text == "makes 5 devices held by the jobs on node 1 of 'p', where available_devices says 4"
+    assert text == "must leave the jobs on node 1 of 'p' within its available_devices, 4, found 5 devices in use"
 
 
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
         ({"now_s": math.nan}, "now", "must be a time"),
-        ({"pools": ()}, "cluster.pools", "must hold a device to give out"),
-        ({"pools": (pool("p", 0),)}, "cluster.pools", "must hold a device to give out"),
+        ({"pools": ()}, "cluster.pools", "must have an available device"),
+        ({"pools": (pool("p", 0),)}, "cluster.pools", "must have an available device"),
         ({"pools": (pool("", 1),)}, "cluster.pools[0].name", "must have 1 to 256 characters"),
-        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "is also cluster.pools[0]"),
+        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "but cluster.pools[0] has the name 'p' too"),
         ({"pools": (pool("p", 1, -1),)}, "cluster.pools[0].available_devices[1]", "must be 0 or more, found -1"),
         (
             {"pools": (replace(pool("p", 1), link_bytes_per_s=-1.0),)},
@@ -132,21 +136,21 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
         (
             {"pools": (pool("p", 1, 1, node_names=("x", "x")),)},
             "cluster.pools[0].node_names[1]",
-            "must be unique, 'x' is also node 0",
+            "must be unique, but node 0 has the name 'x' too",
         ),
         (
             {"pools": (pool("p", 4, 0, 3, devices_per_node=4),)},
             "cluster.pools[0].available_devices[2]",
-            "must be 0 or devices_per_node, 4, since nodes are given out whole; found 3",
+            "must be 0 or devices_per_node, 4, since nodes are granted whole; found 3",
         ),
-        ({"pools": (pool("p", max_nodes=2),)}, "cluster.pools[0].devices_per_node", "what a node would bring"),
-        ({"pools": (pool("p", max_nodes=0),)}, "cluster.pools", "or a pool that may grow"),
-        ({"parameters": {"speed": 1.0}}, "policy_parameters['speed']", "which has: 'backfill'"),
+        ({"pools": (pool("p", max_nodes=2),)}, "cluster.pools[0].devices_per_node", "the devices of a node"),
+        ({"pools": (pool("p", max_nodes=0),)}, "cluster.pools", "or a pool with max_nodes"),
+        ({"parameters": {"speed": 1.0}}, "policy_parameters['speed']", "a parameter of this policy ('backfill'"),
         ({"parameters": {"backfill": 2.0}}, "policy_parameters['backfill']", "must be 0 to 1, found 2"),
         ({"parameters": {"backfill": math.nan}}, "policy_parameters['backfill']", "must be 0 to 1, found nan"),
         ({"quotas": (QueueQuota(queue="", max_devices=1),)}, "quotas[0].queue", "must have 1 to 256 characters"),
         ({"quotas": (QueueQuota(queue="x", max_devices=-1),)}, "quotas[0].max_devices", "must be 0 or more"),
-        ({"quotas": (QueueQuota(queue="x", max_devices=1),) * 2}, "quotas[1].queue", "'x' has a quota already"),
+        ({"quotas": (QueueQuota(queue="x", max_devices=1),) * 2}, "quotas[1].queue", "'x' has another quota"),
     ],
 )
 def test_a_wrong_cluster_parameter_or_quota(changes: dict[str, Any], path: str, words: str) -> None:
@@ -157,30 +161,33 @@ def test_a_wrong_cluster_parameter_or_quota(changes: dict[str, Any], path: str, 
 
 def test_a_whole_node_is_held_as_a_whole() -> None:
     whole = (pool("p", 4, 4, devices_per_node=4), pool("q", 2))
-    assert checked(question(asked(current=held((0, 4), (1, 4))), pools=whole), FIFO).state.jobs[0].current is not None
+    assert (
+        check_question(question(asked(current=held((0, 4), (1, 4))), pools=whole), FIFO).state.jobs[0].current
+        is not None
+    )
     reason, field, text = refused(question(asked(current=held((0, 4), (1, 3))), pools=whole))
     assert (reason, field) == (Reason.INVALID_FIELD, "jobs[0].current_allocation.placement[1].devices_count")
-    assert text == "must be devices_per_node, 4, since nodes are given out whole; found 3"
+    assert text == "must be devices_per_node, 4, since nodes are granted whole; found 3"
 
 
 def test_a_policy_without_parameters_says_so() -> None:
-    with pytest.raises(NodewiseError, match="which has: none"):
-        checked(question(parameters={"x": 1.0}), ())
+    with pytest.raises(NodewiseError, match=r"must be a parameter of this policy \(none\)"):
+        check_question(question(parameters={"x": 1.0}), ())
 
 
 def test_job_ids_are_unique() -> None:
     reason, field, text = refused(question(asked("a"), asked("b"), asked("a")))
     assert (reason, field) == (Reason.INVALID_FIELD, "jobs[2].job_id")
-    assert text == "must be unique, 'a' is also jobs[0]"
+    assert text == "must be unique, but jobs[0] has the id 'a' too"
 
 
 @pytest.mark.parametrize(
     ("limits", "path", "words"),
     [
-        (ScheduleLimits(jobs=1), "jobs", "may hold 1 jobs per call, found 2"),
-        (ScheduleLimits(pools=1), "cluster.pools", "may hold 1 pools per call, found 2"),
-        (ScheduleLimits(nodes=2), "cluster.pools", "may hold 2 nodes per call, found 3"),
-        (ScheduleLimits(devices=9), "cluster.pools", "may hold 9 devices per call, found 10"),
+        (ScheduleLimits(jobs=1), "jobs", "must have at most 1 jobs per call, found 2"),
+        (ScheduleLimits(pools=1), "cluster.pools", "must have at most 1 pools per call, found 2"),
+        (ScheduleLimits(nodes=2), "cluster.pools", "must have at most 2 nodes per call, found 3"),
+        (ScheduleLimits(devices=9), "cluster.pools", "must have at most 9 devices per call, found 10"),
         (ScheduleLimits(devices_per_node=3), "cluster.pools[0].available_devices[0]", "of one node, found 4"),
         (ScheduleLimits(candidate_rows=7), "jobs[0].max_devices", "allows 8 counts"),
     ],
@@ -203,7 +210,7 @@ def test_a_few_bytes_that_name_many_devices_take_no_memory(large: NodePool) -> N
     tracemalloc.start()
     try:
         with suppress(NodewiseError):
-            checked(question(*least, pools=(large,)), FIFO)
+            check_question(question(*least, pools=(large,)), FIFO)
         assert tracemalloc.get_traced_memory()[1] < 10e6
     finally:
         tracemalloc.stop()
@@ -211,14 +218,14 @@ def test_a_few_bytes_that_name_many_devices_take_no_memory(large: NodePool) -> N
 
 def test_everything_that_is_wrong_is_said_at_once_up_to_a_cap() -> None:
     with pytest.raises(NodewiseError) as caught:
-        checked(question(*(asked(f"{index}", remaining_samples=-1.0) for index in range(50))), FIFO)
+        check_question(question(*(asked(f"{index}", remaining_samples=-1.0) for index in range(50))), FIFO)
     assert len(caught.value.violations) == 20
     assert "(and 19 more)" in caught.value.message
 
 
 def test_jobs_come_by_submit_time_and_id_with_what_was_not_stated_filled_in() -> None:
     jobs = (asked("b", submit_time_s=1.0), asked("c"), asked("a", submit_time_s=1.0))
-    found = checked(question(*jobs), FIFO)
+    found = check_question(question(*jobs), FIFO)
     assert [job.job_id for job in found.state.jobs] == ["c", "a", "b"]
     assert found.order == (1, 2, 0)
     job = found.state.jobs[0]
@@ -240,13 +247,13 @@ def test_jobs_come_by_submit_time_and_id_with_what_was_not_stated_filled_in() ->
     ],
 )
 def test_allowed_counts(changes: dict[str, Any], allowed: tuple[int, ...], requested: int) -> None:
-    [job] = checked(question(asked(**changes)), FIFO).state.jobs
+    [job] = check_question(question(asked(**changes)), FIFO).state.jobs
     assert (job.allowed_devices, job.requested_devices) == (allowed, requested)
 
 
 def test_quotas_and_current_allocations_are_taken_over() -> None:
     running = asked("a", current=held((0, 2), (1, 1), age_s=7.0))
-    found = checked(question(running, quotas=(QueueQuota(queue="x", max_devices=3),)), FIFO).state
+    found = check_question(question(running, quotas=(QueueQuota(queue="x", max_devices=3),)), FIFO).state
     assert found.quotas == {"x": 3}
     current = found.jobs[0].current
     assert current is not None

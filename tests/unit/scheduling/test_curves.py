@@ -15,8 +15,8 @@ from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
 from nodewise.estimation.question import Freshness, Terms
-from nodewise.scheduling.checks import checked
-from nodewise.scheduling.curves import JobCurves, gathered, without
+from nodewise.scheduling.checks import check_question
+from nodewise.scheduling.curves import JobCurves, gather_curves, without
 from nodewise.scheduling.request import JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
 
 V100 = {"V100": TABLE}
@@ -35,8 +35,8 @@ def gather(
     **changes: Any,
 ) -> JobCurves:
     question = ScheduleQuestion(now_s=0.0, pools=pools, jobs=tuple(jobs), **changes)
-    known = checked(question, ())
-    return gathered(question, known, predict, budget or Budget(), limits or ScheduleLimits())
+    known = check_question(question, ())
+    return gather_curves(question, known, predict, budget or Budget(), limits or ScheduleLimits())
 
 
 def test_every_allowed_count_of_every_pool_is_asked_about_by_columns() -> None:
@@ -149,7 +149,8 @@ def test_a_job_that_fits_no_memory_says_by_how_much() -> None:
     found = gather([asked("a", "none")], Tables({"none": {}}, infeasible=True))
     assert found.refusals[0] is not None
     assert (
-        "does not fit into memory on any allowed count (1,000,000,000 bytes short at best)" in found.refusals[0].message
+        "does not fit into memory on any allowed number of devices (at least 1,000,000,000 bytes are missing)"
+        in found.refusals[0].message
     )
 
 
@@ -180,7 +181,7 @@ def test_uneven_nodes_are_counted_before_rows_are_spread_over_them() -> None:
     assert found.curves.nodes.tolist() == [1, 1, 1, 1, 2, 2, 3]
     # Jobs with the same counts share their rows.
     gather([asked("a"), asked("b")], Tables({"t": V100}), uneven, limits=ScheduleLimits(placed_nodes=11))
-    with pytest.raises(NodewiseError, match=r"cluster\.pools: hold nodes of different sizes.*over 11 nodes"):
+    with pytest.raises(NodewiseError, match=r"cluster\.pools: have nodes of different sizes.*over 11 of them"):
         gather([asked("a")], Tables({"t": V100}), uneven, limits=ScheduleLimits(placed_nodes=10))
 
 

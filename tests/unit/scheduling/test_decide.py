@@ -16,7 +16,7 @@ from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.decide import decide
 from nodewise.scheduling.decision import Action, Decision, JobDecision
-from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
+from nodewise.scheduling.request import CurrentDevices, JobQuestion, QueueQuota, ScheduleQuestion
 
 FILL = "efficiency-srpt-fill"
 PREDICT = Tables({"t": {"V100": TABLE}}, errors={"bad": NodewiseError(Reason.EVIDENCE_MISSING, "no timings")})
@@ -27,8 +27,8 @@ def asked(job_id: str, left: float = 1000.0, submitted: float = 0.0, **changes: 
     return JobQuestion(**{**values, **changes})
 
 
-def on(*placement: tuple[int, int], name: str = "p", age_s: float = 100.0) -> HeldDevices:
-    return HeldDevices(pool=name, placement=placement, age_s=age_s)
+def on(*placement: tuple[int, int], name: str = "p", age_s: float = 100.0) -> CurrentDevices:
+    return CurrentDevices(pool=name, placement=placement, age_s=age_s)
 
 
 def run(
@@ -57,7 +57,7 @@ def test_a_job_starts() -> None:
     assert found.basis is not None
     assert found.why == (
         "starts on 7 devices of 'p'; 50 samples/s predicted, 1,000 samples left, done in 20 s; "
-        f"{FILL}: remaining time over efficiency 23.6295 s, and 2 of the devices left over"
+        f"{FILL}: remaining time over efficiency 23.6295 s, and 2 of the devices that were left over"
     )
 
 
@@ -99,7 +99,7 @@ def test_a_job_moves() -> None:
 def test_servers_are_placed_with_the_workers() -> None:
     found = one(server_devices=1, allowed_devices=(4,))
     assert (found.devices, found.nodes, found.placement) == (4, 1, ((0, 4), (1, 1)))
-    assert "1 more for servers" in found.why
+    assert "1 device more for parameter servers" in found.why
     kept = one(server_devices=1, allowed_devices=(4,), current=on((0, 1), (1, 4)))
     assert (kept.action, kept.nodes, kept.placement) == (Action.KEEP, 1, ((0, 1), (1, 4)))
 
@@ -112,20 +112,20 @@ def test_a_job_spread_over_more_nodes_than_were_predicted_says_so() -> None:
     ]
     found = run(jobs).jobs[2]
     assert (found.nodes, found.placement) == (2, ((0, 2), (1, 2)))
-    assert "spread over 2 nodes where 1 would do if they were empty (the rate is for 1)" in found.why
+    assert "is spread over 2 nodes, since free devices are (the rate is for 1)" in found.why
 
 
 def test_a_job_for_which_nothing_is_free_waits() -> None:
     found = run([asked("a"), asked("b", 9000.0, min_devices=4)]).jobs[1]
     assert (found.action, found.reason, found.devices, found.pool) == (Action.WAIT, "NO_FREE_DEVICES", 0, "")
     assert (found.finish_s, found.samples_per_s, found.placement) == (None, 0.0, ())
-    assert found.why == "needs 4 devices or more; left free: 1 of 'p'"
+    assert found.why == "needs at least 4 devices; free: 1 of 'p'"
 
 
 def test_a_running_job_that_gets_nothing_is_stopped() -> None:
     found = run([asked("a"), asked("b", 9000.0, min_devices=4, current=on((0, 4)))]).jobs[1]
     assert found.action == Action.WAIT
-    assert found.why.endswith("; it is stopped and gives back 4 devices")
+    assert found.why.endswith("; it stops and releases 4 devices")
 
 
 def test_a_job_that_its_policy_passes_over_waits() -> None:
@@ -133,7 +133,7 @@ def test_a_job_that_its_policy_passes_over_waits() -> None:
     small = asked("c", submitted=0.0, requested_devices=2)
     found = run([*jobs, small], "fifo").jobs[1]
     assert (found.action, found.reason) == (Action.WAIT, "POLICY_CHOSE_OTHERS")
-    assert found.why == "fifo gives it nothing now; it needs 1 device or more; left free: 6 of 'p'"
+    assert found.why == "fifo grants it no devices now; it needs at least 1 device; free: 6 of 'p'"
 
 
 def test_a_job_whose_queue_holds_all_it_may_waits() -> None:
@@ -141,15 +141,15 @@ def test_a_job_whose_queue_holds_all_it_may_waits() -> None:
     jobs = [asked("a", queue="x"), asked("b", 9000.0, queue="x"), asked("c", queue="x", min_devices=3)]
     found = run(jobs, quotas=quotas).jobs
     assert (found[0].devices, found[1].reason, found[2].reason) == (2, "QUOTA_REACHED", "QUOTA_REACHED")
-    assert found[1].why == "needs 1 device or more; queue 'x' may take 0 more of its quota"
-    assert found[2].why == "needs 3 devices or more; queue 'x' may hold 2"
+    assert found[1].why == "needs at least 1 device; 0 are left of the quota of queue 'x'"
+    assert found[2].why == "needs at least 3 devices; the quota of queue 'x' is 2"
 
 
 def test_a_job_too_large_for_every_pool_waits() -> None:
-    assert one(min_devices=9).why == "needs more devices than any of its pools has (8)"
+    assert one(min_devices=9).why == "needs more devices than its largest pool has (8)"
     found = one(allowed_devices=(8,), server_devices=1)
     assert (found.action, found.reason) == (Action.WAIT, "DOES_NOT_FIT")
-    assert found.why == "needs 9 devices or more, servers included; its largest pool has 8"
+    assert found.why == "needs at least 9 devices, servers included; its largest pool has 8"
 
 
 def test_a_job_that_cannot_be_predicted_stays_as_it_is_and_its_devices_are_not_given_away() -> None:
@@ -159,10 +159,10 @@ def test_a_job_that_cannot_be_predicted_stays_as_it_is_and_its_devices_are_not_g
     assert (found[0].pool, found[0].devices, found[0].placement) == ("p", 3, ((0, 3),))
     assert found[0].refusal is not None
     assert found[0].refusal.reason == Reason.EVIDENCE_MISSING
-    assert found[0].why == "no timings; it keeps the 3 devices that it holds"
+    assert found[0].why == "no timings; it keeps its 3 devices"
     assert (found[1].devices, found[1].placement) == (5, ((0, 1), (1, 4)))
     new = run([replace(running, current=None), asked("b", 10.0)]).jobs
-    assert new[0].why == "no timings; it gets nothing"
+    assert new[0].why == "no timings; it gets no devices"
     assert new[1].devices == 7
 
 
@@ -170,7 +170,7 @@ def test_a_job_within_its_minimum_run_keeps_what_it_has() -> None:
     pinned = asked("a", 9e9, minimum_run_s=600.0, current=on((0, 2)), queue="x")
     found = run([pinned, asked("b", 10.0, queue="x")], quotas=(QueueQuota(queue="x", max_devices=5),)).jobs
     assert (found[0].action, found[0].reason, found[0].placement) == (Action.KEEP, "MINIMUM_RUN", ((0, 2),))
-    assert found[0].why.startswith("has run for 100 s of the 600 s that it must; 20 samples/s predicted")
+    assert found[0].why.startswith("has run for 100 s of its minimum run of 600 s; 20 samples/s predicted")
     assert found[0].finish_s == pytest.approx(9e9 / 20)
     assert (found[1].devices, found[1].placement) == (3, ((1, 3),))
     over = run([replace(pinned, minimum_run_s=100.0), asked("b", 10.0)]).jobs
@@ -181,14 +181,14 @@ def test_a_minimum_run_on_a_count_without_a_prediction_says_so() -> None:
     pinned = asked("a", minimum_run_s=600.0, current=on((0, 3)), allowed_devices=(1, 2))
     found = run([pinned]).jobs[0]
     assert (found.action, found.samples_per_s, found.finish_s) == (Action.KEEP, 0.0, None)
-    assert found.why.endswith("its throughput there is not known")
+    assert found.why.endswith("its throughput is not known")
 
 
 def test_a_job_that_is_not_preemptible_keeps_what_it_holds_and_nobody_else_gets_it() -> None:
     fixed = asked("a", 9e9, preemptible=False, current=on((0, 2)))
     found = run([fixed, asked("b", 10.0)]).jobs
     assert (found[0].action, found[0].reason, found[0].placement) == (Action.KEEP, "NOT_PREEMPTIBLE", ((0, 2),))
-    assert found[0].why.startswith("may be neither stopped nor moved; 20 samples/s predicted")
+    assert found[0].why.startswith("is not preemptible; 20 samples/s predicted")
     assert (found[1].devices, sum(count for node, count in found[1].placement if node == 0)) == (6, 2)
     new = run([replace(fixed, current=None)]).jobs[0]
     assert (new.action, new.devices) == (Action.START, 7)
@@ -209,7 +209,7 @@ def test_whole_nodes_are_given_out_whole() -> None:
 def test_a_job_that_fills_no_whole_nodes_never_fits() -> None:
     found = one(FILL, WHOLE, allowed_devices=(2, 6))
     assert (found.action, found.reason) == (Action.WAIT, "DOES_NOT_FIT")
-    assert found.why == "none of its numbers of devices, servers included, fills whole nodes (of 4 devices) that fit"
+    assert found.why == "none of its allowed numbers of devices, servers included, fills whole nodes of 4 devices"
 
 
 def test_minibatches_are_called_so() -> None:
@@ -223,7 +223,7 @@ def test_a_cut_decision_says_so() -> None:
     found = run([asked("a"), asked("b", profile=profile("bad"))], budget=Clock(looks=1))
     assert not found.complete
     assert [job.reason for job in found.jobs] == ["DEADLINE_CUT", "CURVE_MISSING"]
-    assert found.jobs[0].why == f"the time was over before {FILL} came to it; left free: 8 of 'p'"
+    assert found.jobs[0].why == f"the time was over before {FILL} decided about it; free: 8 of 'p'"
 
 
 def test_replies_come_in_the_order_of_the_request_with_the_policys_name() -> None:

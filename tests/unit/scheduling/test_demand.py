@@ -12,7 +12,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
 from nodewise.plugin import Budget
 from nodewise.scheduling.decide import decide
-from nodewise.scheduling.request import HeldDevices, JobQuestion, QueueQuota, ScheduleQuestion
+from nodewise.scheduling.request import CurrentDevices, JobQuestion, QueueQuota, ScheduleQuestion
 
 PREDICT = Tables({"t": {"V100": TABLE}}, errors={"bad": NodewiseError(Reason.EVIDENCE_MISSING, "no timings")})
 
@@ -41,7 +41,7 @@ def test_a_pool_grows_to_what_waits_up_to_its_most() -> None:
 
 
 def test_what_is_free_is_taken_before_idle_and_further_nodes() -> None:
-    running = asked("a", 2, current=HeldDevices(pool="p", placement=((0, 2),)), preemptible=False)
+    running = asked("a", 2, current=CurrentDevices(pool="p", placement=((0, 2),)), preemptible=False)
     large = pool("p", 4, 1, 3, max_nodes=9)
     # Two are free beside the job, three on the larger idle node, one on the other; further ones have four.
     for wanted, nodes in ((2, 1), (5, 2), (6, 3), (7, 4), (11, 5)):
@@ -82,6 +82,6 @@ def test_a_job_that_its_quota_stops_waits_for_no_node(quota: int) -> None:
 
 
 def test_what_could_not_be_predicted_counts_where_it_runs_alone() -> None:
-    held = HeldDevices(pool="p", placement=((1, 1),))
+    held = CurrentDevices(pool="p", placement=((1, 1),))
     lost = [asked("a", profile=profile("bad"), current=held), asked("b", profile=profile("bad"))]
     assert demands([pool("p", 1, 1, max_nodes=9)], *lost) == [(1, 1)]

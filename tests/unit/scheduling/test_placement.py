@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from schedules import pool
 
-from nodewise.scheduling.placement import Wanted, placed, worker_nodes
+from nodewise.scheduling.placement import PlacementRequest, choose_nodes, worker_nodes
 
 
 def take(available: tuple[int, ...], *devices: int) -> list[tuple[tuple[int, int], ...]]:
-    return placed([pool("p", *available)], [Wanted(pool=0, devices=count) for count in devices])
+    return choose_nodes([pool("p", *available)], [PlacementRequest(pool=0, devices=count) for count in devices])
 
 
 def test_a_job_goes_to_the_node_that_it_fits_most_tightly() -> None:
@@ -30,32 +30,36 @@ def test_larger_jobs_go_first_and_equal_ones_in_the_order_given() -> None:
 
 
 def test_a_job_spreads_when_nothing_else_is_left() -> None:
-    found = placed(
+    found = choose_nodes(
         [pool("p", 4, 4)],
         [
-            Wanted(pool=0, devices=2, keep=((0, 2),)),
-            Wanted(pool=0, devices=2, keep=((1, 2),)),
-            Wanted(pool=0, devices=4),
+            PlacementRequest(pool=0, devices=2, keep=((0, 2),)),
+            PlacementRequest(pool=0, devices=2, keep=((1, 2),)),
+            PlacementRequest(pool=0, devices=4),
         ],
     )
     assert found == [((0, 2),), ((1, 2),), ((0, 2), (1, 2))]
 
 
 def test_places_to_keep_are_taken_first() -> None:
-    found = placed([pool("p", 4, 4)], [Wanted(pool=0, devices=4), Wanted(pool=0, devices=1, keep=((0, 1),))])
+    found = choose_nodes(
+        [pool("p", 4, 4)], [PlacementRequest(pool=0, devices=4), PlacementRequest(pool=0, devices=1, keep=((0, 1),))]
+    )
     assert found == [((1, 4),), ((0, 1),)]
 
 
 def test_pools_are_apart() -> None:
-    found = placed([pool("p", 2), pool("q", 2)], [Wanted(pool=1, devices=2), Wanted(pool=0, devices=1)])
+    found = choose_nodes(
+        [pool("p", 2), pool("q", 2)], [PlacementRequest(pool=1, devices=2), PlacementRequest(pool=0, devices=1)]
+    )
     assert found == [((0, 2),), ((0, 1),)]
 
 
 def test_more_than_there_is_raises() -> None:
     with pytest.raises(ValueError, match="more devices are granted"):
         take((2,), 3)
-    with pytest.raises(ValueError, match="the places to keep"):
-        placed([pool("p", 2)], [Wanted(pool=0, devices=3, keep=((0, 3),))])
+    with pytest.raises(ValueError, match="placements to keep"):
+        choose_nodes([pool("p", 2)], [PlacementRequest(pool=0, devices=3, keep=((0, 3),))])
 
 
 def test_servers_sit_on_the_smallest_parts() -> None:

@@ -12,7 +12,7 @@ from schedules import Rates, curves_of, job, state_of
 from nodewise.domain.schedule import ClusterState, CurrentAllocation, Curves, Shares
 from nodewise.plugin import Floats
 from nodewise.scheduling.memory import Memory
-from nodewise.scheduling.rounding import Rounds, accounted, held_round, offered, renewed, rounded_round
+from nodewise.scheduling.rounding import Rounds, credit_time, make_offer, make_round, next_round, renew_rounds
 
 ROUND_S = 360.0
 
@@ -27,11 +27,11 @@ class Cluster:
         self.ran_s = np.zeros(shares.shape)
 
     def round(self) -> list[tuple[int, int]]:
-        offer = offered(self.state, self.curves)
-        held = None if self.rounds is None else held_round(self.rounds, offer, self.state, "p 1")
+        offer = make_offer(self.state, self.curves)
+        held = None if self.rounds is None else next_round(self.rounds, offer, self.state, "p 1")
         if held is None:
-            before = None if self.rounds is None else accounted(self.rounds, offer, self.state)
-            held = rounded_round(renewed(self.shares, before, offer, self.state, "p 1"), offer, self.state)
+            before = None if self.rounds is None else credit_time(self.rounds, offer, self.state)
+            held = make_round(renew_rounds(self.shares, before, offer, self.state, "p 1"), offer, self.state)
         grants, after = held
         back = Memory.from_bytes(Memory(after, b"policy").to_bytes())
         assert back.policy == b"policy"
@@ -105,8 +105,8 @@ def test_shares_hold_while_jobs_come_and_go_and_no_longer() -> None:
     running.round()
     assert running.rounds.made_s > made
     state = replace(running.state, quotas={"x": 1})
-    assert held_round(running.rounds, offered(state, running.curves), state, "p 1") is None
-    assert held_round(running.rounds, offered(running.state, running.curves), running.state, "p 2") is None
+    assert next_round(running.rounds, make_offer(state, running.curves), state, "p 1") is None
+    assert next_round(running.rounds, make_offer(running.state, running.curves), running.state, "p 2") is None
 
 
 def test_a_new_job_is_served_last_until_it_has_a_share() -> None:
@@ -133,9 +133,9 @@ def test_pools_are_drawn_where_none_is_preferred() -> None:
         running = cluster([[0.5, 0.5]], (1, 1), (1,), shuffle_seed=seed)
         orders.add(running.round()[0][1])
     assert orders == {0, 1}
-    offer = offered(running.state, running.curves)
+    offer = make_offer(running.state, running.curves)
     assert running.rounds is not None
-    chosen, _ = rounded_round(accounted(running.rounds, offer, running.state), offer, running.state, pool_order=[1, 0])
+    chosen, _ = make_round(credit_time(running.rounds, offer, running.state), offer, running.state, pool_order=[1, 0])
     assert chosen[0].pool == 1
 
 

@@ -56,11 +56,11 @@ def test_what_a_policy_raises_stays_in_the_log(logs: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (None, "a NoneType instead of"),
-        (Allocation(grants=()), "must grant once per job, 2 times"),
-        (grants((0, -1)), "must grant once per job"),
-        (Allocation(grants=(Grant(0), None)), "something that is no Grant"),  # type: ignore[arg-type]
-        (grants((1.5, 0), (0, -1)), "something that is no Grant of whole devices"),
+        (None, "must return an Allocation or Shares, found NoneType"),
+        (Allocation(grants=()), "grants must have one entry per job, 2 in all"),
+        (grants((0, -1)), "grants must have one entry per job"),
+        (Allocation(grants=(Grant(0), None)), "the grant of 'b' must be a Grant"),  # type: ignore[arg-type]
+        (grants((1.5, 0), (0, -1)), "the grant of 'a' must be a Grant with integers"),
         (grants((-1, 0), (0, -1)), "granted 'a' -1 devices"),
         (grants((3, 0), (0, -1)), "granted 'a' 3 devices in pool 0, which is not on its curve"),
         (grants((1, 1), (0, -1)), "in pool 1, which is not on its curve"),
@@ -68,13 +68,13 @@ def test_what_a_policy_raises_stays_in_the_log(logs: list[Any]) -> None:
         (grants((0, -1), (5, 0)), "which is not on its curve"),
         (grants((2, 0), (4, 0)), "granted more devices of pool 'p0' than it has free"),
         (grants((4, 0), (0, -1)), "granted queue 'x' more devices than its quota"),
-        (Allocation(grants=(Grant(0), Grant(0)), memory=b"x" * (1024 * 1024 + 1)), "must remember at most 1,048,576"),
-        (Allocation(grants=(Grant(0), Grant(0)), memory="x"), "must remember at most"),  # type: ignore[arg-type]
-        (Shares(shares=np.zeros((1, 2))), "must share in a float array of shape (2, 2)"),
-        (Shares(shares=np.zeros((2, 2), dtype=int)), "must share in a float array"),  # type: ignore[arg-type]
-        (Shares(shares=np.full((2, 2), np.nan)), "negative or infinite"),
-        (Shares(shares=np.full((2, 2), -0.1)), "negative or infinite"),
-        (Shares(shares=np.full((2, 2), 0.6)), "more than all of the time"),
+        (Allocation(grants=(Grant(0), Grant(0)), memory=b"x" * (1024 * 1024 + 1)), "memory must be at most 1,048,576"),
+        (Allocation(grants=(Grant(0), Grant(0)), memory="x"), "memory must be at most"),  # type: ignore[arg-type]
+        (Shares(shares=np.zeros((1, 2))), "shares must be a float array of shape (2, 2)"),
+        (Shares(shares=np.zeros((2, 2), dtype=int)), "shares must be a float array"),  # type: ignore[arg-type]
+        (Shares(shares=np.full((2, 2), np.nan)), "shares must be finite and 0 or more"),
+        (Shares(shares=np.full((2, 2), -0.1)), "shares must be finite and 0 or more"),
+        (Shares(shares=np.full((2, 2), 0.6)), "shares of one job must sum to at most 1"),
     ],
 )
 def test_an_impossible_answer_is_refused(answer: object, words: str) -> None:

@@ -71,7 +71,7 @@ def test_slices_slow_down_device_work_alone(busy: float, fraction: float, filled
 
 
 def test_a_slice_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"fraction is 0.0: a slice has more than nothing"):
+    with pytest.raises(ValueError, match=r"fraction is 0.0: a slice must have more than 0"):
         slice_range(SoloJob("a"), 0.0)
 
 

@@ -132,7 +132,7 @@ def test_refusals_say_what_is_missing(name: str) -> None:
     if name == "power-law":
         one = assessed(name, job(STRONG[:1]), rows).refusal
         assert one is not None
-        assert "two numbers of workers" in one.message
+        assert "two different numbers of workers" in one.message
 
 
 def test_the_records_are_of_rules() -> None:

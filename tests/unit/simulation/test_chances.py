@@ -58,7 +58,7 @@ def test_progress_and_what_is_saved_of_it() -> None:
     active.hold(0, 1, ((0, 1),), 1.0, 0.0)
     active.begin(0.0, 10.0, None)
     assert [active.progress(at_s) for at_s in (5.0, 20.0, 40.0, 43.0, 60.0)] == [0.0, 10.0, 30.0, 30.0, 45.0]
-    assert [active.saved(at_s) for at_s in (5.0, 44.0, 45.0, 70.0, 80.0)] == [0.0, 0.0, 30.0, 30.0, 60.0]
+    assert [active.checkpointed_samples(at_s) for at_s in (5.0, 44.0, 45.0, 70.0, 80.0)] == [0.0, 0.0, 30.0, 30.0, 60.0]
 
 
 def _state() -> object:
@@ -171,7 +171,7 @@ def test_seeds_change_chances_and_nothing_else() -> None:
 )
 def test_laws_that_cannot_be(settings: dict[str, object], field: str | None) -> None:
     with pytest.raises(NodewiseError) as caught:
-        SimulationSettings(**settings).checked(())  # type: ignore[arg-type]
+        SimulationSettings(**settings).check(())  # type: ignore[arg-type]
     assert caught.value.violations[0].field == (field or "failures.mean_time_between_failures_s")
 
 

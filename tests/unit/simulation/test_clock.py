@@ -12,7 +12,7 @@ from simulations import POLICIES, completions, job, pools, record, run, straight
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant
 from nodewise.plugin import Budget
-from nodewise.scheduling.simulation.core import CHECK_EVERY, Progress, simulated
+from nodewise.scheduling.simulation.core import CHECK_EVERY, Progress, simulate
 from nodewise.scheduling.simulation.jobs import JobCurve
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 
@@ -170,7 +170,7 @@ def test_a_policy_that_fails_is_named() -> None:
 
 
 def test_wrong_numbers_of_grants_are_refused() -> None:
-    with pytest.raises(NodewiseError, match="must grant once per job, 1 times"):
+    with pytest.raises(NodewiseError, match="grants must have one entry per job, 1 in all"):
         run([job("a", 0.0, 10.0)], policy=Deciding(lambda _: []))
 
 
@@ -221,7 +221,7 @@ def test_a_budget_ends_a_simulation_early() -> None:
     policy = record(Deciding(all_to_first))
     jobs = (job(f"{number:04d}", float(number), 0.5) for number in range(5_000))
     seen: list[Progress] = []
-    result = simulated(jobs, pools(1), policy, SimulationSettings(), budget=Ends(2), progress=seen.append)
+    result = simulate(jobs, pools(1), policy, SimulationSettings(), budget=Ends(2), progress=seen.append)
     assert not result.complete
     assert 0 < result.finished < 5_000
     assert len(seen) == 3
@@ -248,6 +248,6 @@ def test_slow_decisions_do_not_outlast_the_budget() -> None:
 
     policy = Slow(all_to_first)
     jobs = [job(f"{number:04d}", float(number), 0.5) for number in range(100)]
-    result = simulated(jobs, pools(1), record(policy), SimulationSettings(), budget=Ends(3))
+    result = simulate(jobs, pools(1), record(policy), SimulationSettings(), budget=Ends(3))
     assert not result.complete
     assert len(policy.times) <= 4

@@ -8,7 +8,7 @@ from nodewise.scheduling.simulation.jobs import JobCurve
 
 
 def test_curves_that_cannot_be() -> None:
-    with pytest.raises(ValueError, match="whole devices"):
+    with pytest.raises(ValueError, match="devices of 1 or more"):
         JobCurve.of({(0, 0): 1.0})
     with pytest.raises(ValueError, match="above 0"):
         JobCurve.of({(0, 1): -1.0})

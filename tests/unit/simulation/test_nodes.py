@@ -8,7 +8,7 @@ from hypothesis import given
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.nodes import PoolNodes
-from nodewise.scheduling.placement import Wanted, placed
+from nodewise.scheduling.placement import PlacementRequest, choose_nodes
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.lists(st.integers(1, 12), max_size=8), st.randoms())
@@ -25,7 +25,7 @@ def test_the_same_places(sizes: list[int], demands: list[int], random: object) -
                     free[node] += count
             continue
         pool = NodePool(name="p", device="", available_devices=as_ints(free))
-        (expected,) = placed([pool], [Wanted(pool=0, devices=demand)])
+        (expected,) = choose_nodes([pool], [PlacementRequest(pool=0, devices=demand)])
         assert nodes.take(demand) == expected
         held.append(expected)
         for node, count in expected:

@@ -12,7 +12,7 @@ from simulations import ONE, POLICIES, completions, job, pools, straight
 from nodewise.domain.columns import freeze
 from nodewise.domain.errors import NodewiseError
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Grant
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import (
     Checkpoints,
@@ -35,7 +35,7 @@ HALVES = sharing((0.8, 0.75), (0.5, 0.6))
 
 def run(jobs: list[Any], devices: int = 1, policy: str = "packing", **settings: Any) -> SimulationResult:
     stated = SimulationSettings(**{"sharing": HALVES, **settings})
-    return simulated(jobs, pools(devices), POLICIES[policy], stated)
+    return simulate(jobs, pools(devices), POLICIES[policy], stated)
 
 
 def test_two_jobs_share_a_device_and_the_one_that_is_left_speeds_up() -> None:
@@ -138,11 +138,11 @@ class Says:
 @pytest.mark.parametrize(
     ("grants", "told"),
     [
-        ((Grant(1, 0, "", 1), Grant(0)), "which has no devices of its own"),
-        ((Grant(1, 0, "", 0), Grant(0)), "which has no devices of its own"),
+        ((Grant(1, 0, "", 1), Grant(0)), "which has none"),
+        ((Grant(1, 0, "", 0), Grant(0)), "which has none"),
         ((Grant(1, 0, "", 1), Grant(1, 0, "", 0)), "that two jobs share already"),
-        ((Grant(1, 0), Grant(1, 0, "", 7)), "which has no devices of its own"),
-        ((Grant(2, 0), Grant(1, 0, "", 0)), "both must have one device of one pool"),
+        ((Grant(1, 0), Grant(1, 0, "", 7)), "which has none"),
+        ((Grant(2, 0), Grant(1, 0, "", 0)), "must have the same device, one each"),
     ],
 )
 def test_pairs_that_cannot_be_are_no_answer(grants: tuple[Grant, ...], told: str) -> None:
@@ -151,9 +151,9 @@ def test_pairs_that_cannot_be_are_no_answer(grants: tuple[Grant, ...], told: str
     )
     jobs = [job(name, 0.0, 10.0, straight(2), kind=0) for name in "ab"]
     with pytest.raises(NodewiseError, match=told):
-        simulated(jobs, pools(2), loaded, SimulationSettings(sharing=HALVES))
-    with pytest.raises(NodewiseError, match="where none may share"):
-        simulated(jobs, pools(2), loaded, SimulationSettings())
+        simulate(jobs, pools(2), loaded, SimulationSettings(sharing=HALVES))
+    with pytest.raises(NodewiseError, match="has no shared_pairs"):
+        simulate(jobs, pools(2), loaded, SimulationSettings())
 
 
 def test_jobs_without_a_kind_share_with_nobody() -> None:

@@ -17,8 +17,8 @@ from nodewise.mapper.reading import Reader
 from nodewise.ports.limits import Limits
 from nodewise.rpc.simulation_requests import read_curve, read_jobs, read_repetitions, read_settings
 from nodewise.rpc.simulations import FIGURES, write_result
-from nodewise.scheduling.simulating import SimulateQuestion, simulated_repeatedly
-from nodewise.scheduling.simulation.core import simulated
+from nodewise.scheduling.simulating import SimulateQuestion, simulate_repeatedly
+from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import SimulationSettings
 from nodewise_protos.v1beta1 import simulation_pb2 as pb
@@ -115,7 +115,7 @@ def test_whole_nodes_are_held_whole(name: str, whole: int, asked: list[tuple[int
     for job, (_, servers) in zip(told, asked):
         whole_nodes = [whole * nodes - servers for nodes in range(1, 4) if whole * nodes > servers]
         assert job.curve.devices.tolist() == whole_nodes
-    result = simulated(told, cluster, POLICIES[name], SimulationSettings(keep_timeline=True))
+    result = simulate(told, cluster, POLICIES[name], SimulationSettings(keep_timeline=True))
     assert result.timeline is not None
     assert (result.timeline.devices % whole == 0).all()
     assert (result.timeline.devices <= 3 * whole).all()
@@ -140,7 +140,7 @@ def test_repetitions_are_one_unless_stated_and_each_has_a_seed() -> None:
 
 def test_figures_name_the_fields_that_they_are_of() -> None:
     question = SimulateQuestion(jobs=jobs(), pools=CLUSTER, repetitions=2)
-    found = simulated_repeatedly(question, POLICIES["fifo"], Budget())
+    found = simulate_repeatedly(question, POLICIES["fifo"], Budget())
     result = write_result(found, 2, POLICIES["fifo"].record, ())
     assert {pb.SimulationMeasure.Name(figure.measure) for figure in result.figures} == {
         f"SIMULATION_MEASURE_{name.upper()}" for name in FIGURES

@@ -15,7 +15,7 @@ from programs import needs
 ROOT = Path(__file__).resolve().parents[3]
 CONTRACT = (
     *("demo", "test", "test-clients", "test-integrations", "test-all", "lint", "bench", "check", "accuracy"),
-    *("chaos", "soak"),
+    *("audit", "chaos", "soak"),
 )
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": os.devnull}
 GOLDEN = "tests/unit/laws/test_golden_table.py"

@@ -62,7 +62,7 @@ def test_a_file_that_was_cut(share: float) -> None:
     found = read(whole[: int(len(whole) * share)])
     assert 0.8 * share * 600 < len(found) < 600
     assert found.report.counts["truncated"] == 1
-    assert any("ends before" in warning for warning in found.report.warnings)
+    assert any("ends inside" in warning for warning in found.report.warnings)
 
 
 @pytest.mark.parametrize("rest", [b"", b', "trace', b', "traceName"', b', "traceName": ', b', "traceName": "a"'])

@@ -42,7 +42,7 @@ from nodewise.plugin import (
 )
 from nodewise_transient.intervals import exact_s, exponential_total_s
 from nodewise_transient.plugin import nodewise_estimators
-from nodewise_transient.shipped import shipped_names, shipped_of
+from nodewise_transient.shipped_laws import shipped_names, shipped_of
 from transient_tables import lifetimes, spot_runs
 
 FOLDER = DATA / "transient"
@@ -241,9 +241,9 @@ def test_saves_are_told_by_measured_ones() -> None:
     ("asked", "words"),
     [
         (group(law=None), "need a lifetime"),
-        (group(law=NamedLifetimes(name="mine")), "no lifetimes are known by the name 'mine'"),
+        (group(law=NamedLifetimes(name="mine")), "lifetime law 'mine' is not known"),
         (group(law=ObservedLifetimes(lives_s=(10.0, 20.0), revoked=(False, False))), "no revocation was observed"),
-        (group(law=NamedLifetimes(name="cm-dare/K80/us-east1"), ages_s=(90_000.0,)), "lives for 90000 s"),
+        (group(law=NamedLifetimes(name="cm-dare/K80/us-east1"), ages_s=(90_000.0,)), "no node reaches 90000 s"),
     ],
 )
 def test_what_cannot_be_told_is_refused(asked: CompletionGroup, words: str) -> None:
@@ -265,7 +265,7 @@ def test_means_alone_refuse_what_has_no_closed_form() -> None:
         ((priced,), {}),
         ((group(law=law, replacement=after),), {"burst_probability": 0.5, "burst_others": 1}),
     ):
-        with pytest.raises(NodewiseError, match="ask with MONTE_CARLO"):
+        with pytest.raises(NodewiseError, match="set method to MONTE_CARLO"):
             completed(*groups, terms=alone, **offer)
     doubtful = completed(group(law=ExponentialLifetimes(mean_s=5000.0)), terms=alone)
     assert "MEAN_IS_DOUBTFUL" in reasons(doubtful)
@@ -303,11 +303,14 @@ def test_rules_are_played_against_records_and_laws() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"deadline_s": 20_000.0}, "cannot be kept"),
+        ({"deadline_s": 20_000.0}, "cannot be met"),
         ({"availability": AvailabilityRecord(since_s=(0.0,), nodes=(1,), length_s=50_000.0)}, "must be longer than"),
         ({"availability": AvailabilityRecord(since_s=(0.0,), nodes=(1,), length_s=1e10)}, "longer tick_seconds"),
         ({"availability": AvailabilityLaw(available_mean_s=1e9, unavailable_mean_s=1e9)}, "longer tick_seconds"),
-        ({"tick_s": 5.0, "work_s": 100_000.0, "deadline_s": 300_000.0}, "take a longer tick_seconds"),
+        (
+            {"tick_s": 5.0, "work_s": 100_000.0, "deadline_s": 300_000.0},
+            "set a longer tick_seconds",
+        ),
     ],
 )
 def test_rules_that_cannot_be_played_are_refused(changes: dict[str, Any], words: str) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from nodewise_transient.deterministic import expect, mean_field_s
-from nodewise_transient.fitting import binned, choose, empirical, fit, single
+from nodewise_transient.fitting import choose, empirical, fit, sample_of_bins, single
 from nodewise_transient.hybrid import SwitchPoint, hybrid_s, next_fraction, synchronous_step_s
 from nodewise_transient.intervals import best_segments, daly_s, exact_s, first_of, restarting, young_s
 from nodewise_transient.job import Checkpoints, Group, Job
-from nodewise_transient.lifetimes import Lifetime, exponential, tabulated, weibull
+from nodewise_transient.lifetimes import Lifetime, exponential, piecewise_linear, weibull
 from nodewise_transient.loss import ChiefLoss, elastic, synchronous
 from nodewise_transient.prices import PriceSeries, cluster_dollars
 from nodewise_transient.provenance import Provenance
@@ -36,7 +36,7 @@ def test_a_tabulated_weibull_is_the_weibull() -> None:
 
 
 def test_the_cap_is_an_atom_and_age_conditions() -> None:
-    law = tabulated([3600.0, 7200.0], [0.2, 0.4], cap_s=7200.0, provenance=STATED)
+    law = piecewise_linear([3600.0, 7200.0], [0.2, 0.4], cap_s=7200.0, provenance=STATED)
     assert law.revoked_by(7199.999) == pytest.approx(0.4, abs=1e-6)
     assert law.revoked_by(7200.0) == 1.0
     assert law.revoked_within(3600.0 - 1e-6, age_s=3600.0) == pytest.approx(0.25, abs=1e-6)
@@ -45,7 +45,7 @@ def test_the_cap_is_an_atom_and_age_conditions() -> None:
     assert law.mean_s() == pytest.approx(0.9 * 3600.0 + 0.7 * 3600.0)
     with pytest.raises(ValueError, match="no machine"):
         law.revoked_within(1.0, age_s=8000.0)
-    assert law.capped(5400.0).revoked_by(5399.999) == pytest.approx(0.3, abs=1e-6)
+    assert law.with_cap(5400.0).revoked_by(5399.999) == pytest.approx(0.3, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -71,28 +71,31 @@ def test_fits_find_the_law_behind_censored_lives() -> None:
     assert kept.provenance.machines == 4000
     at = np.array([600.0, 3600.0, 7200.0])
     np.testing.assert_allclose(kept.revoked_by(at), 1.0 - np.exp(-((at / 7200.0) ** 0.7)), atol=0.03)
-    assert any("no life was seen to end" in note for note in kept.provenance.notes)
+    assert any("no lifetime beyond" in note for note in kept.provenance.notes)
 
 
 def test_what_all_die_of_at_once_is_no_weibull() -> None:
     hours = np.arange(1.0, 25.0) * 3600.0
-    seen = binned(hours, np.full(24, 0.5), machines=40, cap_s=86_400.0, provenance=STATED)
+    seen = sample_of_bins(hours, np.full(24, 0.5), machines=40, cap_s=86_400.0, provenance=STATED)
     assert fit(seen, "weibull").degenerate
     assert choose(seen).provenance.law == "empirical"
 
 
 def test_nobody_revoked_tells_no_law() -> None:
-    with pytest.raises(ValueError, match="state one"):
+    with pytest.raises(ValueError, match="state a law"):
         single([100.0, 200.0], [False, False], provenance=STATED)
 
 
 def test_provenance_warns_where_lifetimes_are_used_elsewhere_or_late() -> None:
     origin = Provenance(data_set="x", device="K80", place="us-east1", measured=date(2019, 12, 1), machines=30)
     here = origin.warnings(device="K80", place="us-east1", today=date(2019, 12, 20))
-    assert [notice.message for notice in here] == ["30 lifetimes: shares revoked are known to ±0.09"]
+    assert [notice.message for notice in here] == [
+        "only 30 lifetimes were measured: the share of revoked nodes is uncertain by ±0.09"
+    ]
     there = origin.warnings(device="P100", place="us-west1", today=date(2026, 1, 1))
     assert [
-        part in " ".join(notice.message for notice in there) for part in ("do not carry over", "not of P100", "stale")
+        part in " ".join(notice.message for notice in there)
+        for part in ("may not hold elsewhere", "not on P100", "may have changed since")
     ] == [True] * 3
 
 
@@ -172,7 +175,7 @@ def test_waiting_moves_the_best_interval_only_where_the_hazard_changes() -> None
 def test_the_first_of_many_dies_as_often_as_all_of_them() -> None:
     law = exponential(7200.0, provenance=STATED)
     assert first_of(law, 8).mean_s() == pytest.approx(900.0, rel=1e-3)
-    capped = first_of(tabulated([3600.0, 86_400.0], [0.1, 0.4], cap_s=86_400.0, provenance=STATED), 4)
+    capped = first_of(piecewise_linear([3600.0, 86_400.0], [0.1, 0.4], cap_s=86_400.0, provenance=STATED), 4)
     assert capped.revoked_by(3600.0) == pytest.approx(1.0 - 0.9**4)
     assert capped.revoked[-1] == pytest.approx(1.0 - 0.6**4)
 
@@ -224,7 +227,7 @@ def test_the_mean_field_is_exact_for_fixed_lives_and_early_for_random_ones() -> 
     assert mean_field_s(job) == math.inf  # five mean lives of work, four workers
     half = Job(steps=4 * 1800.0, groups=(Group(count=4, lifetime=law),), speeds=np.arange(5.0))
     assert mean_field_s(half) == pytest.approx(3600.0 * math.log(2.0), rel=0.002)
-    assert any("simulate" in said for said in expect(half).warnings)
+    assert any("MONTE_CARLO" in said for said in expect(half).warnings)
 
 
 def test_fixed_points_follow_the_simulation_whatever_the_reaction() -> None:
@@ -263,7 +266,7 @@ def test_losses_faster_than_saves_have_no_mean() -> None:
 def test_hybrids_pay_for_the_switch_only_where_there_is_one() -> None:
     shares = hybrid_s([0.0, 0.5, 1.0], synchronous_s=100.0, asynchronous_s=20.0, switch_s=7.0)
     np.testing.assert_array_equal(shares, [20.0, 67.0, 100.0])
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="fraction must be from 0 to 1"):
         hybrid_s(1.1, synchronous_s=1.0, asynchronous_s=1.0)
     assert synchronous_step_s([1.0, 1.0], 0.25, [1.0, 3.0]) == 3.25
 

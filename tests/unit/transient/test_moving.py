@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from nodewise_transient.job import Checkpoints, Group, Job, speed_table
-from nodewise_transient.lifetimes import exponential, tabulated
+from nodewise_transient.lifetimes import exponential, piecewise_linear
 from nodewise_transient.loss import ChiefLoss, elastic, synchronous
 from nodewise_transient.prices import PriceSeries
 from nodewise_transient.provenance import Provenance
 from nodewise_transient.simulation import simulate
 
 STATED = Provenance(data_set="stated")
-DIES_AT_1000 = tabulated([999.999, 1000.0], [0.0, 1.0], provenance=STATED)
+DIES_AT_1000 = piecewise_linear([999.999, 1000.0], [0.0, 1.0], provenance=STATED)
 
 
 def test_a_lost_worker_goes_on_in_another_zone_at_its_speed_and_price() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from nodewise_transient.deterministic import expect
 from nodewise_transient.job import Checkpoints, Group, Job, speed_table
-from nodewise_transient.lifetimes import Lifetime, exponential, never, tabulated
+from nodewise_transient.lifetimes import Lifetime, exponential, never, piecewise_linear
 from nodewise_transient.loss import Burst, ChiefLoss, elastic, synchronous
 from nodewise_transient.provenance import Provenance
 from nodewise_transient.simulation import simulate
@@ -20,7 +20,7 @@ STATED = Provenance(data_set="stated")
 
 def dies_at(age_s: float) -> Lifetime:
     """Everybody dies within a millisecond of an age."""
-    return tabulated([age_s - 1e-3, age_s], [0.0, 1.0], provenance=STATED)
+    return piecewise_linear([age_s - 1e-3, age_s], [0.0, 1.0], provenance=STATED)
 
 
 def fixture(**changes: object) -> Job:

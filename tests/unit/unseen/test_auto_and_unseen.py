@@ -56,7 +56,7 @@ def test_a_run_on_that_device_answers_itself() -> None:
     ("workload", "workers", "words"),
     [
         (Workload(family="ResNet"), 1, "unseen: FLOPs per sample of the model"),
-        (RESNET, 4, "unseen: one worker is what facts of a model tell: for more, measure this model on one worker"),
+        (RESNET, 4, "unseen: the estimator predicts one worker only: for more, measure this model on one worker"),
     ],
 )
 def test_where_nobody_can_it_says_what_is_missing(workload: Workload, workers: int, words: str) -> None:

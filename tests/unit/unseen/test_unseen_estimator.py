@@ -86,7 +86,7 @@ def test_a_model_of_a_known_family_is_answered_with_a_range() -> None:
         (RESNET, rows(1, batch=0), "batch_per_worker_samples", "samples per step"),
         (RESNET, rows(1, device="abacus"), "device", "no peak of the device"),
         (RESNET, rows(4), "observations", "measure this model on one worker"),
-        (replace(RESNET, precision="fp8"), rows(1), "device", "number format"),
+        (replace(RESNET, precision="fp8"), rows(1), "device", "in this precision"),
     ],
 )
 def test_what_is_missing_is_named(workload: Workload, asked: Configurations, field: str, words: str) -> None:

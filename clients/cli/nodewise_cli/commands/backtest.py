@@ -97,7 +97,7 @@ def backtest(
         raise InputError(f"{calibrate}: has no row of split train to calibrate with")
     if predictions is not None:
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
-    with call.connected() as client, waiting("backtesting") as progress:
+    with call.connect() as client, waiting("backtesting") as progress:
         try:
             request = BacktestRequest(
                 table=measurement_table(read),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Device, ListDevicesResponse
 
@@ -20,7 +20,7 @@ def devices(call: Call = ONE_MINUTE) -> None:
     Case, spaces and marks of a name do not matter, nor does a leading NVIDIA. The peak is that in bf16, else fp16, else
     fp32, without sparsity.
     """
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.list_devices()
     call.tell(_document, _show, found)
 
@@ -49,8 +49,8 @@ def _show(found: ListDevicesResponse) -> None:
         rows.append(
             [
                 entry["name"],
-                shown(None if memory is None else memory / 2**30),
-                shown(None if peak is None else peak / 1e12),
+                format_number(None if memory is None else memory / 2**30),
+                format_number(None if peak is None else peak / 1e12),
                 entry["intra_node_link"] or "-",
                 ", ".join(entry["aliases"]) or "-",
             ]

@@ -19,7 +19,7 @@ from nodewise_cli.commands.trace_options import (
     fail_if_truncated,
     parse_steps,
 )
-from nodewise_cli.comparison import Run, compared
+from nodewise_cli.comparison import Run, compare_runs
 from nodewise_cli.failures import InputError
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
@@ -148,7 +148,7 @@ def _compare(
     old = new if not against else against[0] if question.profile else _name_of(against)
     if against and old == new:
         old, new = "before", "after"
-    found = compared(
+    found = compare_runs(
         Run(name=old, answer=results[-1], rank=against_rank if against_rank is not None else rank),
         Run(name=new, answer=results[0], rank=rank if rank is not None else against_rank),
     )

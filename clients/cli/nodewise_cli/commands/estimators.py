@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Estimator, ListEstimatorsResponse, Plugin
 
@@ -20,7 +20,7 @@ def estimators(call: Call = ONE_MINUTE) -> None:
     `mean_abs_ln` and `bias` are the means of |ln r| and ln r, r = predicted / measured steps per second; `coverage90`
     is the share of measurements within their 90 % interval. `unanswered` observations are in none of these.
     """
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.list_estimators()
     call.tell(document, _show, found)
 
@@ -39,7 +39,7 @@ def _show(found: ListEstimatorsResponse) -> None:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return shown(value, 3)
+        return format_number(value, 3)
     return f"{value:,}" if isinstance(value, int) else value or "-"
 
 

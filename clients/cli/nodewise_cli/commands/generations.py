@@ -114,7 +114,7 @@ def generations(place: _Place = _PLACE) -> None:
 
 def rollback(call: AdminCall = ADMIN) -> None:
     """End the canary of a server; without one, return to the generation that was stable before."""
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.rollback()
     call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
     if found.outcome is ReloadOutcome.FAILED:
@@ -123,7 +123,7 @@ def rollback(call: AdminCall = ADMIN) -> None:
 
 def promote(call: AdminCall = ADMIN) -> None:
     """Let the canary of a server answer all jobs."""
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.promote()
     call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
 
@@ -139,7 +139,7 @@ def canary(
 
     It stays until `nodewise plugins promote` or `nodewise plugins rollback`.
     """
-    with call.connected() as client, waiting("trying"):
+    with call.connect() as client, waiting("trying"):
         found = client.set_canary(SetCanaryRequest(generation=generation, share=share))
     call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
     if found.outcome is ReloadOutcome.FAILED:

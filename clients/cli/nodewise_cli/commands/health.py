@@ -35,7 +35,7 @@ def health(
     call: HealthCall = SOON,
 ) -> None:
     """Ask a server whether it serves; exit 0 if it does, else 1."""
-    with call.connected() as client:
+    with call.connect() as client:
         try:
             status = client.health(service)
         except NotFoundError:

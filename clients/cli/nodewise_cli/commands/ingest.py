@@ -84,7 +84,7 @@ def ingest(
             text = f"needs measured rows of split train: {table.path} has none of job {job!r}"
             raise InputError(f"--replace: {text}; `nodewise profiles delete` takes a profile away")
     profiles: dict[str, dict[str, Any]] = {}
-    with call.connected() as client, waiting("ingesting") as progress:
+    with call.connect() as client, waiting("ingesting") as progress:
         # A writer waits for a server that comes back; one that was never there should be said at once.
         client.health()
         for number, (table, job) in enumerate(work):

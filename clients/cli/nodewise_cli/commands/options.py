@@ -16,7 +16,7 @@ from typer import Option, Typer
 
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
-from nodewise_cli.service import Access, connected
+from nodewise_cli.service import Access, connect
 
 if TYPE_CHECKING:
     from nodewise_client import Client
@@ -76,9 +76,9 @@ class Call:
         """Who asks."""
         return Access(token=self.token, tls_ca=self.tls_ca, tls_cert=self.tls_cert, tls_key=self.tls_key)
 
-    def connected(self) -> AbstractContextManager[Client]:
+    def connect(self) -> AbstractContextManager[Client]:
         """A client of who is asked."""
-        return connected(self.server, self.timeout_s, self.access)
+        return connect(self.server, self.timeout_s, self.access)
 
     def tell(self, document: Callable[[AnswerT], Any], show: Callable[[AnswerT], None], answer: AnswerT) -> None:
         """Print the answer."""
@@ -102,11 +102,11 @@ class StoreCall(Call):
         Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores profiles."),
     ] = None
 
-    def connected(self) -> AbstractContextManager[Client]:
+    def connect(self) -> AbstractContextManager[Client]:
         """A client of the server, which must be named: an embedded one stores none. Raises InputError."""
         if self.server is None:
             raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
-        return connected(self.server, self.timeout_s, self.access)
+        return connect(self.server, self.timeout_s, self.access)
 
 
 STORE: Final = StoreCall()

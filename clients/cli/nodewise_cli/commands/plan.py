@@ -50,7 +50,7 @@ def plan(
     request = replace(
         request, exhaustive=exhaustive or request.exhaustive, skip_explanation=request.skip_explanation or not explain
     )
-    with call.connected() as client, waiting("searching") as progress:
+    with call.connect() as client, waiting("searching") as progress:
 
         def tell(found: PlanProgress) -> None:
             progress.tell(found.evaluated_count + found.pruned_count, found.space_count)
@@ -59,17 +59,17 @@ def plan(
         with nearest_named(client, [pool.device_name for pool in pools]):
             result = client.plan(request, on_progress=tell, timeout_s=call.timeout_s)
 
-    def told(found: PlanAnswer) -> dict[str, Any]:
+    def document_all(found: PlanAnswer) -> dict[str, Any]:
         known = document(found)
         if memory_timeline and found.best is not None:
             known["best"] |= timeline_document(found.best.prediction)
         return known
 
-    def shown(found: PlanAnswer) -> None:
+    def show_all(found: PlanAnswer) -> None:
         show(found)
         if memory_timeline and found.best is not None:
             show_memory(found.best.prediction, "Memory of the best's fullest device over a step")
 
-    call.tell(told, shown, result)
+    call.tell(document_all, show_all, result)
     if result.best is None:
         raise RefusedAnswer("; ".join(found.message for found in result.rejections) or "nothing is feasible")

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from nodewise_cli.commands.generations import add_to
 from nodewise_cli.commands.options import ONE_MINUTE, AsJson, Call, Commands
 from nodewise_cli.console import print_json, say
-from nodewise_cli.scaffold import KINDS, scaffolded
+from nodewise_cli.scaffold import KINDS, write_project
 from nodewise_cli.views.table import print_table, words
 from nodewise_client import Plugin, PluginProblem, Problem
 
@@ -29,7 +29,7 @@ def list_plugins(context: typer.Context, call: Call = ONE_MINUTE) -> None:
     """List them, unless something else is wanted of them."""
     if context.invoked_subcommand is not None:
         return
-    with call.connected() as client:
+    with call.connect() as client:
         listed = client.list_plugins()
     call.tell(
         lambda entries: {"plugins": entries}, _show, [*map(_entry, listed.plugins), *map(_entry, listed.problems)]
@@ -55,7 +55,7 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Write the project of a new plugin, which passes the conformance suite as it is written."""
-    written = [str(path) for path in scaffolded(name, kind, inside)]
+    written = [str(path) for path in write_project(name, kind, inside)]
     if as_json:
         print_json({"name": name, "kind": kind, "files": written})
         return

@@ -10,9 +10,9 @@ from typer import Option
 from nodewise_cli.commands.options import ONE_MINUTE, Call
 from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.measured import measured_points
-from nodewise_cli.inputs.objectives import Wanted, goal_of
-from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
+from nodewise_cli.inputs.measured_points import measured_points
+from nodewise_cli.inputs.objectives import ObjectiveOptions, goal_of
+from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, locate_errors, options_of
 from nodewise_cli.pictures.figures import checked_plot
 from nodewise_cli.pictures.memory import draw_memory
 from nodewise_cli.pictures.prediction import draw
@@ -28,7 +28,7 @@ __all__ = ["predict"]
 
 def predict(
     question: Question,
-    wanted: Wanted,
+    wanted: ObjectiveOptions,
     fidelity: Annotated[
         Fidelity, Option(help="By the estimator's model, or by its simulation if it has one.")
     ] = Fidelity.MODEL,
@@ -54,7 +54,12 @@ def predict(
     options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
-    with call.connected() as client, waiting("predicting"), located(asked), nearest_named(client, [question.device]):
+    with (
+        call.connect() as client,
+        waiting("predicting"),
+        locate_errors(asked),
+        nearest_named(client, [question.device]),
+    ):
         result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
         unit = unit_of(result, asked.counts, asked.tokens_per_sample(client))
     points = measured_points(asked, question.settings, result)
@@ -65,10 +70,10 @@ def predict(
     elif plot is not None:
         draw(plot, asked.name, result, points, unit, by_nodes=question.workers is None)
 
-    def shown(found: PredictResult) -> None:
+    def show_all(found: PredictResult) -> None:
         show(asked.name, found, points, wanted.currency, unit)
         if memory_timeline:
             show_memory(shown_row, title)
 
-    call.tell(lambda found: document(found, unit, memory_timeline=memory_timeline), shown, result)
+    call.tell(lambda found: document(found, unit, memory_timeline=memory_timeline), show_all, result)
     refuse_unanswered(map(problem_of, result), "row")

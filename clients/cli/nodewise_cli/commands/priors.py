@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from nodewise_cli.commands.options import Commands
 from nodewise_cli.commands.reload import ADMIN, AdminCall
-from nodewise_cli.service import connected
+from nodewise_cli.service import connect
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.priors import show_learned, show_priors
 from nodewise_client import LearnedPriors, ListPriorsRequest, ListPriorsResponse, PriorAction, SetPriorRequest
@@ -36,7 +36,7 @@ def list_priors(
     """List what was learned, namespace by namespace: from what, when, and what it changed."""
     found: list[LearnedPriors] = []
     shared: tuple[str, ...] = ()
-    with connected(call.server, call.timeout_s) as client:
+    with connect(call.server, call.timeout_s) as client:
         token = ""
         while True:
             page = client.list_priors(ListPriorsRequest(namespace=namespace, page_token=token))
@@ -73,6 +73,6 @@ def rollback(
 
 
 def _set_prior(request: SetPriorRequest, call: AdminCall) -> None:
-    with connected(call.server, call.timeout_s) as client:
+    with connect(call.server, call.timeout_s) as client:
         found = client.set_prior(request)
     call.tell(fields_of, lambda told: show_learned(told.learned), found)

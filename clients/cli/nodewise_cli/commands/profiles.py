@@ -45,7 +45,7 @@ def list_profiles(
     call: StoreCall = STORE,
 ) -> None:
     """List the profiles that a server holds, by name."""
-    with call.connected() as client:
+    with call.connect() as client:
         asked = ListProfilesRequest(name_prefix=prefix, labels=tuple(label or ()), show_deleted=deleted)
         found = list(client.list_profiles(asked))
     call.tell(list_document, show_list, found)
@@ -57,7 +57,7 @@ def usage(call: StoreCall = STORE) -> None:
 
     A namespace is the first part of its profiles' names; "-" are names without a slash.
     """
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.list_usage().namespaces
     call.tell(usage_document, show_usage, found)
 
@@ -65,7 +65,7 @@ def usage(call: StoreCall = STORE) -> None:
 @profiles.command()
 def show(profile: ProfileName, call: StoreCall = STORE) -> None:
     """Show a profile's facts, numbered observations and traces."""
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.get_profile(profile)
     call.tell(whole_document, show_profile, found)
 
@@ -107,7 +107,7 @@ def retract(
         shared_run_sha256s=tuple(shared_run or ()),
         reason=reason,
     )
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.retract_evidence(request)
     call.tell(list_document, show_list, [found])
 
@@ -124,7 +124,7 @@ def delete(
 
     For a while `undelete` brings it back.
     """
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.get_profile(GetProfileRequest(profile_id=profile, view=ProfileView.BASIC))
         found = client.delete_profile(profile, etag=found.etag if etag is None else etag) or found
     call.tell(list_document, show_deleted, [found])
@@ -133,7 +133,7 @@ def delete(
 @profiles.command()
 def undelete(profile: ProfileName, call: StoreCall = STORE) -> None:
     """Bring a deleted profile back as it was."""
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.undelete_profile(profile)
     call.tell(list_document, show_list, [found])
 
@@ -149,7 +149,7 @@ def export(
     The file is JSON of nodewise.v1.ProfileContent.
     """
     checked_output(output, "--output", [".json"])
-    with call.connected() as client:
+    with call.connect() as client:
         found = client.get_profile(profile)
     text = json.dumps(content_document(found), indent=2) + "\n"
     if output is not None:

@@ -14,7 +14,7 @@ from nodewise_cli.inputs.architectures import read_architectures
 from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.views.predict import problem_of
-from nodewise_cli.views.rank import Ranked, document, show
+from nodewise_cli.views.rank import Ranking, document, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import BatchPredictRequest, ModelOptions, PredictOptions, configurations, profile_source
 
@@ -65,11 +65,11 @@ def rank(
         ),
         options=PredictOptions(model=ModelOptions(estimator=estimator, interval_coverage=coverage)),
     )
-    with call.connected() as client, waiting("ranking"):
+    with call.connect() as client, waiting("ranking"):
         started = time.perf_counter()
         result = client.batch_predict(request)
         seconds = time.perf_counter() - started
-    found = Ranked.of(read.names, result, call_s=seconds, top=top)
+    found = Ranking.of(read.names, result, call_s=seconds, top=top)
     call.tell(document, show, found)
     if not found.answered:
         refuse_unanswered(map(problem_of, found.rows), "row")

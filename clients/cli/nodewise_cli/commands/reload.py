@@ -9,7 +9,7 @@ from typer import Option
 
 from nodewise_cli.commands.options import Call
 from nodewise_cli.failures import CommandError
-from nodewise_cli.views.generations import reloaded, show_reloaded
+from nodewise_cli.views.generations import reload_document, show_reload
 from nodewise_cli.waiting import waiting
 from nodewise_client import ReloadOutcome, ReloadRequest
 
@@ -46,9 +46,9 @@ def reload(
     It is tried beside the one that serves: plugins that changed run their conformance checks, and recent requests are
     asked of both. One that fails changes nothing, and the command says why and exits with 1.
     """
-    with call.connected() as client, waiting("trying"):
+    with call.connect() as client, waiting("trying"):
         found = client.reload(ReloadRequest(generation=generation))
-    call.tell(reloaded, show_reloaded, found)
+    call.tell(reload_document, show_reload, found)
     if found.outcome is ReloadOutcome.FAILED:
         why = "; ".join(found.trial.failures) if found.trial is not None else "it was not tried"
         raise CommandError(f"generation {found.generation} was not taken: {why}")

@@ -10,7 +10,7 @@ from typer import Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
 from nodewise_cli.failures import InputError
-from nodewise_cli.views.running import document, recorded, show, show_recorded
+from nodewise_cli.views.running import document, recording_document, show, show_recording
 from nodewise_client import AppendProfileRequest, DiagnoseRequest, profile_source
 
 __all__ = ["diagnose_running", "parse_ranks", "parse_since", "record"]
@@ -58,7 +58,7 @@ def diagnose_running(profile: str | None, since: str, diagnoser: str, call: Call
     since_s = parse_since(since)
     if profile is None or call.server is None:
         raise InputError("--since: needs --profile ID, and --server HOST:PORT to which the job's ranks report")
-    with call.connected() as client:
+    with call.connect() as client:
         request = DiagnoseRequest(profile=profile_source(profile), since_seconds=since_s, diagnoser=diagnoser)
         result = client.diagnose(request, timeout_s=call.timeout_s)
     call.tell(document, show, result)
@@ -81,7 +81,7 @@ def record(
     value = f"{request_id} {steps}" + (f" {','.join(map(str, chosen))}" if chosen else "")
     if len(value) > _LONGEST_LABEL:
         raise InputError(f"--ranks: too many ranks to name, {len(chosen)}; leave it out for all")
-    with call.connected() as client:
+    with call.connect() as client:
         client.get_profile(profile)  # a slip of the pen makes no profile
         client.append_profile(AppendProfileRequest(profile_id=profile, labels={_LABEL: value}))
-    call.tell(recorded, show_recorded, (request_id, steps, chosen))
+    call.tell(recording_document, show_recording, (request_id, steps, chosen))

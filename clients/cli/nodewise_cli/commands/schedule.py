@@ -34,7 +34,7 @@ def schedule(
         asked = replace(asked, policy=policy)
     if estimator is not None:
         asked = replace(asked, options=replace(asked.options or ModelOptions(), estimator=estimator))
-    with call.connected() as client, waiting("scheduling"):
+    with call.connect() as client, waiting("scheduling"):
         result = client.schedule(asked)
     call.tell(document, show, result)
     refuse_unanswered(

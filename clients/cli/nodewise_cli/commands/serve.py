@@ -78,7 +78,7 @@ def serve(
 
     Settings come from options, from the environment (NODEWISE_LISTEN, NODEWISE_STORE, ...) and from a file, in this
     order. Prints `listening on HOST:PORT` once calls are answered, then perhaps `answering HTTP on HOST:PORT`; logs
-    go to standard error, one JSON object a line.
+    go to standard error, one JSON object a line, or as text to a terminal.
     """
     # Only here: the other commands should not wait for the server's imports.
     from nodewise.runtime.serve import serve_configured

@@ -35,7 +35,7 @@ def share(
     request = read_value(spec, PredictSharingRequest)
     if pairs is not None:
         request = replace(request, runs=(*request.runs, *read_pairs(pairs)))
-    with call.connected() as client, waiting("predicting"):
+    with call.connect() as client, waiting("predicting"):
         result = client.predict_sharing(request, timeout_s=call.timeout_s)
     call.tell(document, show, result)
     refuse_unanswered((each.problem for each in result.sets), "set")

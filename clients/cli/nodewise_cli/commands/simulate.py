@@ -54,7 +54,7 @@ def simulate(
     prepared = prepared_jobs(spec, question.given)
     request = simulate_request(spec, prepared)
     results: dict[str, SimulationAnswer] = {}
-    with call.connected() as client, waiting("simulating") as progress:
+    with call.connect() as client, waiting("simulating") as progress:
 
         def tell(found: SimulationProgress) -> None:
             total = found.repetitions_count * found.jobs_count
@@ -69,7 +69,7 @@ def simulate(
                 include_timeline=keep,
             )
             result = client.simulate(asked, on_progress=tell, timeout_s=call.timeout_s)
-            results[chosen.shown or result.policy] = result
+            results[chosen.display_name or result.policy] = result
     if timeline is not None:
         write_timeline(timeline, next(iter(results.values())), pools_of(spec))
     if gantt is not None:

@@ -39,7 +39,7 @@ def spot(
     checked_plot(plot)
     if runs is not None:
         request = replace(request, runs_count=runs)
-    with call.connected() as client, waiting("estimating"):
+    with call.connect() as client, waiting("estimating"):
         result = client.estimate_completion(request, timeout_s=call.timeout_s)
     if plot is not None:
         draw(plot, result)

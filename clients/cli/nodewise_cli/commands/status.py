@@ -19,7 +19,7 @@ from nodewise_cli.commands.health import SOON, HealthCall
 from nodewise_cli.console import print_json, say, visible
 from nodewise_cli.failures import ExitStatus
 from nodewise_cli.scraping import Page, Samples
-from nodewise_cli.views.numbers import counted, gibibytes, milliseconds, percent, shown
+from nodewise_cli.views.numbers import format_count, format_number, gibibytes, milliseconds, percent
 from nodewise_cli.views.table import Column, figures, print_table, words
 from nodewise_client import (
     Client,
@@ -51,7 +51,7 @@ def status(target: Target = None, http: Http = None, call: HealthCall = SOON) ->
     Without --http, workers are not known, and the generation only to administrators where the setting `admin` is on.
     """
     call = replace(call, server=target or call.server)
-    with call.connected() as client:
+    with call.connect() as client:
         report: dict[str, Any] = {"server": call.server, "ready": False, "checks": _checks(client)}
         report |= _generation(client)
         try:
@@ -116,7 +116,7 @@ def _show(report: dict[str, Any]) -> None:
         say(", ".join(parts))
     say()
     rows = [
-        [each["name"], counted(each["scored"]), shown(each["mean_abs_ln"], 3), percent(each["coverage90"])]
+        [each["name"], format_count(each["scored"]), format_number(each["mean_abs_ln"], 3), percent(each["coverage90"])]
         for each in report["estimators"]
     ]
     print_table([words("estimator"), figures("scored"), figures("mean_abs_ln"), figures("coverage90")], rows)
@@ -180,30 +180,30 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
         calls, seconds = (rate(f"{DURATION}_{each}", method=method) for each in ("count", "sum"))
         failures = sum(rate(f"{DURATION}_count", method=method, code=code) for code in SERVER_FAULTS)
         mean_s = seconds / calls if calls else None
-        return [method.rpartition("/")[2], shown(calls, 3), shown(failures, 3), milliseconds(mean_s)]
+        return [method.rpartition("/")[2], format_number(calls, 3), format_number(failures, 3), milliseconds(mean_s)]
 
     def queue(name: str) -> list[str]:
         waiting, used, permits = (
             now.total(f"nodewise_queue_{each}", queue=name) for each in ("waiting_calls", "permits_in_use", "permits")
         )
         refused = rate("nodewise_queue_refused_calls_total", queue=name)
-        return [name, counted(waiting), counted(used), counted(permits), shown(refused, 3)]
+        return [name, format_count(waiting), format_count(used), format_count(permits), format_number(refused, 3)]
 
     def plugin(name: str) -> list[str]:
         calls = rate("nodewise_plugin_calls_total", distribution=name)
         failures = rate("nodewise_plugin_calls_total", distribution=name, outcome="failed")
         breakers = now.total("nodewise_plugin_breakers_open", distribution=name)
-        return [name, shown(calls, 3), shown(failures, 3), counted(breakers)]
+        return [name, format_number(calls, 3), format_number(failures, 3), format_count(breakers)]
 
     def worker(pid: str) -> list[str]:
         cores = rate("nodewise_worker_cpu_seconds", pid=pid)
-        return [pid, shown(cores, 3), gibibytes(now.total("nodewise_worker_resident_memory_bytes", pid=pid))]
+        return [pid, format_number(cores, 3), gibibytes(now.total("nodewise_worker_resident_memory_bytes", pid=pid))]
 
     store = [
         "well" if now.total("nodewise_store_up") else "away",
-        shown(rate("nodewise_store_writes_total"), 3),
-        shown(rate("nodewise_ingested_rows_total"), 3),
-        counted(now.total("nodewise_store_waiting_writes")),
+        format_number(rate("nodewise_store_writes_total"), 3),
+        format_number(rate("nodewise_ingested_rows_total"), 3),
+        format_count(now.total("nodewise_store_waiting_writes")),
     ]
     calls = [call(each) for each in now.labels(f"{DURATION}_count", "method")]
     queues = [queue(each) for each in now.labels("nodewise_queue_permits", "queue")]

@@ -7,8 +7,8 @@ from typing import Annotated
 from typer import Option
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.inputs.objectives import Wanted, goal_of
-from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, located, options_of
+from nodewise_cli.inputs.objectives import ObjectiveOptions, goal_of
+from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, locate_errors, options_of
 from nodewise_cli.views.suggest import document, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import SuggestMeasurementsRequest
@@ -18,7 +18,7 @@ __all__ = ["suggest"]
 
 def suggest(
     question: Question,
-    wanted: Wanted,
+    wanted: ObjectiveOptions,
     count: Annotated[int, Option(min=1, max=3, help="At most so many runs.")] = 3,
     start_up_s: Annotated[
         float, Option(metavar="SECONDS", min=0, help="To start a run, in which its nodes are held.")
@@ -31,7 +31,7 @@ def suggest(
     asked = asked_job(question, call.server)
     ranges = asked_ranges(question, asked)
     options = options_of(question)
-    with call.connected() as client, waiting("weighing"), located(asked):
+    with call.connect() as client, waiting("weighing"), locate_errors(asked):
         request = SuggestMeasurementsRequest(
             profile=asked.source,
             ranges=ranges,

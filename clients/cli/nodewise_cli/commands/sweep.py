@@ -86,7 +86,7 @@ def sweep(
         if call.server is None:
             rows = swept_here(requests, units, progress.tell, engine=engine, processes=count, ray_address=ray_address)
         else:
-            with call.connected() as client:
+            with call.connect() as client:
                 rows = swept_there(requests, units, progress.tell, client, count)
     wall_s = time.perf_counter() - started
     if csv_out is not None:

@@ -54,7 +54,7 @@ def prepared_sweep(given: SweepSpec, place: Path) -> tuple[list[SimulateRequest]
         SweepUnit(
             policy=policy.name,
             parameters=policy_parameters(policy, prepared[0].format),
-            label=policy.shown,
+            label=policy.display_name,
             load=load,
             seed=seed,
             job_sigma=error.job_sigma,
@@ -91,7 +91,7 @@ def swept_there(
 ) -> list[Row]:
     """By a server, so many simulations at a time; one that fails costs no other."""
 
-    def simulated(unit: SweepUnit) -> Row:
+    def simulate_unit(unit: SweepUnit) -> Row:
         request = requests[unit.request]
         error = SimulationPredictionError(job_sigma=unit.job_sigma, row_sigma=unit.row_sigma)
         settings = replace(
@@ -109,7 +109,7 @@ def swept_there(
 
     client.health()  # a server that is not there is said once
     with ThreadPoolExecutor(min(calls, len(units)), thread_name_prefix="nodewise-sweep") as pool:
-        asked = [pool.submit(simulated, unit) for unit in units]
+        asked = [pool.submit(simulate_unit, unit) for unit in units]
         try:
             for done, _ in enumerate(as_completed(asked), 1):
                 tell(done, len(units))

@@ -90,7 +90,7 @@ def create(
             prefixes=tuple(prefix),
             lifetime_seconds=life_s,
         )
-        with call.connected() as client:
+        with call.connect() as client:
             found = client.create_token(request)
         text, token = found.bearer_token, token_document(found.token)
     if call.as_json:
@@ -113,7 +113,7 @@ def list_tokens(
             kept = all_tokens(place.config, place.store, show_ended=ended)
         found = [token_document(from_message(each, Token)) for each in kept]
     else:
-        with call.connected() as client:
+        with call.connect() as client:
             found = [token_document(each) for each in client.list_tokens(ListTokensRequest(show_ended=ended)).tokens]
     call.tell(lambda entries: {"tokens": entries}, show_tokens, found)
 
@@ -131,7 +131,7 @@ def revoke(
         with starting():
             token = token_document(from_message(end_token(place.config, place.store, token_id), Token))
     else:
-        with call.connected() as client:
+        with call.connect() as client:
             token = token_document(client.revoke_token(token_id).token)
     call.tell(lambda told: {"token": told}, lambda told: say(f"token {told['token_id']} is revoked"), token)
 

@@ -181,7 +181,7 @@ def asked_profiles(
         raise InputError(f"--against: must be one profile's name beside --profile, found {len(against)}")
     asked = [tuple(traces), *([tuple(map(Path, against))] if against else [])]
     files = [trace_files(each) for each in (() if stored else asked)]
-    with call.connected() as client, waiting("reading") as progress, ExitStack() as after:
+    with call.connect() as client, waiting("reading") as progress, ExitStack() as after:
         sent: dict[str, Path] = {}
         names = [stored, *against] if stored else [f"nodewise-{uuid.uuid4().hex}" for _ in asked]
         if not stored and call.server is None:
@@ -214,17 +214,17 @@ def asked_profiles(
 def _with_files(error: NodewiseError, sent: Mapping[str, Path]) -> NodewiseError:
     """An error with the names of files in place of the hashes by which a server knows them."""
 
-    def told(text: str) -> str:
+    def name_files(text: str) -> str:
         for digest, path in sent.items():
             text = text.replace(f"trace {digest[:_SHOWN_DIGITS]}", str(path))
         return text
 
     return type(error)(
-        told(error.message),
+        name_files(error.message),
         code=error.code,
         reason=error.reason,
         metadata=error.metadata,
-        violations=[replace(one, description=told(one.description)) for one in error.violations],
+        violations=[replace(one, description=name_files(one.description)) for one in error.violations],
         retry_delay_s=error.retry_delay_s,
     )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["ALIASES", "AMBIGUOUS", "column_named", "meant"]
+__all__ = ["ALIASES", "AMBIGUOUS", "column_named", "suggest_column"]
 
 ALIASES: Final = {
     "job": ("model", "model_name", "name", "network", "workload"),
@@ -127,7 +127,7 @@ def column_named(name: str, columns: Iterable[str]) -> str | None:
     return name if name in columns else word if word in columns else _CANONICAL.get(word)
 
 
-def meant(name: str, columns: Iterable[str]) -> str:
+def suggest_column(name: str, columns: Iterable[str]) -> str:
     """What an unknown name may have meant, for people: a near name of the same unit, or what to write instead."""
     word = _word(name)
     if word in AMBIGUOUS:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.csv_tables import CsvTable, opened
+from nodewise_cli.inputs.csv_tables import CsvTable, open_table
 from nodewise_client import Architectures
 from nodewise_values.fact import by_csv
 from nodewise_values.facts import ARCHITECTURES
@@ -36,7 +36,7 @@ def read_architectures(path: Path) -> ArchitectureTable:
     InputError
         Naming the file, and where there is one the line and the column, and what would be right.
     """
-    read = opened(path, _KNOWN)
+    read = open_table(path, _KNOWN)
     _check_header(read)
     names: list[str] = []
     columns: dict[str, list[Any]] = {name: [] for name in read.header if name != NAME}

@@ -7,10 +7,10 @@ import math
 from nodewise_cli.failures import InputError
 from nodewise_values.fact import Fact
 
-__all__ = ["checked", "demanded", "within"]
+__all__ = ["check_bounds", "describe_bounds", "within"]
 
 
-def checked(option: str, value: float | None, fact: Fact) -> None:
+def check_bounds(option: str, value: float | None, fact: Fact) -> None:
     """Refuse an option's value that the field it goes to cannot hold.
 
     Raises
@@ -19,7 +19,7 @@ def checked(option: str, value: float | None, fact: Fact) -> None:
         Naming the option and what would be right.
     """
     if value is not None and not within(fact, value):
-        raise InputError(f"{option}: {demanded(fact)}, found {value:g}")
+        raise InputError(f"{option}: {describe_bounds(fact)}, found {value:g}")
 
 
 def within(fact: Fact, value: float) -> bool:
@@ -29,7 +29,7 @@ def within(fact: Fact, value: float) -> bool:
     return math.isfinite(value) and (least < value if fact.exclusive_minimum else least <= value) and value <= most
 
 
-def demanded(fact: Fact) -> str:
+def describe_bounds(fact: Fact) -> str:
     """What such a number must be."""
     above = "above" if fact.exclusive_minimum else "of at least"
     bounds = {above: fact.minimum, "at most": fact.maximum}

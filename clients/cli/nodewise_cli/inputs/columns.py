@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from nodewise_cli.inputs.bounds import demanded, within
+from nodewise_cli.inputs.bounds import describe_bounds, within
 from nodewise_client import Recomputation, SyncMode
 from nodewise_values import facts
 from nodewise_values.fact import Fact, by_csv
@@ -74,7 +74,7 @@ def number(fact: Fact, cell: str) -> float:
     """A number within the bounds of its field."""
     value = _float(cell)
     if value is None or not within(fact, value):
-        raise CellError(demanded(fact))
+        raise CellError(describe_bounds(fact))
     return value
 
 

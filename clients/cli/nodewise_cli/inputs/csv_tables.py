@@ -12,7 +12,7 @@ from typing import Final
 from nodewise_cli.failures import InputError, unreadable
 from nodewise_cli.inputs.foreign_files import refuse_foreign
 
-__all__ = ["CsvTable", "opened"]
+__all__ = ["CsvTable", "open_table"]
 
 _ENCODING: Final = "utf-8-sig"
 """UTF-8, with or without the mark that spreadsheets put in front."""
@@ -48,7 +48,7 @@ class CsvTable:
                 raise self.error(f"column {name} is there {self.header.count(name)} times, must be there once")
 
 
-def opened(path: Path, columns: Collection[str]) -> CsvTable:
+def open_table(path: Path, columns: Collection[str]) -> CsvTable:
     """Open a table; ``columns`` are those that an empty file is told of.
 
     Raises

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final
 from typer import Option
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.bounds import checked
+from nodewise_cli.inputs.bounds import check_bounds
 from nodewise_client import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Offer, Work, objective
 from nodewise_values import facts
 from nodewise_values.fact import Fact
 from nodewise_values.value import Value
 
-__all__ = ["Rule", "Wanted", "goal_of"]
+__all__ = ["ObjectiveOptions", "Rule", "goal_of"]
 
 
 class Rule(StrEnum):
@@ -41,7 +41,7 @@ _RULES: Final[Mapping[Rule, tuple[type[Value], Mapping[str, Fact], Mapping[str, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ObjectiveOptions:
     """What the options say of the objective."""
 
     rule: Annotated[Rule, Option("--objective", help="What is best.")] = Rule.KNEE
@@ -77,7 +77,7 @@ class Wanted:
     ] = None
 
 
-def goal_of(wanted: Wanted) -> dict[str, Any]:
+def goal_of(wanted: ObjectiveOptions) -> dict[str, Any]:
     """The objective that some options describe, the work left and what nodes cost, as fields of a request.
 
     Raises
@@ -86,9 +86,9 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
         Naming the option and what would be right.
     """
     rule = _rule(wanted)
-    checked("--confidence", wanted.confidence, facts.OBJECTIVE["confidence"])
+    check_bounds("--confidence", wanted.confidence, facts.OBJECTIVE["confidence"])
     most = 0.0 if wanted.within_evidence == math.inf else wanted.within_evidence
-    checked("--within-evidence", most, facts.OBJECTIVE["max_extrapolation_ratio"])
+    check_bounds("--within-evidence", most, facts.OBJECTIVE["max_extrapolation_ratio"])
     work = _work(wanted)
     offers = tuple(_offer(price, wanted.currency) for price in wanted.prices or ())
     costs = wanted.rule is Rule.LEAST_COST or wanted.max_cost is not None
@@ -102,7 +102,7 @@ def goal_of(wanted: Wanted) -> dict[str, Any]:
     return {"objective": goal, "work": work, "offers": offers}
 
 
-def _rule(wanted: Wanted) -> Any:
+def _rule(wanted: ObjectiveOptions) -> Any:
     """The rule as a value; every option must belong to it, and hold what its field may."""
     kind, bounds, fields = _RULES[wanted.rule]
     for name in ("share", "max_nodes", "max_cost", "deadline_s"):
@@ -111,15 +111,15 @@ def _rule(wanted: Wanted) -> Any:
             belongs = " or ".join(rule for rule, (_, _, known) in _RULES.items() if name in known)
             raise InputError(f"{option}: belongs to --objective {belongs}, found --objective {wanted.rule}")
         if name in fields:
-            checked(option, value, bounds[fields[name]])
+            check_bounds(option, value, bounds[fields[name]])
     if wanted.rule is Rule.FEWEST_DEVICES and wanted.deadline_s is None:
         raise InputError("--deadline-s: must be given with --objective fewest-devices")
     return kind(**{field: getattr(wanted, name) for name, field in fields.items()})
 
 
-def _work(wanted: Wanted) -> Work | None:
-    checked("--samples", wanted.samples, facts.WORK["samples"])
-    checked("--epochs", wanted.epochs, facts.WORK["epochs"])
+def _work(wanted: ObjectiveOptions) -> Work | None:
+    check_bounds("--samples", wanted.samples, facts.WORK["samples"])
+    check_bounds("--epochs", wanted.epochs, facts.WORK["epochs"])
     if wanted.samples is not None and wanted.epochs is not None:
         raise InputError("--epochs: must not stand beside --samples: give the work left once")
     if wanted.samples_per_epoch is not None:

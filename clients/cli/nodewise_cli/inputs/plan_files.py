@@ -72,7 +72,7 @@ def read_plan(path: Path, asked: OfModel) -> PlanRequest:
         "--batch": asked.batch,
         "--sequence": asked.sequence_length,
         "--precision": asked.precision,
-        **{f"--{name.replace('_', '-')}": value for name, value in asked.stated.items()},
+        **{f"--{name.replace('_', '-')}": value for name, value in asked.values.items()},
     }.items():
         if value is not None:
             raise InputError(f"{option}: must come with the config.json of a model: {path} is a specification")

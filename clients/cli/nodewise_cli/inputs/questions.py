@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from typer import Argument, Option
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.bounds import checked
+from nodewise_cli.inputs.bounds import check_bounds
 from nodewise_cli.inputs.columns import RATES
 from nodewise_cli.inputs.configurations import SETTINGS, settings_by_csv
 from nodewise_cli.inputs.counts import parse_counts
@@ -38,7 +38,7 @@ from nodewise_client import (
 )
 from nodewise_values.facts import CONFIGURATION_SETTINGS, MODEL_OPTIONS
 
-__all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "located", "options_of"]
+__all__ = ["AskedJob", "Question", "asked_job", "asked_ranges", "locate_errors", "options_of"]
 
 SAMPLES: Final = "samples_per_s"
 _HOW: Final = (
@@ -65,9 +65,13 @@ class Question(Training):
         ),
     ] = None
     job: Annotated[str | None, Option(help="Job of the table.")] = None
-    measured: Annotated[
+    measured_runs: Annotated[
         str | None,
-        Option(metavar="NODES=RATE,...", help="Instead of a file: measured throughput by nodes, as 1=19800,2=38100."),
+        Option(
+            "--measured",
+            metavar="NODES=RATE,...",
+            help="Instead of a file: measured throughput by nodes, such as 1=19800,2=38100.",
+        ),
     ] = None
     gpus_per_node: Annotated[
         int | None, Option(metavar="COUNT", min=1, help="measured: devices used on each node. Default 1.")
@@ -193,7 +197,7 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
         Naming the option or the file and what would be right.
     """
     source, job, profile, sequence_length = question.source, question.job, question.profile, question.sequence_length
-    if question.measured is not None:
+    if question.measured_runs is not None:
         return _job_of_options(question, without_batch=without_batch)
     if question.gpus_per_node is not None or question.unit != SAMPLES:
         option = "--unit" if question.gpus_per_node is None else "--gpus-per-node"
@@ -203,8 +207,8 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
             raise InputError("--profile: must stand alone: it names a stored profile, instead of a file and --job")
         if server is None:
             raise InputError("--server: must name the server that holds the profile: an embedded one holds none")
-        if question.stated:
-            option = next(iter(question.stated)).replace("_", "-")
+        if question.values:
+            option = next(iter(question.values)).replace("_", "-")
             raise InputError(f"--{option}: must be left out beside --profile: the stored profile says it")
         return AskedJob(profile_id_of(profile), profile)
     if source is None:
@@ -262,7 +266,7 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
     nodes, workers = question.nodes, question.workers
     if nodes is not None and workers is not None:
         raise InputError("--workers: must be left out beside --nodes: count one of them, such as --nodes 1-16")
-    checked("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
+    check_bounds("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
     common: dict[str, Any] = {
         "workers_per_node": question.workers_per_node or _workers_per_node(asked),
         "placement_rule": question.placement,
@@ -282,12 +286,12 @@ def options_of(question: Question) -> ModelOptions:
     InputError
         Naming the option and what would be right.
     """
-    checked("--coverage", question.coverage, MODEL_OPTIONS["interval_coverage"])
+    check_bounds("--coverage", question.coverage, MODEL_OPTIONS["interval_coverage"])
     return ModelOptions(estimator=question.estimator, interval_coverage=question.coverage, seed=question.seed)
 
 
 @contextmanager
-def located(asked: AskedJob) -> Iterator[None]:
+def locate_errors(asked: AskedJob) -> Iterator[None]:
     """What is about a row of the job's table, with the table's line; counts that are missing, by their option.
 
     Raises

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise_cli.failures import InputError, decoded, unreadable
+from nodewise_cli.failures import InputError, decode_utf8, unreadable
 from nodewise_cli.inputs.documents import DocumentReader
 from nodewise_cli.inputs.simulation_spec import CurveSpec, GenerateSpec, InlineJob, LawSpec, Rates, SimulationSpec
 from nodewise_client import SimulationCurve, SimulationProfileCurve
@@ -85,7 +85,7 @@ def prepared_jobs(spec: SimulationSpec, place: Path, seed: int | None = None) ->
         Naming file, line and column, or the field.
     """
     try:
-        return _Preparation(spec, place, spec.seed if seed is None else seed).prepared()
+        return _Preparation(spec, place, spec.seed if seed is None else seed).prepare()
     except JobsFileError as error:
         raise InputError(str(error)) from None
 
@@ -104,12 +104,12 @@ class _Preparation:
         self._documents = DocumentReader(place)
         self._left_out = LeftOut()
 
-    def prepared(self) -> PreparedJobs:
+    def prepare(self) -> PreparedJobs:
         jobs, form = self._jobs()
         if self._spec.jobs.file is not None:
             jobs = runnable(jobs, self._pool_devices, self._left_out)
         if not jobs:
-            why = f" that can be simulated; left out: {self._left_out.said}" if self._left_out.total else ""
+            why = f" that can be simulated; left out: {self._left_out.summary}" if self._left_out.total else ""
             raise self._wrong(f"jobs: must hold a job, found none{why}")
         for number, pair in enumerate(self._spec.shared_pairs):
             for name in pair.curves:
@@ -188,7 +188,7 @@ class _Preparation:
         true = self._true_rates([curves[name] for name in names], "generated sizes are seconds at a curve's rates")
         laws = self._law(given.arrivals, "arrivals", _ARRIVALS), self._law(given.sizes, "sizes", _SIZES)
         stated = given.model_dump(include={"jobs", "requested", "rigid"})
-        return list(generators.generated(*laws, true, seed=self._seed, **stated))
+        return list(generators.generate_jobs(*laws, true, seed=self._seed, **stated))
 
     def _law(self, given: LawSpec, name: str, allowed: Sequence[str]) -> generators.Draw:
         place = f"{self._place}: jobs.generate.{name}"
@@ -268,7 +268,7 @@ def _open_text(path: Path) -> io.StringIO:
         raise InputError(f"{path}: the packed file is damaged or ends early") from None
     except OSError as error:
         raise unreadable(path, error) from None
-    return io.StringIO(decoded(path, data, "text"), newline=None)
+    return io.StringIO(decode_utf8(path, data, "text"), newline=None)
 
 
 def _unpack(path: Path, data: bytes) -> bytes:

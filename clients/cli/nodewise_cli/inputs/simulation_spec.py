@@ -163,7 +163,7 @@ class PolicySpec(_Model):
     label: str = ""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """How tables name it."""
         if self.label:
             return self.label
@@ -258,7 +258,7 @@ class SimulationSpec(_Model):
         for number, pair in enumerate(self.shared_pairs):
             if pair.pool and pair.pool not in [pool.name for pool in self.cluster]:
                 raise ValueError(f"shared_pairs.{number}.pool: must name a pool of the cluster, found {pair.pool!r}")
-        for policy in _twins([policy.shown for policy in self.policy]):
+        for policy in _twins([policy.display_name for policy in self.policy]):
             raise ValueError(f"policy: {policy!r} is there twice; give each a label of its own")
         return self
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.aliases import column_named, meant
+from nodewise_cli.inputs.aliases import column_named, suggest_column
 from nodewise_cli.inputs.columns import (
     COLUMNS,
     DEFAULTS,
@@ -19,11 +19,11 @@ from nodewise_cli.inputs.columns import (
     CellError,
     RowError,
 )
-from nodewise_cli.inputs.csv_tables import CsvTable, opened
+from nodewise_cli.inputs.csv_tables import CsvTable, open_table
 from nodewise_cli.inputs.node_counts import node_counts
 from nodewise_cli.inputs.shared_samples import whole_batches
 from nodewise_cli.inputs.table_checks import contradictions
-from nodewise_cli.inputs.units import converted
+from nodewise_cli.inputs.units import convert_rates
 
 __all__ = ["Table", "read_table", "table_of_cells"]
 
@@ -97,7 +97,7 @@ def read_table(path: Path, *, predicted: bool = False, without_batch: bool = Fal
     InputError
         Naming the file, and where there is one the line and the column, and what would be right.
     """
-    read = opened(path, (*REQUIRED, "steps_per_s", "..."))
+    read = open_table(path, (*REQUIRED, "steps_per_s", "..."))
     names = _names(read, predicted=predicted)
     lines, columns = _read_rows(read, names)
     if not lines:
@@ -136,7 +136,7 @@ def table_of_cells(
     filled |= node_counts(filled)
     for row, name, message in contradictions(filled, lines):
         raise RowError(row, name, message)
-    columns, counts = converted(whole_batches(filled), rows_by_job, without_batch=without_batch)
+    columns, counts = convert_rates(whole_batches(filled), rows_by_job, without_batch=without_batch)
     return Table(path, tuple(lines), {name: tuple(columns[name]) for name in COLUMNS}, rows_by_job, counts=counts)
 
 
@@ -144,7 +144,7 @@ def _names(read: CsvTable, *, predicted: bool) -> tuple[str, ...]:
     """The columns that a header names, in its order."""
     where = f"{read.path}:{read.header_line}"
     found = {heading: column_named(heading, READ) for heading in read.header}
-    unknown = {heading: meant(heading, READ) for heading, name in found.items() if name is None}
+    unknown = {heading: suggest_column(heading, READ) for heading, name in found.items() if name is None}
     if unknown:
         plural = "column" if len(unknown) == 1 else "columns"
         said = ", ".join(f"{heading!r}{told}" for heading, told in unknown.items())

@@ -31,11 +31,11 @@ class Training:
     ] = None
 
     @property
-    def stated(self) -> Mapping[str, Any]:
+    def values(self) -> Mapping[str, Any]:
         """What the options say, by field of the workload."""
         values = {field.name: getattr(self, field.name) for field in fields(Training)}
         return {name: value for name, value in values.items() if value is not None}
 
     def of(self, workload: Workload | None) -> Workload | None:
         """The workload with what the options say."""
-        return replace(workload or Workload(), **self.stated) if self.stated else workload
+        return replace(workload or Workload(), **self.values) if self.values else workload

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from nodewise_cli.failures import InputError
-from nodewise_cli.inputs.aliases import column_named, meant
+from nodewise_cli.inputs.aliases import column_named, suggest_column
 from nodewise_cli.inputs.columns import RATES, READ, CellError, RowError
 from nodewise_cli.inputs.tables import Table, table_of_cells
 
@@ -19,11 +19,11 @@ _FORM: Final = "must be nodes and the throughput measured on them, such as 1=198
 _NAME: Final = "measured"
 
 
-class Typed(Protocol):
+class RunOptions(Protocol):
     """The options that say what was measured."""
 
     @property
-    def measured(self) -> str | None: ...
+    def measured_runs(self) -> str | None: ...
     @property
     def job(self) -> str | None: ...
     @property
@@ -36,7 +36,7 @@ class Typed(Protocol):
     def settings(self) -> Mapping[str, Any]: ...
 
 
-def typed_table(typed: Typed, *, without_batch: bool) -> Table:
+def typed_table(typed: RunOptions, *, without_batch: bool) -> Table:
     """The table of one job that the options state: how its runs ran is as they ask; ``without_batch`` as of read_table.
 
     Raises
@@ -47,8 +47,8 @@ def typed_table(typed: Typed, *, without_batch: bool) -> Table:
     unit = column_named(typed.unit, RATES)
     if unit not in RATES:
         known = f"{', '.join(RATES[:-1])} or {RATES[-1]}"
-        raise InputError(f"--unit: must be {known}, found {typed.unit!r}{meant(typed.unit, RATES)}")
-    runs = [_parse_run(part, unit) for part in (typed.measured or "").split(",")]
+        raise InputError(f"--unit: must be {known}, found {typed.unit!r}{suggest_column(typed.unit, RATES)}")
+    runs = [_parse_run(part, unit) for part in (typed.measured_runs or "").split(",")]
     stated = {name: value for name, value in typed.settings.items() if name in READ}
     row = {"job": typed.job or _NAME, "device": "", "sequence_length": typed.sequence_length, **stated}
     cells = {name: [value] * len(runs) for name, value in row.items()}

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from nodewise_cli.inputs.columns import BY_WORKER_MODES, OF_STEPS, RATES, RowError
 
-__all__ = ["Rates", "converted", "samples_per_step"]
+__all__ = ["Rates", "convert_rates", "samples_per_step"]
 
 AGREES: Final = 0.02
 """How far two statements of one throughput may be apart: tables and logs print two or three digits."""
@@ -29,7 +29,7 @@ class Rates(NamedTuple):
     counts: Mapping[str, str]
 
 
-def converted(columns: Columns, rows_by_job: Mapping[str, Sequence[int]], *, without_batch: bool) -> Rates:
+def convert_rates(columns: Columns, rows_by_job: Mapping[str, Sequence[int]], *, without_batch: bool) -> Rates:
     """Throughputs as steps per second.
 
     Parameters

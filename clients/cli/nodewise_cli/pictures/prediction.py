@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nodewise_cli.inputs.measured import Point
+from nodewise_cli.inputs.measured_points import Point
 from nodewise_cli.outputs import writing
 from nodewise_cli.pictures.figures import DASHED, plain_axes
 from nodewise_cli.views.units import Unit

@@ -8,7 +8,7 @@ from typing import Final
 
 from nodewise_cli.outputs import writing
 from nodewise_cli.pictures.figures import COLOURS, plain_axes
-from nodewise_cli.views.sweep import Comparison, Row, compared
+from nodewise_cli.views.sweep import Comparison, Row, compare_rows
 
 __all__ = ["draw"]
 
@@ -26,7 +26,7 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
     """
     figure, axes = plain_axes(7.2, 4.6)
     lines: dict[tuple[str, str], list[Comparison]] = {}
-    for found in compared(rows):
+    for found in compare_rows(rows):
         if "average_jct_s" in found.estimates:
             job, row = found.group["job_sigma"], found.group["row_sigma"]
             error = f", errors {job:g}/{row:g}" if job or row else ""

@@ -12,7 +12,7 @@ from typing import Final
 
 from nodewise_cli.failures import CommandError, InputError
 
-__all__ = ["KINDS", "scaffolded"]
+__all__ = ["KINDS", "write_project"]
 
 KINDS: Final = ("estimator", "policy", "reader", "diagnoser")
 
@@ -27,7 +27,7 @@ _FILES: Final = {
 """What is written, and the template of each."""
 
 
-def scaffolded(name: str, kind: str, inside: Path) -> tuple[Path, ...]:
+def write_project(name: str, kind: str, inside: Path) -> tuple[Path, ...]:
     """Write the project of a plugin into a new folder of its name; the files that were written.
 
     Raises

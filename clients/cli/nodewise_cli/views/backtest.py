@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import percent, shown
+from nodewise_cli.views.numbers import format_number, percent
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import BacktestResult, EstimatorEvaluation, GroupMetrics, Metrics, scored_rows
@@ -75,6 +75,11 @@ def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
     return [
         *(estimator, group, f"{found.rows_count:,}", f"{found.refused_count:,}"),
         *map(percent, (found.mape, found.median_ape, found.max_ape)),
-        *(shown(found.bias, 3), shown(found.kendall, 3), percent(found.coverage90), percent(found.regret)),
-        shown(found.macro_abs_ln, 3),
+        *(
+            format_number(found.bias, 3),
+            format_number(found.kendall, 3),
+            percent(found.coverage90),
+            percent(found.regret),
+        ),
+        format_number(found.macro_abs_ln, 3),
     ]

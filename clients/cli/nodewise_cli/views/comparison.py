@@ -103,7 +103,7 @@ def _parts(parts: Sequence[PartDifference], found: Comparison) -> None:
     rows = [(part.kind.replace("_", " "), part.what, part.before_seconds, part.after_seconds) for part in listed]
     rows += sums if rest else sums[1:]
     print_columns(
-        (figures("differs ms", 0), [signed(after - before) for _, _, before, after in rows]),
+        (figures("differs ms", 0), [format_difference_ms(after - before) for _, _, before, after in rows]),
         (figures("before"), [milliseconds(before) for _, _, before, _ in rows]),
         (figures("after"), [milliseconds(after) for _, _, _, after in rows]),
         (words("part", 0), [kind for kind, _, _, _ in rows]),
@@ -117,7 +117,7 @@ def _events(events: Sequence[EventDifference]) -> None:
     if not listed:
         return
     print_columns(
-        (figures("differs ms", 0), [signed(event.difference_seconds) for event in listed]),
+        (figures("differs ms", 0), [format_difference_ms(event.difference_seconds) for event in listed]),
         (figures("before"), [milliseconds(event.before_seconds) for event in listed]),
         (figures("after"), [milliseconds(event.after_seconds) for event in listed]),
         (figures("times"), [_times(event) for event in listed]),
@@ -140,8 +140,11 @@ def _ranks(ranks: Sequence[RankDifference]) -> None:
         (figures("rank"), [str(one.after.rank) for one in ranks]),
         (figures("before"), [milliseconds(one.before.step_seconds) for one in ranks]),
         (figures("after"), [milliseconds(one.after.step_seconds) for one in ranks]),
-        (figures("differs ms", 0), [signed(one.difference_seconds) for one in ranks]),
-        *((figures(kind.replace("_", " ")), [signed(one.by_kind().get(kind, 0.0)) for one in ranks]) for kind in kinds),
+        (figures("differs ms", 0), [format_difference_ms(one.difference_seconds) for one in ranks]),
+        *(
+            (figures(kind.replace("_", " ")), [format_difference_ms(one.by_kind().get(kind, 0.0)) for one in ranks])
+            for kind in kinds
+        ),
         title="Ranks, ms of a mean step, and the kinds of parts that differ most",
     )
 
@@ -150,7 +153,7 @@ def _most(ranks: Sequence[RankDifference], kind: str) -> float:
     return max(abs(one.by_kind().get(kind, 0.0)) for one in ranks)
 
 
-def signed(seconds: float) -> str:
+def format_difference_ms(seconds: float) -> str:
     """A difference in milliseconds."""
     return f"{1e3 * seconds:+,.3f}" if abs(seconds) >= 5e-7 else "0"
 

@@ -9,15 +9,15 @@ from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import EstimatorDifference, ReloadOutcome, ReloadResponse, Tracks
 
-__all__ = ["reloaded", "show_generations", "show_reloaded", "show_tracks"]
+__all__ = ["reload_document", "show_generations", "show_reload", "show_tracks"]
 
 
-def reloaded(found: ReloadResponse) -> dict[str, Any]:
+def reload_document(found: ReloadResponse) -> dict[str, Any]:
     """As JSON."""
     return fields_of(found)
 
 
-def show_reloaded(found: ReloadResponse) -> None:
+def show_reload(found: ReloadResponse) -> None:
     """What came of it, and how answers differ."""
     match found.outcome:
         case ReloadOutcome.TAKEN:

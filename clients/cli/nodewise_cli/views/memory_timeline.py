@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from nodewise_cli.console import print_line, say
-from nodewise_cli.views.numbers import gibibytes, shown
+from nodewise_cli.views.numbers import format_number, gibibytes
 from nodewise_client import Prediction
 
 __all__ = [
@@ -200,7 +200,11 @@ def peak_sentence(timeline: MemoryTimeline) -> str:
     peak = timeline.peak
     largest = max(peak.terms, key=lambda term: peak.terms[term])
     flight = timeline.in_flight
-    several = f" with {shown(flight, 2)} micro-batches in flight" if flight > 1.0 and peak.terms["activations"] else ""
+    several = (
+        f" with {format_number(flight, 2)} micro-batches in flight"
+        if flight > 1.0 and peak.terms["activations"]
+        else ""
+    )
     saved = {way: peak.total_bytes - _most(timeline.points, left) for way, left in _WAYS.items()}
     best = max(saved, key=lambda way: saved[way])
     return (
@@ -259,7 +263,7 @@ def picture(timeline: MemoryTimeline) -> Sequence[str]:
         lines.append(f"{label:>{MARGIN - 2}} |{cells}".rstrip())
     lines.append(f"{'GiB':>{MARGIN - 2}} +{'-' * columns}")
     lines.append(" " * MARGIN + _phases(points, columns).rstrip())
-    lines.append(" " * MARGIN + (f"0{f'{shown(end_s)} s':>{columns - 1}}" if timeline.timed else "one step"))
+    lines.append(" " * MARGIN + (f"0{f'{format_number(end_s)} s':>{columns - 1}}" if timeline.timed else "one step"))
     told = [f"{_LETTERS[term]} {term} {gibibytes(size)}" for term, size in peak.terms.items() if size]
     return [*lines, *textwrap.wrap(f"GiB at the peak: {', '.join(told)}", WIDTH)]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "gibibytes", "lasting", "milliseconds", "percent", "shown"]
+__all__ = ["format_count", "format_number", "gibibytes", "lasting", "milliseconds", "percent"]
 
 
-def shown(value: float | None, digits: int = 4) -> str:
+def format_number(value: float | None, digits: int = 4) -> str:
     """A number of so many significant digits; whole from 10 to that power on."""
     if value is None:
         return "-"
@@ -19,19 +19,19 @@ def shown(value: float | None, digits: int = 4) -> str:
     return f"{value:,.{max(digits - before, 0)}f}"
 
 
-def counted(count: float | None) -> str:
+def format_count(count: float | None) -> str:
     """How many of something; a mean of counts may be broken."""
     return "-" if count is None else f"{count:,.0f}" if count == int(count) else f"{count:,.1f}"
 
 
 def milliseconds(seconds: float | None) -> str:
     """A time in milliseconds."""
-    return shown(None if seconds is None else 1e3 * seconds)
+    return format_number(None if seconds is None else 1e3 * seconds)
 
 
 def gibibytes(size_bytes: float | None) -> str:
     """A size of memory in GiB."""
-    return shown(None if size_bytes is None else size_bytes / 2**30, 3)
+    return format_number(None if size_bytes is None else size_bytes / 2**30, 3)
 
 
 def percent(share: float | None) -> str:
@@ -44,5 +44,7 @@ def lasting(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     if seconds < 2 * 3600:
-        return f"{shown(seconds)} s"
-    return f"{shown(seconds / 3600, 3)} h" if seconds < 2 * 86400 else f"{shown(seconds / 86400, 3)} days"
+        return f"{format_number(seconds)} s"
+    return (
+        f"{format_number(seconds / 3600, 3)} h" if seconds < 2 * 86400 else f"{format_number(seconds / 86400, 3)} days"
+    )

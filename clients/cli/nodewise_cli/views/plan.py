@@ -9,7 +9,7 @@ import numpy as np
 
 from nodewise_cli.console import say
 from nodewise_cli.inputs.configurations import csv_row
-from nodewise_cli.views.numbers import gibibytes, lasting, shown
+from nodewise_cli.views.numbers import format_number, gibibytes, lasting
 from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.predict import revision_of, row_document, share_used
 from nodewise_cli.views.table import Column, figures, print_columns, words
@@ -99,7 +99,7 @@ def show(result: PlanAnswer) -> None:
     say(
         f"{result.space_count:,} configurations: {result.evaluated_count:,} evaluated, "
         f"{result.feasible_count:,} of these feasible, {result.pruned_count:,} left out with reason; "
-        f"{shown(result.search_seconds, 3)} s, by {result.estimator} {result.estimator_version}."
+        f"{format_number(result.search_seconds, 3)} s, by {result.estimator} {result.estimator_version}."
     )
     if not result.complete:
         say("Time was over: this is the best so far.")
@@ -133,18 +133,21 @@ def _best(result: PlanAnswer, best: Planned) -> None:
     rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
     say()
     say(f"Best{rule}: {_describe(best)}.")
-    rate = f"{shown(prediction.samples_per_second)} samples/s"
+    rate = f"{format_number(prediction.samples_per_second)} samples/s"
     lower, upper = prediction.lower_samples_per_second, prediction.upper_samples_per_second
     if lower is not None and upper is not None:
-        rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {shown(lower, 3)} to {shown(upper, 3)})"
+        interval = f"{format_number(lower, 3)} to {format_number(upper, 3)}"
+        rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {interval})"
     tokens, used = _tokens_per_s(prediction), share_used(prediction)
     told = [
         rate,
-        "" if tokens is None else f"{shown(tokens)} tokens/s, {shown(tokens / prediction.workers)} on each device",
+        ""
+        if tokens is None
+        else f"{format_number(tokens)} tokens/s, {format_number(tokens / prediction.workers)} on each device",
         "" if used == "-" else f"MFU {used}",
         "" if prediction.memory_bytes is None else f"{_memory(prediction)} GiB on each device",
         "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
-        "" if prediction.cost is None else f"cost {shown(prediction.cost)}",
+        "" if prediction.cost is None else f"cost {format_number(prediction.cost)}",
     ]
     say(f"  {', '.join(filter(None, told))}.")
     total = prediction.step_seconds
@@ -153,7 +156,7 @@ def _best(result: PlanAnswer, best: Planned) -> None:
         listed = [
             f"{name.replace('_', ' ')} {100 * each / total:.0f} %" for name, each in parts if each > LEAST_SHARE * total
         ]
-        say(f"  Its step of {shown(total)} s: {', '.join(listed)}.")
+        say(f"  Its step of {format_number(total)} s: {', '.join(listed)}.")
     if result.recommendation is not None:
         say(f"  Why: {result.recommendation.why}.")
 
@@ -251,8 +254,8 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
             ((words if name in _WORDS else figures)(_HEADINGS[name]), [_cell(each[name]) for each in stated])
             for name in names
         ),
-        (figures("step s", 2), [shown(found.step_seconds) for found in predictions]),
-        (figures("samples/s", 1), [shown(found.samples_per_second) for found in predictions]),
+        (figures("step s", 2), [format_number(found.step_seconds) for found in predictions]),
+        (figures("samples/s", 1), [format_number(found.samples_per_second) for found in predictions]),
         *_figures_column("tokens/s/device", [_per_device(found) for found in predictions]),
         *_figures_column("MFU", [share_used(found) for found in predictions]),
         (figures("GiB", 1), [gibibytes(found.memory_bytes) for found in predictions]),
@@ -268,7 +271,7 @@ def _figures_column(heading: str, cells: list[str]) -> list[tuple[Column, list[s
 
 def _per_device(found: Prediction) -> str:
     tokens = _tokens_per_s(found)
-    return "-" if tokens is None else shown(tokens / found.workers)
+    return "-" if tokens is None else format_number(tokens / found.workers)
 
 
 def _cell(value: Any) -> str:

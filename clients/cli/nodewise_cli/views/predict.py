@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from nodewise_cli.console import say
-from nodewise_cli.inputs.measured import Point, at
+from nodewise_cli.inputs.measured_points import Point, at
 from nodewise_cli.views.memory_timeline import timeline_document
-from nodewise_cli.views.numbers import gibibytes, shown
+from nodewise_cli.views.numbers import format_number, gibibytes
 from nodewise_cli.views.plain import plain, short
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_cli.views.units import Unit
@@ -32,7 +32,7 @@ _NAMES: Final = {name: short(name) for name in _COLUMNS} | {
 
 def document(result: PredictResult, unit: Unit, *, memory_timeline: bool = False) -> dict[str, Any]:
     """The JSON of a prediction, with the memory of each row over a step if wanted. What is not known is null."""
-    rows = [unit.told(row_document(found), found) for found in result]
+    rows = [unit.add_rates(row_document(found), found) for found in result]
     if memory_timeline:
         rows = [row | timeline_document(found) for row, found in zip(rows, result)]
     return {
@@ -81,7 +81,7 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         (words(""), [_mark(result, row) for row in range(len(result))]),
         (figures("nodes", 0), [f"{found.nodes:,}" for found in result]),
         (figures("workers", 4), [f"{found.workers:,}" for found in result]),
-        (figures(f"{unit.counts}/s", 0), [shown(unit.rate(found)) for found in result]),
+        (figures(f"{unit.counts}/s", 0), [format_number(unit.rate(found)) for found in result]),
         (figures(f"{100 * (coverage or 0):.4g} % interval", 2), [_interval(found, unit) for found in result]),
         (figures("measured", 3), [_tell_measurement(point, unit) for point in measured]),
         (figures("error", 5), [_error(found, point, unit) for found, point in zip(result, measured)]),
@@ -89,11 +89,11 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         (figures("tokens/s/device", 6.6), [_tokens(found, unit, found.workers) for found in result]),
         (figures("GiB", 6.7), [_gibibytes(found) for found in result]),
         (figures("MFU", 6.8), [share_used(found) for found in result]),
-        (figures("step s", 7), [shown(found.step_seconds if unit.has_steps else None) for found in result]),
+        (figures("step s", 7), [format_number(found.step_seconds if unit.has_steps else None) for found in result]),
         (words("bottleneck", 6), [found.bottleneck or "-" for found in result]),
-        (figures("x evidence", 8), [shown(found.extrapolation_ratio, 3) for found in result]),
-        (figures("done in s", 2.5), [shown(found.finish_seconds) for found in result]),
-        (figures(f"cost {currency}".rstrip(), 2.6), [shown(found.cost) for found in result]),
+        (figures("x evidence", 8), [format_number(found.extrapolation_ratio, 3) for found in result]),
+        (figures("done in s", 2.5), [format_number(found.finish_seconds) for found in result]),
+        (figures(f"cost {currency}".rstrip(), 2.6), [format_number(found.cost) for found in result]),
         (words("status", 1), [_status(found) for found in result]),
     ]
     # Beside the scale and the rate, only what is known of some row.
@@ -121,7 +121,7 @@ def _mark(result: PredictResult, row: int) -> str:
 
 def _interval(found: Prediction, unit: Unit) -> str:
     high = unit.rate(found, "upper_")
-    return "-" if high is None else f"{shown(unit.rate(found, 'lower_'))} to {shown(high)}"
+    return "-" if high is None else f"{format_number(unit.rate(found, 'lower_'))} to {format_number(high)}"
 
 
 def _tokens(found: Prediction, unit: Unit, devices: int | None = None) -> str:
@@ -129,7 +129,7 @@ def _tokens(found: Prediction, unit: Unit, devices: int | None = None) -> str:
     tokens = unit.tokens(found)
     if tokens is None or (unit.counts == "tokens" and devices is None):
         return "-"
-    return shown(tokens / (devices or 1))
+    return format_number(tokens / (devices or 1))
 
 
 def _gibibytes(found: Prediction) -> str:
@@ -143,7 +143,7 @@ def share_used(found: Prediction) -> str:
 
 
 def _tell_measurement(point: Point | None, unit: Unit) -> str:
-    return "-" if point is None else ("t " if point.train else "") + shown(unit.rate(point))
+    return "-" if point is None else ("t " if point.train else "") + format_number(unit.rate(point))
 
 
 def _error(found: Prediction, point: Point | None, unit: Unit) -> str:
@@ -161,5 +161,5 @@ def _status(found: Prediction) -> str:
     if refusal is not None:
         return refusal.reason
     if found.status is RowStatus.INFEASIBLE_MEMORY and found.excess_memory_bytes:
-        return f"does not fit: {shown(found.excess_memory_bytes / 2**30)} GiB too much on each device"
+        return f"does not fit: {format_number(found.excess_memory_bytes / 2**30)} GiB too much on each device"
     return str(found.status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import EstimatorPrior, LearnedPriors, ListPriorsResponse
 
@@ -37,7 +37,7 @@ def show_learned(learned: LearnedPriors | None) -> None:
         print_columns(
             (words("estimator"), [each.estimator for each in known]),
             (words("prior"), [each.prior_id or "-" for each in known]),
-            (figures("spread factor"), [shown(each.spread_factor, 3) for each in known]),
+            (figures("spread factor"), [format_number(each.spread_factor, 3) for each in known]),
             (figures("tried on"), [str(each.tried_jobs_count) for each in known]),
             (figures("scored"), [_tell_score(each) for each in known]),
             (figures("mean |ln|"), [_error(each, learned=True) for each in known]),
@@ -57,4 +57,4 @@ def _error(prior: EstimatorPrior, *, learned: bool) -> str:
     effect = prior.effect
     if effect is None:
         return "-"
-    return shown(effect.mean_absolute_log_error if learned else effect.mean_absolute_log_error_without, 3)
+    return format_number(effect.mean_absolute_log_error if learned else effect.mean_absolute_log_error_without, 3)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import counted, shown
+from nodewise_cli.views.numbers import format_count, format_number
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import Configurations, NamespaceUsage, Observations, Profile, ProfileContent, configuration_rows
@@ -148,8 +148,8 @@ def _observations(runs: Observations) -> None:
         (figures("nodes"), [f"{how.get('nodes') or 0:,}" for how in ran]),
         (figures("workers"), [f"{how.get('workers') or 0:,}" for how in ran]),
         (words("sync", 5), [str(how.get("sync_modes") or "-") for how in ran]),
-        (figures("batch per worker", 6), [counted(how.get("batch_per_worker_samples") or None) for how in ran]),
-        (figures("steps/s", 1.5), [shown(rate) for rate in of_rows(runs.steps_per_second)]),
+        (figures("batch per worker", 6), [format_count(how.get("batch_per_worker_samples") or None) for how in ran]),
+        (figures("steps/s", 1.5), [format_number(rate) for rate in of_rows(runs.steps_per_second)]),
         (words("measured", 7), [_moment(datetime.fromtimestamp(at, UTC)) or "-" if at else "-" for at in times]),
     )
 

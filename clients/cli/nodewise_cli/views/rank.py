@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import milliseconds, shown
+from nodewise_cli.views.numbers import format_number, milliseconds
 from nodewise_cli.views.plain import plain
 from nodewise_cli.views.predict import refusal_of
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import ArchitectureRanking, Basis, BatchPredictResult, Prediction, Predictions, Problem
 
-__all__ = ["Ranked", "document", "show"]
+__all__ = ["Ranking", "document", "show"]
 
 SHOWN: Final = 20
 """Rows that people see unless they ask for so many."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranking:
     """Architectures by rank, those that were refused last.
 
     Attributes
@@ -42,7 +42,7 @@ class Ranked:
     most_shown: int | None
 
     @staticmethod
-    def of(names: Sequence[str], result: BatchPredictResult, *, call_s: float, top: int | None) -> Ranked:
+    def of(names: Sequence[str], result: BatchPredictResult, *, call_s: float, top: int | None) -> Ranking:
         """Of the answer on one configuration; `top` leaves out all but so many of the fastest."""
         ranking = result.rankings[0]
         order = ranking.architecture_indexes
@@ -50,10 +50,10 @@ class Ranked:
         places = order[:top] if top else (*order, *(place for place in range(len(names)) if place not in ranks))
         basis = result.response.bases[0] if result.response.bases else Basis()
         answered = min(len(order), len(places))
-        return Ranked(names, result.rows, tuple(places), answered, ranking, basis, result, call_s, top)
+        return Ranking(names, result.rows, tuple(places), answered, ranking, basis, result, call_s, top)
 
 
-def document(found: Ranked) -> dict[str, Any]:
+def document(found: Ranking) -> dict[str, Any]:
     """The JSON of a ranking. What is not known is null."""
     predictions = found.result.response.predictions
     return {
@@ -69,7 +69,7 @@ def document(found: Ranked) -> dict[str, Any]:
     }
 
 
-def _entry(found: Ranked, rank: int, place: int) -> dict[str, Any]:
+def _entry(found: Ranking, rank: int, place: int) -> dict[str, Any]:
     row = found.rows[place]
     lower, upper = _range(row)
     problem = refusal_of(row)
@@ -97,7 +97,7 @@ def _range(row: Prediction) -> tuple[float | None, float | None]:
     return step * rate / high, step * rate / low
 
 
-def show(found: Ranked) -> None:
+def show(found: Ranking) -> None:
     """Print the fastest, how sure the order is, and what was refused."""
     most = found.most_shown or SHOWN
     rows = [_entry(found, rank, place) for rank, place in enumerate(found.places[: min(most, found.answered)], 1)]
@@ -109,8 +109,8 @@ def show(found: Ranked) -> None:
             (words("architecture"), [row["architecture"] for row in rows]),
             (figures("step ms"), [milliseconds(row["step_s"]) for row in rows]),
             (words(heading), [_tell_row(row) for row in rows]),
-            (figures("samples/s"), [shown(row["samples_per_s"]) for row in rows]),
-            (figures("extrapolation"), [shown(row["extrapolation"], 3) for row in rows]),
+            (figures("samples/s"), [format_number(row["samples_per_s"]) for row in rows]),
+            (figures("extrapolation"), [format_number(row["extrapolation"], 3) for row in rows]),
             title=f"By {found.basis.estimator} {found.basis.estimator_version}".rstrip(),
         )
     ranked = len(found.ranking.architecture_indexes)
@@ -118,7 +118,7 @@ def show(found: Ranked) -> None:
         say(f"{ranked - len(rows):,} more are ranked: --top says how many are shown.")
     tau = found.ranking.expected_kendall_tau
     sure = "" if tau is None else f"; Kendall's tau with the measured order is expected to be {tau:.3f}"
-    say(f"{ranked:,} of {len(found.names):,} ranked in {shown(found.call_s, 3)} s{sure}.")
+    say(f"{ranked:,} of {len(found.names):,} ranked in {format_number(found.call_s, 3)} s{sure}.")
     predictions = found.result.response.predictions or Predictions()
     for refusal in predictions.refusals if ranked else ():
         problem = refusal.problem or Problem()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodewise_cli.console import complain, say
-from nodewise_cli.views.numbers import milliseconds, shown
+from nodewise_cli.views.numbers import format_number, milliseconds
 from nodewise_cli.views.plain import fields_of, plain, short
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import DiagnosisAnswer, DiagnosisBasis, EdgeCounts, ReplayAnswer, ReplayedCollective
@@ -16,7 +16,7 @@ __all__ = ["document", "recorded_of", "say_truncated", "show", "truncated_traces
 
 def document(result: ReplayAnswer) -> dict[str, Any]:
     """The JSON of a replay. What is not known is null."""
-    clocks = zip(result.clock_offset_seconds, result.clock_uncertainty_seconds, _tied(result))
+    clocks = zip(result.clock_offset_seconds, result.clock_uncertainty_seconds, _clock_ties(result))
     left_out = ("edges", "clock_offset_seconds", "clock_uncertainty_seconds", "clock_tied")
     return fields_of(result, *left_out, "warnings", "basis", "timeline", "recorded") | {
         **recorded_of(result),
@@ -57,7 +57,7 @@ def say_truncated(result: ReplayAnswer | DiagnosisAnswer) -> None:
         say(f"Limited: {found}; what follows is missing.")
 
 
-def _tied(result: ReplayAnswer) -> Sequence[bool]:
+def _clock_ties(result: ReplayAnswer) -> Sequence[bool]:
     """Of each rank, whether something ties its clock to the first one's."""
     return result.clock_tied or (True,) * len(result.clock_uncertainty_seconds)
 
@@ -79,12 +79,16 @@ def show(result: ReplayAnswer) -> None:
     _steps(result)
     basis = result.basis or DiagnosisBasis()
     of = f" of {basis.world_size}" if basis.world_size else ""
+    load, build, replay = (
+        format_number(seconds, 3) for seconds in (basis.load_seconds, result.build_seconds, result.replay_seconds)
+    )
     say(
         f"From {basis.events_count:,} events of {len(basis.ranks)}{of} ranks: {result.nodes_count:,} nodes; "
-        f"read in {shown(basis.load_seconds, 3)} s, built in {shown(result.build_seconds, 3)} s, replayed in "
-        f"{shown(result.replay_seconds, 3)} s; by {basis.diagnoser} {basis.diagnoser_version}."
+        f"read in {load} s, built in {build} s, replayed in {replay} s; by {basis.diagnoser} {basis.diagnoser_version}."
     )
-    worst = max((each for each, tied in zip(result.clock_uncertainty_seconds, _tied(result)) if tied), default=0.0)
+    worst = max(
+        (each for each, tied in zip(result.clock_uncertainty_seconds, _clock_ties(result)) if tied), default=0.0
+    )
     if worst > 0:
         say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
     _edges(result.edges)

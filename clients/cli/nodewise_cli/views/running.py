@@ -13,7 +13,7 @@ from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import DiagnosisAnswer, StepAlarm
 
-__all__ = ["document", "recorded", "show", "show_recorded"]
+__all__ = ["document", "recording_document", "show", "show_recording"]
 
 WIDTH: Final = 80
 SHOWN: Final = 10
@@ -54,12 +54,12 @@ def show(result: DiagnosisAnswer) -> None:
         )
 
 
-def recorded(asked: tuple[str, int, Sequence[int]]) -> dict[str, Any]:
+def recording_document(asked: tuple[str, int, Sequence[int]]) -> dict[str, Any]:
     """The JSON of a request to record."""
     return dict(zip(("request", "steps", "ranks"), (asked[0], asked[1], list(asked[2])), strict=True))
 
 
-def show_recorded(asked: tuple[str, int, Sequence[int]]) -> None:
+def show_recording(asked: tuple[str, int, Sequence[int]]) -> None:
     """Print what was asked for."""
     whom = f"ranks {', '.join(map(str, asked[2]))}" if asked[2] else "all ranks"
     say(f"Asked {whom} to record {asked[1]} steps; their traces come into the profile.")

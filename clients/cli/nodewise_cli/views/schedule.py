@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import JobAllocation, NodeDevices, ScheduleAction, ScheduleResponse
@@ -22,8 +22,8 @@ def show(result: ScheduleResponse) -> None:
         (words("pool"), [each.pool or "-" for each in found]),
         (figures("devices"), [f"{each.devices_count:,}" for each in found]),
         (figures("nodes"), [f"{each.nodes_count:,}" for each in found]),
-        (figures("per second"), [shown(each.samples_per_second or None) for each in found]),
-        (figures("done in s", 3.5), [shown(each.finish_seconds) for each in found]),
+        (figures("per second"), [format_number(each.samples_per_second or None) for each in found]),
+        (figures("done in s", 3.5), [format_number(each.finish_seconds) for each in found]),
         (words("why"), [each.why for each in found]),
     )
     for demand in result.pool_demands:
@@ -31,7 +31,8 @@ def show(result: ScheduleResponse) -> None:
             used, desired = f"{demand.used_nodes:,}", f"{demand.desired_nodes:,}"
             say(f"Pool {demand.pool}: {used} nodes in use, {desired} would leave no job waiting.")
     complete = "" if result.complete else ", cut by the deadline"
-    say(f"Decided by {result.policy} {result.policy_version} in {shown(result.decision_seconds * 1e3)} ms{complete}.")
+    decision = f"{format_number(result.decision_seconds * 1e3)} ms"
+    say(f"Decided by {result.policy} {result.policy_version} in {decision}{complete}.")
 
 
 def document(result: ScheduleResponse) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nodewise_cli.console import say
 from nodewise_cli.outputs import writing
-from nodewise_cli.views.numbers import counted, shown
+from nodewise_cli.views.numbers import format_count, format_number
 from nodewise_cli.views.plain import fields_of, plain, short
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import NodePool, SimulationAnswer, SimulationMeasure, SimulationRun, SimulationSettings
@@ -65,7 +65,7 @@ def left_out_document(left_out: LeftOut) -> dict[str, Any]:
 def show_left_out(left_out: LeftOut) -> None:
     """How many jobs of the file are not simulated, for people."""
     if left_out.total:
-        say(f"Jobs of the file that cannot be simulated and are left out: {left_out.said}.")
+        say(f"Jobs of the file that cannot be simulated and are left out: {left_out.summary}.")
 
 
 def _run_document(result: SimulationAnswer) -> dict[str, Any]:
@@ -112,15 +112,15 @@ def show(results: Mapping[str, SimulationAnswer], left_out: LeftOut) -> None:
     found = [_run_document(result) for result in results.values()]
     print_columns(
         (words("policy"), list(results)),
-        (figures("finished"), [f"{counted(each['finished'])}/{each['jobs']:,}" for each in found]),
-        (figures("mean JCT s"), [shown(each["average_jct_s"], 6) for each in found]),
-        (figures("± 95 %"), [shown(_half(result)) for result in results.values()]),
+        (figures("finished"), [f"{format_count(each['finished'])}/{each['jobs']:,}" for each in found]),
+        (figures("mean JCT s"), [format_number(each["average_jct_s"], 6) for each in found]),
+        (figures("± 95 %"), [format_number(_half(result)) for result in results.values()]),
         *(
-            (figures(heading), [shown(each[name], digits) for each in found])
+            (figures(heading), [format_number(each[name], digits) for each in found])
             for heading, (name, digits) in _SHOWN.items()
         ),
-        (figures("decisions"), [counted(each["decisions"]) for each in found]),
-        (figures("wall s"), [shown(each["wall_s"]) for each in found]),
+        (figures("decisions"), [format_count(each["decisions"]) for each in found]),
+        (figures("wall s"), [format_number(each["wall_s"]) for each in found]),
     )
     show_left_out(left_out)
     for name, result in results.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import lasting, percent, shown
+from nodewise_cli.views.numbers import format_number, lasting, percent
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import (
@@ -39,7 +39,7 @@ def document(result: EstimateCompletionResponse) -> dict[str, Any]:
 
 def hours(seconds: float | None) -> str:
     """A time in hours."""
-    return shown(None if seconds is None else seconds / HOUR_S)
+    return format_number(None if seconds is None else seconds / HOUR_S)
 
 
 def show(result: EstimateCompletionResponse) -> None:
@@ -63,9 +63,9 @@ def _offers(result: EstimateCompletionResponse) -> None:
             (words("devices", 9), [_devices(row) for row in rows]),
             (figures("hours", 1), [hours(found and found.mean) for found in times]),
             (figures("p90 hours", 2), [hours(found and found.p90) for found in times]),
-            (figures("cost", 1), [shown(found and found.mean) for found in costs]),
-            (figures("p90 cost", 4), [shown(found and found.p90) for found in costs]),
-            (figures("losses", 5), [shown(row.revocations_mean, 3) for row in rows]),
+            (figures("cost", 1), [format_number(found and found.mean) for found in costs]),
+            (figures("p90 cost", 4), [format_number(found and found.p90) for found in costs]),
+            (figures("losses", 5), [format_number(row.revocations_mean, 3) for row in rows]),
             (figures("in time", 2), [percent(row.deadline_probability) for row in rows]),
             (figures("never", 3), [percent(row.failure_probability) for row in rows]),
             (figures("saves every", 8), [_saves(row) for row in rows]),
@@ -121,8 +121,8 @@ def _on_demand(found: OnDemandAnswer) -> None:
     ]
     print_columns(
         (words("rule"), names),
-        (figures("cost", 1), [shown(each.cost_mean) for each in found.rules]),
-        (figures("p90 cost", 3), [shown(each.cost_p90) for each in found.rules]),
+        (figures("cost", 1), [format_number(each.cost_mean) for each in found.rules]),
+        (figures("p90 cost", 3), [format_number(each.cost_p90) for each in found.rules]),
         (figures("of on demand", 2), [percent(each.cost_ratio) for each in found.rules]),
         (figures("late", 1), [percent(each.late_ratio) for each in found.rules]),
         (figures("hours", 4), [hours(each.time_mean_seconds) for each in found.rules]),
@@ -144,11 +144,11 @@ def _hybrid(found: HybridAnswer) -> None:
         (figures("synchronous share"), [f"{each.fraction:.4g}" for each in found.points]),
         (figures("hours", 1), [hours(each.time_seconds) for each in found.points]),
         (words("in time", 2), ["-" if each.in_time is None else _yes(each.in_time) for each in found.points]),
-        (figures("accuracy seen", 3), [shown(each.measured_accuracy) for each in found.points]),
+        (figures("accuracy seen", 3), [format_number(each.measured_accuracy) for each in found.points]),
         title="Synchronous first, then asynchronous",
     )
     if found.latest_fraction is not None:
-        say(f"In time up to a share of {shown(found.latest_fraction, 3)}.")
+        say(f"In time up to a share of {format_number(found.latest_fraction, 3)}.")
     if found.feasible_fractions:
         listed = ", ".join(f"{share:g}" for share in found.feasible_fractions)
         take = "none of them in time" if found.chosen_fraction is None else f"take {found.chosen_fraction:g}"

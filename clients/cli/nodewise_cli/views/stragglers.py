@@ -10,7 +10,7 @@ from nodewise_cli.console import print_line, say, width_of_output
 from nodewise_cli.views.numbers import milliseconds
 from nodewise_cli.views.plain import short
 from nodewise_cli.views.table import figures, names, print_columns, words
-from nodewise_job_traces.stragglers import Scored, StragglerAnalysis, Worker
+from nodewise_job_traces.stragglers import PartSlowdown, StragglerAnalysis, Worker
 
 __all__ = ["document", "show"]
 
@@ -24,7 +24,7 @@ def document(found: StragglerAnalysis) -> dict[str, Any]:
     return _fields(found)
 
 
-def _fields(found: StragglerAnalysis | Scored | Worker) -> dict[str, Any]:
+def _fields(found: StragglerAnalysis | PartSlowdown | Worker) -> dict[str, Any]:
     held = ((each.name, getattr(found, each.name)) for each in fields(found))
     return {short(name): list(map(_fields, value)) if isinstance(value, tuple) else value for name, value in held}
 
@@ -78,7 +78,7 @@ def show(found: StragglerAnalysis) -> None:
     _map(found)
 
 
-def _scores(title: str, what: str, scores: Sequence[Scored]) -> None:
+def _scores(title: str, what: str, scores: Sequence[PartSlowdown]) -> None:
     listed = scores[:SHOWN]
     print_columns(
         (names(what), [one.what for one in listed]),

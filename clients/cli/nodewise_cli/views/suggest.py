@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nodewise_cli.console import say
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.predict import revision_of
 from nodewise_cli.views.table import figures, print_columns
@@ -32,9 +32,9 @@ def show(name: str, result: SuggestMeasurementsResponse) -> None:
             (figures(""), [str(number) for number in range(1, len(runs) + 1)]),
             (figures("nodes"), [f"{found.nodes:,}" for found in runs]),
             (figures("workers"), [f"{found.workers:,}" for found in runs]),
-            (figures("node-seconds"), [shown(found.cost_node_seconds) for found in runs]),
-            (figures("regret"), [f"-{shown(100 * fall, 3)} %" if fall else "-" for fall in falls]),
-            (figures("ln width"), [f"-{shown(found.expected_width_fall, 3)}" for found in runs]),
+            (figures("node-seconds"), [format_number(found.cost_node_seconds) for found in runs]),
+            (figures("regret"), [f"-{format_number(100 * fall, 3)} %" if fall else "-" for fall in falls]),
+            (figures("ln width"), [f"-{format_number(found.expected_width_fall, 3)}" for found in runs]),
             title=title,
         )
     say(f"Expected regret of deciding now: {100 * result.expected_regret:.3g} % of the best throughput.")

@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from nodewise.runtime.embedded_server import Estimate, SweepUnit, estimated
+from nodewise.runtime.embedded_server import Estimate, SweepUnit, estimate_mean
 from nodewise_cli.outputs import writing
-from nodewise_cli.views.numbers import shown
+from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.simulation import MEASURES, left_out_document, show_left_out
 from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import SimulationRun
 from nodewise_job_traces import LeftOut
 
-__all__ = ["Comparison", "Row", "compared", "document", "show", "sweep_row", "what_failed", "write_csv"]
+__all__ = ["Comparison", "Row", "compare_rows", "document", "show", "sweep_row", "what_failed", "write_csv"]
 
 Row: TypeAlias = dict[str, Any]
 """A simulation as JSON and CSV have it."""
@@ -72,7 +72,7 @@ class Comparison:
         return None if mean is None or mean.upper is None else mean.upper - mean.mean
 
 
-def compared(rows: Sequence[Row]) -> list[Comparison]:
+def compare_rows(rows: Sequence[Row]) -> list[Comparison]:
     """All that differs in more than its seed, in order."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -82,7 +82,7 @@ def compared(rows: Sequence[Row]) -> list[Comparison]:
 
 def _estimates(rows: Sequence[Row]) -> dict[str, Estimate]:
     values = {name: [row[name] for row in rows if row.get(name) is not None] for name in _COMPARED}
-    return {name: estimated(found) for name, found in values.items() if found}
+    return {name: estimate_mean(found) for name, found in values.items() if found}
 
 
 def document(rows: Sequence[Row], left_out: LeftOut) -> dict[str, Any]:
@@ -93,14 +93,14 @@ def document(rows: Sequence[Row], left_out: LeftOut) -> dict[str, Any]:
         **left_out_document(left_out),
         "table": [
             each.group | {name: asdict(estimate) for name, estimate in each.estimates.items()}
-            for each in compared(rows)
+            for each in compare_rows(rows)
         ],
     }
 
 
 def show(rows: Sequence[Row], left_out: LeftOut) -> None:
     """The comparison, for people: a line per policy, load and prediction error."""
-    found = compared(rows)
+    found = compare_rows(rows)
     errors = [
         (figures(heading), [f"{each.group[name]:g}" for each in found])
         for heading, name in (("job σ", "job_sigma"), ("row σ", "row_sigma"))
@@ -112,14 +112,16 @@ def show(rows: Sequence[Row], left_out: LeftOut) -> None:
         *(errors if any(map(_wrong, rows)) else ()),
         (figures("seeds"), [str(0 if mean is None else mean.repetitions) for mean in means]),
         (figures("mean JCT s"), [_mean(each, "average_jct_s") for each in found]),
-        (figures("± 95 %"), [shown(each.jct_half_s) for each in found]),
+        (figures("± 95 %"), [format_number(each.jct_half_s) for each in found]),
         *((figures(heading), [_mean(each, name) for each in found]) for heading, name in _SHOWN.items()),
     )
     show_left_out(left_out)
 
 
 def _mean(found: Comparison, name: str) -> str:
-    return shown(found.estimates[name].mean, 6 if name.endswith("_s") else 4) if name in found.estimates else "-"
+    return (
+        format_number(found.estimates[name].mean, 6 if name.endswith("_s") else 4) if name in found.estimates else "-"
+    )
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:

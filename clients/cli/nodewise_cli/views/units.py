@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nodewise_cli.inputs.measured import Point
+from nodewise_cli.inputs.measured_points import Point
 from nodewise_client import Notice, Prediction
 
 __all__ = ["Unit", "unit_of"]
@@ -54,7 +54,7 @@ class Unit:
         rate = getattr(found, f"{bound}samples_per_second")
         return None if rate is None or self.tokens_per_sample is None else rate * self.tokens_per_sample
 
-    def told(self, row: dict[str, Any], found: Prediction) -> dict[str, Any]:
+    def add_rates(self, row: dict[str, Any], found: Prediction) -> dict[str, Any]:
         """The JSON of a row in this unit."""
         if self.tokens_per_sample is not None:
             row |= {f"{bound}tokens_per_s": self.tokens(found, bound) for bound in ("", "lower_", "upper_")}

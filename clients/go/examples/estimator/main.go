@@ -111,7 +111,7 @@ func (s *server) Fit(_ context.Context, request *nodewisepluginv1.FitRequest) (*
 func (s *server) Predict(_ context.Context, request *nodewisepluginv1.PredictRequest) (*nodewisepluginv1.PredictResponse, error) {
 	fitted, found := s.model(request.GetModel())
 	if !found {
-		return nil, status.Error(codes.NotFound, "the model is not kept any more") // it is fitted anew
+		return nil, status.Error(codes.NotFound, "the model is no longer kept") // it is fitted anew
 	}
 	return &nodewisepluginv1.PredictResponse{Predictions: fitted.predict(request.GetConfigurations())}, nil
 }

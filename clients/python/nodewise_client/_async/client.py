@@ -30,7 +30,7 @@ from nodewise_client._answers import (
 )
 from nodewise_client._async.calls import AsyncCalls
 from nodewise_client._async.ingest import AsyncIngestWriter
-from nodewise_client._async.seam import Many, RpcError, collected, each, sleep
+from nodewise_client._async.seam import Many, RpcError, collect, each, sleep
 from nodewise_client._connection import DEFAULT_MAX_RECEIVE_BYTES, STREAM_TIMEOUT_S, Connection, HealthStatus
 from nodewise_client._errors import NodewiseError
 from nodewise_client._ingest_core import BATCH_ROWS, LINGER_S, MAX_UNACKNOWLEDGED, IngestCore
@@ -97,7 +97,7 @@ class AsyncClient(AsyncCalls):
 
     async def predict(self, request: values.PredictRequest, *, timeout_s: float | None = None) -> PredictResult:
         """Predict one job, stored or given inline, on configurations that were never run, and recommend one."""
-        return predict_result(await self._replied(request, timeout_s))
+        return predict_result(await self._request_reply(request, timeout_s))
 
     async def batch_predict(
         self, request: values.BatchPredictRequest, *, timeout_s: float | None = None
@@ -133,7 +133,7 @@ class AsyncClient(AsyncCalls):
             async for message in call:
                 yield stream_answer(message)
         except RpcError as failure:
-            raise self._explained(failure, "StreamPredict") from failure
+            raise self._error_of(failure, "StreamPredict") from failure
         finally:
             call.cancel()
         if failures:
@@ -147,17 +147,17 @@ class AsyncClient(AsyncCalls):
 
     async def list_estimators(self, *, timeout_s: float | None = None) -> values.ListEstimatorsResponse:
         """The estimators that can be asked."""
-        return await self._listed(values.ListEstimatorsRequest(), values.ListEstimatorsResponse, timeout_s)
+        return await self._list_all(values.ListEstimatorsRequest(), values.ListEstimatorsResponse, timeout_s)
 
     async def list_devices(self, *, timeout_s: float | None = None) -> values.ListDevicesResponse:
         """The devices that the server's catalog knows, with the names that they go by."""
-        return await self._listed(values.ListDevicesRequest(), values.ListDevicesResponse, timeout_s)
+        return await self._list_all(values.ListDevicesRequest(), values.ListDevicesResponse, timeout_s)
 
     async def list_plugins(
         self, kind: values.PluginKind | None = None, *, timeout_s: float | None = None
     ) -> values.ListPluginsResponse:
         """The plugins that are loaded, of one kind or all, and those that could not be."""
-        return await self._listed(values.ListPluginsRequest(kind=kind), values.ListPluginsResponse, timeout_s)
+        return await self._list_all(values.ListPluginsRequest(kind=kind), values.ListPluginsResponse, timeout_s)
 
     # --- profiles --------------------------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class AsyncClient(AsyncCalls):
         return AsyncIngestWriter(
             core,
             lambda feed: self._rpc.methods["IngestProfile"](feed, metadata=self._connection.metadata),
-            explain=lambda failure: self._explained(failure, "IngestProfile"),
+            explain=lambda failure: self._error_of(failure, "IngestProfile"),
             policy=policy,
             acknowledge_timeout_s=self._connection.timeout_of("IngestProfile"),
         )
@@ -211,7 +211,7 @@ class AsyncClient(AsyncCalls):
     ) -> values.Profile:
         """Read a profile as it is or was, by its name; pages of observations are fetched and put together."""
         asked = values.GetProfileRequest(profile_id=request) if isinstance(request, str) else request
-        pages = await collected(self._pages(asked, values.GetProfileResponse, timeout_s))
+        pages = await collect(self._pages(asked, values.GetProfileResponse, timeout_s))
         return whole_profile([page.profile or values.Profile() for page in pages])
 
     async def list_profiles(
@@ -244,10 +244,10 @@ class AsyncClient(AsyncCalls):
             error: NodewiseError | None = None
             try:
                 async for event in stream:
-                    restarts.heard()
+                    restarts.record_reply()
                     yield from_own_message(event, values.WatchProfilesResponse)
             except RpcError as failure:
-                error = self._explained(failure, "WatchProfiles")
+                error = self._error_of(failure, "WatchProfiles")
             finally:
                 stream.cancel()
             if self._closed or not self._connection.retry or (end is not None and time.monotonic() >= end):
@@ -275,7 +275,7 @@ class AsyncClient(AsyncCalls):
 
     async def list_usage(self, *, timeout_s: float | None = None) -> values.ListUsageResponse:
         """What namespaces store in which the caller has profiles, beside their quotas; of all pages."""
-        return await self._listed(values.ListUsageRequest(), values.ListUsageResponse, timeout_s)
+        return await self._list_all(values.ListUsageRequest(), values.ListUsageResponse, timeout_s)
 
     async def retract_evidence(
         self, request: values.RetractEvidenceRequest, *, timeout_s: float | None = None
@@ -311,7 +311,7 @@ class AsyncClient(AsyncCalls):
 
     async def list_policies(self, *, timeout_s: float | None = None) -> values.ListPoliciesResponse:
         """The policies that can be asked, with their parameters."""
-        return await self._listed(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)
+        return await self._list_all(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)
 
     async def backtest(
         self,
@@ -408,7 +408,7 @@ class AsyncClient(AsyncCalls):
         self, request: values.ListTokensRequest | None = None, *, timeout_s: float | None = None
     ) -> values.ListTokensResponse:
         """All tokens, without their texts."""
-        return await self._listed(request or values.ListTokensRequest(), values.ListTokensResponse, timeout_s)
+        return await self._list_all(request or values.ListTokensRequest(), values.ListTokensResponse, timeout_s)
 
     async def revoke_token(self, token_id: str, *, timeout_s: float | None = None) -> values.RevokeTokenResponse:
         """End a token for good."""
@@ -437,4 +437,4 @@ class AsyncClient(AsyncCalls):
 
     async def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:
         """What the server says of itself, or of one service, e.g. "nodewise.v1.PredictionService" (grpc.health.v1)."""
-        return await self._called("Health/Check", self._rpc.health, service, timeout_s)
+        return await self._call("Health/Check", self._rpc.health, service, timeout_s)

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, Self
 from nodewise_client._async import seam
 from nodewise_client._errors import CallCancelledError, Code, DeadlineExceededError, InternalError, NodewiseError
 from nodewise_client._ingest_core import CommitResult, IngestCore, trace_chunks
-from nodewise_client._measured import Piece
+from nodewise_client._measured_rows import Piece
 from nodewise_client._resume import ResumePolicy
 from nodewise_protos.v1 import profile_service_pb2 as wire
 from nodewise_values import Network, Workload
@@ -57,7 +57,7 @@ class AsyncIngestWriter:
         self._policy: Final = policy
         self._acknowledge_timeout_s: Final = acknowledge_timeout_s
         self._clock: Final = clock
-        self._changed: Final = seam.Changed()
+        self._changed: Final = seam.Notifier()
         self._runner: seam.Runner | None = None
         self._stream = _Stream()
         self._failure: NodewiseError | None = None
@@ -174,7 +174,7 @@ class AsyncIngestWriter:
             return
         try:
             self._check()
-            if self._core.uncommitted:
+            if self._core.has_uncommitted:
                 await self.commit()
         except BaseException:
             await self._shut(cancel=True)

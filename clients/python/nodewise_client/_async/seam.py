@@ -90,7 +90,7 @@ async def parts(given: ManyObservations | ManyPhases) -> AsyncIterator[Given | G
         yield given
 
 
-async def collected(items: AsyncIterator[Item]) -> list[Item]:
+async def collect(items: AsyncIterator[Item]) -> list[Item]:
     """All items."""
     return [item async for item in items]
 
@@ -120,7 +120,7 @@ async def replies(call: IngestCall) -> AsyncIterator[wire.IngestProfileResponse]
             raise
 
 
-class Changed:
+class Notifier:
     """Wakes all that wait. Between two awaits nobody else runs, so there is nothing to lock."""
 
     def __init__(self) -> None:

@@ -11,10 +11,10 @@ from typing import Any, Final, Self, TypeVar, cast
 import nodewise_values as values
 from nodewise_client._connection import Connection
 from nodewise_client._errors import Code, FailedCall, InternalError, NodewiseError, from_call
-from nodewise_client._pages import joined
+from nodewise_client._pages import join_parts
 from nodewise_client._requests import message_of, method_of
 from nodewise_client._resume import restart_pause_s
-from nodewise_client._sync.seam import Failure, RpcError, Services, UnaryCall, collected, sleep
+from nodewise_client._sync.seam import Failure, RpcError, Services, UnaryCall, collect, sleep
 from nodewise_values.value import Value
 from nodewise_values.wire import from_own_message
 
@@ -55,19 +55,19 @@ class Calls:
         return self._services
 
     def _unary(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
-        return from_own_message(self._replied(request, timeout_s), kind)
+        return from_own_message(self._request_reply(request, timeout_s), kind)
 
-    def _replied(self, request: Value, timeout_s: float | None) -> Any:
+    def _request_reply(self, request: Value, timeout_s: float | None) -> Any:
         """The message of a reply."""
         method = method_of(request)
-        return self._called(method, self._rpc.methods[method], message_of(request), timeout_s)
+        return self._call(method, self._rpc.methods[method], message_of(request), timeout_s)
 
-    def _called(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
+    def _call(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
         timeout_s = self._connection.timeout_of(method) if timeout_s is None else timeout_s
         try:
             return call(request, timeout=timeout_s, metadata=self._connection.metadata)
         except RpcError as failure:
-            raise self._explained(failure, method) from failure
+            raise self._error_of(failure, method) from failure
 
     def _pages(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Iterator[Reply]:
         """Yield the pages of a listing, each as it is asked for."""
@@ -75,15 +75,15 @@ class Calls:
         call = self._rpc.methods[method]
         message = message_of(request)
         while True:
-            page = self._called(method, call, message, timeout_s)
+            page = self._call(method, call, message, timeout_s)
             yield from_own_message(page, kind)
             if not page.next_page_token:
                 return
             message.page_token = page.next_page_token
 
-    def _listed(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
+    def _list_all(self, request: Value, kind: type[Reply], timeout_s: float | None) -> Reply:
         """All pages of a listing as one reply."""
-        return joined(collected(self._pages(request, kind, timeout_s)))
+        return join_parts(collect(self._pages(request, kind, timeout_s)))
 
     def _answer(
         self,
@@ -111,7 +111,7 @@ class Calls:
                         kind = getattr(values, event.progress.DESCRIPTOR.name)
                         on_progress(from_own_message(event.progress, kind))
             except RpcError as failure:
-                error = self._explained(failure, method)
+                error = self._error_of(failure, method)
                 # gRPC itself tries again what was cut before its first message.
                 again = heard and self._connection.retry
                 pause_s = restart_pause_s(error, attempt, end - time.monotonic()) if again else None
@@ -126,5 +126,5 @@ class Calls:
             attempt += 1
             sleep(pause_s)
 
-    def _explained(self, failure: Failure, method: str) -> NodewiseError:
+    def _error_of(self, failure: Failure, method: str) -> NodewiseError:
         return from_call(cast("FailedCall", failure), target=self._connection.target, method=method)

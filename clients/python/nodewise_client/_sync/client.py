@@ -37,7 +37,7 @@ from nodewise_client._requests import message_of, new_id, stream_request, with_i
 from nodewise_client._resume import Restarts, ResumePolicy
 from nodewise_client._sync.calls import Calls
 from nodewise_client._sync.ingest import IngestWriter
-from nodewise_client._sync.seam import Many, RpcError, collected, each, sleep
+from nodewise_client._sync.seam import Many, RpcError, collect, each, sleep
 from nodewise_values.wire import from_own_message
 
 
@@ -98,7 +98,7 @@ class Client(Calls):
 
     def predict(self, request: values.PredictRequest, *, timeout_s: float | None = None) -> PredictResult:
         """Predict one job, stored or given inline, on configurations that were never run, and recommend one."""
-        return predict_result(self._replied(request, timeout_s))
+        return predict_result(self._request_reply(request, timeout_s))
 
     def batch_predict(
         self, request: values.BatchPredictRequest, *, timeout_s: float | None = None
@@ -134,7 +134,7 @@ class Client(Calls):
             for message in call:
                 yield stream_answer(message)
         except RpcError as failure:
-            raise self._explained(failure, "StreamPredict") from failure
+            raise self._error_of(failure, "StreamPredict") from failure
         finally:
             call.cancel()
         if failures:
@@ -148,17 +148,17 @@ class Client(Calls):
 
     def list_estimators(self, *, timeout_s: float | None = None) -> values.ListEstimatorsResponse:
         """The estimators that can be asked."""
-        return self._listed(values.ListEstimatorsRequest(), values.ListEstimatorsResponse, timeout_s)
+        return self._list_all(values.ListEstimatorsRequest(), values.ListEstimatorsResponse, timeout_s)
 
     def list_devices(self, *, timeout_s: float | None = None) -> values.ListDevicesResponse:
         """The devices that the server's catalog knows, with the names that they go by."""
-        return self._listed(values.ListDevicesRequest(), values.ListDevicesResponse, timeout_s)
+        return self._list_all(values.ListDevicesRequest(), values.ListDevicesResponse, timeout_s)
 
     def list_plugins(
         self, kind: values.PluginKind | None = None, *, timeout_s: float | None = None
     ) -> values.ListPluginsResponse:
         """The plugins that are loaded, of one kind or all, and those that could not be."""
-        return self._listed(values.ListPluginsRequest(kind=kind), values.ListPluginsResponse, timeout_s)
+        return self._list_all(values.ListPluginsRequest(kind=kind), values.ListPluginsResponse, timeout_s)
 
     # --- profiles --------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Client(Calls):
         return IngestWriter(
             core,
             lambda feed: self._rpc.methods["IngestProfile"](feed, metadata=self._connection.metadata),
-            explain=lambda failure: self._explained(failure, "IngestProfile"),
+            explain=lambda failure: self._error_of(failure, "IngestProfile"),
             policy=policy,
             acknowledge_timeout_s=self._connection.timeout_of("IngestProfile"),
         )
@@ -206,7 +206,7 @@ class Client(Calls):
     def get_profile(self, request: values.GetProfileRequest | str, *, timeout_s: float | None = None) -> values.Profile:
         """Read a profile as it is or was, by its name; pages of observations are fetched and put together."""
         asked = values.GetProfileRequest(profile_id=request) if isinstance(request, str) else request
-        pages = collected(self._pages(asked, values.GetProfileResponse, timeout_s))
+        pages = collect(self._pages(asked, values.GetProfileResponse, timeout_s))
         return whole_profile([page.profile or values.Profile() for page in pages])
 
     def list_profiles(
@@ -239,10 +239,10 @@ class Client(Calls):
             error: NodewiseError | None = None
             try:
                 for event in stream:
-                    restarts.heard()
+                    restarts.record_reply()
                     yield from_own_message(event, values.WatchProfilesResponse)
             except RpcError as failure:
-                error = self._explained(failure, "WatchProfiles")
+                error = self._error_of(failure, "WatchProfiles")
             finally:
                 stream.cancel()
             if self._closed or not self._connection.retry or (end is not None and time.monotonic() >= end):
@@ -270,7 +270,7 @@ class Client(Calls):
 
     def list_usage(self, *, timeout_s: float | None = None) -> values.ListUsageResponse:
         """What namespaces store in which the caller has profiles, beside their quotas; of all pages."""
-        return self._listed(values.ListUsageRequest(), values.ListUsageResponse, timeout_s)
+        return self._list_all(values.ListUsageRequest(), values.ListUsageResponse, timeout_s)
 
     def retract_evidence(
         self, request: values.RetractEvidenceRequest, *, timeout_s: float | None = None
@@ -304,7 +304,7 @@ class Client(Calls):
 
     def list_policies(self, *, timeout_s: float | None = None) -> values.ListPoliciesResponse:
         """The policies that can be asked, with their parameters."""
-        return self._listed(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)
+        return self._list_all(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)
 
     def backtest(
         self,
@@ -401,7 +401,7 @@ class Client(Calls):
         self, request: values.ListTokensRequest | None = None, *, timeout_s: float | None = None
     ) -> values.ListTokensResponse:
         """All tokens, without their texts."""
-        return self._listed(request or values.ListTokensRequest(), values.ListTokensResponse, timeout_s)
+        return self._list_all(request or values.ListTokensRequest(), values.ListTokensResponse, timeout_s)
 
     def revoke_token(self, token_id: str, *, timeout_s: float | None = None) -> values.RevokeTokenResponse:
         """End a token for good."""
@@ -428,4 +428,4 @@ class Client(Calls):
 
     def health(self, service: str = "", *, timeout_s: float | None = None) -> HealthStatus:
         """What the server says of itself, or of one service, e.g. "nodewise.v1.PredictionService" (grpc.health.v1)."""
-        return self._called("Health/Check", self._rpc.health, service, timeout_s)
+        return self._call("Health/Check", self._rpc.health, service, timeout_s)

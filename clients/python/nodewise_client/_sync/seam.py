@@ -31,7 +31,7 @@ ManyObservations: TypeAlias = Given
 ManyPhases: TypeAlias = GivenPhases
 
 sleep: Final = time.sleep
-collected: Final = list
+collect: Final = list
 
 
 class Services:
@@ -79,7 +79,7 @@ def replies(call: IngestCall) -> Iterator[wire.IngestProfileResponse]:
     yield from call
 
 
-Changed: Final = threading.Condition
+Notifier: Final = threading.Condition
 
 
 class Runner:

@@ -27,10 +27,10 @@ from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
 from nodewise.estimation.lessons.trials import Predict
-from nodewise.estimation.question import AUTO, Answer, Freshness, Question, Terms
+from nodewise.estimation.question import AUTO, Answer, Basis, Freshness, Question, Terms
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.resolution import MAX_WORKERS, Resolution, check_simulated
-from nodewise.estimation.weights import CACHE_BYTES, ENTRY_BYTES, part_of_profile, part_of_rows
+from nodewise.estimation.weights import BASIS_BYTES, CACHE_BYTES, ENTRY_BYTES, part_of_profile, part_of_rows
 from nodewise.hosting.calls import PluginError
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue, Prior
@@ -115,6 +115,7 @@ class Answers:
         self.adoptions = 0
         """How often something learned was adopted."""
         self._resolved: LruCache[tuple[object, ...], ResolvedQuery] = LruCache(space)
+        self._fitted: LruCache[tuple[Choice, int, Terms], tuple[Fitted, Basis]] = LruCache(space)
         self._newest: LruCache[str, Profile] = LruCache(space)
         self._ahead = Ahead(ahead, self.resolve)
 
@@ -181,9 +182,9 @@ class Answers:
             if before is None:
                 return None
             question.terms.look_up()
-            choice, fitted = before
+            choice, fitted, basis = before
             self._note_newest(question.profile)
-            return self._keep(key, question, (configurations, candidates), fitted, repeatable=choice.settled)
+            return self._keep(key, question, (configurations, candidates), fitted, basis, repeatable=choice.settled)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -204,7 +205,7 @@ class Answers:
             older_question = replace(question, profile=older)
             resolved, rated = self._rate_or_substitute(older_question, self.resolve(older_question))
             basis = replace(resolved.basis, stale=True)
-            return replace(resolved, basis=basis, rated=rated, packed=None, judged=None, number=0)
+            return replace(resolved, basis=basis, rated=rated, packed=None, compared=None, judged=None, number=0)
         try:
             return self._resolve(question, key)
         except NodewiseError as error:
@@ -220,6 +221,7 @@ class Answers:
         if before is not None and before[0] is objective:
             return before[1]
         resolved, rows = self._rate_or_substitute(question, resolved)
+        reach = self._resolution.reach(question.profile)
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
             assert objective.efficiency is not None
@@ -227,7 +229,9 @@ class Answers:
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
             rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
-        answer = judge(question, rows, resolved.basis, self._resolution.reach(question.profile))
+            answer = judge(question, rows, resolved.basis, reach)
+        else:
+            answer = judge(question, rows, resolved.basis, reach, resolved.comparison(objective, reach))
         if resolved.rated is not None:
             resolved.judged = objective, answer
         return answer
@@ -278,11 +282,13 @@ class Answers:
         self.adoptions += 1  # after what it counts: a caller that reads the new number first gets the new lessons
         # Models and choices are kept under what they were learned from; what points at them without saying so must go.
         self._resolved.clear()
+        self._fitted.clear()
         self._chooser.forget()
 
     def forget(self) -> None:
         """Let go of what is kept for these answers alone, in a room that others go on sharing."""
         self._resolved.clear()
+        self._fitted.clear()
         self._newest.clear()
         self._chooser.forget()
         self._models.forget()
@@ -332,7 +338,10 @@ class Answers:
         except PluginError as error:
             names = [share.estimator for share in choice.shares.mixture]
             return self._resolve_without(question, names, error, failed)
-        return self._keep(key, question, rows, fitted, repeatable=choice.settled)
+        return self._keep(key, question, rows, fitted, self._basis(fitted, question), repeatable=choice.settled)
+
+    def _basis(self, fitted: Fitted, question: Question) -> Basis:
+        return basis_of(fitted, question.terms, self._generation, self._track)
 
     def _resolve_without(
         self, question: Question, names: Sequence[str], error: PluginError, failed: Mapping[str, Refusal]
@@ -360,6 +369,7 @@ class Answers:
         question: Question,
         rows: tuple[Configurations, Candidates | None],
         fitted: Fitted,
+        basis: Basis,
         *,
         repeatable: bool,
     ) -> ResolvedQuery:
@@ -369,7 +379,7 @@ class Answers:
             configurations=configurations,
             candidates=candidates,
             fitted=fitted,
-            basis=basis_of(fitted, terms, self._generation, self._track),
+            basis=basis,
             small=_is_small(configurations),
             repeatable=repeatable
             and fitted.settled
@@ -406,12 +416,22 @@ class Answers:
         if before is None or before.uid != profile.uid or before.revision < profile.revision:
             self._newest.put(name, profile, ENTRY_BYTES, (part_of_profile(profile),))
 
-    def _fitted_before(self, question: Question, configurations: Configurations) -> tuple[Choice, Fitted] | None:
-        """The choice of an estimator and its model, if nothing would have to be tried or fitted."""
+    def _fitted_before(self, question: Question, configurations: Configurations) -> tuple[Choice, Fitted, Basis] | None:
+        """The choice of an estimator, its model and what answers rest on, if nothing has to be tried or fitted."""
         lessons = self.lessons_for(question)
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
-        fitted = None if choice is None else self._models.fitted_before(question, choice, lessons)
-        return None if choice is None or fitted is None else (choice, fitted)
+        if choice is None:
+            return None
+        key = (choice, question.profile.revision, question.terms)
+        known = self._fitted.get(key)
+        if known is None:
+            fitted = self._models.fitted_before(question, choice, lessons)
+            if fitted is None:
+                return None
+            known = fitted, self._basis(fitted, question)
+            if choice.is_kept:
+                self._fitted.put(key, known, ENTRY_BYTES + BASIS_BYTES, fitted.held)
+        return choice, *known
 
     def _older(self, question: Question) -> Profile | None:
         """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""

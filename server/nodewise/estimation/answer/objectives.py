@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from nodewise.domain.objective import (
     Rule,
 )
 from nodewise.domain.predictions import Notice, Predictions
-from nodewise.domain.words import counted, number
+from nodewise.domain.words import number, pluralize
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
@@ -30,7 +30,7 @@ from nodewise.estimation.answer.offers import Charged, charged
 from nodewise.estimation.answer.rules import Preference, Rows, preferred
 from nodewise.estimation.reach import UNMEASURED, Reach
 
-__all__ = ["Verdict", "verdict_of", "whole_finish_s", "work_of"]
+__all__ = ["Comparison", "Verdict", "compare", "verdict_of", "whole_finish_s", "work_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -47,6 +47,83 @@ class Verdict:
     remarks: tuple[Notice, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Comparison:
+    """Rows as an objective compares them, whatever work is left.
+
+    Attributes
+    ----------
+    rows : Rows
+        Those that may be recommended, without times and costs.
+    judged : bool
+        Which of the question's rows these are.
+    further : bool or None
+        Answered rows that are too far from the evidence to be recommended; None = there are none.
+    rate : float
+        Of each of the question's rows.
+    known : bool
+        Whether every row's batch is known: rates are of samples, else of steps.
+    by : str
+        What rows are judged by, for people; empty = by the point.
+    remarks : tuple of Notice
+        What holds with or without a recommendation.
+    """
+
+    rows: Rows
+    judged: NDArray[np.bool_]
+    further: NDArray[np.bool_] | None
+    rate: Floats
+    known: bool
+    by: str
+    remarks: tuple[Notice, ...]
+
+
+def compare(
+    objective: Objective,
+    configurations: Configurations,
+    predictions: Predictions,
+    samples_per_s: Floats,
+    minibatches_per_s: Floats,
+    reach: Reach = UNMEASURED,
+) -> Comparison:
+    """Predicted rows as an objective compares them.
+
+    Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
+    not known, steps/s of as many workers as the smallest row has, which compare rows of one batch alike.
+    """
+    every, answered, current = predictions.all_answered, predictions.answered, objective.current
+    known = _batch_known(configurations, predictions, samples_per_s)
+    rate, rate_name = (
+        _of_samples(objective, configurations, samples_per_s)
+        if known
+        else _alike_steps(configurations, answered, minibatches_per_s)
+    )
+    judged, by = answered, ""
+    remarks: tuple[Notice, ...] = ()
+    if objective.confidence is not None:
+        rate = one_sided_rate(predictions, rate, objective.confidence)
+        judged, by, remarks = _with_spread(predictions, answered, objective.confidence)
+    near = reach.within(objective.most_extrapolation, configurations, predictions.extrapolation)
+    judged, further = _within_reach(judged, near, current)
+    index: slice | Ints = slice(None)
+    nodes, workers, rates = configurations.nodes, configurations.workers, rate
+    if not ((judged is answered and every) or np.logical_and.reduce(judged)):
+        index = np.flatnonzero(judged)
+        nodes, workers, rates = nodes[index], workers[index], rate[index]
+    varied = len(nodes) < 2 or only_value(nodes) is None
+    rows = Rows(
+        nodes=nodes,
+        workers=workers,
+        configurations=configurations,
+        index=index,
+        scale=nodes if varied else workers,
+        scale_name="nodes" if varied else "workers",
+        rate=rates,
+        rate_name=rate_name,
+    )
+    return Comparison(rows=rows, judged=judged, further=further, rate=rate, known=known, by=by, remarks=remarks)
+
+
 def verdict_of(
     objective: Objective,
     configurations: Configurations,
@@ -55,77 +132,49 @@ def verdict_of(
     minibatches_per_s: Floats,
     workload: Workload,
     reach: Reach = UNMEASURED,
+    comparison: Comparison | None = None,
 ) -> Verdict:
     """Apply an objective to predicted rows, of which those too far from the evidence are not recommended.
 
-    Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
-    not known, steps/s of as many workers as the smallest row has, which compare rows of one batch alike. Other rows
-    than the current one are judged with the restart in their times and costs.
+    Other rows than the current one are judged with the restart in their times and costs.
+
+    Parameters
+    ----------
+    comparison : Comparison or None
+        Of these rows by this objective; None = it is made.
 
     Raises
     ------
     NodewiseError
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
     """
-    answered = predictions.answered
-    current = objective.current
-    known = _batch_known(configurations, predictions, samples_per_s)
-    rate, rate_name = (
-        _of_samples(objective, configurations, samples_per_s)
-        if known
-        else _alike_steps(configurations, answered, minibatches_per_s)
-    )
-    elsewhere = answered if current is None else answered & (np.arange(len(answered)) != current.row)
-    judging, by = answered, ""
-    remarks: tuple[Notice, ...] = ()
-    if objective.confidence is not None:
-        rate = one_sided_rate(predictions, rate, objective.confidence)
-        judging, by, remarks = _with_spread(predictions, answered, objective.confidence)
-    most = objective.most_extrapolation
-    judging, further = _within_reach(judging, reach.within(most, configurations, predictions.extrapolation), current)
+    compared = comparison
+    if compared is None:
+        compared = compare(objective, configurations, predictions, samples_per_s, minibatches_per_s, reach)
+    rows, further, known, current = compared.rows, compared.further, compared.known, objective.current
     work = work_of(objective, workload, known=known)
     charges = charged(objective, configurations)
-    finish_s = None
-    if work is not None:
-        if not known:
-            path = "configurations.batch_per_worker_samples"
-            text = "must be known, here or from the profile's evidence: the work is counted in samples"
-            raise invalid_field(path, text)
-        finish_s = _finish_s(work, rate, predictions)
-        if charges is not None:
-            finish_s = np.where(elsewhere, finish_s + charges.start_up_s, finish_s)
+    finish_s = None if work is None else _work_s(objective, work, charges, compared, predictions)
     costs = _costs(objective, charges, finish_s)
     # Judged by what a move really takes; the columns say what each row would take by itself.
     weighed_s, weighed_costs = finish_s, costs
     if finish_s is not None and current is not None:
-        weighed_s = np.where(elsewhere, finish_s + current.restart_cost_s, finish_s)
+        weighed_s = np.where(_elsewhere(predictions, current), finish_s + current.restart_cost_s, finish_s)
         weighed_costs = _costs(objective, charges, weighed_s)
-    every = (judging is answered and predictions.all_answered) or np.logical_and.reduce(judging)
-    index: slice | Ints = slice(None) if every else np.flatnonzero(judging)
-    nodes = configurations.nodes[index]
-    varied = len(nodes) < 2 or only_value(nodes) is None
-    rows = Rows(
-        nodes=nodes,
-        workers=configurations.workers[index],
-        configurations=configurations,
-        index=index,
-        scale=nodes if varied else configurations.workers[index],
-        scale_name="nodes" if varied else "workers",
-        rate=rate[index],
-        rate_name=rate_name,
-        finish_s=None if weighed_s is None else weighed_s[index],
-        costs=None if weighed_costs is None else weighed_costs[index],
-        currency=objective.currency,
-    )
+    if weighed_s is not None:
+        weighed = None if weighed_costs is None else weighed_costs[rows.index]
+        rows = replace(rows, finish_s=weighed_s[rows.index], costs=weighed, currency=objective.currency)
+    most = objective.most_extrapolation
     nothing: tuple[str, Preference] = "", (None, "no row was answered", {})
-    rule, (chosen, why, numbers) = preferred(objective.rule, rows) if len(nodes) else nothing
+    rule, (chosen, why, numbers) = preferred(objective.rule, rows) if len(rows.nodes) else nothing
     if chosen is None:
         far = "" if further is None else out_of_reach(configurations, reach, most, further)
-        why = "; ".join(filter(None, (why if len(nodes) or not far else "", far)))
+        why = "; ".join(filter(None, (why if len(rows.nodes) or not far else "", far)))
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
-        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
+        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=compared.remarks)
     keeps, (bound, ends) = False, bound_of(objective.rule, rows, chosen, reach, most, further)
-    if current is not None and judging[current.row]:
+    index = rows.index
+    if current is not None and compared.judged[current.row]:
         here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
         chosen, why, keeps = _or_kept(objective.rule, current, rows, here, (chosen, why))
         bound, ends = (RecommendationBound.NOTHING, "") if keeps else (bound, ends)
@@ -136,7 +185,7 @@ def verdict_of(
         nodes=int(configurations.nodes[row]),
         workers=int(configurations.workers[row]),
         rule=rule,
-        why=why + by + ends,
+        why=why + compared.by + ends,
         numbers=numbers,
         device=configurations.devices[configurations.device_index[row]],
         offer="" if charges is None else objective.offers[charges.index[row]].name,
@@ -146,7 +195,27 @@ def verdict_of(
         keeps_current=keeps,
         bounded_by=bound,
     )
-    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
+    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=compared.remarks)
+
+
+def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -> NDArray[np.bool_]:
+    """Answered rows that a job does not run on now."""
+    answered = predictions.answered
+    return answered if current is None else answered & (np.arange(len(answered)) != current.row)
+
+
+def _work_s(
+    objective: Objective, work: float, charges: Charged | None, compared: Comparison, predictions: Predictions
+) -> Floats:
+    """Seconds that the work takes in each row, the start of its nodes included where the job does not run there now."""
+    if not compared.known:
+        path = "configurations.batch_per_worker_samples"
+        text = "must be known, here or from the profile's evidence: the work is counted in samples"
+        raise invalid_field(path, text)
+    finish_s = _finish_s(work, compared.rate, predictions)
+    if charges is None:
+        return finish_s
+    return np.where(_elsewhere(predictions, objective.current), finish_s + charges.start_up_s, finish_s)
 
 
 def _of_samples(objective: Objective, configurations: Configurations, samples_per_s: Floats) -> tuple[Floats, str]:
@@ -365,5 +434,5 @@ def _by_nodes(configurations: Configurations, reach: Reach, most: float, further
 def _reaches(reach: Reach, most: float, *, by_nodes: bool) -> str:
     if reach.by_phases:
         return f"{most:g} times what the evidence identifies is the furthest that is recommended"
-    scale = counted(reach.nodes, "node") if by_nodes else counted(reach.workers, "worker")
+    scale = pluralize(reach.nodes, "node") if by_nodes else pluralize(reach.workers, "worker")
     return f"the evidence reaches {scale}, and {most:g} times that is the furthest that is recommended"

@@ -9,8 +9,10 @@ from typing import Final
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import Objective
 from nodewise.estimation.answer.goodput import Candidates
+from nodewise.estimation.answer.objectives import Comparison, compare
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Basis
+from nodewise.estimation.reach import Reach
 from nodewise.estimation.weights import part_of_rows, resolved_bytes
 from nodewise.ports.cache import Part
 
@@ -39,8 +41,12 @@ class ResolvedQuery:
         Whether the same query would be resolved to the same: no estimator is missing that was only busy.
     rated : Answer or None
         The rows predicted and rated, without a verdict, once an answer needed them: a model is pure.
-    packed : tuple of (frozenset of int, bytes) or None
-        Columns, and the rows with these as they go over the wire, once they were written for a query without work.
+    packed : tuple of (frozenset of int, bytes, bytes) or None
+        Columns, the rows with these as they go over the wire, and what they rest on, once both were written for a query
+        without work.
+    compared : tuple of (float, Comparison) or None
+        The rated rows as an objective compares them that says no more than how far they may lie from the evidence, and
+        how far that is.
     judged : tuple of (Objective or None, Answer) or None
         The objective that was asked last, and the answer: batches ask many rows of the same.
     number : int
@@ -54,9 +60,23 @@ class ResolvedQuery:
     small: bool
     repeatable: bool
     rated: Answer | None = None
-    packed: tuple[frozenset[int], bytes] | None = None
+    packed: tuple[frozenset[int], bytes, bytes] | None = None
+    compared: tuple[float, Comparison] | None = None
     judged: tuple[Objective | None, Answer] | None = None
     number: int = field(default_factory=_numbers.__next__)
+
+    def comparison(self, objective: Objective | None, reach: Reach) -> Comparison | None:
+        """The rated rows as an objective compares them; None = it says something of its own about them."""
+        rows = self.rated
+        if rows is None or objective is None or objective.confidence is not None:
+            return None
+        if objective.current is not None or objective.efficiency is not None:
+            return None
+        most, compared = objective.most_extrapolation, self.compared
+        if compared is None or compared[0] != most:
+            rates = rows.samples_per_s, rows.minibatches_per_s
+            compared = self.compared = most, compare(objective, rows.configurations, rows.predictions, *rates, reach)
+        return compared[1]
 
     @property
     def held(self) -> tuple[Part, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Rule
-from nodewise.domain.words import counted, number
+from nodewise.domain.words import number, pluralize
 
 __all__ = ["Preference", "Rows", "preferred"]
 
@@ -51,9 +51,9 @@ class Rows:
     scale_name: str
     rate: Floats
     rate_name: str
-    finish_s: Floats | None
-    costs: Floats | None
-    currency: str
+    finish_s: Floats | None = None
+    costs: Floats | None = None
+    currency: str = ""
 
     @property
     def held(self) -> Ints:
@@ -74,7 +74,7 @@ class Rows:
 
     def said(self, row: int) -> str:
         """The scale of a row, for people."""
-        return counted(int(self.scale[row]), self.scale_name[:-1])
+        return pluralize(int(self.scale[row]), self.scale_name[:-1])
 
     def within(self, rule: Rule) -> NDArray[np.bool_]:
         """Rows that keep the limits of a rule, as far as what they need is known."""

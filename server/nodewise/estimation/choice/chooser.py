@@ -57,6 +57,8 @@ class Choice:
         What the answer rests on, in words.
     settled : bool
         Whether the same would be chosen again: nobody was passed over that was only busy.
+    is_kept : bool
+        Whether the same object is chosen again, for other rows too, until something else is learned.
     """
 
     shares: Shares
@@ -64,6 +66,7 @@ class Choice:
     fallback: bool
     evidence: tuple[str, ...]
     settled: bool = True
+    is_kept: bool = False
 
 
 class Chooser:
@@ -137,7 +140,7 @@ class Chooser:
             if instead is None:
                 return None
             names = ", ".join(f"{name} failed ({refusal.reason})" for name, refusal in failed.items())
-            return replace(instead, why=f"{names}; {instead.why}", settled=False)
+            return replace(instead, why=f"{names}; {instead.why}", settled=False, is_kept=False)
         return self._choose(question, configurations, lessons, may_try=may_try, model=model)
 
     def _choose(
@@ -179,9 +182,11 @@ class Chooser:
         known = self._among.get(key) if settled and question.profile.digest else None
         if known is None:
             known = self._weigh(question, able, refusal, kinds, lessons, may_try=may_try)
-            if known is not None and not settled:
-                known = replace(known, settled=False)
-            if known is not None and known.settled and question.profile.digest:
+            if known is None:
+                return None
+            settled = settled and known.settled
+            known = replace(known, settled=settled, is_kept=settled and bool(question.profile.digest))
+            if known.is_kept:
                 self._among.put(key, known, ENTRY_BYTES + BASIS_BYTES)
         return known
 

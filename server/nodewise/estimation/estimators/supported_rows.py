@@ -44,7 +44,7 @@ def _states_no_more(columns: frozenset[str], configurations: Configurations) -> 
     """Whether rows surely state nothing that is not among ``columns``: all of it is as it is where nothing is said."""
     if configurations.worker_groups is not None or configurations.precisions != ("",):
         return False
-    nothing = Configurations.unstated(len(configurations.workers))
+    nothing = Configurations.defaults(len(configurations.workers))
     others = _others(columns)
     return others is None or all(map(is_, others(configurations), others(nothing)))
 

@@ -20,7 +20,7 @@ from nodewise.domain.columns import Floats, Ints, as_ints
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
 from nodewise.domain.objective import KNEE
 from nodewise.domain.predictions import Notice, Predictions
-from nodewise.domain.words import counted
+from nodewise.domain.words import pluralize
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.suggestion.boundaries import Boundary
@@ -319,7 +319,7 @@ class _Search:
     ) -> MeasurementSuggestion:
         fall, explained, width_fall = (float(values[row]) for values in goals)
         nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
-        what = f"measuring {counted(workers, 'worker')} on {counted(nodes, 'node')}"
+        what = f"measuring {pluralize(workers, 'worker')} on {pluralize(nodes, 'node')}"
         then = "" if first else "after the measurements before it, "
         narrows = (
             f"{what} narrows the intervals most for its node-seconds, ln(upper / lower) by {width_fall:.3g} on average"

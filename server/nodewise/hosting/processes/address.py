@@ -146,14 +146,14 @@ class AddressedEstimator(Peer):
     @contextmanager
     def _connect(self) -> Iterator[Connection]:
         if self._is_closed.is_set():
-            raise HostBusyError("the server stops", RETRY_S)
+            raise HostBusyError("the server is stopping", RETRY_S)
         yield self._connection
 
     def _lost_error(self, connection: Connection, name: str, code: grpc.StatusCode) -> Exception:  # noqa: ARG002
         if code == grpc.StatusCode.UNAVAILABLE:
             return HostBusyError("its server cannot be reached", RETRY_S)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return HostBusyError("its server has too much to do", RETRY_S)
+            return HostBusyError("its server is overloaded", RETRY_S)
         return HostFaultError(f"its server answered with status {code.name}")
 
     def _overrun(self, connection: Connection, budget_s: float) -> Exception:  # noqa: ARG002

@@ -170,7 +170,7 @@ class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
             context.abort_with_status(status_of(error))
         except Exception as error:  # noqa: BLE001  # the plugin gets an error instead of an answer
             _log.warning("given_failed", method=request.method[:100], exc_info=error)
-            context.abort_with_status(status_of(NodewiseError(Reason.ESTIMATOR_FAILED, "what was asked for failed")))
+            context.abort_with_status(status_of(NodewiseError(Reason.ESTIMATOR_FAILED, "the server failed to answer")))
         raise AssertionError
 
     def _answer(self, call: Call, request: pb.AskRequest) -> pb.AskResponse:
@@ -189,7 +189,7 @@ class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
 
 def _too_much(what: str, count: int, most: int) -> NodewiseError:
     """The refusal of a request that is too large; the plugin may pass it on to its caller."""
-    return NodewiseError(Reason.LIMIT_EXCEEDED, f"a plugin asked for {count} {what}, where 0 to {most} can be")
+    return NodewiseError(Reason.LIMIT_EXCEEDED, f"a plugin asked for {count} {what}; it may ask for 0 to {most}")
 
 
 def rows_of(arguments: Iterable[Any]) -> int:

@@ -54,7 +54,7 @@ def bounded_reader(kind: Any) -> Callable[[bytes], Any]:
 
     def read(data: bytes) -> Any:
         if scan(data, plan, MOST_PARTS) is not None:
-            raise UndecodableError("a message of too many parts")
+            raise UndecodableError("a message with too many parts")
         return kind.FromString(data)
 
     return read

@@ -140,7 +140,7 @@ class Host(Peer):
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise HostBusyError("the server stops", 1.0)
+            raise HostBusyError("the server is stopping", 1.0)
 
     # --- calls
 
@@ -159,7 +159,7 @@ class Host(Peer):
             while not turn.acquire(timeout=min(WAIT_S, held_s)):
                 now_s = time.monotonic()
                 if now_s > wanted_s or now_s - self._since_s > held_s:
-                    raise HostBusyError("its host does something else", WAIT_S)
+                    raise HostBusyError("its host is busy with another call", WAIT_S)
         self._since_s = time.monotonic()
         token = _hosts_in_use.set((*hosts, id(self)))
         try:
@@ -223,7 +223,7 @@ class Host(Peer):
         connection.kill()
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
             return HostFaultError(f"its host sent more than {MOST_BYTES >> 20} MiB")
-        return HostFaultError(f"its host sent a status that is none ({code.name})")
+        return HostFaultError(f"its host sent an invalid status ({code.name})")
 
 
 def _listing(response: pb.ListPluginsResponse) -> Listing:

@@ -54,4 +54,4 @@ def listing_records(host: Peer) -> Iterator[RecordOrProblem]:
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         _log.warning("plugin_broken", distribution=host.distribution, exc_info=error)
         for name in host.plugin_names:
-            yield left_out(name, "plugin", "PLUGIN_BROKEN", "its listing cannot be read")
+            yield left_out(name, "plugin", "PLUGIN_BROKEN", "its list of records cannot be read")

@@ -27,7 +27,7 @@ class _MissingModel:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        message = "a model that this one builds on was dropped to make room; ask again"
+        message = "a model that this one uses was evicted to free memory; retry"
         raise NodewiseError(Reason.ESTIMATOR_UNAVAILABLE, message, retry_after_s=0.1)
 
 

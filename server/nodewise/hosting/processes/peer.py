@@ -177,7 +177,7 @@ class Peer(ABC):
                 raise HostFaultError(f"its host sent {error}") from None
             except ForgottenError:
                 self._abandon(connection)
-                raise HostFaultError("its host forgets what it was just sent") from None
+                raise HostFaultError("its host does not keep an object that it was just sent") from None
             except HostFaultError as fault:
                 if following is not None and fault.what:
                     fault.method = following[1]  # both were running: the fault names the one that does the work
@@ -220,7 +220,7 @@ class Peer(ABC):
         except grpc.RpcError as error:
             raise self._fault(connection, name, budget_s, error) from None
         except (ValueError, TypeError, RecursionError) as error:
-            raise HostFaultError(f"it was asked what cannot be sent ({type(error).__name__})") from None
+            raise HostFaultError(f"an argument of the call cannot be sent ({type(error).__name__})") from None
         except BaseException:
             self._abandon(connection)
             raise
@@ -262,7 +262,7 @@ class Peer(ABC):
         """A handle of what was answered and stays there."""
         names = KNOWN.intersection(object_message.abilities)
         if object_message.number <= 0:
-            raise UndecodableError("no object")
+            raise UndecodableError("not an object")
         return (
             Remote(self, object_message.number, self.generation, names) if names else foreign(object_message.type[:100])
         )
@@ -352,4 +352,4 @@ def _read(read: Callable[[], Any]) -> Any:
     try:
         return read()
     except (NodewiseError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
-        raise UndecodableError(f"values that cannot be ({type(error).__name__})") from None
+        raise UndecodableError(f"invalid values ({type(error).__name__})") from None

@@ -142,7 +142,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         try:
             return self._models.use(number)
         except KeyError:
-            context.abort_with_status(status_with("NOT_FOUND", "the model is not kept any more", GONE, {}))
+            context.abort_with_status(status_with("NOT_FOUND", "the model is no longer kept", GONE, {}))
 
     def keep_answer(self, answer: Any) -> plugin_service_pb2.KeptObject:
         """An object that stays here, and what it can do."""
@@ -154,7 +154,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
             profile = self._remember(evidence.profile_number, evidence, "profile", read_profile)
             return profile, self._remember(evidence.catalog_number, evidence, "catalog", read_catalogue)
         except KeyError:
-            text = "that was not sent, or is forgotten"
+            text = "a handle of an object that was not sent, or is no longer kept"
             context.abort_with_status(status_with("FAILED_PRECONDITION", text, FORGOTTEN, {}))
         raise AssertionError
 
@@ -171,9 +171,7 @@ def _ask_nothing(method: str, *arguments: Any) -> Any:
     """What the context of a fit answers in a server of its own: there are no traces and no other estimators."""
     if method == "traces":
         return ()
-    raise NodewiseError(
-        Reason.NOT_IMPLEMENTED, f"the estimator {arguments[0]!r} cannot be asked from a server of its own"
-    )
+    raise NodewiseError(Reason.NOT_IMPLEMENTED, f"an estimator server cannot call the estimator {arguments[0]!r}")
 
 
 def _predict(model: Any, rows: Any, options: Any) -> pb.PredictResponse:

@@ -170,7 +170,7 @@ def read_value(message: pb.Value, others: Mapping[str, Callable[[Any], Any]] = M
     except UndecodableError:
         raise
     except Exception as error:  # noqa: BLE001  # records look at their fields, and refuse them in errors of their own
-        raise UndecodableError(f"a message that makes no sense ({type(error).__name__})") from None
+        raise UndecodableError(f"an invalid message ({type(error).__name__})") from None
 
 
 def _read(message: pb.Value, others: Mapping[str, Callable[[Any], Any]]) -> Any:
@@ -187,10 +187,10 @@ def _read(message: pb.Value, others: Mapping[str, Callable[[Any], Any]]) -> Any:
 
 def _read_array(message: pb.Array, _: Any) -> Any:
     if message.type not in DTYPES or len(message.shape) > _MOST_DIMENSIONS or min(message.shape, default=0) < 0:
-        raise UndecodableError("an array of another kind")
+        raise UndecodableError("an array of an unexpected type")
     count = math.prod(message.shape)
     if count * np.dtype(message.type).itemsize != len(message.data):
-        raise UndecodableError("an array whose entries are not there")
+        raise UndecodableError("an array without its entries")
     array = np.frombuffer(message.data, message.type) if count else np.zeros(0, message.type)
     array = array.reshape(tuple(message.shape))
     array.flags.writeable = False
@@ -210,7 +210,7 @@ def _read_mapping(message: pb.Items, others: Any) -> Any:
 
 def _read_budget(seconds: float, _: Any) -> Budget:
     if math.isnan(seconds):
-        raise UndecodableError("a budget that is no number")
+        raise UndecodableError("a budget that is not a number")
     return Budget(seconds)
 
 

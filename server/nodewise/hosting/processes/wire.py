@@ -80,7 +80,7 @@ def _column(values: Sequence[Any], rows: int, default: Any = 0.0) -> Any:
     if count <= 1:
         return constant(rows, kind(values[0]) if count else default)
     if count != rows:
-        raise UndecodableError(f"a column of {count} numbers about {rows} rows")
+        raise UndecodableError(f"a column of {count} numbers for {rows} rows")
     return freeze(np.array(values, np.int64 if kind is int else np.float64))
 
 

@@ -127,7 +127,7 @@ def referred_traces(connection: Connection) -> list[tuple[str, int]]:
 def _refuse_full(connection: Connection) -> None:
     for table in TABLES:
         if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:  # noqa: S608
-            raise CopyError(f"the store is not empty (it has {table}): name one that does not exist yet")
+            raise CopyError(f"the store is not empty (it has {table}); name a store that does not exist yet")
 
 
 def _copy_table(source: Connection, target: Connection, table: str) -> int:

@@ -69,7 +69,7 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
         If the target exists, or traces kept disappearing; NodewiseError and OSError as stores and disks raise them.
     """
     if target.exists():
-        raise CopyError(f"{target} exists: name another one, and give this as --since to copy its traces no more")
+        raise CopyError(f"{target} exists; name another directory, and pass {target} as --since to reuse its traces")
     if not target.parent.is_dir():
         raise CopyError(f"the directory {target.parent} does not exist")
     if since is not None:
@@ -82,7 +82,7 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
     for _ in range(_ATTEMPTS):  # a profile may be purged meanwhile: as the store is then, its trace is not missed
         figures = figures or _write_all(store, partial, version)
     if figures is None:
-        text = "a trace that rows refer to is gone: nodewise verify tells what is missing"
+        text = "a trace that rows refer to is missing; run nodewise verify to list what is missing"
         raise CopyError(text, of_input=False)
     partial.rename(target)
     sync(target.parent)
@@ -162,13 +162,13 @@ def open_backup(folder: Path, digest: str = "") -> Iterator[SqlProfileStore]:
         raise CopyError(f"{folder}: has the digest {about['digest']}, not {digest}", of_input=False)
     if about["schema_version"] > SCHEMA_VERSION:
         raise CopyError(
-            f"{folder}: has schema {about['schema_version']} and this release knows {SCHEMA_VERSION}:"
-            " bring it back with the release that wrote it"
+            f"{folder}: has schema {about['schema_version']}, this release supports {SCHEMA_VERSION};"
+            " restore it with the release that wrote it"
         )
     with TemporaryDirectory() as scratch:
         copy = Path(shutil.copyfile(folder / _STORE, Path(scratch, _STORE)))
         if _sha256_of(copy) != about["store_sha256"]:
-            raise CopyError(f"{folder}: {_STORE} is not as it was written", of_input=False)
+            raise CopyError(f"{folder}: {_STORE} was changed after it was written", of_input=False)
         store = SqliteProfileStore(copy, StoreOptions(traces=TraceStore(folder / "traces")))
         try:
             yield store
@@ -178,22 +178,22 @@ def open_backup(folder: Path, digest: str = "") -> Iterator[SqlProfileStore]:
 
 def _manifest(folder: Path) -> Mapping[str, Any]:
     if folder.name.endswith(".partial"):
-        raise CopyError(f"{folder}: is not whole: make the backup again, and it goes on from there")
+        raise CopyError(f"{folder}: is incomplete; run the backup again to continue it")
     try:
         about: dict[str, Any] = orjson.loads((folder / _MANIFEST).read_bytes())
         ours, version = about["format"] == FORMAT, about["version"]
     except FileNotFoundError:
-        raise CopyError(f"{folder}: is no backup: it has no {_MANIFEST}") from None
+        raise CopyError(f"{folder}: is not a backup: it has no {_MANIFEST}") from None
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
-        raise CopyError(f"{folder}: its {_MANIFEST} cannot be read") from None
+        raise CopyError(f"{folder}: {_MANIFEST} cannot be read") from None
     if not ours:
-        raise CopyError(f"{folder}: is no backup of Nodewise")
+        raise CopyError(f"{folder}: is not a backup of Nodewise")
     if version != FORMAT_VERSION:
         raise CopyError(
-            f"{folder}: is of format {version}, this release reads {FORMAT_VERSION}: use that which made it"
+            f"{folder}: has format {version}, this release reads {FORMAT_VERSION}; use the release that wrote it"
         )
     if about.pop("digest", "") != (digest := _digest_of(about)):
-        raise CopyError(f"{folder}: its {_MANIFEST} was changed after it was written", of_input=False)
+        raise CopyError(f"{folder}: {_MANIFEST} was changed after it was written", of_input=False)
     return {**about, "digest": digest}
 
 

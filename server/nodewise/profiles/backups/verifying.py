@@ -102,7 +102,7 @@ def _wrong_trace(traces: TraceStore, name: str, size: int, *, content: bool) -> 
     if holds_it != size:
         yield f"trace {name} has {holds_it or 0} of {size} bytes"
     elif sha256 != name:
-        yield f"trace {name} holds other bytes"
+        yield f"trace {name} is damaged: its bytes do not match its SHA-256"
 
 
 def _wrong_stages(connection: Connection, traces: TraceStore) -> Iterator[str]:
@@ -112,6 +112,6 @@ def _wrong_stages(connection: Connection, traces: TraceStore) -> Iterator[str]:
             with suppress(FileNotFoundError), traces.open_stage(trace) as file:
                 size = file.seek(0, SEEK_END)
             if size < trace.size_bytes:
-                yield f"the beginning of a trace ({trace.stage}) is gone"
+                yield f"the start of a trace ({trace.stage}) is missing"
     except (ValueError, KeyError, TypeError) as error:
         yield f"batches cannot be read ({type(error).__name__})"

@@ -6,7 +6,7 @@ last call. Everything here belongs to the event loop's thread.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -109,7 +109,7 @@ class TrafficRouter:
             name: self._streaming(name) if isasyncgenfunction(method) else self._unary(name)
             for name, method in self.tracks.stable.methods.items()
         }
-        return {**result, "batch_predict": self._batch_predict}
+        return {**result, "predict": self._predict, "batch_predict": self._batch_predict}
 
     def known_prediction(self, request: bytes) -> bytes | None:
         """The reply to a Predict of these bytes, where it is known; none while two tracks are compared."""
@@ -118,15 +118,9 @@ class TrafficRouter:
 
     def _unary(self, name: str) -> Callable[..., Any]:
         async def behaviour(request: Any, call: Call) -> Any:
-            tracks = self.tracks
-            serving_state = tracks.stable if tracks.canary is None else _serving_state_of(tracks, request)
-            serving_state.calls += 1
-            try:
+            serving_state = _serving_state_of(self.tracks, request)
+            with self._count_call(serving_state):
                 return await serving_state.methods[name](request, call)
-            except NodewiseError as error:
-                raise error_while_loading(error, serving_state.loaded_plugins.registry) from None
-            finally:
-                self._leave(serving_state)
 
         return behaviour
 
@@ -139,6 +133,20 @@ class TrafficRouter:
                         yield message
 
         return behaviour
+
+    def _predict(self, request: Any, call: Call) -> bytes | Awaitable[bytes]:
+        """The reply, which no other call comes between; an awaitable where something is waited for."""
+        tracks = self.tracks
+        serving_state = tracks.stable if tracks.canary is None else _serving_state_of(tracks, request)
+        try:
+            answered = serving_state.predictions.answer(request, call)
+        except NodewiseError as error:
+            raise error_while_loading(error, serving_state.loaded_plugins.registry) from None
+        return answered if isinstance(answered, bytes) else self._wait(answered, serving_state)
+
+    async def _wait(self, answered: Awaitable[bytes], serving_state: ServingState) -> bytes:
+        with self._count_call(serving_state):
+            return await answered
 
     async def _batch_predict(self, request: Any, call: Call) -> bytes:
         """Every job by its own track; a batch of architectures by that of its job."""

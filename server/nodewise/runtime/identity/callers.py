@@ -89,7 +89,7 @@ class Callers:
     def known_principal(self, metadata: Metadata) -> Principal | None:
         """As the protocol says."""
         principal = self._principals.get(_authorization(metadata) or "")
-        return None if principal is None or principal.expired() else principal
+        return None if principal is None or principal.is_expired() else principal
 
     async def principal(self, context: Context) -> Principal:
         """As the protocol says."""
@@ -108,7 +108,7 @@ class Callers:
     async def bearer(self, value: str | bytes) -> Principal:
         """The principal of a call with this metadata. Raises NodewiseError."""
         principal = self._principals.get(value)
-        if principal is not None and not principal.expired():
+        if principal is not None and not principal.is_expired():
             return principal
         self._principals.pop(value, None)
         if not isinstance(value, str) or value[: len(_BEARER)].lower() != _BEARER:

@@ -1,5 +1,5 @@
-"""What a policy would have done: jobs from arrival to completion on a simulated cluster.
+"""Simulation of a policy: jobs from arrival to completion on a simulated cluster.
 
-The simulated time and its events, jobs and their curves, nodes that fail, wrong predictions and early stops, results
-and repetitions; readers of job traces and generators of made-up ones. The rules themselves are plugins.
+This package has the simulated time and its events, jobs and their curves, failures of nodes, prediction errors, early
+stops, results and repetitions. The policies themselves are plugins.
 """

@@ -1,4 +1,4 @@
-"""A job between arrival and completion: its progress, what it holds, and the clock of its current run."""
+"""A job between arrival and completion: its progress, its devices, and the clock of its current run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nodewise.scheduling.simulation.settings import Checkpoints
 __all__ = ["ActiveJob"]
 
 _set = object.__setattr__
-"""Sets a field of a frozen value: what a policy sees of a job is one object for as long as the job lives (policies are
-pure and keep nothing between calls), and three of its fields move with time."""
+"""Sets a field of a frozen value: a policy sees one object of a job from arrival to completion (policies are pure and
+keep nothing between calls), and three of its fields change with time."""
 
 WHOLE_STEP_SLACK = 1e-9
-"""Steps that a product of floating-point numbers may be short of a whole one."""
+"""Rounding error, in steps, that counts as a whole step."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,25 +25,25 @@ class ActiveJob:
     """One job in the system.
 
     A *run* is a stretch on the same devices. It begins with ``restart`` seconds without progress, then computes at
-    ``rate`` samples/s of running time, with pauses for checkpoints. Work is counted from the run's beginning, so that
-    looking at it in between changes nothing.
+    ``rate`` samples/s of running time, with pauses for checkpoints. Progress is computed from the run's beginning, so
+    it does not depend on how often it is computed.
 
     Attributes
     ----------
     state : JobState
-        What the policy sees; refreshed by ``tell``.
+        The job as the policy sees it; updated by ``tell``.
     left : float
         True samples left at the beginning of the current run, or now if it does not run.
     declared_beyond : float
-        Samples that the policy believes in and that never come (early stops).
+        Declared samples that the job never processes, since it stops early.
     allowance : float
         Most samples in this run (a round's whole steps); infinite without rounds of whole steps.
     entry : int
-        Counts up in the order of the jobs that the policy sees.
+        Number of the job, ascending in the order of the jobs that the policy sees.
     partner : ActiveJob or None
-        Who runs on the same devices.
+        The job that runs on the same devices.
     ends_s : float
-        When the run ends by itself: the job is done or its allowance is; infinite while it holds nothing.
+        When the run ends by itself: the job or its allowance is complete; infinite while it has no devices.
     """
 
     number: int
@@ -79,7 +79,7 @@ class ActiveJob:
     def begin(self, now_s: float, restart_s: float, round_s: float | None) -> None:
         """Begin a run on the devices held; ``round_s`` limits it to the whole steps of a round (None = no limit).
 
-        A round shorter than the pause or than one step still yields one step: otherwise such a job would never move.
+        A round shorter than the pause or than one step still yields one step; otherwise the job would never progress.
         """
         self.run += 1
         self.run_from_s = now_s
@@ -94,20 +94,20 @@ class ActiveJob:
         self.ends_s = self.begun_s + self._running_s(min(self.left, self.allowance) / self.rate)
 
     def _computing_s(self, running_s: float) -> float:
-        """Seconds of progress in so many seconds of a run, without its checkpoints."""
-        saved = self.checkpoints
-        if saved is None:
+        """Seconds of progress in so many seconds of a run, which include pauses for checkpoints."""
+        checkpoints = self.checkpoints
+        if checkpoints is None:
             return running_s
-        cycle_s = saved.interval_s + saved.cost_s
+        cycle_s = checkpoints.interval_s + checkpoints.cost_s
         whole = math.floor(running_s / cycle_s)
-        return whole * saved.interval_s + min(running_s - whole * cycle_s, saved.interval_s)
+        return whole * checkpoints.interval_s + min(running_s - whole * cycle_s, checkpoints.interval_s)
 
     def _running_s(self, computing_s: float) -> float:
-        """Seconds of a run that so many seconds of progress take; nothing is saved when the end is reached."""
-        saved = self.checkpoints
-        if saved is None:
+        """Seconds of a run that so many seconds of progress take; there is no checkpoint at the end."""
+        checkpoints = self.checkpoints
+        if checkpoints is None:
             return computing_s
-        return computing_s + saved.cost_s * max(math.ceil(computing_s / saved.interval_s) - 1, 0)
+        return computing_s + checkpoints.cost_s * max(math.ceil(computing_s / checkpoints.interval_s) - 1, 0)
 
     def progress(self, now_s: float) -> float:
         """Samples done in the current run until now."""
@@ -118,8 +118,8 @@ class ActiveJob:
             return most
         return min(self.rate * self._computing_s(now_s - self.begun_s), most)
 
-    def saved(self, now_s: float) -> float:
-        """Samples of the current run that a failure now would not undo: those of its last whole checkpoint."""
+    def checkpointed_samples(self, now_s: float) -> float:
+        """Samples of the current run up to its last checkpoint, which a failure now would not undo."""
         if self.checkpoints is None or now_s <= self.begun_s:
             return 0.0
         cycle_s = self.checkpoints.interval_s + self.checkpoints.cost_s
@@ -127,50 +127,50 @@ class ActiveJob:
         return min(self.rate * whole * self.checkpoints.interval_s, self.progress(now_s))
 
     def tell(self, now_s: float) -> None:
-        """Bring what the policy sees of a running job up to now."""
+        """Update what the policy sees of a running job."""
         state = self.state
         if self.checkpoints is None and self.begun_s < now_s < self.ends_s:
-            done = self.rate * (now_s - self.begun_s)
+            samples = self.rate * (now_s - self.begun_s)
         else:
-            done = self.progress(now_s)
-        _set(state, "remaining_samples", self.left + self.declared_beyond - done)
-        attained = self.attained_device_s + (now_s - self.run_from_s) * self.occupied
-        _set(state, "attained_service_device_s", attained)
+            samples = self.progress(now_s)
+        _set(state, "remaining_samples", self.left + self.declared_beyond - samples)
+        service_device_s = self.attained_device_s + (now_s - self.run_from_s) * self.occupied_devices
+        _set(state, "attained_service_device_s", service_device_s)
         _set(state.current, "age_s", now_s - self.held_since_s)
 
     @property
-    def occupied(self) -> float:
-        """Devices that count as this job's, those of servers included: of two that share one, half of it each."""
+    def occupied_devices(self) -> float:
+        """Devices that count as this job's, servers included; half of a device that two jobs share."""
         whole = self.devices + self.spec.server_devices
         return whole if self.partner is None else 0.5 * whole
 
     def pair(self, partner: ActiveJob | None, share: float) -> None:
-        """Run beside another job from now on, at a share of the solo rate; the run is begun anew apart."""
+        """Run beside another job from now on, at a share of the solo rate; the caller begins a new run."""
         self.partner, self.rate = partner, self.solo_rate * share
         _set(self.state.current, "shares_with", "" if partner is None else partner.spec.job_id)
 
     def hold(self, pool: int, devices: int, placement: NodeDevices, rate: float, now_s: float) -> None:
-        """Take devices; the run is begun apart."""
+        """Take devices; the caller begins the run."""
         self.pool, self.devices, self.placement = pool, devices, placement
         self.rate = self.solo_rate = rate
         self.held_since_s = now_s
         _set(self.state, "current", CurrentAllocation(pool=pool, placement=placement, age_s=0.0))
 
-    def restarted(self) -> None:
+    def count_restart(self) -> None:
         """Count a run that is not the first."""
         self.restarts += 1
         _set(self.state, "restarts", self.restarts)
 
-    def end_run(self, now_s: float, done: float) -> float:
-        """Close the run with so many samples done; seconds that it lasted."""
+    def end_run(self, now_s: float, samples: float) -> float:
+        """End the run after so many samples; returns the seconds that it took."""
         lasted_s = now_s - self.run_from_s
-        self.left = max(self.left - done, 0.0)
-        self.attained_device_s += lasted_s * self.occupied
+        self.left = max(self.left - samples, 0.0)
+        self.attained_device_s += lasted_s * self.occupied_devices
         self.run_from_s = now_s
         return lasted_s
 
     def release(self) -> None:
-        """Hold nothing; the run was ended before."""
+        """Release all devices; the caller has ended the run."""
         self.devices, self.pool, self.placement, self.rate, self.partner = 0, -1, (), 0.0, None
         self.ends_s = math.inf
         self.run += 1

@@ -1,4 +1,4 @@
-"""Jobs as they arrive: checked, their times scaled, their chances drawn."""
+"""Jobs in the order of arrival: checked, with scaled times, random stops and prediction errors."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nodewise.scheduling.simulation.settings import SimulationSettings
 __all__ = ["Arrivals"]
 
 _AS_STATED: Final = ("job_id", "server_devices", "requested_devices", "weight", "queue", "minimum_run_s")
-"""What the policy is told of a job as it is."""
+"""Fields of a job that the policy sees unchanged."""
 _BOUNDS: Final = (
     (("samples", "weight"), math.ulp(0.0), "above 0"),
     (("stop_samples", "samples_per_step", "restart_cost_s", "minimum_run_s", "server_devices"), 0, "0 or more"),
     (("requested_devices",), 1, "1 or more"),
 )
-"""Numbers of a job, the least that they may be, and what that is called."""
+"""Numbers of a job, their least value, and the text for it."""
 
 
 class Arrivals:
-    """Reads jobs one ahead; ``pools`` are the devices of each.
+    """Reads jobs, always one ahead; ``pools`` are the devices of each pool.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Arrivals:
             self._check(self._next, self._next.arrival_s)
 
     def take(self) -> ActiveJob | None:
-        """The next job, active now; None = it has no curve and can never run."""
+        """The next job, which arrives now; None = it has no curve and can never run."""
         spec = self._next
         assert spec is not None
         number, arrival_s = self.count, self.next_s
@@ -62,28 +62,28 @@ class Arrivals:
             self._check(self._next, spec.arrival_s)
             self.next_s = self.first_s + (self._next.arrival_s - self.first_s) / self._settings.load
         true_samples = self._stops.true_samples(spec)
-        seen = self._predictions.curve(spec)
-        if not len(seen):
+        curve = self._predictions.curve(spec)
+        if not len(curve):
             return None
         restart_s = self._settings.restart_cost_s if spec.restart_cost_s is None else spec.restart_cost_s
         state = JobState(
             **{name: getattr(spec, name) for name in _AS_STATED},
             remaining_samples=spec.samples,
             submit_time_s=arrival_s,
-            allowed_devices=seen.counts,
-            allowed_pools=seen.pools,
+            allowed_devices=curve.counts,
+            allowed_pools=curve.pools,
             restart_cost_s=restart_s,
             deadline_s=None if spec.deadline_s is None else arrival_s + spec.deadline_s - spec.arrival_s,
         )
-        return ActiveJob(number, spec, seen, true_samples, state, self._settings.checkpoints)
+        return ActiveJob(number, spec, curve, true_samples, state, self._settings.checkpoints)
 
     def _check(self, job: SimulatedJob, after_s: float) -> None:
         path = f"jobs[{self.count}]"
         if not (math.isfinite(job.arrival_s) and job.arrival_s >= after_s):
             raise invalid_field(
                 f"{path}.arrival_s",
-                f"must be finite and not before the job ahead of it, {after_s:g} s; found {job.arrival_s:g} for "
-                f"{job.job_id!r}: sort jobs by arrival",
+                f"must be finite and at least {after_s:g} s, the arrival of the previous job, found {job.arrival_s:g} "
+                f"for {job.job_id!r}: sort jobs by arrival",
             )
         for names, least, bound in _BOUNDS:
             for name in names:
@@ -95,5 +95,5 @@ class Arrivals:
             if curve is not None and curve.pool.max(initial=0) >= self._pools:
                 raise invalid_field(
                     f"{path}.{name}.pool",
-                    f"must be 0 to {self._pools - 1}, the cluster's pools; found {int(curve.pool.max())}",
+                    f"must be 0 to {self._pools - 1}, an index of the cluster's pools, found {int(curve.pool.max())}",
                 )

@@ -1,4 +1,4 @@
-"""What chance brings to a simulation: early stops, wrong predictions, failing nodes. Each has a stream of the seed."""
+"""Random events of a simulation: early stops, prediction errors, failures of nodes; each has a stream of the seed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nodewise.scheduling.simulation.settings import EarlyStops, NodeFailures, Pr
 __all__ = ["Failures", "Predictions", "Stops"]
 
 _STOPS, _PREDICTIONS, _FAILURES = range(3)
-"""Streams of the seed: one does not move when another is drawn from."""
+"""Streams of the seed; draws from one do not change another."""
 MOST_SHARED: Final = 1024
-"""Curves that are kept to be shared: jobs with curves of their own must not pile them up."""
+"""Most curves that are cached for other jobs; the limit bounds memory where every job has a curve of its own."""
 
 
 class Stops:
-    """Draws where jobs end, by order of arrival."""
+    """Draws where jobs stop early, in the order of arrival."""
 
     def __init__(self, law: EarlyStops | None, seed: int) -> None:
         self._law = law
@@ -40,47 +40,47 @@ class Stops:
 
 
 class Predictions:
-    """What the policy sees of the curves, by order of arrival."""
+    """Curves as the policy sees them, in the order of arrival."""
 
     def __init__(self, law: PredictionError | None, seed: int, pools: Sequence[int], quotas: Mapping[str, int]) -> None:
         self._law = law
         self._random = np.random.default_rng((seed, _PREDICTIONS))
         self._pools = np.array(pools, dtype=np.int64)
         self._quotas = quotas
-        self._shared: dict[tuple[object, ...], JobCurve] = {}
+        self._curves: dict[tuple[object, ...], JobCurve] = {}
 
     def curve(self, job: SimulatedJob) -> JobCurve:
         """The predicted curve, with the law's errors."""
         queue = job.queue if job.queue in self._quotas else None
         key = (job.curve, job.predicted, job.requested_devices if job.rigid else 0, job.server_devices, queue)
-        seen = self._shared.get(key)
-        if seen is None:
-            if len(self._shared) >= MOST_SHARED:
-                self._shared.clear()
-            seen = self._shared[key] = self._possible(job)
+        curve = self._curves.get(key)
+        if curve is None:
+            if len(self._curves) >= MOST_SHARED:
+                self._curves.clear()
+            curve = self._curves[key] = self._possible(job)
         law = self._law
-        if law is None or not len(seen):
-            return seen
+        if law is None or not len(curve):
+            return curve
         whole = law.job_sigma * self._random.standard_normal()
-        return seen.scaled(np.exp(whole + law.row_sigma * self._random.standard_normal(len(seen))))
+        return curve.scale(np.exp(whole + law.row_sigma * self._random.standard_normal(len(curve))))
 
     def _possible(self, job: SimulatedJob) -> JobCurve:
         """Rows that have a true rate and fit the empty cluster and the queue's quota; a rigid job's request only."""
-        seen = job.curve if job.predicted is None else job.predicted
-        room = self._pools[seen.pool] - job.server_devices
+        curve = job.curve if job.predicted is None else job.predicted
+        most = self._pools[curve.pool] - job.server_devices
         if job.queue in self._quotas:
-            room = np.minimum(room, self._quotas[job.queue] - job.server_devices)
-        keep = seen.devices <= room
+            most = np.minimum(most, self._quotas[job.queue] - job.server_devices)
+        keep = curve.devices <= most
         if job.rigid:
-            keep &= seen.devices == job.requested_devices
+            keep &= curve.devices == job.requested_devices
         if job.predicted is not None:
             true = job.curve.rates
-            keep &= [row in true for row in zip(seen.pool.tolist(), seen.devices.tolist())]
-        return seen if keep.all() else JobCurve.taken(seen, keep)
+            keep &= [row in true for row in zip(curve.pool.tolist(), curve.devices.tolist())]
+        return curve if keep.all() else JobCurve.of_rows(curve, keep)
 
 
 class Failures:
-    """When which node fails and comes back, by time; whatever the policy does, it is the same."""
+    """Failures and repairs of nodes, by time; they do not depend on the policy."""
 
     def __init__(self, law: NodeFailures | None, nodes: Sequence[int], seed: int, start_s: float) -> None:
         self._law = law
@@ -96,7 +96,7 @@ class Failures:
 
     @property
     def next_s(self) -> float:
-        """When the next node fails or comes back; infinite without failures."""
+        """When the next node fails or is repaired; infinite without failures."""
         return self._events[0][0] if self._events else float("inf")
 
     def next(self) -> tuple[int, int, bool]:

@@ -21,15 +21,15 @@ from nodewise.scheduling.simulation.results import SimulationResult
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
 from nodewise.scheduling.simulation.view import View
 
-__all__ = ["Progress", "simulated"]
+__all__ = ["Progress", "simulate"]
 
 CHECK_EVERY: Final = 256
-"""Events between two looks at the budget and two reports of progress: some 15 ms; decisions count by their time."""
+"""Events between two checks of the budget and two reports of progress: some 15 ms; decisions count by their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a simulation is: simulated seconds, and jobs that arrived, finished and are in the system."""
+    """Progress of a simulation: simulated seconds, and jobs that arrived, finished and are in the system."""
 
     now_s: float
     arrived: int
@@ -38,7 +38,7 @@ class Progress:
     decisions: int
 
 
-def simulated(
+def simulate(
     jobs: Iterable[SimulatedJob],
     pools: Sequence[NodePool],
     policy: LoadedPlugin[PolicyRecord],
@@ -49,26 +49,26 @@ def simulated(
 ) -> SimulationResult:
     """Simulate a policy.
 
-    Deterministic: the same jobs, pools, policy and settings give the same result, whether or not a timeline is kept;
-    only the decisions' wall time differs, and a budget that ends early. Memory grows with the jobs in the system and,
-    per finished job, by its id and seven numbers (for percentiles and per-job columns).
+    Deterministic: the same jobs, pools, policy and settings give the same result, with or without a timeline, except
+    for wall times and for a budget that ends early. Memory grows with the jobs in the system and, per finished job, by
+    its id and seven numbers (for percentiles and per-job columns).
 
     Parameters
     ----------
     jobs : iterable of SimulatedJob
-        By arrival; read as the simulation gets there.
+        In the order of arrival; read as the simulation proceeds.
     pools : sequence of NodePool
         The cluster; a curve's pools are indexes into it.
     budget : Budget
-        Looked at every ``CHECK_EVERY`` events, and handed to the policy. When it is over the result holds what finished
-        so far, with ``complete`` False.
+        Checked every ``CHECK_EVERY`` events, and passed to the policy. When it is over, the result has the jobs that
+        finished so far, with ``complete`` False.
     progress : callable
-        Called as often.
+        Called every ``CHECK_EVERY`` events.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for settings, parameters or jobs that cannot be (jobs out of order among them), POLICY_FAILED,
+        INVALID_FIELD for invalid settings, parameters or jobs, or jobs out of order; POLICY_FAILED;
         POLICY_INVALID_RESULT.
     """
     settings, budget = settings or SimulationSettings(), budget or Budget()
@@ -88,7 +88,7 @@ class _Simulation:
 
     def __post_init__(self) -> None:
         pools, settings = self.pools, self.settings
-        parameters = settings.checked(self.policy.record.parameters)
+        parameters = settings.check(self.policy.record.parameters)
         self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
         self._arrivals = Arrivals(self.jobs, [pool.total_devices for pool in pools], settings)
         self._now_s = start_s = self._arrivals.first_s
@@ -101,7 +101,7 @@ class _Simulation:
         self._work = 0
 
     def run(self) -> SimulationResult:
-        started = time.perf_counter()
+        start_s = time.perf_counter()
         complete = True
         while (end_s := self._boundary()) is not None:
             if not self._advance(end_s):
@@ -109,11 +109,11 @@ class _Simulation:
                 break
             self._now_s = end_s
             self._work += self._decider.decide(end_s)
-        wall_s = time.perf_counter() - started
+        wall_s = time.perf_counter() - start_s
         return self._recorder.result(jobs=self._arrivals.count, wall_s=wall_s, complete=complete)
 
     def _boundary(self) -> float | None:
-        """When the policy may be asked next; None = nothing more can happen."""
+        """When the policy may decide next; None = nothing more can happen."""
         clock, running = self.settings.clock, self._decider.running
         happens_s = min(self._arrivals.next_s, self._next_node_event_s())
         if clock is Clock.EVENTS:
@@ -121,9 +121,9 @@ class _Simulation:
         elif clock is Clock.DRAINED_ROUNDS:
             if running:
                 return self._decider.round_ends_s
-            if self._decider.undecided:
+            if self._decider.needs_decision:
                 return self._now_s
-        elif running or self._decider.undecided:
+        elif running or self._decider.needs_decision:
             self._round += 1
             return self._round * self.settings.round_s
         if happens_s == math.inf:
@@ -134,14 +134,14 @@ class _Simulation:
         return self._round * self.settings.round_s
 
     def _next_node_event_s(self) -> float:
-        """When a node fails or comes back, as far as anybody would notice: a job runs, or waits for a repair."""
+        """When a node fails or is repaired; infinite where that changes nothing: no job runs or waits for a repair."""
         if self._decider.running:
             return self._failures.next_s
         waits = self._recorder.active > 0 and any(each.down for each in self._nodes)
         return self._failures.next_s if waits else math.inf
 
     def _advance(self, until_s: float) -> bool:
-        """Let everything happen until then, in order; False when the budget is over."""
+        """Process all events until then, in order; False when the budget is over."""
         while True:
             end_s, arrival_s, node_s = self._decider.next_end_s(), self._arrivals.next_s, self._failures.next_s
             at_s = min(end_s, arrival_s, node_s)
@@ -161,14 +161,14 @@ class _Simulation:
         job = self._arrivals.take()
         if job is None:
             return
-        self._recorder.arrived(job, at_s)
+        self._recorder.record_arrival(job, at_s)
         self._decider.arrive(job)
 
     def _look(self, now_s: float) -> bool:
-        """Report progress, and whether there is time left."""
+        """Report progress; returns whether there is time left."""
         self._work = 0
         if self.progress is not None:
-            found, arrived = self._recorder, self._arrivals.count
-            told = {"finished": found.finished, "active": found.active, "decisions": found.decisions}
-            self.progress(Progress(now_s=now_s, arrived=arrived, **told))
+            recorder, arrivals = self._recorder, self._arrivals.count
+            counts = {"finished": recorder.finished, "active": recorder.active, "decisions": recorder.decisions}
+            self.progress(Progress(now_s=now_s, arrived=arrivals, **counts))
         return self.budget.remaining_s() > 0

@@ -1,4 +1,4 @@
-"""Asking the policy and doing what it says: runs begin and end, devices change hands."""
+"""Calls the policy and applies its grants: runs begin and end, devices move between jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.nodes import PoolNodes
 from nodewise.scheduling.packing import both_ways, hosts_of
 from nodewise.scheduling.policy_answers import sound_answer
-from nodewise.scheduling.rounding import Rounds, first_round, held_round, offered
+from nodewise.scheduling.rounding import Rounds, first_round, make_offer, next_round
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.recording import Recorder
 from nodewise.scheduling.simulation.settings import Clock, SimulationSettings
@@ -30,19 +30,19 @@ __all__ = ["Decider"]
 _devices = attrgetter("devices")
 
 EVENT_S: Final = 50e-6
-"""What an event costs, roughly: a decision counts as as many as it takes time for, so that a budget is seen in time."""
+"""Approximate time of an event; a decision counts as the events of its time, so that the budget is checked in time."""
 
 
 @dataclass(eq=False)
 class Decider:
-    """Who holds what.
+    """Decides which job holds which devices, by the policy.
 
     Attributes
     ----------
-    undecided : bool
-        Something changed since the policy was asked last.
+    needs_decision : bool
+        Jobs or nodes have changed since the last decision.
     round_ends_s : float
-        When the last running job is through with its part of the round (drained rounds only).
+        When the last running job ends its part of the round (drained rounds only).
     """
 
     policy: LoadedPlugin[PolicyRecord]
@@ -51,7 +51,7 @@ class Decider:
     settings: SimulationSettings
     recorder: Recorder
     budget: Budget
-    undecided: bool = False
+    needs_decision: bool = False
     round_ends_s: float = 0.0
     _ends: list[tuple[float, int, int, ActiveJob]] = field(default_factory=list)
     _memory: bytes = b""
@@ -60,20 +60,20 @@ class Decider:
     _running: dict[int, ActiveJob] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._drained = self.settings.clock is Clock.DRAINED_ROUNDS
-        self._asked_as = f"{self.policy.record.name} {self.policy.record.version}"
+        self._drains_rounds = self.settings.clock is Clock.DRAINED_ROUNDS
+        self._policy_name = f"{self.policy.record.name} {self.policy.record.version}"
 
     @property
     def running(self) -> int:
         """Jobs that hold devices."""
         return len(self._running)
 
-    # --- what happens between decisions
+    # --- events between decisions
 
     def arrive(self, job: ActiveJob) -> None:
-        """A job comes into the system."""
+        """Add a job that arrives."""
         self.view.arrive(job)
-        self.undecided = True
+        self.needs_decision = True
 
     def next_end_s(self) -> float:
         """When the next running job completes."""
@@ -83,46 +83,46 @@ class Decider:
         return ends[0][0] if ends else math.inf
 
     def finish_next(self) -> None:
-        """The job that ``next_end_s`` tells of completes."""
+        """Complete the job that ends at ``next_end_s``."""
         at_s, _, _, job = heappop(self._ends)
         self._close(job, at_s, job.left)
         self.view.depart(job)
         self.recorder.completed(job, at_s)
-        self.undecided = True
+        self.needs_decision = True
 
     def node_event(self, at_s: float, pool: int, node: int, fails: bool) -> None:  # noqa: FBT001 - as drawn
-        """A node fails, and what runs on it falls back to its last checkpoint; or it comes back."""
+        """A node fails, and its jobs return to their last checkpoint; or it is repaired."""
         nodes = self.nodes[pool]
         if fails:
             for job in list(self._running.values()):
                 if job.pool == pool and any(each == node for each, _ in job.placement):
-                    saved = job.saved(at_s)
-                    self.recorder.lost(job, job.progress(at_s) - saved)
-                    self._close(job, at_s, saved)
+                    checkpointed_samples = job.checkpointed_samples(at_s)
+                    self.recorder.record_loss(job, job.progress(at_s) - checkpointed_samples)
+                    self._close(job, at_s, checkpointed_samples)
             self.recorder.capacity_changed(at_s)
             nodes.fail(node)
         else:
             self.recorder.capacity_changed(at_s)
             nodes.repair(node)
         self.view.nodes_changed(self.nodes)
-        self.undecided = True
+        self.needs_decision = True
 
     # --- decisions
 
     def may_decide_s(self, now_s: float) -> float:
-        """When a change that waits for the minimum interval may be decided; infinite when nothing waits."""
-        if not self.undecided:
+        """When the next decision may be made, after the minimum interval; infinite when none is needed."""
+        if not self.needs_decision:
             return math.inf
         decided_s = -math.inf if self._decided_s is None else self._decided_s
         return max(now_s, decided_s + self.settings.minimum_decision_interval_s)
 
     def decide(self, now_s: float) -> int:
-        """Ask the policy if it is time to, and begin the next round; what that was worth in events."""
+        """Call the policy if a decision is due, and begin the next round; returns the work, in events."""
         grants: Sequence[Grant]
         before_s = self.recorder.decision_s
         if self._rounds is not None or self._due(now_s):
             grants = self._ask_policy(now_s)
-        elif self._drained:
+        elif self._drains_rounds:
             grants = [Grant(job.devices, job.pool) for job in self.view.jobs]
         else:
             return 1
@@ -133,9 +133,9 @@ class Decider:
         return 1 + len(grants) // 16 + int((self.recorder.decision_s - before_s) / EVENT_S)
 
     def _due(self, now_s: float) -> bool:
-        """Whether a policy that allocates devices is to be asked; shares of time say themselves how long they hold."""
+        """Whether to call a policy that allocates devices; shares of time state themselves how long they are valid."""
         settings = self.settings
-        if settings.on_changes_only and not self.undecided:
+        if settings.on_changes_only and not self.needs_decision:
             return False
         if self._decided_s is None or not self._running:
             return True
@@ -144,55 +144,55 @@ class Decider:
     def _ask_policy(self, now_s: float) -> Sequence[Grant]:
         """A grant for each job in the view: the policy's, or the next round of its shares."""
         state, curves = self.view.state(now_s, self._memory)
-        started = time.perf_counter()
+        start_s = time.perf_counter()
         if self._rounds is not None:
-            offer = offered(state, curves)
-            held = held_round(self._rounds, offer, state, self._asked_as)
-            if held is not None:
-                grants, self._rounds = held
-                self.recorder.decision_s += time.perf_counter() - started
-                self.undecided = False
+            offer = make_offer(state, curves)
+            next_grants = next_round(self._rounds, offer, state, self._policy_name)
+            if next_grants is not None:
+                grants, self._rounds = next_grants
+                self.recorder.decision_s += time.perf_counter() - start_s
+                self.needs_decision = False
                 return grants
         policy, check = self.policy.record.policy, partial(sound_answer, state=state)
-        decided = call(self.policy, policy, "decide", state, curves, self.budget, check=check)
-        if isinstance(decided, Shares):
-            grants, self._rounds = first_round(decided, self._rounds, state, curves, self._asked_as)
+        answer = call(self.policy, policy, "decide", state, curves, self.budget, check=check)
+        if isinstance(answer, Shares):
+            grants, self._rounds = first_round(answer, self._rounds, state, curves, self._policy_name)
         else:
-            grants = decided.grants
-        self.recorder.decided(time.perf_counter() - started)
-        self._memory, self._decided_s, self.undecided = decided.memory, now_s, False
+            grants = answer.grants
+        self.recorder.record_decision(time.perf_counter() - start_s)
+        self._memory, self._decided_s, self.needs_decision = answer.memory, now_s, False
         return grants
 
     def _invalid(self, problem: str) -> PluginError:
         return impossible(self.policy, "decide", problem)
 
     def _apply(self, now_s: float, grants: Sequence[Grant]) -> None:
-        """Close the runs that end, then begin those that start, largest first."""
+        """End runs whose devices change, then begin new runs, the largest first."""
         starting = []
-        drained = self._drained
+        drains_rounds = self._drains_rounds
         jobs = self.view.jobs
         for index in self._affected_jobs(grants):
             job, grant = jobs[index], grants[index]
             devices = grant.devices
             if job.devices:
                 if devices == job.devices and grant.pool == job.pool:
-                    if drained:
+                    if drains_rounds:
                         self._renew(job, now_s)
                     continue
                 self._close(job, now_s, job.progress(now_s))
             if devices:
                 starting.append((job, devices, grant.pool))
         self._start_all(starting, grants, now_s)
-        if drained:
+        if drains_rounds:
             self.round_ends_s = max((job.ends_s for job in self._running.values()), default=now_s)
 
     def _affected_jobs(self, grants: Sequence[Grant]) -> list[int]:
-        """Places of the jobs that hold devices or shall."""
-        granted = compress(count(), map(_devices, grants))
-        return sorted({*granted, *self.view.places(self._running.values())})
+        """Indexes of the jobs that hold devices or are granted some."""
+        with_grant = compress(count(), map(_devices, grants))
+        return sorted({*with_grant, *self.view.places(self._running.values())})
 
     def _start_all(self, starting: list[tuple[ActiveJob, int, int]], grants: Sequence[Grant], now_s: float) -> None:
-        """Begin the runs of jobs on devices of their own, largest first."""
+        """Begin the runs of jobs on devices of their own, the largest first."""
         if starting:
             self._check_quotas(grants)
             starting.sort(key=lambda start: -(start[1] + start[0].spec.server_devices))
@@ -200,24 +200,24 @@ class Decider:
                 self._start(job, devices, pool, now_s)
 
     def _apply_shared(self, now_s: float, grants: Sequence[Grant]) -> None:
-        """The same where jobs share devices: those that part or come together move as little as can be."""
-        jobs, told = self.view.jobs, self.view.states
+        """Apply grants where jobs may share devices; as few jobs as possible move."""
+        jobs, states = self.view.jobs, self.view.states
         try:
-            hosts = hosts_of(grants, told, self.view.sharing)
+            hosts = hosts_of(grants, states, self.view.sharing)
         except ImpossibleAnswerError as problem:
             raise self._invalid(str(problem)) from None
-        touched = self._affected_jobs(grants)
-        for index in touched:
+        affected = self._affected_jobs(grants)
+        for index in affected:
             job, grant = jobs[index], grants[index]
             if job.devices and (grant.devices, grant.pool) != (job.devices, job.pool):
                 self._close(job, now_s, job.progress(now_s))
-        self._part(touched, hosts, now_s)
-        beside = [found for guest, host in hosts.items() if (found := self._joining(jobs[guest], jobs[host], now_s))]
-        held_back = {job.number for job, _ in beside}
+        self._part(affected, hosts, now_s)
+        beside = [pair for guest, host in hosts.items() if (pair := self._joining(jobs[guest], jobs[host], now_s))]
+        guests = {job.number for job, _ in beside}
         starting = [
             (jobs[index], grants[index].devices, grants[index].pool)
-            for index in touched
-            if grants[index].devices and not jobs[index].devices and jobs[index].number not in held_back
+            for index in affected
+            if grants[index].devices and not jobs[index].devices and jobs[index].number not in guests
         ]
         self._start_all(starting, grants, now_s)
         if beside:
@@ -225,11 +225,11 @@ class Decider:
         for job, other in beside:
             self._start(job, 1, other.pool, now_s, other)
 
-    def _part(self, touched: Sequence[int], hosts: Mapping[int, int], now_s: float) -> None:
-        """Of two that part, whoever shall run beside another job leaves, else the later one."""
+    def _part(self, affected: Sequence[int], hosts: Mapping[int, int], now_s: float) -> None:
+        """Separate pairs: the job that will run beside another job leaves, otherwise the later one."""
         jobs = self.view.jobs
         partners = {index: jobs[other] for index, other in both_ways(hosts).items()}
-        for index in touched:
+        for index in affected:
             job = jobs[index]
             if job.partner is not None and job.partner is not partners.get(index):
                 (place,) = self.view.places([job.partner])
@@ -237,7 +237,7 @@ class Decider:
                 self._close(jobs[leaver], now_s, jobs[leaver].progress(now_s))
 
     def _joining(self, guest: ActiveJob, host: ActiveJob, now_s: float) -> tuple[ActiveJob, ActiveJob] | None:
-        """Who starts beside whom, so that two come together: the one that runs stays; None = they are together."""
+        """The job to start and the job whose device it shares; the running one stays. None = they share already."""
         if guest.devices and guest.partner is host:
             return None
         if guest.devices and host.devices:
@@ -246,7 +246,9 @@ class Decider:
 
     def _start(self, job: ActiveJob, devices: int, pool: int, now_s: float, beside: ActiveJob | None = None) -> None:
         if (pool, devices) not in job.curve.rates:
-            raise self._invalid(f"it granted {job.spec.job_id!r} {devices} devices in pool {pool}, not on its curve")
+            raise self._invalid(
+                f"it granted {job.spec.job_id!r} {devices} devices in pool {pool}, which is not on its curve"
+            )
         nodes = self.nodes[pool]
         total = devices + job.spec.server_devices
         if beside is None and total > nodes.free:
@@ -254,12 +256,12 @@ class Decider:
         rate = job.spec.curve.rates[pool, devices]
         job.hold(pool, devices, nodes.take(total) if beside is None else beside.placement, rate, now_s)
         self._running[job.number] = job
-        self.view.started(job)
+        self.view.note_start(job)
         if job.first_start_s == math.inf:
             job.first_start_s = now_s
             pause_s = self.settings.first_start_cost_s
         else:
-            job.restarted()
+            job.count_restart()
             pause_s = job.state.restart_cost_s
         if beside is not None:
             sharing = self.settings.sharing
@@ -270,26 +272,26 @@ class Decider:
         self._begin(job, now_s, pause_s)
 
     def _pair(self, job: ActiveJob, partner: ActiveJob | None, share: float, now_s: float) -> None:
-        """Who runs beside a job changes: it goes on where it is, at another speed; a restart that lasts goes on too."""
+        """Change a job's partner: it stays where it is, at another speed, and finishes a restart that has begun."""
         pause_s = max(job.begun_s - now_s, 0.0)
         self._end_run(job, now_s, job.progress(now_s))
         job.pair(partner, share)
         self._begin(job, now_s, pause_s)
 
     def _begin(self, job: ActiveJob, now_s: float, pause_s: float) -> None:
-        job.begin(now_s, pause_s, self.settings.round_s if self._drained else None)
+        job.begin(now_s, pause_s, self.settings.round_s if self._drains_rounds else None)
         if job.left <= job.allowance:
             heappush(self._ends, (job.ends_s, job.number, job.run, job))
 
     def _renew(self, job: ActiveJob, now_s: float) -> None:
-        """The job goes on where it is, with the whole steps of another round."""
+        """Let the job run where it is for the whole steps of another round."""
         self._end_run(job, now_s, job.progress(now_s))
         self._begin(job, now_s, 0.0)
 
-    def _close(self, job: ActiveJob, now_s: float, done: float) -> None:
-        """End a job's run and take its devices."""
-        self._end_run(job, now_s, done)
-        self.recorder.held(job, now_s)
+    def _close(self, job: ActiveJob, now_s: float, samples: float) -> None:
+        """End a job's run and return its devices."""
+        self._end_run(job, now_s, samples)
+        self.recorder.record_tenure(job, now_s)
         if job.partner is None:
             self.nodes[job.pool].give_back(job.placement)
         else:
@@ -297,10 +299,10 @@ class Decider:
         job.release()
         del self._running[job.number]
 
-    def _end_run(self, job: ActiveJob, now_s: float, done: float) -> None:
+    def _end_run(self, job: ActiveJob, now_s: float, samples: float) -> None:
         begun_s, from_s = job.begun_s, job.run_from_s
-        busy_s = job.end_run(min(now_s, job.ends_s), done)
-        self.recorder.run_ended(job, busy_s, min(begun_s - from_s, busy_s))
+        busy_s = job.end_run(min(now_s, job.ends_s), samples)
+        self.recorder.record_run(job, busy_s, min(begun_s - from_s, busy_s))
 
     def _check_quotas(self, grants: Sequence[Grant]) -> None:
         if not self.settings.quotas:

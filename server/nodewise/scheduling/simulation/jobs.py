@@ -1,4 +1,4 @@
-"""Jobs of a simulation: what they ask for, what they really need, and their curves."""
+"""Jobs of a simulation: requests, true work, and curves."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class JobCurve:
 
     @classmethod
     def of(cls, rates: Mapping[tuple[int, int], float], devices_per_node: Sequence[int] = ()) -> JobCurve:
-        """A curve from samples/s by (pool, devices); rates of 0 are left out.
+        """A curve from samples/s by (pool, devices); rates of 0 are omitted.
 
-        ``devices_per_node`` per pool (0 or not stated = one node) says how many nodes a packed count takes.
+        ``devices_per_node`` per pool (0 or not stated = one node) determines how many nodes a packed count takes.
 
         Raises
         ------
         ValueError
-            For a rate or count that cannot be.
+            For an invalid pool, count or rate.
         """
         rows = sorted(key for key, rate in rates.items() if rate != 0)
         for pool, devices in rows:
             if pool < 0 or devices < 1 or not 0 < rates[pool, devices] < np.inf:
                 raise ValueError(
-                    f"a curve needs whole devices from 1 and finite rates above 0, found {rates[pool, devices]} "
-                    f"samples/s on {devices} devices of pool {pool}"
+                    "a curve needs pools of 0 or more, devices of 1 or more and finite rates above 0, found "
+                    f"{rates[pool, devices]} samples/s on {devices} devices of pool {pool}"
                 )
         sizes = dict(enumerate(devices_per_node))
         return cls(
@@ -84,20 +84,20 @@ class JobCurve:
         return tuple(sorted(set(self.pool.tolist())))
 
     @classmethod
-    def taken(cls, of: JobCurve | Curves, rows: slice | NDArray[np.bool_]) -> JobCurve:
-        """Some of the rows, by place or by mask."""
+    def of_rows(cls, of: JobCurve | Curves, rows: slice | NDArray[np.bool_]) -> JobCurve:
+        """Some of the rows, by slice or by mask."""
         return cls(*(freeze(getattr(of, name)[rows]) for name in CURVE_COLUMNS))
 
-    def scaled(self, factors: Floats) -> JobCurve:
-        """The curve with every row's rate multiplied."""
+    def scale(self, factors: Floats) -> JobCurve:
+        """The curve with every row's rate multiplied by its factor."""
         return JobCurve(self.pool, self.devices, self.nodes, as_floats(self.samples_per_s * factors))
 
     def share_rate(self, devices: Sequence[float]) -> float:
         """Samples/s on an exclusive, possibly fractional share of every pool (``devices`` by pool).
 
-        Below a pool's smallest count the job has the devices for a part of the time; between counts it has the larger
-        one for a part. Several pools are used in turn: a job runs in one at a time, so that shares of time that add
-        up to more than 1 are scaled down.
+        Below a pool's smallest count the job has that count for a part of the time; between two counts it has the
+        larger one for a part. The job uses several pools in turn, one at a time, so shares of time with a sum above 1
+        are scaled down.
         """
         total = time = 0.0
         for pool, counts, rates in self._from_nothing:
@@ -108,12 +108,12 @@ class JobCurve:
 
     @cached_property
     def _from_nothing(self) -> list[tuple[int, list[float], list[float]]]:
-        """(pool, counts, samples/s) with the origin in front."""
-        found = []
+        """(pool, counts, samples/s); the first point is the origin."""
+        curves = []
         for pool in self.pools:
             rows = self.pool == pool
-            found.append((pool, [0.0, *self.devices[rows].tolist()], [0.0, *self.samples_per_s[rows].tolist()]))
-        return found
+            curves.append((pool, [0.0, *self.devices[rows].tolist()], [0.0, *self.samples_per_s[rows].tolist()]))
+        return curves
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -125,22 +125,22 @@ class SimulatedJob:
     arrival_s : float
         Seconds from the start of simulated time.
     samples : float
-        Declared work: what the policy is told. Any unit of work that the curve's rates are per second of.
+        Declared work, which the policy sees, in the unit of the curve's rates.
     curve : JobCurve
         True throughput. Without rows the job can never run.
     predicted : JobCurve or None
         Throughput as the policy sees it; None = the true one. Rows that ``curve`` lacks cannot be granted.
     stop_samples : float or None
-        True work, hidden from the policy, where the job ends early; None = all of ``samples``.
+        True work of a job that ends early, which the policy does not see; None = all of ``samples``.
     requested_devices : int
     rigid : bool
         Runs on the requested devices only; else on any count of its curve.
     samples_per_step : float
-        Work is indivisible below this where rounds deal out whole steps; 0 = it flows.
+        Work of a step, which rounds of whole steps do not divide; 0 = work is continuous.
     restart_cost_s : float or None
         Seconds without progress after a change of devices; None = the simulation's.
     kind : int
-        Row of the simulation's ``SimulatedSharing``; -1 = it shares with nobody.
+        Row of the simulation's ``SimulatedSharing``; -1 = it shares with no job.
     weight, queue, deadline_s, minimum_run_s, server_devices
         As in ``JobState``; ``deadline_s`` in simulated time, before inter-arrival times are scaled.
     """

@@ -1,4 +1,4 @@
-"""Keeps what a simulation's result is made of."""
+"""Records the figures of a simulation's result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Columns = dict[str, "array[Any]"]
 
 
 class Recorder:
-    """Sums, named as the result has them, and a few numbers per finished job."""
+    """Sums, with the names of the result's fields, and a few numbers per finished job."""
 
     def __init__(self, start_s: float, nodes: Sequence[PoolNodes], *, keep_timeline: bool) -> None:
         self._nodes = nodes
@@ -38,16 +38,16 @@ class Recorder:
         self._jobs: Columns = {name: array("l" if name == "restarts" else "d") for name in JOB_NUMBERS}
         self._keep_timeline = keep_timeline
         self._holders: list[str] = []
-        self._held: Columns = {name: array("d" if name.endswith("_s") else "l") for name in TIMELINE_NUMBERS}
+        self._tenures: Columns = {name: array("d" if name.endswith("_s") else "l") for name in TIMELINE_NUMBERS}
 
-    def arrived(self, job: ActiveJob, at_s: float) -> None:
-        """A job comes into the system."""
+    def record_arrival(self, job: ActiveJob, at_s: float) -> None:
+        """Record that a job arrives."""
         self._area(at_s)
         job.area_at_arrival = self.job_seconds
         self.active += 1
 
     def completed(self, job: ActiveJob, at_s: float) -> None:
-        """A job is done."""
+        """Record that a job completes."""
         self._area(at_s)
         self.active -= 1
         self.finished += 1
@@ -77,55 +77,55 @@ class Recorder:
             self.deadlines_missed += at_s > job.state.deadline_s
 
     def capacity_changed(self, at_s: float) -> None:
-        """Book the devices that were there until now; call it before they change."""
+        """Add the device-seconds available until now; call it before nodes change."""
         up = sum(nodes.up_devices for nodes in self._nodes)
         self._capacity_device_s += up * (at_s - self._capacity_s)
         self._capacity_s = at_s
 
-    def run_ended(self, job: ActiveJob, busy_s: float, pause_s: float) -> None:
-        """A run was closed after ``busy_s``, of which ``pause_s`` went into the restart."""
-        devices = job.occupied
+    def record_run(self, job: ActiveJob, busy_s: float, pause_s: float) -> None:
+        """Record a run of ``busy_s``, which includes a restart of ``pause_s``."""
+        devices = job.occupied_devices
         self.busy_device_s += devices * busy_s
         self.restart_device_s += devices * pause_s
 
-    def held(self, job: ActiveJob, until_s: float) -> None:
-        """Devices that were held on end are given up."""
+    def record_tenure(self, job: ActiveJob, until_s: float) -> None:
+        """Record the devices that a job held without a change, for the timeline."""
         if self._keep_timeline:
             self._holders.append(job.spec.job_id)
-            held = (job.pool, job.devices + job.spec.server_devices, job.held_since_s, until_s)
-            for column, value in zip(self._held.values(), held):
+            values = (job.pool, job.devices + job.spec.server_devices, job.held_since_s, until_s)
+            for column, value in zip(self._tenures.values(), values):
                 column.append(value)
 
-    def decided(self, lasted_s: float) -> None:
-        """The policy was asked, which took so much wall time."""
+    def record_decision(self, lasted_s: float) -> None:
+        """Record a decision of the policy and its wall time."""
         self.decisions += 1
         self.decision_s += lasted_s
         self.longest_decision_s = max(self.longest_decision_s, lasted_s)
 
-    def lost(self, job: ActiveJob, samples: float) -> None:
-        """Work that must be done again."""
+    def record_loss(self, job: ActiveJob, samples: float) -> None:
+        """Record work that a failure undid."""
         self.lost_device_s += samples / job.rate * (job.devices + job.spec.server_devices)
 
     def _area(self, at_s: float) -> None:
         self.job_seconds += self.active * (at_s - self._area_s)
         self._area_s = at_s
 
-    def result(self, **told: Any) -> SimulationResult:
-        """All of it, with what others know of the run."""
+    def result(self, **facts: Any) -> SimulationResult:
+        """The result; ``facts`` are its fields that the simulation knows."""
         arrivals, ids = self._jobs["arrival_s"], self._ids
         order = np.array(sorted(range(len(ids)), key=lambda job: (arrivals[job], ids[job])), dtype=np.int64)
-        finished: dict[str, Any] = {name: _column(values)[order] for name, values in self._jobs.items()}
-        held: dict[str, Any] = {name: _column(values) for name, values in self._held.items()}
+        jobs: dict[str, Any] = {name: _column(values)[order] for name, values in self._jobs.items()}
+        tenures: dict[str, Any] = {name: _column(values) for name, values in self._tenures.items()}
         return SimulationResult(
-            per_job=JobColumns(job_id=tuple(ids[index] for index in order), **finished),
-            timeline=Timeline(job_id=tuple(self._holders), **held) if self._keep_timeline else None,
+            per_job=JobColumns(job_id=tuple(ids[index] for index in order), **jobs),
+            timeline=Timeline(job_id=tuple(self._holders), **tenures) if self._keep_timeline else None,
             **{each.name: getattr(self, each.name) for each in fields(SimulationResult) if hasattr(self, each.name)},
-            **told,
+            **facts,
         )
 
 
 def _times(response_s: float, wanted_s: float) -> float:
-    """How many times as long as it might have taken; next to no work is slowed beyond what a double can tell."""
+    """Response time divided by the least possible time; capped, since almost no work gives an almost infinite ratio."""
     return min(response_s / wanted_s, LARGEST_NUMBER) if wanted_s > 0 else 1.0
 
 

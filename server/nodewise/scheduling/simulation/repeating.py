@@ -1,4 +1,4 @@
-"""Figures of the same simulation under several seeds: means and confidence intervals."""
+"""Means and confidence intervals of the same simulation with several seeds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Estimate", "estimated"]
+__all__ = ["Estimate", "estimate_mean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Mean over repetitions and its confidence interval; ``lower`` and ``upper`` are None for a single one."""
+    """Mean over repetitions and its confidence interval; ``lower`` and ``upper`` are None for one repetition."""
 
     mean: float
     lower: float | None
@@ -21,7 +21,7 @@ class Estimate:
     repetitions: int
 
 
-def estimated(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+def estimate_mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     """The mean of independent repetitions with Student's interval."""
     mean = float(np.mean(values))
     if len(values) < 2:

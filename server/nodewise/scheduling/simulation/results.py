@@ -18,12 +18,12 @@ class JobColumns:
     Attributes
     ----------
     start_s : float
-        When the job was first given devices.
+        When the job first got devices.
     slowdown : float
         Response time over the time that the job takes alone on its fastest row.
     finish_time_fairness : float
         Response time over the time that the job takes on an exclusive equal share: the cluster divided by the mean
-        number of jobs in the system during its stay. Above 1 = it would rather have had its share.
+        number of jobs in the system during its stay. Above 1 = an equal share would have been faster.
     samples : float
         Work done.
     """
@@ -50,7 +50,7 @@ class JobColumns:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Timeline:
-    """Who held how many devices (servers included) of which pool from when to when, by end."""
+    """Intervals in which a job held devices (servers included) of a pool, sorted by end."""
 
     job_id: tuple[str, ...]
     pool: Ints
@@ -62,27 +62,27 @@ class Timeline:
 JOB_NUMBERS, TIMELINE_NUMBERS = (
     tuple(each.name for each in fields(columns) if each.name != "job_id") for columns in (JobColumns, Timeline)
 )
-"""What is known of a finished job, and of devices that were held, besides the job's name."""
+"""Numeric columns of finished jobs and of the timeline."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SimulationResult:
-    """What a policy did.
+    """The result of a simulation.
 
     Attributes
     ----------
     jobs, finished : int
-        Jobs that arrived, and those that completed. The others have no curve, were never granted anything, or the
-        budget was over.
+        Jobs that arrived, and those that completed. The others have no curve, got no devices, or did not complete
+        before the budget was over.
     available_device_s, busy_device_s : float
         Devices on nodes that were up, from the first arrival to the last completion; device-seconds of runs, restarts
-        and checkpoints included, waiting for a round's end not.
+        and checkpoints included, without the time between a run and the end of its round.
     restart_device_s, lost_device_s : float
-        Device-seconds of pauses after changes, and of work that failures undid.
+        Device-seconds of restarts after changes, and of work that failures undid.
     job_seconds : float
         Integral of the number of jobs in the system.
     decision_s, longest_decision_s, wall_s : float
-        Wall time in the policy, of its longest decision, and of all.
+        Wall time of all decisions, of the longest one, and of the simulation.
     complete : bool
         False = the budget was over first.
     """
@@ -118,13 +118,13 @@ class SimulationResult:
 
     @property
     def restarts(self) -> int:
-        """Of the finished jobs together."""
+        """Restarts of all finished jobs."""
         return int(self.per_job.restarts.sum())
 
     def summary(self) -> dict[str, float | int | None]:
         """The figures that describe a run; None where nothing finished.
 
-        Wall times are left out: all of this is the same in every run of the same simulation.
+        Wall times are omitted, so the same simulation always has the same summary.
         """
         times = self.per_job.response_s
         some = len(times) > 0

@@ -1,4 +1,4 @@
-"""How a simulation runs: its clock, its costs, its faults and its chances."""
+"""Settings of a simulation: clock, costs, failures and random events."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = [
 
 
 class Clock(StrEnum):
-    """When the policy is asked, and when devices change hands.
+    """When the policy decides, and when devices move between jobs.
 
     EVENTS
         At every arrival, completion, failure and repair; devices are free at once.
     FIXED_ROUNDS
-        At the multiples of ``round_s``. Completions within a round are timed exactly; the devices come back, arrivals
-        are seen and progress is told at the round's end.
+        At the multiples of ``round_s``. Completions within a round have their exact times; devices become free, and
+        the policy sees arrivals and progress, at the end of the round.
     DRAINED_ROUNDS
-        Each running job gets at most ``round_s`` of work, in whole steps; the round ends, and the next begins, when the
-        last of them is through with its part. Rounds are shorter than ``round_s`` when all jobs are.
+        Each running job gets at most ``round_s`` of work, in whole steps. The round ends when the last job has done
+        its part, which may be before ``round_s``. Then the next round begins.
     """
 
     EVENTS = "events"
@@ -53,7 +53,7 @@ class NodeFailures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """A running job saves its state each ``interval_s`` of progress and stands still for ``cost_s`` to do so."""
+    """A running job saves its state after each ``interval_s`` of progress and pauses for ``cost_s`` to do so."""
 
     interval_s: float
     cost_s: float = 0.0
@@ -66,7 +66,7 @@ class EarlyStops:
     Attributes
     ----------
     probability : float
-        Of each job, independently.
+        That a job stops early, independently of others.
     progress : tuple of float
         Quantiles, at equal distances from 0 to 1, of the share of the declared work at which such a job ends; linear
         in between. (0, 1) = uniform.
@@ -80,8 +80,8 @@ class EarlyStops:
 class PredictionError:
     """Predicted = true throughput times exp(job_sigma z + row_sigma z'), z per job, z' per row, standard normal.
 
-    The median prediction is right. ``job_sigma`` makes whole curves too high or too low (wrong sizes of jobs),
-    ``row_sigma`` bends them (wrong choices of counts).
+    The median prediction is correct. ``job_sigma`` makes whole curves too high or too low, so that jobs seem larger or
+    smaller. ``row_sigma`` changes their shape, so that other counts seem best.
     """
 
     job_sigma: float = 0.0
@@ -90,21 +90,23 @@ class PredictionError:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SimulatedSharing:
-    """Shares of solo speed of two jobs on one device, by ``SimulatedJob.kind``: true ones, and those that are seen.
+    """Shares of solo speed of two jobs on one device, by ``SimulatedJob.kind``: true and predicted ones.
 
     Attributes
     ----------
     shares, predicted : tuple of (kinds, kinds) float, one per pool
-        As ``SharedPairs.shares``. Pairs that are predicted but never listed as true are not shown to the policy.
+        As ``SharedPairs.shares``. The policy does not see predicted pairs that ``shares`` does not have.
     """
 
     shares: tuple[Floats, ...]
     predicted: tuple[Floats, ...]
 
-    def seen(self, kinds: Ints) -> SharedPairs:
-        """What the policy sees of jobs of these kinds."""
+    def visible_pairs(self, kinds: Ints) -> SharedPairs:
+        """The pairs that the policy sees of jobs of these kinds."""
         tables = zip(self.shares, self.predicted, strict=True)
-        return SharedPairs(kinds=kinds, shares=tuple(freeze(np.where(true > 0.0, told, 0.0)) for true, told in tables))
+        return SharedPairs(
+            kinds=kinds, shares=tuple(freeze(np.where(true > 0.0, predicted, 0.0)) for true, predicted in tables)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +118,12 @@ class SimulationSettings:
     clock, round_s
         See ``Clock``.
     on_changes_only : bool
-        Ask the policy only when a job arrived or ended or a node failed or came back since it was asked last; in
-        between its allocation stands. Sound for policies that look at neither progress nor time nor service (first
-        come, equal shares); others decide later than they would. Policies that share out time say themselves for how
-        long their shares hold; neither this nor the next setting concerns them.
+        Call the policy only if a job arrived or ended, or a node failed or was repaired, since the last decision;
+        otherwise its allocation stays. This changes nothing for policies that use neither progress nor time nor
+        service (first come first served, equal shares); others decide later than they would. Policies that answer
+        with shares of time state for how long these are valid, and ignore this setting and the next one.
     minimum_decision_interval_s : float
-        Seconds between two decisions at least; 0 = no such limit. Ignored while nothing runs.
+        Least seconds between two decisions; 0 = no limit. Ignored while no job runs.
     restart_cost_s : float
         Seconds without progress when a job's devices change, and when it resumes after a preemption.
     first_start_cost_s : float
@@ -129,15 +131,15 @@ class SimulationSettings:
     load : float
         Inter-arrival times are divided by it.
     quotas, parameters
-        Devices per queue, and the policy's parameters; what is not stated is the policy's default.
+        Devices per queue, and the policy's parameters; parameters that are not stated have the policy's defaults.
     seed : int
         Of failures, early stops and prediction errors, each with a stream of its own: the same jobs stop early and the
-        same nodes fail whatever the policy does.
+        same nodes fail under every policy.
     sharing : SimulatedSharing or None
-        Which jobs may share a device. With it, nodes do not fail, nothing is checkpointed and rounds are not drained:
-        what a failure undoes of a run whose speed changed on the way is not modelled.
+        Which jobs may share a device. With it, there are no failures, checkpoints or drained rounds: the simulation
+        does not model how much of a run is lost whose speed changes.
     keep_timeline : bool
-        Record who held which devices when (grows with the number of changes).
+        Record which job held which devices when (grows with the number of changes).
     """
 
     clock: Clock = Clock.EVENTS
@@ -157,40 +159,40 @@ class SimulationSettings:
     keep_timeline: bool = False
     sharing: SimulatedSharing | None = None
 
-    def checked(self, parameters: Sequence[PolicyParameter]) -> dict[str, float]:
-        """The policy's parameters, with the defaults of those that are not stated; refuse what cannot be simulated.
+    def check(self, parameters: Sequence[PolicyParameter]) -> dict[str, float]:
+        """Check the settings; returns the policy's parameters, the stated ones and defaults.
 
         Raises
         ------
         NodewiseError
             INVALID_FIELD; paths are those of the attributes.
         """
-        found = Findings()
+        findings = Findings()
         for path, value in self._numbers():
-            found.number(path, value, above_zero=path.rpartition(".")[2] in _ABOVE_ZERO)
+            findings.number(path, value, above_zero=path.rpartition(".")[2] in _ABOVE_ZERO)
         stops = self.early_stops
         if stops is not None:
             if not 0 <= stops.probability <= 1:
-                found.wrong("early_stops.probability", f"must be 0 to 1, found {stops.probability:g}")
+                findings.wrong("early_stops.probability", f"must be 0 to 1, found {stops.probability:g}")
             rising = all(a <= b for a, b in zip(stops.progress, stops.progress[1:]))
             if len(stops.progress) < 2 or not rising or not 0 <= stops.progress[0] <= stops.progress[-1] <= 1:
-                found.wrong("early_stops.progress", "must be two or more ascending quantiles within 0 to 1")
+                findings.wrong("early_stops.progress", "must be two or more ascending quantiles from 0 to 1")
         if self.sharing is not None:
             for name in ("failures", "checkpoints"):
                 if getattr(self, name) is not None:
-                    found.wrong(name, "must be absent where jobs share devices: it is not modelled there")
+                    findings.wrong(name, "must be absent if jobs share devices: that combination is not modelled")
             if self.clock is Clock.DRAINED_ROUNDS:
-                found.wrong(
-                    "clock", "must be events or fixed-rounds where jobs share devices: speeds change in a round"
+                findings.wrong(
+                    "clock", "must be events or fixed-rounds if jobs share devices: speeds change within a round"
                 )
         for queue, devices in self.quotas.items():
-            found.number(f"quotas[{queue}]", devices)
-        stated = found.parameters(self.parameters, parameters, "parameters[{}]")
-        found.finish()
-        return stated
+            findings.number(f"quotas[{queue}]", devices)
+        values = findings.parameters(self.parameters, parameters, "parameters[{}]")
+        findings.finish()
+        return values
 
     def _numbers(self) -> Iterator[tuple[str, float]]:
-        """Amounts by path."""
+        """The settings' numbers, by path."""
         for name in ("round_s", "minimum_decision_interval_s", "restart_cost_s", "first_start_cost_s", "load"):
             yield name, getattr(self, name)
         for name in ("checkpoints", "failures", "prediction_error"):

@@ -1,4 +1,4 @@
-"""What the policy sees: the cluster's state and the jobs' curves, kept up to date instead of built anew."""
+"""The policy's view: the cluster's state and the jobs' curves, updated instead of built again for every decision."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from nodewise.scheduling.simulation.settings import SimulationSettings
 
 __all__ = ["View"]
 
-_STATED: Final = tuple(each.name for each in fields(JobColumns) if each.name != "order")
+_COLUMNS: Final = tuple(each.name for each in fields(JobColumns) if each.name != "order")
 
 
 class View:
-    """Active jobs by submission, what they state, and the columns of their curves.
+    """Active jobs by submission, their states, and the columns of their curves.
 
-    A job that waits costs nothing but its place in the columns. They are copied only when jobs came or went since the
-    last decision: what stays is kept by one mask, what is new is appended (jobs arrive in order). Between such changes
-    the policy gets the same ``Curves`` object.
+    A waiting job costs nothing but its rows in the columns. The columns are copied only if jobs arrived or ended since
+    the last decision: one mask selects the rows that stay, and rows of new jobs are appended (jobs arrive in order).
+    Until then the policy gets the same ``Curves`` object.
     """
 
     def __init__(self, pools: Sequence[NodePool], settings: SimulationSettings, parameters: dict[str, float]) -> None:
         self.jobs: list[ActiveJob] = []
         self._states: list[JobState] = []
-        self._new: list[ActiveJob] = []
-        self._done: list[ActiveJob] = []
-        self._touched: dict[int, ActiveJob] = {}
-        self._entered = 0
+        self._arrivals: list[ActiveJob] = []
+        self._departures: list[ActiveJob] = []
+        self._jobs_to_update: dict[int, ActiveJob] = {}
+        self._next_entry = 0
         self._pools = tuple(pools)
         self._settings = settings
         self._parameters = parameters
@@ -57,21 +57,21 @@ class View:
         self._columns: list[NDArray[Any]] = [none, none, none, np.zeros(0)]
         self._entries: Ints = none
         self._in_order = True
-        self._stated = {name: getattr(JobColumns.of(()), name) for name in _STATED}
+        self._job_columns = {name: getattr(JobColumns.of(()), name) for name in _COLUMNS}
         self._curves = self._assemble()
         self._sharing: SharedPairs | None = None
 
     def arrive(self, job: ActiveJob) -> None:
-        """A job is there to be decided about."""
-        self._new.append(job)
+        """Add a job."""
+        self._arrivals.append(job)
 
     def depart(self, job: ActiveJob) -> None:
-        """The job is done."""
-        self._done.append(job)
+        """Remove a job."""
+        self._departures.append(job)
 
-    def started(self, job: ActiveJob) -> None:
-        """The job was given devices: what it states changes, until it was told that it has none."""
-        self._touched[job.number] = job
+    def note_start(self, job: ActiveJob) -> None:
+        """Note that a job got devices: its state changes until one update after it has none."""
+        self._jobs_to_update[job.number] = job
 
     def places(self, jobs: Iterable[ActiveJob]) -> list[int]:
         """Indexes of some jobs that the policy saw last."""
@@ -80,27 +80,27 @@ class View:
 
     @property
     def states(self) -> Sequence[JobState]:
-        """What the policy sees of each job."""
+        """The state of each job, as the policy sees it."""
         return self._states
 
     @property
     def sharing(self) -> SharedPairs | None:
-        """Which of the jobs may share, as the policy saw it last."""
+        """The pairs of jobs that may share, as the policy saw them last."""
         return self._sharing
 
     @property
-    def changed(self) -> bool:
-        """Whether jobs came or went since the policy saw them last."""
-        return bool(self._new or self._done)
+    def has_changed(self) -> bool:
+        """Whether jobs arrived or ended since the policy saw them last."""
+        return bool(self._arrivals or self._departures)
 
     def nodes_changed(self, nodes: Sequence[PoolNodes]) -> None:
-        """Nodes went down or came back."""
+        """Update the nodes after failures and repairs."""
         self._pools = tuple(
             replace(pool, available_devices=as_ints(each.capacity())) for pool, each in zip(self._pools, nodes)
         )
 
     def state(self, now_s: float, memory: bytes) -> tuple[ClusterState, Curves]:
-        """The state of now; of jobs that do not run nothing moves."""
+        """The state at a time; only running jobs change with time."""
         self.refresh()
         state = ClusterState(
             now_s=now_s,
@@ -113,64 +113,64 @@ class View:
         )
         self._tell(now_s)
         order = np.arange(len(self.jobs)) if self._in_order else submission_order(state.jobs)
-        state.knows(JobColumns(order=freeze(order), **{name: freeze(each) for name, each in self._stated.items()}))
+        state.knows(JobColumns(order=freeze(order), **{name: freeze(each) for name, each in self._job_columns.items()}))
         return state, self._curves
 
     def _sharing_pairs(self) -> SharedPairs | None:
-        """Which of the jobs may share; made anew when jobs came or went."""
+        """The pairs of jobs that may share; computed again when jobs have arrived or ended."""
         rule = self._settings.sharing
         if rule is not None and self._sharing is None:
-            self._sharing = rule.seen(as_ints([job.spec.kind for job in self.jobs]))
+            self._sharing = rule.visible_pairs(as_ints([job.spec.kind for job in self.jobs]))
         return self._sharing
 
     def _tell(self, now_s: float) -> None:
-        """Bring up to now what is stated of jobs that run, or did when the policy was asked last."""
-        told = list(self._touched.values())
-        for job in told:
+        """Update the state of jobs that run, or ran at the last decision."""
+        jobs = list(self._jobs_to_update.values())
+        for job in jobs:
             if job.devices:
                 job.tell(now_s)
-        states = [job.state for job in told]
+        states = [job.state for job in jobs]
         news = {
             "remaining_samples": [state.remaining_samples for state in states],
-            "pool": [job.pool for job in told],
-            "held_devices": [job.devices and job.devices + job.spec.server_devices for job in told],
-            "has_run": [job.devices > 0 or job.state.attained_service_device_s > 0 for job in told],
+            "pool": [job.pool for job in jobs],
+            "held_devices": [job.devices and job.devices + job.spec.server_devices for job in jobs],
+            "has_run": [job.devices > 0 or job.state.attained_service_device_s > 0 for job in jobs],
         }
-        places = self.places(told)
+        places = self.places(jobs)
         for name, values in news.items():
-            column = self._stated[name].copy()
+            column = self._job_columns[name].copy()
             column[places] = values
-            self._stated[name] = column
-        self._touched = {job.number: job for job in told if job.devices}
+            self._job_columns[name] = column
+        self._jobs_to_update = {job.number: job for job in jobs if job.devices}
 
     def refresh(self) -> None:
-        """Take in who came and leave out who went."""
-        if not self.changed:
+        """Add jobs that have arrived and remove those that have ended."""
+        if not self.has_changed:
             return
-        if self._done:
-            self._leave_out(self.places(self._done))
-        if self._new:
-            self._take_in(sorted(self._new, key=lambda job: (job.spec.arrival_s, job.spec.job_id)))
+        if self._departures:
+            self._remove_departures(self.places(self._departures))
+        if self._arrivals:
+            self._add_arrivals(sorted(self._arrivals, key=lambda job: (job.spec.arrival_s, job.spec.job_id)))
         self._columns = [freeze(column) for column in self._columns]
-        self._new, self._done = [], []
+        self._arrivals, self._departures = [], []
         self._sharing = None
         self._curves = self._assemble()
 
-    def _leave_out(self, places: list[int]) -> None:
-        for job in self._done:
-            self._touched.pop(job.number, None)
+    def _remove_departures(self, places: list[int]) -> None:
+        for job in self._departures:
+            self._jobs_to_update.pop(job.number, None)
         stays = np.ones(len(self.jobs), dtype=bool)
         stays[places] = False
         rows = np.repeat(stays, self._lengths)
         self._columns = [column[rows] for column in self._columns]
-        self._stated = {name: column[stays] for name, column in self._stated.items()}
+        self._job_columns = {name: column[stays] for name, column in self._job_columns.items()}
         self._lengths, self._entries = self._lengths[stays], self._entries[stays]
         for place in sorted(places, reverse=True):
             del self.jobs[place], self._states[place]
 
-    def _take_in(self, new: list[ActiveJob]) -> None:
-        known = self._states[-1:] + [job.state for job in new]
-        names = [(state.submit_time_s, state.job_id) for state in known]
+    def _add_arrivals(self, new: list[ActiveJob]) -> None:
+        states_in_order = self._states[-1:] + [job.state for job in new]
+        names = [(state.submit_time_s, state.job_id) for state in states_in_order]
         self._in_order &= all(before < after for before, after in pairwise(names))
         curves = [job.curve for job in new]
         self._columns = [
@@ -178,13 +178,15 @@ class View:
             for name, column in zip(CURVE_COLUMNS, self._columns)
         ]
         states = [job.state for job in new]
-        stated = JobColumns.of(states)
-        self._stated = {name: np.concatenate((column, getattr(stated, name))) for name, column in self._stated.items()}
+        job_columns = JobColumns.of(states)
+        self._job_columns = {
+            name: np.concatenate((column, getattr(job_columns, name))) for name, column in self._job_columns.items()
+        }
         self._lengths = np.concatenate((self._lengths, [len(curve) for curve in curves]))
-        self._entries = np.concatenate((self._entries, self._entered + np.arange(len(new))))
-        for entry, job in enumerate(new, start=self._entered):
+        self._entries = np.concatenate((self._entries, self._next_entry + np.arange(len(new))))
+        for entry, job in enumerate(new, start=self._next_entry):
             job.entry = entry
-        self._entered += len(new)
+        self._next_entry += len(new)
         self.jobs += new
         self._states += states
 

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from patience import PATIENCE_S
 
-from nodewise_laws.compiled import Kernel, compiled
+from nodewise_laws.kernels import Kernel, kernel
 
 SOURCE = """
-from nodewise_laws.compiled import compiled
+from nodewise_laws.kernels import kernel
 
 FACTOR = 2.0
 
-@compiled
+@kernel
 def scaled(value):
     return FACTOR * value
 
-@compiled
+@kernel
 def total(values):
     \"\"\"Add up.\"\"\"
     found = 0.0
@@ -108,7 +108,7 @@ def test_arrays_are_given_back(source: Path) -> None:
 
 
 def test_a_mistake_in_a_kernel_is_reported() -> None:
-    @compiled
+    @kernel
     def unknown(value: float) -> float:
         return value.no_such_method()  # type: ignore[attr-defined, no-any-return]
 

@@ -75,7 +75,7 @@ def test_what_is_no_network_is_refused_by_name(field: str, value: Any) -> None:
 
 
 def test_a_cycle_takes_time() -> None:
-    with pytest.raises(ValueError, match="compute_s must take time"):
+    with pytest.raises(ValueError, match="compute_s must be above 0"):
         SimulationSpec(compute_s=0.0, download_s=(0.0,), upload_s=(0.0,), update_s=(0.0,))
 
 

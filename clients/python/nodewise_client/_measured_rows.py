@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
-from nodewise_client._columns import leaves_rows_open, read, written
+from nodewise_client._columns import leaves_rows_open, read, write_columns
 from nodewise_client._configurations import Columns, configurations, count_rows, row_columns, stated_columns
 from nodewise_values import Configurations, Observations, PhaseTimings
 from nodewise_values.fact import Fact
@@ -72,7 +72,7 @@ class GatheredRows:
             return None
         measured = {name: tuple(column) for name, column in self.columns.items() if name in kind.__dataclass_fields__}
         ran = {name: column for name, column in self.columns.items() if name not in measured}
-        return kind(configurations=configurations(**ran), **written(kind, FACTS[kind], measured))
+        return kind(configurations=configurations(**ran), **write_columns(kind, FACTS[kind], measured))
 
 
 def gathered_rows(kind: type[MeasuredT], values: Iterable[MeasuredT]) -> MeasuredT | None:

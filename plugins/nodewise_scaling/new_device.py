@@ -8,21 +8,21 @@ import numpy as np
 
 from nodewise.plugin import Floats
 from nodewise_scaling.compute import ComputeDoubt
-from nodewise_scaling.fitting import Fitted
+from nodewise_scaling.fitting import JobFit
 from nodewise_scaling.parameters import BATCH_SHARE, COUNT, INTER, INTRA, LEVEL
 from nodewise_scaling.points import KEYS, Points, Setting
-from nodewise_scaling.transfer import DRAWN, DRAWN_SD, SMALLEST_VARIANCE, Sources, combined, over_link
+from nodewise_scaling.transfer import DRAWN, DRAWN_SD, SMALLEST_VARIANCE, Sources, combine_donors, over_link
 
-__all__ = ["Unmeasured", "unmeasured"]
+__all__ = ["NewDeviceFit", "fit_new_device"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Unmeasured:
+class NewDeviceFit:
     """What is expected.
 
     Attributes
     ----------
-    fit : Fitted
+    fit : JobFit
         Of no points of its own.
     doubt : ComputeDoubt
     reach : (rows, 5) float
@@ -34,7 +34,7 @@ class Unmeasured:
         Link that exchange is told for; 0 = not known.
     """
 
-    fit: Fitted
+    fit: JobFit
     doubt: ComputeDoubt
     reach: Floats
     donors: tuple[Setting, ...]
@@ -42,7 +42,7 @@ class Unmeasured:
     link_bytes_per_s: float
 
 
-def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeasured | None:
+def fit_new_device(device: str, link_bytes_per_s: float, sources: Sources) -> NewDeviceFit | None:
     """What is expected of the job where it never ran; None without facts about that device and a donor.
 
     It is told for the donors' link, the nearest to ``link_bytes_per_s`` (0 = any) where theirs differ.
@@ -59,7 +59,7 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
     link = _nearest([setting.link_bytes_per_s for setting in donors], link_bytes_per_s)
     shifts = {setting: _shift(setting, link, sources) for setting in donors}
     asked = Setting(device, link)
-    mean, covariance = combined(asked, donors, shifts, sources)
+    mean, covariance = combine_donors(asked, donors, shifts, sources)
     mean[INTRA] += _faster_than_known(asked, sources)
     share = compute.share
     mean[LEVEL], mean[BATCH_SHARE] = 0.0, compute.growing - compute.fixed
@@ -82,7 +82,7 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
         unit_s=unit_s,
         over_fixed=sources.knowledge.over_fixed,
     )
-    fit = Fitted(
+    fit = JobFit(
         points=points,
         theta=mean,
         theta_covariance=covariance,
@@ -91,7 +91,7 @@ def unmeasured(device: str, link_bytes_per_s: float, sources: Sources) -> Unmeas
         weights=np.zeros((0, 1 + COUNT)),
         precision=np.zeros((0, 0)),
     )
-    return Unmeasured(
+    return NewDeviceFit(
         fit=fit,
         doubt=ComputeDoubt(unit_s, compute.donors_s, share, compute.facts_sd),
         reach=np.concatenate([donor.points.keys for donor in donors.values()]),

@@ -26,10 +26,10 @@ from nodewise.plugin import (
     Refusal,
     WeibullLifetimes,
 )
-from nodewise_transient.fitting import Observed, choose, empirical, fit, single
-from nodewise_transient.lifetimes import Lifetime, exponential, never, tabulated, weibull
+from nodewise_transient.fitting import LifetimeSample, choose, empirical, fit, single
+from nodewise_transient.lifetimes import Lifetime, exponential, never, piecewise_linear, weibull
 from nodewise_transient.provenance import Provenance
-from nodewise_transient.shipped import shipped_names, shipped_of
+from nodewise_transient.shipped_laws import shipped_names, shipped_of
 from nodewise_transient.traces import Availability, fleet_of
 
 __all__ = ["Lives", "lives_of", "today_of"]
@@ -59,7 +59,7 @@ class Lives:
     warnings: tuple[Notice, ...] = ()
 
     @property
-    def drawn(self) -> bool:
+    def is_random(self) -> bool:
         """Whether nodes are lost by chance."""
         return not self.changes_s and (float(self.law.revoked[-1]) > 0.0 or math.isfinite(self.law.cap_s))
 
@@ -101,16 +101,18 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
     if stated.law is None:
         if group.spot:
             names = ", ".join(shipped_names())
-            text = f"nodes on spot need a lifetime: a law, observations, a record, or one of the data sets {names}"
+            text = (
+                f"groups of spot nodes need a lifetime: a law, observations, a record, or one of the data sets {names}"
+            )
             raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
-        law = never() if group.cap_s is None else never().capped(group.cap_s)
+        law = never() if group.cap_s is None else never().with_cap(group.cap_s)
         return Lives(law=law)
     law = _law(stated)
     if group.cap_s is not None:
-        law = law.capped(group.cap_s)
+        law = law.with_cap(group.cap_s)
     for age_s in group.ages_s:
         if float(law.revoked_by(age_s)) >= 1.0:
-            text = f"no node of these lifetimes lives for {age_s:g} s: state the age of nodes that are alive"
+            text = f"by this lifetime law no node reaches {age_s:g} s: correct the age of the running nodes, or the law"
             raise NodewiseError.refused(Refusal.unsupported(text, "ages_seconds"))
     told = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
     if law.provenance.law == "stated" and not stated.origin.name:
@@ -130,12 +132,12 @@ def _law(stated: LifetimeLaw) -> Lifetime:
         case EmpiricalLifetimes():
             seen_of = replace(origin, law="empirical")
             if stated.family in {LifetimeFamily.UNSPECIFIED, LifetimeFamily.EMPIRICAL}:
-                return tabulated(law.ages_s, law.revoked, provenance=seen_of)
+                return piecewise_linear(law.ages_s, law.revoked, provenance=seen_of)
             return _fit(_bin_stated(law, seen_of), stated.family)
         case NamedLifetimes():
             shipped = shipped_of(law.name)
             if shipped is None:
-                text = f"no lifetimes are known by the name {law.name!r}; there are {', '.join(shipped_names())}"
+                text = f"lifetime law {law.name!r} is not known; known are {', '.join(shipped_names())}"
                 raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
             return _fit(shipped, stated.family)
         case ObservedLifetimes():
@@ -148,21 +150,21 @@ def _law(stated: LifetimeLaw) -> Lifetime:
             raise AssertionError(law)
 
 
-def _single(lives_s: object, revoked: object, origin: Provenance) -> Observed:
+def _single(lives_s: object, revoked: object, origin: Provenance) -> LifetimeSample:
     lives, ended = np.asarray(lives_s, dtype=np.float64), np.asarray(revoked, dtype=np.bool_)
     if not ended.any():
-        text = "no revocation was observed: a law cannot be told from these lifetimes, state one"
+        text = "no revocation was observed, so no lifetime law can be fitted: state a law"
         raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
     return single(np.maximum(lives, 1e-3), ended, provenance=origin)
 
 
-def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> Observed:
+def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> LifetimeSample:
     """Shares of a table; of so many machines as were told, else of as many as make no difference to a fit."""
     ages, shares = np.array(law.ages_s), np.array(law.revoked)
     machines = origin.machines or 1
     left = 1.0 - np.append(0.0, shares)
     exposure = float(np.sum(0.5 * (left[1:] + left[:-1]) * np.diff(np.append(0.0, ages)))) * machines
-    return Observed(
+    return LifetimeSample(
         ages_s=ages,
         revoked=shares,
         machines=machines,
@@ -173,7 +175,7 @@ def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> Observed:
     )
 
 
-def _fit(seen: Observed, family: LifetimeFamily) -> Lifetime:
+def _fit(seen: LifetimeSample, family: LifetimeFamily) -> Lifetime:
     if family == LifetimeFamily.NEAREST:
         return choose(seen)
     if family in {LifetimeFamily.WEIBULL, LifetimeFamily.EXPONENTIAL}:
@@ -181,7 +183,7 @@ def _fit(seen: Observed, family: LifetimeFamily) -> Lifetime:
         if found.degenerate:
             # All that is lost is lost at once: no law of ageing says that.
             law = empirical(seen)
-            note = "the fitted law was degenerate: lifetimes are taken as observed"
+            note = "the fitted law was degenerate: the observed lifetimes themselves are used"
             return replace(law, provenance=replace(law.provenance, notes=(*law.provenance.notes, note)))
         return found.law
     return empirical(seen)
@@ -212,7 +214,8 @@ def _infant(law: Lifetime) -> tuple[Notice, ...]:
     if shape >= INFANT_SHAPE or not _is_told(law, until_s, whole):
         return ()
     text = (
-        f"nodes are lost young (as of a Weibull shape of {shape:.2f}): no even interval between saves is the best one"
+        f"nodes are lost mostly while young (as in a Weibull law of shape {shape:.2f}): saves at even intervals are "
+        "not optimal"
     )
     return (Notice("YOUNG_ARE_LOST_FIRST", text),)
 

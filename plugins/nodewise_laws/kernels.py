@@ -1,6 +1,6 @@
 """Loops compiled to machine code by numba, at their first call and not before.
 
-A function marked with `compiled` is written in the subset of Python that numba knows: numbers, arrays, records, named
+A function marked with `kernel` is written in the subset of Python that numba knows: numbers, arrays, records, named
 tuples of these, and other functions marked so. It allocates nothing: it fills in arrays that it is given. So nobody has
 to count references to arrays, which, where functions call each other, takes numba several times as long as their work.
 It runs as plain Python where ``NUMBA_DISABLE_JIT=1`` says so, with the same result: no ``fastmath``, the statements are
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
-__all__ = ["Kernel", "compiled"]
+__all__ = ["Kernel", "kernel"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,7 +28,7 @@ _DIGEST_DIGITS: Final = 12
 """Hexadecimal digits that tell versions of one function apart: 48 bits, ample for the versions that one disk sees."""
 
 
-def compiled(function: Callable[P, R]) -> Kernel[P, R]:
+def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     """Mark a function as one that numba compiles at its first call.
 
     Parameters

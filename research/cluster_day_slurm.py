@@ -1,7 +1,7 @@
 """The day played through a real Slurm, in compressed time: `make cluster-day`.
 
-    python bench/cluster_day_slurm.py --workload 6 --compression 60
-    python bench/cluster_day_slurm.py --only-simulate          # all six workloads, in seconds
+    python research/cluster_day_slurm.py --workload 6 --compression 60
+    python research/cluster_day_slurm.py --only-simulate          # all six workloads, in seconds
 
 A controller and a daemon for each node on this machine; a job sleeps as long as its steps take on the devices that it
 got, divided by the compression. Once by the owners' requests through sbatch, and once for each share of the knee
@@ -23,6 +23,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
+from slurm_clusters import SlurmCluster, running_slurm  # type: ignore[import-not-found]  # of the tests
+
 from cluster_day import (
     DEVICES_PER_NODE,
     OWNERS,
@@ -36,8 +38,6 @@ from cluster_day import (
     store_profiles,
     told,
 )
-from slurm_clusters import SlurmCluster, running_slurm
-
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import Client
 
@@ -99,6 +99,7 @@ class Play:
 
 
 def main() -> int:
+    """Play the day; returns the exit status."""
     parser = day_options(__doc__)
     parser.add_argument("--only-simulate", action="store_true", help="all six workloads, without Slurm")
     options = parser.parse_args()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nodewise_transient.fitting import Observed, binned
+from nodewise_transient.fitting import LifetimeSample, sample_of_bins
 from nodewise_transient.provenance import Provenance
 
 __all__ = ["shipped_names", "shipped_of"]
@@ -32,14 +32,14 @@ def shipped_names() -> tuple[str, ...]:
 
 
 @cache
-def shipped_of(name: str) -> Observed | None:
+def shipped_of(name: str) -> LifetimeSample | None:
     """Shipped lifetimes by their name; absent = there are none of it."""
     published = _read_published()
     cell = next((each for each in published["cells"] if each["name"] == name), None)
     if cell is None:
         return None
     counts = np.array(cell["revoked_by_hour"], dtype=np.float64)
-    return binned(
+    return sample_of_bins(
         3600.0 * np.arange(1, len(counts) + 1),
         counts / cell["machines"],
         machines=cell["machines"],

@@ -50,18 +50,18 @@ def check_measured(section: str, entry: str, fields: Mapping[str, Any], fail: Fa
     where, sizes = f"{section}.{entry}", SIZES[section]
     for field in fields:
         if field not in FIELDS[section]:
-            raise fail(where, field, f"is no field; known are {', '.join(FIELDS[section])}")
+            raise fail(where, field, f"is not a field; the fields are {', '.join(FIELDS[section])}")
     _check_lists(where, sizes, fields, fail)
     for field in ("source", *(name for name in ("device", "link", "precision") if name in fields)):
         value = fields.get(field)
         if not isinstance(value, str) or not value.strip():
-            raise fail(where, field, f"must be a text, found {value!r}" if field in fields else "is missing")
+            raise fail(where, field, f"must be a string, found {value!r}" if field in fields else "is missing")
     if section == "all_reduces":
         ranks = fields.get("ranks")
         if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 2:
             raise fail(where, "ranks", f"must be a whole number of at least 2, found {ranks!r}")
         if ("device" in fields) == ("link" in fields):
-            raise fail(where, "device", "must be stated, or link in its place: one of both")
+            raise fail(where, "device", "must be stated, or link instead of it, but not both")
     elif "device" not in fields:
         raise fail(where, "device", "is missing")
     elif fields.get("precision") not in FORMATS:
@@ -108,10 +108,10 @@ def all_reduces_of(
         members = names if kind == "device" else [device for device, link in link_of.items() if link in names]
         if not members:
             what = "device of the catalogue" if kind == "device" else "link that joins devices in a node"
-            raise fail(where, kind, f"names no {what}, found {fields[kind]!r}")
+            raise fail(where, kind, f"must name a {what}, found {fields[kind]!r}")
         other = owners.setdefault((kind, names[0], ranks), entry)
         if other != entry:
-            raise fail(where, "ranks", f"{ranks} ranks of this {kind} are in {other!r} already")
+            raise fail(where, "ranks", f"{other!r} has {ranks} ranks of this {kind} already")
         for name in members:
             found.setdefault(name, {})[ranks] = _table(fields, "sizes_bytes")
     return MappingProxyType({name: MappingProxyType(dict(sorted(each.items()))) for name, each in found.items()})
@@ -126,16 +126,16 @@ def matrix_products_of(
         members, precision = names_of(fields["device"], devices), fields["precision"]
         where = f"matrix_products.{entry}"
         if not members:
-            raise fail(where, "device", f"names no device of the catalogue, found {fields['device']!r}")
+            raise fail(where, "device", f"must name a device of the catalogue, found {fields['device']!r}")
         peak = devices[members[0]].get(f"{precision}_flops_per_s")
         if peak is None:
             raise fail(where, "precision", f"the device's entry has no {precision}_flops_per_s")
         best = max(size / seconds for size, seconds in zip(fields["flops"], fields["seconds"], strict=True))
         if best > PEAK_SLACK * peak:
-            raise fail(where, "seconds", f"make {best:.3g} FLOP/s, more than the device's peak of {peak:.3g}")
+            raise fail(where, "seconds", f"imply {best:.3g} FLOP/s, more than the device's peak of {peak:.3g}")
         for name in members:
             if found.setdefault(name, {}).setdefault(precision, _table(fields, "flops")) != _table(fields, "flops"):
-                raise fail(where, "precision", f"{precision} of this device is in another entry already")
+                raise fail(where, "precision", f"another entry has {precision} of this device already")
     return MappingProxyType({name: MappingProxyType(each) for name, each in found.items()})
 
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 import numpy as np
 
 from nodewise.plugin import Allocation, Budget, ClusterState, Curves, Floats
-from nodewise_policies.ascent import ascended
+from nodewise_policies.ascent import ascend
 from nodewise_policies.efficiency import ratios_at
 from nodewise_policies.service import Service
-from nodewise_policies.sharing import Held, Ledger, fair_shares, per_job_least, per_row, remaining_s
+from nodewise_policies.sharing import CurvePosition, Ledger, fair_shares, per_job_least, per_row, remaining_s
 
-__all__ = ["CappedEfficiency", "capped_scores", "filled"]
+__all__ = ["CappedEfficiency", "capped_scores", "fill"]
 
 
 class CappedEfficiency:
@@ -39,15 +39,15 @@ class CappedEfficiency:
         seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
         service = Service(ledger, capped_scores(ledger, seconds))
         complete = service.serve("aged remaining time over efficiency {:.6g} s".format)
-        return ledger.allocation(complete=complete and filled(ledger, seconds, service.held))
+        return ledger.allocation(complete=complete and fill(ledger, seconds, service.held))
 
 
-def filled(ledger: Ledger, seconds: Floats, held: dict[int, Held]) -> bool:
+def fill(ledger: Ledger, seconds: Floats, held: dict[int, CurvePosition]) -> bool:
     """Give out what is free by proportional fairness of rates; False when the time ran out."""
     if not ledger.has_free():
         return True
     rates = -np.log(seconds) * per_row(ledger.curves, ledger.state.columns.weight)
-    return ascended(ledger, rates, held)
+    return ascend(ledger, rates, held)
 
 
 def capped_scores(ledger: Ledger, seconds: Floats) -> Floats:

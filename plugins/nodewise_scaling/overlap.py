@@ -32,7 +32,7 @@ from nodewise_scaling.fitting import LARGEST_CENTRES, student_log_density, white
 from nodewise_scaling.points import REPEATS, Points
 from nodewise_scaling.residual import RESIDUAL_SD, centres_of
 
-__all__ = ["LAW", "NOISE_SD", "REFERENCE_PEAK_FLOPS_PER_S", "Law", "Overlapped", "overlapped"]
+__all__ = ["LAW", "NOISE_SD", "REFERENCE_PEAK_FLOPS_PER_S", "Law", "OverlapFit", "fit_overlap"]
 
 REFERENCE_PEAK_FLOPS_PER_S: Final = 312e12
 """16-bit peak of an A100, which the law is told at."""
@@ -83,7 +83,7 @@ LAW: Final = Law(alpha=-3.55, beta=0.61, deviation=0.22)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Overlapped:
+class OverlapFit:
     """A job's runs under the hypothesis.
 
     Attributes
@@ -113,7 +113,7 @@ class Overlapped:
     inverse: Floats
     log_evidence: float
 
-    def predicted(self, keys: Floats) -> tuple[Floats, Floats]:
+    def predict(self, keys: Floats) -> tuple[Floats, Floats]:
         """(rows,) expected ln T in seconds, and (rows,) variance of the true ln T about it."""
         places = _places(keys)
         across = _covariance(self.places, places, self.largest)
@@ -160,9 +160,9 @@ class Overlapped:
         return expected + GROWTH * (places[:, 1] - self.largest[1]), logs, told, level
 
 
-def overlapped(points: Points, log_peak: float | None, law: Law = LAW) -> Overlapped:
+def fit_overlap(points: Points, log_peak: float | None, law: Law = LAW) -> OverlapFit:
     """A job's runs under the hypothesis; ``log_peak`` of the device over an A100's, None where it is not known."""
-    seen = points.thinned()
+    seen = points.thin()
     places = _places(seen.keys)
     residual = _covariance(places, places, places.max(axis=0))
     found = _Posterior.of(seen, places, residual, log_peak, law)
@@ -203,7 +203,7 @@ class _Posterior:
         constant -= 0.5 * (np.log(told) + (len(seen) - 1) * np.log(2.0 * np.pi))
         return _Posterior(places, np.exp(logs - evidence), levels, errors, lower, float(evidence + constant))
 
-    def summed_up(self, log_evidence: float) -> Overlapped:
+    def summed_up(self, log_evidence: float) -> OverlapFit:
         """For predictions, which cost as much as there are values of f: an eighth of its probability by its mean."""
         part = (KEPT_SHARES * (np.cumsum(self.probabilities) - 0.5 * self.probabilities)).astype(np.int64)
         kinds = np.unique(part)
@@ -211,7 +211,7 @@ class _Posterior:
         sums = weights.sum(axis=1)
         weights /= sums[:, np.newaxis]
         upper = whitened_by(self.lower, np.eye(len(self.lower)))
-        return Overlapped(
+        return OverlapFit(
             places=self.places,
             largest=self.places.max(axis=0),
             shares=np.exp(weights @ LOG_SHARES),

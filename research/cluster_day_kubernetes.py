@@ -1,6 +1,6 @@
 """The day played through a real Kubernetes control plane, in compressed time: `make cluster-day CALLER=kubernetes`.
 
-    python bench/cluster_day_kubernetes.py --workload 6 --compression 60
+    python research/cluster_day_kubernetes.py --workload 6 --compression 60
 
 The jobs are Jobs (batch/v1) that come suspended and are let in first come first served, as the simulated policy does,
 when the nodes have room: as Kueue would, which is not here. Kubernetes makes their pods and places them, on the
@@ -34,7 +34,6 @@ from cluster_day import (
     store_profiles,
     told,
 )
-
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import Client
 
@@ -101,6 +100,7 @@ def play(jobs: Sequence[DayJob], options: argparse.Namespace) -> None:
 
 
 def main() -> int:
+    """Play the day; returns the exit status."""
     parser = day_options(__doc__)
     options = parser.parse_args()
     play(read_day(data_folder(), options.workload, options.nodes)[: options.jobs], options)
