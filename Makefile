@@ -198,7 +198,7 @@ format:
 	$(VENV)/buf format --write protos
 
 # Not in CI: the answer changes by the day, and needs PyPI's own index.
-IMAGE := runtime jwt postgresql s3
+IMAGE := runtime jwt opentelemetry postgresql s3
 audit:
 	@$(PYTHON) tools/environment.py audit
 	@mkdir -p build

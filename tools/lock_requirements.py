@@ -38,15 +38,16 @@ class RequirementSet:
     """Only locked when it is named: what it needs is not on every index."""
 
 
+EXTRAS = ("jwt", "opentelemetry", "postgresql", "s3")
+"""Of the server; an image takes them by name (deploy/Dockerfile)."""
 # `dev` holds everything that shares one environment and is resolved first; the others are cut out of it.
 SETS = (
-    RequirementSet("dev", ("test", "build", "dev"), runtime=True, extras=("jwt", "plot", "postgresql", "s3")),
+    RequirementSet("dev", ("test", "build", "dev"), runtime=True, extras=(*EXTRAS, "plot")),
     RequirementSet("runtime", runtime=True, shares_pins_of="dev"),
-    # What an image takes besides, by the name of the extra (deploy/Dockerfile).
-    *(RequirementSet(extra, extras=(extra,), shares_pins_of="dev") for extra in ("jwt", "postgresql", "s3")),
+    *(RequirementSet(extra, extras=(extra,), shares_pins_of="dev") for extra in EXTRAS),
     RequirementSet("build", ("build",), shares_pins_of="dev"),
     RequirementSet("demo", ("build",), runtime=True, extras=("plot",), shares_pins_of="dev"),
-    RequirementSet("test", ("test",), runtime=True, extras=("jwt", "plot", "postgresql", "s3"), shares_pins_of="dev"),
+    RequirementSet("test", ("test",), runtime=True, extras=(*EXTRAS, "plot"), shares_pins_of="dev"),
     RequirementSet("oracles", ("oracles",), shares_pins_of="dev"),
     RequirementSet("tools", ("tools",)),
     RequirementSet("peers", ("peers",)),

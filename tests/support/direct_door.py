@@ -108,9 +108,6 @@ class _Context:
         self.set_trailing_metadata(trailing_metadata)
         raise aio.AbortError
 
-    async def abort_with_status(self, status: grpc.Status) -> None:
-        await self.abort(status.code, status.details, status.trailing_metadata)
-
 
 class DirectDoor:
     """An application with its own event loop, in the caller's thread.

@@ -26,6 +26,7 @@ from nodewise.hosting.processes.remote import Following, GoneError, Remote, has_
 from nodewise.hosting.records import HOOKS
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.hosting.soundness import MOST_TEXT, as_text, is_sound_error
+from nodewise.ports.spans import span
 
 __all__ = [
     "ImpossibleAnswerError",
@@ -187,7 +188,8 @@ class _PluginCall:
         self._admit()
         start_s = perf_counter()
         try:
-            answer = work()
+            with span(f"plugin.{self.method}", plugin=self.plugin.record.name, distribution=self.plugin.distribution):
+                answer = work()
         except BaseException as exception:  # noqa: BLE001  # a plugin's SystemExit must not end the server
             this, retry = self, partial(self.retry, work, check)
             if following is not None and isinstance(exception, HostFaultError) and exception.method:

@@ -7,12 +7,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import structlog
 
 from nodewise.domain.errors import NodewiseError, Reason
+from nodewise.ports.spans import span
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.sql_incoming import brings_traces
 from nodewise.profiles.store import (
@@ -41,6 +43,7 @@ class _Waiting:
     request: WriteRequest
     bytes: int
     future: Future[Any] = field(default_factory=Future)
+    context: Context = field(default_factory=copy_context)
 
 
 def _estimated_bytes(request: AppendRequest) -> int:
@@ -165,7 +168,9 @@ class StoreWriter:
 
     def _write_all(self) -> None:
         while together := self._next():
-            self._write([waiting for waiting in together if waiting.future.set_running_or_notify_cancel()])
+            # The span of a transaction belongs to the first of its requests.
+            context = together[0].context
+            context.run(self._write, [each for each in together if each.future.set_running_or_notify_cancel()])
 
     def _next(self) -> list[_Waiting]:
         """What to write together; empty = nothing waits."""
@@ -186,7 +191,8 @@ class StoreWriter:
         outcomes: Sequence[Outcome]
         began_s = time.monotonic()
         try:
-            outcomes = self._store.apply([waiting.request for waiting in together])
+            with span("store.write", requests=len(together)):
+                outcomes = self._store.apply([waiting.request for waiting in together])
         except Exception as error:  # noqa: BLE001 - a fault fails its request, never the thread
             if len(together) > 1:  # nothing of it was written; only the faulty request fails
                 for waiting in together:

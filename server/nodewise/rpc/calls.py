@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -230,7 +231,7 @@ def remaining_s(context: Context) -> float:
 
 async def run_in(executor: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a blocking function in an executor's thread."""
-    return await asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
+    return await asyncio.get_running_loop().run_in_executor(executor, copy_context().run, function, *arguments)
 
 
 async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *arguments: Any) -> Any:

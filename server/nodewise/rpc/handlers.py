@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, aclosing
 from typing import Any, Final, NoReturn, cast
 
-import grpc
 import structlog
 from google.protobuf.message import Message
 from google.rpc import status_pb2
@@ -283,20 +282,12 @@ async def abort(
         status = status_of(error)
     level = _log.warning if error.kind in (Kind.INTERNAL, Kind.UNAVAILABLE) else _log.info
     level("call_refused", method=path, request_id=request_id, reason=str(error.reason), message=error.message)
-    await context.abort_with_status(_Status(status, request_id, error))
+    await context.abort(grpc_code(status), status.message, _trailers(status, request_id, error))
     raise AssertionError("abort always raises")
 
 
-class _Status(grpc.Status):
+def _trailers(status: status_pb2.Status, request_id: str, error: NodewiseError) -> tuple[tuple[str, str | bytes], ...]:
     """A status with its details and the request id as trailing metadata; for gRPC also when to come back."""
-
-    def __init__(self, status: status_pb2.Status, request_id: str, error: NodewiseError) -> None:
-        self.code = grpc_code(status)
-        self.details = status.message
-        self.trailing_metadata: tuple[tuple[str, str | bytes], ...] = (
-            ("grpc-status-details-bin", status.SerializeToString()),
-            (REQUEST_ID, request_id),
-        )
-        delay_s = retry_after_s(error) if error.reason == Reason.OVERLOADED else None
-        if delay_s is not None:
-            self.trailing_metadata += (pushback(delay_s),)
+    trailers = (("grpc-status-details-bin", status.SerializeToString()), (REQUEST_ID, request_id))
+    delay_s = retry_after_s(error) if error.reason == Reason.OVERLOADED else None
+    return trailers if delay_s is None else (*trailers, pushback(delay_s))

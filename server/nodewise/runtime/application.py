@@ -56,6 +56,7 @@ from nodewise.runtime.learning.saved_lessons import SavedLessons
 from nodewise.runtime.scoring import Scoring
 from nodewise.runtime.settings import Settings
 from nodewise.runtime.store_maintenance import StoreMaintenance
+from nodewise.runtime.tracing import start_tracing
 from nodewise_protos.v1 import profile_pb2
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Application:
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="nodewise-ahead")
         self._lessons = ThreadPoolExecutor(1, thread_name_prefix="nodewise-lessons")
         self._waiting_ahead: set[str] = set()
+        self._stop_tracing: Callable[[], None] = lambda: None
         self._writer = StoreWriter(store)
         space = CacheSpace(settings.cache_bytes)
         self._reader = ProfileReader(store, space)
@@ -239,7 +241,9 @@ class Application:
         SettingsError
             If the certificates cannot be used.
         """
+        interceptors, self._stop_tracing = start_tracing()
         server = grpc.aio.server(
+            interceptors=interceptors,
             options=[
                 # gRPC shares ports by default: two servers on one port would each get half the calls.
                 ("grpc.so_reuseport", int(share_port)),
@@ -249,7 +253,7 @@ class Application:
                 ("grpc.server.max_pending_requests", PENDING_CALLS),
                 ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS),
                 *connection_options(self._settings.connections),
-            ]
+            ],
         )
         if http:
             self._measure()
@@ -342,6 +346,7 @@ class Application:
         await loop.run_in_executor(None, self._writer.close)
         has_ended = await loop.run_in_executor(None, self._wait_for_threads)
         self._store.close()
+        await loop.run_in_executor(None, self._stop_tracing)
         _log.info("stopped", threads_left=not has_ended)
         return has_ended
 

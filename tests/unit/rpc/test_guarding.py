@@ -42,8 +42,8 @@ class Context:
     def time_remaining(self) -> float:
         return 1.0
 
-    async def abort_with_status(self, status: grpc.Status) -> None:
-        self.code = status.code
+    async def abort(self, code: grpc.StatusCode, *_: object) -> None:
+        self.code = code
         raise grpc.aio.AbortError
 
 

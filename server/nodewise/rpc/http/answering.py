@@ -102,11 +102,6 @@ class HttpContext:
         """Of the status that ended the call; None = none did."""
         return self._code
 
-    async def abort_with_status(self, status: grpc.Status) -> NoReturn:
-        """End the call."""
-        self._code = status.code
-        raise EndedError(_status(status.code, status.details, status.trailing_metadata or ()))
-
     async def abort(
         self, code: grpc.StatusCode, details: str = "", trailing_metadata: Iterable[tuple[str, str | bytes]] = ()
     ) -> NoReturn:
