@@ -81,9 +81,9 @@ def jobs_of(evidence: Evidence) -> list[Job]:
     return [replace(job, profile=replace(job.profile, digest=content_digest(job.profile))) for job in evidence.jobs]
 
 
-def prior_of(loaded: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
+def prior_of(plugin: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
     """What an estimator learns from jobs; None = it learns nothing, or refuses to."""
-    estimator = loaded.record.estimator
+    estimator = plugin.record.estimator
     if not isinstance(estimator, LearningEstimator):
         return None
     try:
@@ -95,12 +95,15 @@ def prior_of(loaded: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prio
 def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
     """What an estimator says of a question before it is fitted, if it can be true."""
     query = Query(configurations=rows, catalogue=_catalogue())
-    found = sound("assess", lambda: record.estimator.assess(profile, query))
-    require(isinstance(found, Assessment), f"assess returned a {type(found).__name__}; it must return an Assessment")
-    require(0.0 <= found.strength <= 1.0, f"assess returned the strength {found.strength}; it must be 0 to 1")
-    if found.refusal is not None:
-        require_tellable(found.refusal, "assess")
-    return found
+    assessment = sound("assess", lambda: record.estimator.assess(profile, query))
+    require(
+        isinstance(assessment, Assessment),
+        f"assess returned a {type(assessment).__name__}; it must return an Assessment",
+    )
+    require(0.0 <= assessment.strength <= 1.0, f"assess returned the strength {assessment.strength}; it must be 0 to 1")
+    if assessment.refusal is not None:
+        require_tellable(assessment.refusal, "assess")
+    return assessment
 
 
 def require_tellable(refusal: Refusal, where: str) -> None:
@@ -113,21 +116,21 @@ def require_tellable(refusal: Refusal, where: str) -> None:
         require(refusal.missing_fields, f"{message} ({refusal.message!r})")
 
 
-def fit_job(loaded: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> JobModel | None:
+def fit_job(plugin: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> JobModel | None:
     """The estimator's model of a job; None = it refuses."""
-    rows = _show(loaded.record, job, job.configurations)
-    if not len(rows) or assess(loaded.record, job.profile, rows).refusal is not None:
+    rows = _show(plugin.record, job, job.configurations)
+    if not len(rows) or assess(plugin.record, job.profile, rows).refusal is not None:
         return None
     context = _Context(job, prior, _catalogue())
-    model = sound(f"fit on {job.name!r}", lambda: loaded.record.estimator.fit(job.profile, context))
-    return JobModel(loaded.record, job, model)
+    model = sound(f"fit on {job.name!r}", lambda: plugin.record.estimator.fit(job.profile, context))
+    return JobModel(plugin.record, job, model)
 
 
-def answering(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[JobModel]:
+def answering(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[JobModel]:
     """The estimator with each job that it agrees to answer."""
     jobs = jobs_of(evidence)
-    prior = prior_of(loaded, jobs)
+    prior = prior_of(plugin, jobs)
     for job in jobs:
-        asked = fit_job(loaded, job, prior)
-        if asked is not None:
-            yield asked
+        job_model = fit_job(plugin, job, prior)
+        if job_model is not None:
+            yield job_model

@@ -73,8 +73,8 @@ def cases(plugin: Any, evidence: Evidence | None = None) -> list[Case]:
 
 def registry_cases(registry: Registry, names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:
     """The cases of records of these names in a registry, wherever they run."""
-    wanted = set(names)
-    return [case for case in _cases(registry, evidence) if case.name in wanted]
+    requested_names = set(names)
+    return [case for case in _cases(registry, evidence) if case.name in requested_names]
 
 
 def address_cases(name: str, target: str, evidence: Evidence | None = None) -> list[Case]:
@@ -101,16 +101,16 @@ def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> l
         A name is none of these.
     """
     points = {point: _calls(point) for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
-    found: dict[Case, None] = {}
+    cases: dict[Case, None] = {}
     for name in names:
         whole = [point for point, known in points.items() if name in known]
         registry = load_registry(entry_points=lambda whole=whole: whole or points)  # type: ignore[misc]  # a default argument
         of_it = [case for case in _cases(registry, evidence) if whole or case.name == name]
         if not of_it:
-            known = ", ".join(sorted({called for each in points.values() for called in each}))
+            known = ", ".join(sorted({label for each in points.values() for label in each}))
             raise LookupError(f"no plugin, distribution or record is named {name!r}; installed plugins: {known}")
-        found.update(dict.fromkeys(of_it))
-    return list(found)
+        cases.update(dict.fromkeys(of_it))
+    return list(cases)
 
 
 def _calls(point: metadata.EntryPoint) -> set[str]:
@@ -132,16 +132,16 @@ def _made_up() -> Evidence:
 
 
 def _cases(registry: Registry, evidence: Evidence | None) -> list[Case]:
-    asked = Evidence.merge((_made_up(), evidence or Evidence()))
-    found = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
+    all_evidence = Evidence.merge((_made_up(), evidence or Evidence()))
+    cases = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
     for kind, (attribute, checks) in _CHECKS.items():
-        for name, loaded in getattr(registry, attribute).items():
-            other = kind == "estimator" and not loaded.record.predicts
-            found += [
-                Case(kind, name, check, lambda run=run, loaded=loaded: run(loaded, asked))  # type: ignore[misc]  # defaults
+        for name, plugin in getattr(registry, attribute).items():
+            other = kind == "estimator" and not plugin.record.predicts
+            cases += [
+                Case(kind, name, check, lambda run=run, plugin=plugin: run(plugin, all_evidence))  # type: ignore[misc]  # defaults
                 for check, run in (COMPLETION_CHECKS if other else checks).items()
             ]
-    return found or [_left_out("plugin", "", "the plugin registers nothing: no hook with @hookimpl returns records")]
+    return cases or [_left_out("plugin", "", "the plugin registers nothing: no hook with @hookimpl returns records")]
 
 
 def _left_out(kind: str, name: str, message: str) -> Case:

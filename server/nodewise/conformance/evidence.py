@@ -89,6 +89,6 @@ class Evidence:
     @staticmethod
     def merge(parts: Iterable[Evidence]) -> Evidence:
         """All of several."""
-        found = tuple(parts)
+        several = tuple(parts)
         kinds = [each.name for each in fields(Evidence)]
-        return Evidence(**{kind: tuple(chain(*(getattr(part, kind) for part in found))) for kind in kinds})
+        return Evidence(**{kind: tuple(chain(*(getattr(part, kind) for part in several))) for kind in kinds})

@@ -37,7 +37,7 @@ def store_cases(opening: Callable[[], Opening], name: str = "store") -> list[Cas
     def run(check: Callable[[Opening], None]) -> Callable[[], None]:
         return lambda: check(opening())
 
-    return [Case("store", name, check, run(checked)) for check, checked in STORE_CHECKS.items()]
+    return [Case("store", name, check, run(function)) for check, function in STORE_CHECKS.items()]
 
 
 def _batch(number: int, *rates: float, commit: bool = True, **more: object) -> Batch:
@@ -49,8 +49,8 @@ def _batch(number: int, *rates: float, commit: bool = True, **more: object) -> B
 
 
 def _rates(store: ProfileStore, revision: int | None = None) -> list[float]:
-    found: list[float] = store.load("job", None, revision).observations.steps_per_s.tolist()
-    return found
+    rates: list[float] = store.load("job", None, revision).observations.steps_per_s.tolist()
+    return rates
 
 
 def _check_refusal(reason: str, call: Callable[[], object]) -> None:
@@ -64,12 +64,12 @@ def _check_refusal(reason: str, call: Callable[[], object]) -> None:
 
 def _units(opening: Opening) -> None:
     store = opening()
-    staged = store.append("job", "s", [_batch(1, 1.0, commit=False)])
-    require(staged.durable_sequence_number == 1, "durable_sequence_number does not count a stored batch")
+    stage = store.append("job", "s", [_batch(1, 1.0, commit=False)])
+    require(stage.durable_sequence_number == 1, "durable_sequence_number does not count a stored batch")
     _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
-    committed = store.append("job", "s", [_batch(2, 2.0)])
+    commit = store.append("job", "s", [_batch(2, 2.0)])
     require(
-        (committed.revision, committed.committed_sequence_number) == (1, 2),
+        (commit.revision, commit.committed_sequence_number) == (1, 2),
         "the commit does not count its unit",
     )
     require(_rates(store) == [1.0, 2.0], "the rows of a unit differ from the rows that were sent, or in their order")
@@ -94,13 +94,13 @@ def _check_durability(opening: Opening) -> None:
     before = store.load("job")
     store.close()
     again = opening()
-    found = again.load("job")
+    profile = again.load("job")
     require(
-        found.digest == before.digest and found.uid == before.uid,
+        profile.digest == before.digest and profile.uid == before.uid,
         "a profile differs after the store was reopened",
     )
     require(
-        found.workload == facts and found.labels == {"team": "one"},
+        profile.workload == facts and profile.labels == {"team": "one"},
         "facts or labels are missing after reopening",
     )
     require(

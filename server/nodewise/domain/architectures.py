@@ -70,18 +70,18 @@ class Architectures:
         columns = {name: take_rows(getattr(self, name), rows) for name in (*_NUMBERS, "family_index")}
         return replace(self, **columns)
 
-    def over(self, shared: Workload) -> Architectures:
+    def over(self, workload: Workload) -> Architectures:
         """The same, with what a shared workload says where a row says nothing."""
-        whole = Architectures.of(shared)
+        whole = Architectures.of(workload)
         columns: dict[str, Any] = {}
         for name in _NUMBERS:
-            column, known = getattr(self, name), getattr(whole, name)[0]
-            columns[name] = freeze(np.where(column == 0, known, column)) if known else column
-        if shared.family:
-            columns["families"] = tuple(name or shared.family for name in self.families)
+            column, value = getattr(self, name), getattr(whole, name)[0]
+            columns[name] = freeze(np.where(column == 0, value, column)) if value else column
+        if workload.family:
+            columns["families"] = tuple(name or workload.family for name in self.families)
         return replace(self, **columns)
 
-    def workload(self, row: int, shared: Workload) -> Workload:
+    def workload(self, row: int, common: Workload) -> Workload:
         """A shared workload with what a row says in place of what it says of the same."""
         facts: dict[str, Any] = {}
         for name in _NUMBERS:
@@ -89,7 +89,7 @@ class Architectures:
             if number:
                 facts[name] = int(number) if name in _WHOLE else number
         family = self.families[int(self.family_index[row])]
-        return replace(shared, **facts | ({"family": family} if family else {}))
+        return replace(common, **facts | ({"family": family} if family else {}))
 
     def patterns(self) -> tuple[Ints, Ints]:
         """What rows say, whatever the numbers: the first row of each pattern, those that say most first.
@@ -99,8 +99,8 @@ class Architectures:
         rows, of_row : int
             A row of each pattern, and the place therein of each row's pattern.
         """
-        told = np.array([bool(name) for name in self.families])[self.family_index]
-        bits = np.stack([told, *(getattr(self, name) > 0 for name in _NUMBERS)], axis=1)
+        has_family = np.array([bool(name) for name in self.families])[self.family_index]
+        bits = np.stack([has_family, *(getattr(self, name) > 0 for name in _NUMBERS)], axis=1)
         codes, first, of_row = np.unique(bits @ (1 << np.arange(bits.shape[1])), return_index=True, return_inverse=True)
         order = np.lexsort((first, -bits[first].sum(axis=1)))
         place = np.empty(len(codes), dtype=np.int64)

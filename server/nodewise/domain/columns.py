@@ -82,16 +82,16 @@ def shared_value(column: NDArray[Any]) -> Any:
 def _repeat(one: ArrayT, rows: int) -> ArrayT:
     """One number as a long column; ``np.broadcast_to`` does the same twenty times slower."""
     column: Any = np.ndarray((rows,), one.dtype, one, strides=(0,))
-    repeated: ArrayT = column
-    return repeated
+    result: ArrayT = column
+    return result
 
 
 def take_rows(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
     """Some rows of a column; a constant one that is long stays one number."""
     constant = len(column) > 0 and column.strides == (0,)
-    found: Any = _repeat(column[:1], len(rows)) if constant else freeze(column[rows])
-    kept: ArrayT = found
-    return kept
+    rows_taken: Any = _repeat(column[:1], len(rows)) if constant else freeze(column[rows])
+    result: ArrayT = rows_taken
+    return result
 
 
 def holds(column: NDArray[Any], value: float) -> bool:

@@ -186,14 +186,14 @@ class CompletionOffer:
     @property
     def capacities(self) -> tuple[int, ...]:
         """Most nodes that each group may come to hold: its own, and those whose losses may end up there."""
-        held = [0] * len(self.groups)
+        counts = [0] * len(self.groups)
         for start, group in enumerate(self.groups):
-            at, seen = start, set[int]()
-            while at not in seen:
-                seen.add(at)
-                held[at] += group.nodes
+            at, visited_groups = start, set[int]()
+            while at not in visited_groups:
+                visited_groups.add(at)
+                counts[at] += group.nodes
                 at = self.replacement_group(at)
-        return tuple(held)
+        return tuple(counts)
 
     @property
     def nodes(self) -> int:

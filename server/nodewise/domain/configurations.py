@@ -245,12 +245,12 @@ class Configurations(_Remembering):
     def replaced(self, **columns: object) -> Configurations:
         """The same rows with some columns replaced; raises KeyError for one that there is not."""
         # Slot by slot: the constructor of a frozen class takes three times as long, most of what few rows take.
-        made = object.__new__(Configurations)
+        copy = object.__new__(Configurations)
         for put, column in zip(_SLOTS.values(), _VALUES(self)):
-            put(made, column)
+            put(copy, column)
         for name, column in columns.items():
-            _SLOTS[name](made, column)
-        return made
+            _SLOTS[name](copy, column)
+        return copy
 
     def take(self, rows: Ints) -> Configurations:
         """Some rows, in the given order."""
@@ -271,21 +271,21 @@ class Configurations(_Remembering):
         columns: dict[str, object] = {
             name: freeze(np.concatenate([getattr(part, name) for part in parts])) for name in COLUMNS
         }
-        grouped, groups = any(part.worker_groups is not None for part in parts), []
+        has_groups, groups = any(part.worker_groups is not None for part in parts), []
         for names, index in (("devices", "device_index"), ("precisions", "precision_index")):
             dictionary: dict[str, int] = {}
-            recoded = []
+            codes_of_parts = []
             for part in parts:
                 codes = np.array([dictionary.setdefault(name, len(dictionary)) for name in getattr(part, names)])
-                recoded.append(codes[getattr(part, index)])
-                if grouped and names == "devices":
+                codes_of_parts.append(codes[getattr(part, index)])
+                if has_groups and names == "devices":
                     groups.append((part.worker_groups or WorkerGroups.of([()] * len(part), ())).recode(codes))
             columns[names] = tuple(dictionary)
-            columns[index] = freeze(np.concatenate(recoded))
+            columns[index] = freeze(np.concatenate(codes_of_parts))
         placement = None
         if any(part.placement is not None for part in parts):
             placement = Placement.concatenated([part.placement or Placement.of([()] * len(part)) for part in parts])
-        worker_groups = WorkerGroups.concatenated(groups) if grouped else None
+        worker_groups = WorkerGroups.concatenated(groups) if has_groups else None
         return parts[0].replaced(**columns, placement=placement, worker_groups=worker_groups)
 
     def device_names(self) -> list[str]:
@@ -304,16 +304,16 @@ class Configurations(_Remembering):
 
     def groups(self, row: int) -> tuple[WorkerGroup, ...]:
         """Groups of alike workers of a resolved row, at least one: as stated, else all workers on the row's device."""
-        stated = () if self.worker_groups is None else self.worker_groups.row(row, self.devices)
-        return stated or (WorkerGroup(self.devices[self.device_index[row]], int(self.workers[row])),)
+        own = () if self.worker_groups is None else self.worker_groups.row(row, self.devices)
+        return own or (WorkerGroup(self.devices[self.device_index[row]], int(self.workers[row])),)
 
     def grouped(self) -> NDArray[np.bool_]:
         """Rows that state groups which say more than the row: another device, or another compute time."""
-        found = np.zeros(len(self), dtype=bool)
+        mask = np.zeros(len(self), dtype=bool)
         if self.worker_groups is not None:
             groups, rows = self.worker_groups, self.worker_groups.row_of_group()
-            found[rows[(groups.compute_factor != 1.0) | (groups.device_index != self.device_index[rows])]] = True
-        return found
+            mask[rows[(groups.compute_factor != 1.0) | (groups.device_index != self.device_index[rows])]] = True
+        return mask
 
     def cycles_per_step(self) -> Floats:
         """Steps in a step time: ASYNC and HYBRID, one of each worker (of each replica that workers share); else one."""
@@ -350,8 +350,8 @@ class Configurations(_Remembering):
 
     def steps_by_worker(self) -> NDArray[np.bool_]:
         """Rows whose step is one worker's mini-batch: ASYNC and HYBRID."""
-        found: NDArray[np.bool_] = (self.sync_mode == _ASYNC) | (self.sync_mode == _HYBRID)
-        return found
+        mask: NDArray[np.bool_] = (self.sync_mode == _ASYNC) | (self.sync_mode == _HYBRID)
+        return mask
 
     def degree(self) -> Floats:
         """Workers that hold one copy of the model together: tensor x pipeline x context parallelism.
@@ -368,8 +368,8 @@ class Configurations(_Remembering):
         """
         if self.is_whole():
             return np.maximum(self.workers, 1)
-        derived = np.floor(self.workers / np.maximum(self.degree(), 1.0))
-        replicas = np.where(self.data_parallel > 0, self.data_parallel, derived).astype(np.int64)
+        quotient = np.floor(self.workers / np.maximum(self.degree(), 1.0))
+        replicas = np.where(self.data_parallel > 0, self.data_parallel, quotient).astype(np.int64)
         backup = np.where(self.sync_mode == _ASYNC, 0, self.backup_workers)
         return np.maximum(replicas - backup, 1)
 
@@ -431,8 +431,8 @@ _DEFAULT_NUMBERS: Final = {name: (type(value), value) for name, value in CONFIGU
 
 def _new_defaults(rows: int) -> Configurations:
     first = constant_ints(rows, 0)
-    made = {number: constant(rows, number[1]) for number in set(_DEFAULT_NUMBERS.values())}
-    columns: dict[str, Any] = {name: made[number] for name, number in _DEFAULT_NUMBERS.items()}
+    columns_by_number = {number: constant(rows, number[1]) for number in set(_DEFAULT_NUMBERS.values())}
+    columns: dict[str, Any] = {name: columns_by_number[number] for name, number in _DEFAULT_NUMBERS.items()}
     return Configurations(devices=("",), device_index=first, precisions=("",), precision_index=first, **columns)
 
 

@@ -251,10 +251,10 @@ class NodewiseError(Exception):
     @classmethod
     def invalid(cls, violations: Iterable[Violation], reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
         """An error that carries violations; its message is the first of them and how many there are."""
-        found = tuple(violations)
-        first = found[0]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return cls(reason, f"{first.field}: {first.description}{more}", {"field": first.field}, found)
+        several = tuple(violations)
+        first = several[0]
+        more = f" (and {len(several) - 1} more)" if len(several) > 1 else ""
+        return cls(reason, f"{first.field}: {first.description}{more}", {"field": first.field}, several)
 
     @classmethod
     def refused(cls, refusal: Refusal) -> NodewiseError:
@@ -265,8 +265,8 @@ class NodewiseError(Exception):
     @property
     def missing_fields(self) -> tuple[str, ...]:
         """Fields that would make an answer possible."""
-        named = self.metadata.get("missing_fields", "")
-        return tuple(named.split(",")) if named else ()
+        names = self.metadata.get("missing_fields", "")
+        return tuple(names.split(",")) if names else ()
 
     @property
     def refusal(self) -> Refusal:

@@ -71,10 +71,10 @@ class WorkerGroups(RaggedWorkers):
     @staticmethod
     def of(rows: Iterable[Sequence[WorkerGroup]], devices: Sequence[str]) -> WorkerGroups:
         """From one sequence of groups per row, and the dictionary that holds their devices."""
-        listed = [tuple(row) for row in rows]
-        groups = [group for row in listed for group in row]
+        groups_of_rows = [tuple(row) for row in rows]
+        groups = [group for row in groups_of_rows for group in row]
         return WorkerGroups(
-            offsets_of(map(len, listed)),
+            offsets_of(map(len, groups_of_rows)),
             as_ints([group.workers for group in groups]),
             as_ints([devices.index(group.device) for group in groups]),
             as_floats([group.compute_factor for group in groups]),

@@ -181,10 +181,12 @@ class Objective:
 
     def of_rows(self, rows: Sequence[int]) -> Objective:
         """The same for some rows of the question, in their order; a move is not judged among them."""
-        named = self.offers_of_rows
-        if named is None and self.current is None:
+        offers = self.offers_of_rows
+        if offers is None and self.current is None:
             return self
-        return replace(self, offers_of_rows=None if named is None else tuple(named[row] for row in rows), current=None)
+        return replace(
+            self, offers_of_rows=None if offers is None else tuple(offers[row] for row in rows), current=None
+        )
 
     @property
     def currency(self) -> str:

@@ -112,8 +112,8 @@ class PlanConstraints:
 
     def allows(self, name: str, value: int) -> bool:
         """Whether a value of one of the optional columns may be chosen."""
-        allowed: tuple[int, ...] | None = getattr(self, name)
-        return allowed is None or value in allowed
+        values: tuple[int, ...] | None = getattr(self, name)
+        return values is None or value in values
 
 
 RECOMPUTATIONS: Final = tuple(int(value) for value in Recomputation if value != Recomputation.UNSPECIFIED)

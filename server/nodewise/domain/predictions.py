@@ -93,13 +93,13 @@ class RowRefusal:
     def first(rows: int, checks: Iterable[tuple[NDArray[np.bool_], Refusal]]) -> tuple[RowRefusal, ...]:
         """Of so many rows those that a check refuses, each by the first one; a check masks the rows that fail it."""
         left = np.ones(rows, dtype=bool)
-        found = []
+        refusals = []
         for wrong, refusal in checks:
             members = np.flatnonzero(wrong & left)
             if len(members):
                 left[members] = False
-                found.append(RowRefusal(tuple(members.tolist()), refusal))
-        return tuple(found)
+                refusals.append(RowRefusal(tuple(members.tolist()), refusal))
+        return tuple(refusals)
 
     @staticmethod
     def left(rows: int, refusals: Iterable[RowRefusal]) -> NDArray[np.bool_]:
@@ -184,8 +184,8 @@ class Predictions:
     def all_answered(self) -> bool:
         """Whether every row is answered."""
         status = self.status
-        shared = constant_ints(len(status), _ANSWERED)
-        return status is shared or bool(np.logical_and.reduce(np.equal(status, _ANSWERED)))
+        all_ones = constant_ints(len(status), _ANSWERED)
+        return status is all_ones or bool(np.logical_and.reduce(np.equal(status, _ANSWERED)))
 
     @staticmethod
     def assembled(
@@ -322,13 +322,13 @@ class Predictions:
         }
         for group in _GROUPS:
             columns[group] = {name: take_rows(column, rows) for name, column in getattr(self, group).items()}
-        moved = [RowRefusal(new_places(each.rows), each.refusal) for each in self.refusals]
-        noticed = [(each, new_places(each.rows)) for each in self.notices]
+        row_refusals = [RowRefusal(new_places(each.rows), each.refusal) for each in self.refusals]
+        notices = [(each, new_places(each.rows)) for each in self.notices]
         return replace(
             self,
             **columns,
-            refusals=tuple(each for each in moved if each.rows),
-            notices=tuple(replace(each, rows=at) for each, at in noticed if at or not each.rows),
+            refusals=tuple(each for each in row_refusals if each.rows),
+            notices=tuple(replace(each, rows=at) for each, at in notices if at or not each.rows),
         )
 
     @staticmethod
@@ -347,40 +347,40 @@ class Predictions:
         if len(pieces) == 1 and pieces[0][0] is None:
             whole = pieces[0][1]
             return replace(whole, notices=(*notices, *whole.notices)) if notices else whole
-        placed = [(np.arange(rows) if at is None else at, found) for at, found in pieces]
-        columns = [_columns(found) for _, found in pieces]
+        places_and_pieces = [(np.arange(rows) if at is None else at, piece) for at, piece in pieces]
+        columns = [_columns(piece) for _, piece in pieces]
         names = dict.fromkeys(name for each in columns for name in each)
         position = {name: number for number, name in enumerate(names)}
         values = np.zeros((len(names), rows))
-        bottlenecks = tuple(dict.fromkeys(name for _, found in pieces for name in found.bottlenecks))
+        bottlenecks = tuple(dict.fromkeys(name for _, piece in pieces for name in piece.bottlenecks))
         status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
         index = np.full(rows, -1, dtype=np.int64)
-        for (at, found), each in zip(placed, columns, strict=True):
+        for (at, piece), each in zip(places_and_pieces, columns, strict=True):
             values[np.array([[position[name]] for name in each]), at] = list(each.values())
-            status[at] = found.status
-            entries = np.array([*map(bottlenecks.index, found.bottlenecks), -1])
-            index[at] = entries[found.bottleneck_index]
+            status[at] = piece.status
+            entries = np.array([*map(bottlenecks.index, piece.bottlenecks), -1])
+            index[at] = entries[piece.bottleneck_index]
         freeze(values)
-        grouped: dict[str, dict[str, Floats]] = {}
+        by_group: dict[str, dict[str, Floats]] = {}
         for (group, name), number in position.items():
-            grouped.setdefault(group, {})[name] = values[number]
-        alone: Mapping[str, Any] = grouped.get("") or dict.fromkeys(_PLAIN, constant_floats(rows, 0.0))
-        moved = [
+            by_group.setdefault(group, {})[name] = values[number]
+        alone: Mapping[str, Any] = by_group.get("") or dict.fromkeys(_PLAIN, constant_floats(rows, 0.0))
+        row_refusals = [
             RowRefusal(tuple(at[list(each.rows)].tolist()), each.refusal)
-            for at, found in placed
-            for each in found.refusals
+            for at, piece in places_and_pieces
+            for each in piece.refusals
         ]
         return Predictions(
             status=freeze(status),
             **alone,
-            breakdown_s=grouped.get("breakdown_s", {}),
-            utilisation=grouped.get("utilisation", {}),
-            extra=grouped.get("extra", {}),
+            breakdown_s=by_group.get("breakdown_s", {}),
+            utilisation=by_group.get("utilisation", {}),
+            extra=by_group.get("extra", {}),
             bottlenecks=bottlenecks,
             bottleneck_index=freeze(index),
-            simulated=any(found.simulated for _, found in pieces),
-            refusals=tuple(sorted((*moved, *refusals), key=lambda each: each.rows)),
-            notices=(*notices, *_merge_notices(rows, placed)),
+            simulated=any(piece.simulated for _, piece in pieces),
+            refusals=tuple(sorted((*row_refusals, *refusals), key=lambda each: each.rows)),
+            notices=(*notices, *_merge_notices(rows, places_and_pieces)),
         )
 
 
@@ -392,8 +392,8 @@ _GROUPS: Final = ("breakdown_s", "utilisation", "extra")
 def _columns(predictions: Predictions) -> dict[tuple[str, str], Floats]:
     """Columns of numbers by group, ``""`` for those that stand alone, and name."""
     alone = (("", name, getattr(predictions, name)) for name in (*_PLAIN, *_OPTIONAL))
-    grouped = ((group, *item) for group in _GROUPS for item in getattr(predictions, group).items())
-    return {(group, name): column for group, name, column in (*alone, *grouped) if column is not None}
+    in_groups = ((group, *item) for group in _GROUPS for item in getattr(predictions, group).items())
+    return {(group, name): column for group, name, column in (*alone, *in_groups) if column is not None}
 
 
 def bottlenecks_of(parts: Mapping[str, Floats], rows: int) -> Ints:
@@ -403,20 +403,20 @@ def bottlenecks_of(parts: Mapping[str, Floats], rows: int) -> Ints:
         return constant_ints(rows, 0 if whole is None else -1)
     columns = np.stack(list(parts.values()))
     if whole is None:
-        found: Ints = np.argmax(columns, axis=0)
-        return found
+        largest: Ints = np.argmax(columns, axis=0)
+        return largest
     columns[list(parts).index(UNATTRIBUTED)] = -1.0
     return np.where(2.0 * whole > np.add.reduce(list(parts.values())), -1, np.argmax(columns, axis=0))
 
 
-def _merge_notices(rows: int, placed: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:
+def _merge_notices(rows: int, places_and_pieces: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:
     """What the pieces say, with the rows of the whole that it is said of."""
-    found: dict[tuple[str, str], list[Ints]] = {}
-    for at, predictions in placed:
+    members_by_notice: dict[tuple[str, str], list[Ints]] = {}
+    for at, predictions in places_and_pieces:
         for notice in predictions.notices:
             members = at[list(notice.rows)] if notice.rows else at
-            found.setdefault((notice.reason, notice.message), []).append(members)
-    for (reason, message), parts in found.items():
+            members_by_notice.setdefault((notice.reason, notice.message), []).append(members)
+    for (reason, message), parts in members_by_notice.items():
         members = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
         if len(members):
             yield Notice(reason, message, tuple(members.tolist()) if len(members) < rows else ())

@@ -84,9 +84,9 @@ class Principal:
 
     def scopes(self, name_prefix: str) -> tuple[str, ...]:
         """Starts of names that begin with a prefix and are his, by name, none inside another."""
-        found = {max(name_prefix, own, key=len) for own in self.prefixes if _meet(name_prefix, own)}
+        prefixes = {max(name_prefix, own, key=len) for own in self.prefixes if _meet(name_prefix, own)}
         return tuple(
-            sorted(each for each in found if not any(each != other and each.startswith(other) for other in found))
+            sorted(each for each in prefixes if not any(each != other and each.startswith(other) for other in prefixes))
         )
 
     def is_expired(self, now_s: float | None = None) -> bool:

@@ -37,11 +37,11 @@ class _Runs:
         return cls._unknown(Configurations.of(0))
 
     @classmethod
-    def _unknown(cls, configurations: Configurations, **known: Any) -> Self:
+    def _unknown(cls, configurations: Configurations, **columns: Any) -> Self:
         """Runs of which no number is known but these."""
         rows = len(configurations)
-        unknown = {name: constant(rows, value) for name, value in cls.UNKNOWN_NUMBERS.items() if name not in known}
-        return cls(configurations=configurations, **unknown, **known)
+        unknown = {name: constant(rows, value) for name, value in cls.UNKNOWN_NUMBERS.items() if name not in columns}
+        return cls(configurations=configurations, **unknown, **columns)
 
     def take(self, rows: Ints) -> Self:
         """Some rows, in the given order."""
@@ -51,13 +51,13 @@ class _Runs:
     @classmethod
     def concatenated(cls, parts: Sequence[Self]) -> Self:
         """The rows of all parts, one after the other."""
-        kept = [part for part in parts if len(part)]
-        if not kept:
+        several = [part for part in parts if len(part)]
+        if not several:
             return cls.none()
         columns: dict[str, Any] = {
-            name: freeze(np.concatenate([getattr(part, name) for part in kept])) for name in cls.UNKNOWN_NUMBERS
+            name: freeze(np.concatenate([getattr(part, name) for part in several])) for name in cls.UNKNOWN_NUMBERS
         }
-        configurations = Configurations.concatenated([part.configurations for part in kept])
+        configurations = Configurations.concatenated([part.configurations for part in several])
         return cls(configurations=configurations, **columns)
 
 

@@ -200,10 +200,10 @@ class JobColumns:
 
 def submission_order(jobs: Sequence[JobState]) -> Ints:
     """Indexes of jobs by submit time, then by id."""
-    submitted = [job.submit_time_s for job in jobs]
-    order = np.argsort(submitted, kind="stable")
-    if len(set(submitted)) < len(jobs):
-        order = np.array(sorted(range(len(jobs)), key=lambda job: (submitted[job], jobs[job].job_id)))
+    times_s = [job.submit_time_s for job in jobs]
+    order = np.argsort(times_s, kind="stable")
+    if len(set(times_s)) < len(jobs):
+        order = np.array(sorted(range(len(jobs)), key=lambda job: (times_s[job], jobs[job].job_id)))
     return as_ints(order)
 
 
@@ -292,18 +292,18 @@ class Curves:
         """What every job would get, pool by pool, with its requested devices or the next larger count."""
         shape = (len(state.jobs), len(state.pools))
         workers, rates = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        wanted, servers = state.columns.requested_devices, state.columns.server_devices
+        requests, servers = state.columns.requested_devices, state.columns.server_devices
         lengths = np.diff(self.offsets)
         job = np.repeat(np.arange(shape[0]), lengths)
-        large = self.devices >= np.repeat(wanted, lengths)
+        large = self.devices >= np.repeat(requests, lengths)
         # Rows come by job, pool and count: the first large enough one of a job and pool is the smallest.
         first = large.copy()
         first[1:] &= ~large[:-1] | (job[1:] != job[:-1]) | (self.pool[1:] != self.pool[:-1])
         rows = np.flatnonzero(first)
         workers[job[rows], self.pool[rows]] = self.devices[rows]
         rates[job[rows], self.pool[rows]] = self.samples_per_s[rows]
-        taken = np.where(workers > 0, workers + servers[:, np.newaxis], 0)
-        return Requests(workers=workers, devices=taken, samples_per_s=rates)
+        devices = np.where(workers > 0, workers + servers[:, np.newaxis], 0)
+        return Requests(workers=workers, devices=devices, samples_per_s=rates)
 
 
 @dataclass(frozen=True, slots=True)

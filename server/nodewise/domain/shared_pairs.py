@@ -30,5 +30,5 @@ class SharedPairs:
         if job == other or min(kind, beside) < 0:
             return None
         table = self.shares[pool]
-        found = float(table[kind, beside]), float(table[beside, kind])
-        return found if min(found) > 0.0 else None
+        pair = float(table[kind, beside]), float(table[beside, kind])
+        return pair if min(pair) > 0.0 else None

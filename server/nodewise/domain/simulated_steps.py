@@ -22,20 +22,20 @@ FEWEST_CYCLES: Final = 10
 """Rounds, and cycles of each asynchronous worker, that are counted at least: fewer would measure how they began."""
 
 
-def counted_steps(sync_mode: Ints, workers: Ints, stated: int) -> Ints:
+def counted_steps(sync_mode: Ints, workers: Ints, steps: int) -> Ints:
     """Steps that a simulation of each row counts: rounds, or single workers' cycles where these are asynchronous.
 
     Parameters
     ----------
-    stated : int
+    steps : int
         What was asked for; 0 = as many as are right.
     """
     rounds = np.clip(USUAL_ROUNDS_CYCLES // np.maximum(workers, 1), FEWEST_ROUNDS, USUAL_ROUNDS)
-    cycles = np.maximum(stated or USUAL_CYCLES, np.maximum(FEWEST_CYCLES * workers, FEWEST_ROUNDS))
-    return as_ints(np.where(sync_mode == SyncMode.ASYNC, cycles, max(stated, FEWEST_ROUNDS) if stated else rounds))
+    cycles = np.maximum(steps or USUAL_CYCLES, np.maximum(FEWEST_CYCLES * workers, FEWEST_ROUNDS))
+    return as_ints(np.where(sync_mode == SyncMode.ASYNC, cycles, max(steps, FEWEST_ROUNDS) if steps else rounds))
 
 
-def counted_cycles(sync_mode: Ints, workers: Ints, stated: int) -> Ints:
+def counted_cycles(sync_mode: Ints, workers: Ints, steps: int) -> Ints:
     """Single workers' cycles that these steps come to: what a simulation's time goes with."""
     each = np.where(sync_mode == SyncMode.ASYNC, 1, workers)
-    return as_ints(counted_steps(sync_mode, workers, stated) * each)
+    return as_ints(counted_steps(sync_mode, workers, steps) * each)

@@ -140,20 +140,20 @@ class Transformer:
     def multiplied_elements(self) -> float:
         """Elements of all matrices that one token is multiplied with, those of the output layer aside."""
         inner = self.feed_forward_size or 4 * self.hidden_size
-        fed = self.layers_with_feed_forward
-        sparse = min(self.expert_layers or fed, fed) if self.experts else 0
-        visited = self.experts_per_token * (self.expert_feed_forward_size or inner)
-        width = (fed - sparse) * inner + sparse * (visited + self.shared_expert_feed_forward_size)
-        found = self.layers_with_attention * self.attention_elements()
-        found += self.state_space_layers * self.state_space_elements()
-        return found + self.hidden_size * (3.0 if self.gated_feed_forward else 2.0) * width
+        feed_forward_layers = self.layers_with_feed_forward
+        sparse = min(self.expert_layers or feed_forward_layers, feed_forward_layers) if self.experts else 0
+        expert_width = self.experts_per_token * (self.expert_feed_forward_size or inner)
+        width = (feed_forward_layers - sparse) * inner + sparse * (expert_width + self.shared_expert_feed_forward_size)
+        elements = self.layers_with_attention * self.attention_elements()
+        elements += self.state_space_layers * self.state_space_elements()
+        return elements + self.hidden_size * (3.0 if self.gated_feed_forward else 2.0) * width
 
     def violations(self, path: str) -> list[Violation]:
         """Dimensions that no model has together. ``path`` stands before each field."""
-        found = []
+        violations = []
 
         def wrong(name: str, text: str) -> None:
-            found.append(Violation(f"{path}.{name}", text))
+            violations.append(Violation(f"{path}.{name}", text))
 
         heads = self.attention_heads
         if not self.head_size and self.hidden_size % heads:
@@ -173,7 +173,7 @@ class Transformer:
             ):
                 if value:
                     wrong(name, f"must be 0 where there are no experts (experts_count 0), found {value}")
-        return [*found, *self._of_parts(path)]
+        return [*violations, *self._of_parts(path)]
 
     def _of_parts(self, path: str) -> Iterator[Violation]:
         """Layers of one kind that are more than all, and facts of a part that is not stated."""
@@ -192,8 +192,8 @@ class Transformer:
         ):
             text = f"must be below head_size, of which it is a part, found {self.rotary_head_size}"
             yield Violation(f"{path}.rotary_head_size", text)
-        for name, field, needed, other in _PARTS:
-            if getattr(self, name) and not getattr(self, needed):
+        for name, field, part_name, other in _PARTS:
+            if getattr(self, name) and not getattr(self, part_name):
                 text = f"must be 0 where {other} is not stated, found {getattr(self, name)}"
                 yield Violation(f"{path}.{field}", text)
 
@@ -224,14 +224,14 @@ class Encoder:
 
     def violations(self, path: str) -> list[Violation]:
         """Dimensions that no encoder has together. ``path`` stands before each field."""
-        found = []
+        violations = []
         if self.hidden_size % self.attention_heads:
             text = f"must divide hidden_size ({self.hidden_size}), found {self.attention_heads}"
-            found.append(Violation(f"{path}.attention_heads_count", text))
+            violations.append(Violation(f"{path}.attention_heads_count", text))
         if self.attended_tokens > self.tokens_per_sample:
             text = f"must be at most tokens_per_sample ({self.tokens_per_sample}), found {self.attended_tokens}"
-            found.append(Violation(f"{path}.attended_tokens_count", text))
-        return found
+            violations.append(Violation(f"{path}.attended_tokens_count", text))
+        return violations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,35 +347,35 @@ class Workload:
 
     def violations(self, path: str) -> list[Violation]:
         """What contradicts itself: shards that are not those of the whole. ``path`` stands before each field."""
-        found = [] if self.transformer is None else self.transformer.violations(f"{path}.transformer")
+        violations = [] if self.transformer is None else self.transformer.violations(f"{path}.transformer")
         if self.encoder is not None:
-            found += self.encoder.violations(f"{path}.encoder")
+            violations += self.encoder.violations(f"{path}.encoder")
         if self.transformer is not None and self.stage_layers and sum(self.stage_layers) != self.transformer.layers:
             text = f"must add up to layers_count ({self.transformer.layers}), but add up to {sum(self.stage_layers)}"
-            found.append(Violation(f"{path}.stage_layers", text))
+            violations.append(Violation(f"{path}.stage_layers", text))
         if self.transformer is not None and self.busiest_expert_share and self.transformer.experts:
             least = 1.0 / self.transformer.experts
             if self.busiest_expert_share < least:
                 text = f"must be at least 1 / experts_count ({least:.4g}), found {self.busiest_expert_share:g}"
-                found.append(Violation(f"{path}.busiest_expert_share", text))
+                violations.append(Violation(f"{path}.busiest_expert_share", text))
         parts = (
             ("shard_bytes", self.shard_bytes, "parameter_bytes", self.parameter_bytes),
             ("shard_tensors_counts", self.shard_tensors, "tensors_count", self.tensors),
         )
         for name, shards, whole_name, whole in parts:
             if shards is not None and whole is not None and sum(shards) != whole:
-                found.append(
+                violations.append(
                     Violation(f"{path}.{name}", f"must add up to {whole_name} ({whole}), but add up to {sum(shards)}")
                 )
         for name, words in WORDS.items():
             word = getattr(self, name)
             if word and word not in words:
-                found.append(Violation(f"{path}.{name}", f"must be one of {', '.join(words)}, found {word!r}"))
+                violations.append(Violation(f"{path}.{name}", f"must be one of {', '.join(words)}, found {word!r}"))
         servers, of_tensors = self.shard_bytes, self.shard_tensors
         if servers is not None and of_tensors is not None and len(servers) != len(of_tensors):
             text = f"must have one entry per server as shard_bytes ({len(servers)}), found {len(of_tensors)}"
-            found.append(Violation(f"{path}.shard_tensors_counts", text))
-        return found
+            violations.append(Violation(f"{path}.shard_tensors_counts", text))
+        return violations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,7 +404,7 @@ class Network:
 FactsT = TypeVar("FactsT", Workload, Network)
 
 
-def merged_facts(known: FactsT, new: FactsT, path: str) -> FactsT:
+def merged_facts(old: FactsT, new: FactsT, path: str) -> FactsT:
     """Both sets of facts in one.
 
     Raises
@@ -415,16 +415,16 @@ def merged_facts(known: FactsT, new: FactsT, path: str) -> FactsT:
     """
     values: dict[str, object] = {}
     violations = []
-    for field in fields(known):
-        old_value, new_value = getattr(known, field.name), getattr(new, field.name)
+    for field in fields(old):
+        old_value, new_value = getattr(old, field.name), getattr(new, field.name)
         if old_value is not None and new_value is not None and old_value != new_value:
             violations.append(
                 Violation(f"{path}.{field.name}", f"is {new_value!r} here but {old_value!r} in the job's profile")
             )
         values[field.name] = old_value if new_value is None else new_value
-    merged = type(known)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name
-    if not violations and isinstance(merged, Workload):
-        violations = merged.violations(path)
+    result = type(old)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name
+    if not violations and isinstance(result, Workload):
+        violations = result.violations(path)
     if violations:
         raise NodewiseError.invalid(violations, Reason.CONTRADICTORY_FACTS)
-    return merged
+    return result
