@@ -46,7 +46,7 @@ def efficiencies_of(
     entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: Fail
 ) -> Mapping[str, Mapping[str, KernelEfficiency]]:
     """Efficiencies by device key and number format."""
-    found: dict[str, dict[str, KernelEfficiency]] = {}
+    efficiencies: dict[str, dict[str, KernelEfficiency]] = {}
     for entry, fields in entries.items():
         where, precision = f"efficiencies.{entry}", fields["precision"]
         members = names_of(fields["device"], devices)
@@ -54,7 +54,7 @@ def efficiencies_of(
             raise fail(where, "device", f"must name a device of the catalogue, found {fields['device']!r}")
         if f"{precision}_flops_per_s" not in devices[members[0]]:
             raise fail(where, "precision", f"the device's entry has no {precision}_flops_per_s")
-        if precision in found.get(members[0], {}):
+        if precision in efficiencies.get(members[0], {}):
             raise fail(where, "precision", f"another entry has {precision} of this device already")
         efficiency = KernelEfficiency(
             matrix_share=float(fields["matrix_share"]),
@@ -63,8 +63,8 @@ def efficiencies_of(
             source=fields["source"],
         )
         for name in members:
-            found.setdefault(name, {})[precision] = efficiency
-    return MappingProxyType({name: MappingProxyType(each) for name, each in found.items()})
+            efficiencies.setdefault(name, {})[precision] = efficiency
+    return MappingProxyType({name: MappingProxyType(each) for name, each in efficiencies.items()})
 
 
 def _is_share(value: object) -> bool:

@@ -98,7 +98,7 @@ def all_reduces_of(
     link_of : mapping of device key to link key
         What joins devices of a node.
     """
-    found: dict[str, dict[int, MeasuredTable]] = {}
+    tables: dict[str, dict[int, MeasuredTable]] = {}
     owners: dict[tuple[str, str, int], str] = {}
     # Those of links first: a device's own take their place.
     for entry, fields in sorted(entries.items(), key=lambda each: "device" in each[1]):
@@ -113,15 +113,15 @@ def all_reduces_of(
         if other != entry:
             raise fail(where, "ranks", f"{other!r} has {ranks} ranks of this {kind} already")
         for name in members:
-            found.setdefault(name, {})[ranks] = _table(fields, "sizes_bytes")
-    return MappingProxyType({name: MappingProxyType(dict(sorted(each.items()))) for name, each in found.items()})
+            tables.setdefault(name, {})[ranks] = _table(fields, "sizes_bytes")
+    return MappingProxyType({name: MappingProxyType(dict(sorted(each.items()))) for name, each in tables.items()})
 
 
 def matrix_products_of(
     entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: Fail
 ) -> Mapping[str, Mapping[str, MeasuredTable]]:
     """Tables by device key and number format."""
-    found: dict[str, dict[str, MeasuredTable]] = {}
+    tables: dict[str, dict[str, MeasuredTable]] = {}
     for entry, fields in entries.items():
         members, precision = names_of(fields["device"], devices), fields["precision"]
         where = f"matrix_products.{entry}"
@@ -134,9 +134,9 @@ def matrix_products_of(
         if best > PEAK_SLACK * peak:
             raise fail(where, "seconds", f"imply {best:.3g} FLOP/s, more than the device's peak of {peak:.3g}")
         for name in members:
-            if found.setdefault(name, {}).setdefault(precision, _table(fields, "flops")) != _table(fields, "flops"):
+            if tables.setdefault(name, {}).setdefault(precision, _table(fields, "flops")) != _table(fields, "flops"):
                 raise fail(where, "precision", f"another entry has {precision} of this device already")
-    return MappingProxyType({name: MappingProxyType(each) for name, each in found.items()})
+    return MappingProxyType({name: MappingProxyType(each) for name, each in tables.items()})
 
 
 def names_of(name: str, devices: Named) -> list[str]:

@@ -32,17 +32,17 @@ def checked_as(kind: type[AnswerT]) -> Callable[[Any], AnswerT]:
 
 def checked_completion(answer: Any) -> Completion:
     """A completion whose probabilities are some, and whose parts add up."""
-    found = checked_as(Completion)(answer)
+    completion = checked_as(Completion)(answer)
     for name in ("deadline_probability", "failure_probability"):
-        share = getattr(found, name)
+        share = getattr(completion, name)
         if share is not None and not 0.0 <= share <= 1.0:
             raise ImpossibleAnswerError(f"{name} is {share}")
-    parts, mean = found.breakdown, found.time_s.mean
+    parts, mean = completion.breakdown, completion.time_s.mean
     if parts is not None and mean is not None:
         total = math.fsum(astuple(parts))
         if abs(total - mean) > BREAKDOWN_TOLERANCE * mean:
             raise ImpossibleAnswerError(f"parts of the time add up to {total:g} s, and its mean is {mean:g} s")
-    return found
+    return completion
 
 
 def _finite(value: Any, path: str) -> None:

@@ -25,11 +25,11 @@ RULE_OF_THREE: Final = 3.0
 
 def pareto_mask(costs: Floats) -> NDArray[np.bool_]:
     """Rows that no other row dominates: nowhere more, somewhere less. Equal rows all stay."""
-    kept = np.ones(len(costs), dtype=np.bool_)
+    mask = np.ones(len(costs), dtype=np.bool_)
     for at, row in enumerate(costs):
         no_more = np.all(costs <= row, axis=1)
-        kept[at] = not np.any(no_more & np.any(costs < row, axis=1))
-    return kept
+        mask[at] = not np.any(no_more & np.any(costs < row, axis=1))
+    return mask
 
 
 def frontier_of(rows: Sequence[OfferResult]) -> tuple[int, ...]:
@@ -38,15 +38,15 @@ def frontier_of(rows: Sequence[OfferResult]) -> tuple[int, ...]:
     if not places:
         return ()
     costs = np.array([_judged_by(rows[at]) for at in places])
-    return tuple(at for at, kept in zip(places, pareto_mask(costs).tolist(), strict=True) if kept)
+    return tuple(at for at, on_frontier in zip(places, pareto_mask(costs).tolist(), strict=True) if on_frontier)
 
 
 def _judged_by(row: OfferResult) -> tuple[float, float, float]:
-    found = row.completion
-    assert found is not None
-    simulated = found.failure_probability is not None
-    time_s = found.time_s.p90 if simulated else found.time_s.mean
-    return _or_never(found.cost.mean), _or_never(time_s), found.failure_probability or 0.0
+    completion = row.completion
+    assert completion is not None
+    is_simulated = completion.failure_probability is not None
+    time_s = completion.time_s.p90 if is_simulated else completion.time_s.mean
+    return _or_never(completion.cost.mean), _or_never(time_s), completion.failure_probability or 0.0
 
 
 def _or_never(value: float | None) -> float:
@@ -63,31 +63,31 @@ def least_sure(share: float, runs: int) -> float:
 def choose_offer(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tuple[Choice | None, str]:
     """The row to take, or why none is."""
     rule, confidence = objective.rule, objective.confidence
-    answered = [at for at, row in enumerate(rows) if row.completion is not None]
-    if not answered:
+    answered_rows = [at for at, row in enumerate(rows) if row.completion is not None]
+    if not answered_rows:
         return None, "no offer could be answered" if rows else ""
-    passed = [at for at in answered if _meets(rows[at], objective, runs)]
+    suitable = [at for at in answered_rows if _meets(rows[at], objective, runs)]
     limit = _limit_of(objective)
-    if not passed:
-        best = max(answered, key=lambda at: _closeness(rows[at], objective))
+    if not suitable:
+        best = max(answered_rows, key=lambda at: _closeness(rows[at], objective))
         return (
             None,
-            f"none of {len(answered)} offers {limit or NEVER}; the closest is {_describe(rows[best], objective)}",
+            f"none of {len(answered_rows)} offers {limit or NEVER}; the closest is {_describe(rows[best], objective)}",
         )
     if isinstance(rule, LeastTime):
-        best, name, what = min(passed, key=lambda at: _time(rows[at], confidence)), "least_time", "fastest"
+        best, name, what = min(suitable, key=lambda at: _time(rows[at], confidence)), "least_time", "fastest"
     elif isinstance(rule, FewestDevices):
-        best = min(passed, key=lambda at: (_workers(rows[at]), _cost(rows[at])))
+        best = min(suitable, key=lambda at: (_workers(rows[at]), _cost(rows[at])))
         name, what = "fewest_devices", "one with the fewest devices"
     else:
         best, name, what = (
-            min(passed, key=lambda at: (_cost(rows[at]), _time(rows[at], None))),
+            min(suitable, key=lambda at: (_cost(rows[at]), _time(rows[at], None))),
             "least_cost",
             "cheapest",
         )
-    among = f"{len(answered)} offers"
+    among = f"{len(answered_rows)} offers"
     if limit:
-        among = f"{among}, of which {len(passed)} {limit if len(passed) == 1 else _plural(limit)}"
+        among = f"{among}, of which {len(suitable)} {limit if len(suitable) == 1 else _plural(limit)}"
     why = f"{_describe(rows[best], objective)}: the {what} of {among}"
     return Choice(row=best, rule=name, why=why), ""
 
@@ -121,39 +121,39 @@ def _plural(limit: str) -> str:
 
 
 def _meets(row: OfferResult, objective: Objective, runs: int) -> bool:
-    found = row.completion
-    assert found is not None
-    if found.cost.mean is None or found.time_s.mean is None:
+    completion = row.completion
+    assert completion is not None
+    if completion.cost.mean is None or completion.time_s.mean is None:
         return False
     rule, confidence, deadline_s = objective.rule, objective.confidence, _deadline_s(objective)
     if isinstance(rule, LeastTime):
         assert row.offer is not None
         if rule.max_nodes is not None and row.offer.nodes > rule.max_nodes:
             return False
-        if rule.max_cost is not None and _quantile(found.cost, confidence) > rule.max_cost:
+        if rule.max_cost is not None and _quantile(completion.cost, confidence) > rule.max_cost:
             return False
     if confidence is None:
-        return deadline_s is None or found.time_s.mean <= deadline_s
-    if found.failure_probability is None:  # of closed forms a mean alone is known, or all is certain
-        return deadline_s is None or found.time_s.mean <= deadline_s
-    share = 1.0 - found.failure_probability if deadline_s is None else found.deadline_probability or 0.0
-    if found.time_s.standard_error is None:  # all is certain: one run told it
+        return deadline_s is None or completion.time_s.mean <= deadline_s
+    if completion.failure_probability is None:  # of closed forms a mean alone is known, or all is certain
+        return deadline_s is None or completion.time_s.mean <= deadline_s
+    share = 1.0 - completion.failure_probability if deadline_s is None else completion.deadline_probability or 0.0
+    if completion.time_s.standard_error is None:  # all is certain: one run told it
         return share >= confidence
     return least_sure(share, runs) >= confidence
 
 
-def _quantile(found: CompletionSpread, confidence: float | None) -> float:
+def _quantile(spread: CompletionSpread, confidence: float | None) -> float:
     """A bound that holds with a confidence, at the next of the quantiles that are told; the mean without."""
     if confidence is None:
-        return _or_never(found.mean)
-    quantiles = ((0.5, found.p50), (0.9, found.p90), (0.99, found.p99))
+        return _or_never(spread.mean)
+    quantiles = ((0.5, spread.p50), (0.9, spread.p90), (0.99, spread.p99))
     return next((_or_never(value) for share, value in quantiles if confidence <= share), math.inf)
 
 
 def _time(row: OfferResult, confidence: float | None) -> float:
     assert row.completion is not None
-    found = row.completion.time_s
-    return _quantile(found, confidence) if found.p50 is not None else _or_never(found.mean)
+    spread = row.completion.time_s
+    return _quantile(spread, confidence) if spread.p50 is not None else _or_never(spread.mean)
 
 
 def _cost(row: OfferResult) -> float:
@@ -168,24 +168,28 @@ def _workers(row: OfferResult) -> int:
 
 def _closeness(row: OfferResult, objective: Objective) -> tuple[float, float]:
     """How close a row that fails comes to what is asked for."""
-    found = row.completion
-    assert found is not None
+    completion = row.completion
+    assert completion is not None
     chance = (
-        found.deadline_probability if _deadline_s(objective) is not None else 1.0 - (found.failure_probability or 0)
+        completion.deadline_probability
+        if _deadline_s(objective) is not None
+        else 1.0 - (completion.failure_probability or 0)
     )
-    return chance or 0.0, -_or_never(found.time_s.mean)
+    return chance or 0.0, -_or_never(completion.time_s.mean)
 
 
 def _describe(row: OfferResult, objective: Objective) -> str:
     """A row with its numbers."""
-    found = row.completion
-    assert found is not None
-    if found.time_s.mean is None or found.cost.mean is None:
+    completion = row.completion
+    assert completion is not None
+    if completion.time_s.mean is None or completion.cost.mean is None:
         return f"{row.name!r}, which never finishes"
-    parts = [f"{found.time_s.mean / 3600.0:.4g} h for {found.cost.mean:.6g} on average"]
+    parts = [f"{completion.time_s.mean / 3600.0:.4g} h for {completion.cost.mean:.6g} on average"]
     deadline_s = _deadline_s(objective)
-    if deadline_s is not None and found.deadline_probability is not None:
-        parts.append(f"{100.0 * found.deadline_probability:.2f} % of the runs finish by {deadline_s / 3600.0:.4g} h")
-    elif found.failure_probability:
-        parts.append(f"{100.0 * found.failure_probability:.2f} % of the runs never finish")
+    if deadline_s is not None and completion.deadline_probability is not None:
+        parts.append(
+            f"{100.0 * completion.deadline_probability:.2f} % of the runs finish by {deadline_s / 3600.0:.4g} h"
+        )
+    elif completion.failure_probability:
+        parts.append(f"{100.0 * completion.failure_probability:.2f} % of the runs never finish")
     return f"{row.name!r} ({', '.join(parts)})"

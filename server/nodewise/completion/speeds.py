@@ -124,16 +124,16 @@ def _possible(offer: CompletionOffer, shape: tuple[int, ...]) -> list[tuple[int,
 def _configurations(offer: CompletionOffer, alive: Sequence[tuple[int, ...]]) -> Configurations:
     """One row per set; groups of workers only where devices differ within one."""
     devices = tuple(dict.fromkeys(group.device for group in offer.groups))
-    held = [_by_device(offer.groups, each) for each in alive]
-    mixed = any(len(each) > 1 for each in held)
+    device_counts = [_by_device(offer.groups, each) for each in alive]
+    has_mixed = any(len(each) > 1 for each in device_counts)
     groups = [
         tuple(WorkerGroup(device, workers) for device, workers in each.items()) if len(each) > 1 else ()
-        for each in held
+        for each in device_counts
     ]
     rows = Configurations.of(
         len(alive),
         nodes=[sum(each) for each in alive],
-        workers=[sum(each.values()) for each in held],
+        workers=[sum(each.values()) for each in device_counts],
         sync_mode=offer.sync_mode,
         parameter_servers=UNSTATED if offer.parameter_servers is None else offer.parameter_servers,
         batch_per_worker=offer.batch_per_worker,
@@ -142,18 +142,18 @@ def _configurations(offer: CompletionOffer, alive: Sequence[tuple[int, ...]]) ->
     )
     return rows.replaced(
         devices=devices,
-        device_index=as_ints([devices.index(next(iter(each))) for each in held]),
-        worker_groups=WorkerGroups.of(groups, devices) if mixed else None,
+        device_index=as_ints([devices.index(next(iter(each))) for each in device_counts]),
+        worker_groups=WorkerGroups.of(groups, devices) if has_mixed else None,
     )
 
 
 def _by_device(groups: Sequence[CompletionGroup], alive: Sequence[int]) -> dict[str, int]:
     """Workers alive by device, in the groups' order."""
-    held: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for group, nodes in zip(groups, alive, strict=True):
         if nodes:
-            held[group.device] = held.get(group.device, 0) + nodes * group.workers_per_node
-    return held
+            counts[group.device] = counts.get(group.device, 0) + nodes * group.workers_per_node
+    return counts
 
 
 def _log_spread(answer: Answer, row: int) -> float:

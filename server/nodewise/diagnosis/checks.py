@@ -73,7 +73,7 @@ def wrong_diagnosis(answer: Any) -> str | None:
 
 def wrong_steps_diagnosis(answer: Any) -> str | None:
     """Why what is said of the times of steps cannot be true, else None."""
-    return _tell(lambda found: _check(found, StepsDiagnosis, "the answer"), answer)
+    return _tell(lambda value: _check(value, StepsDiagnosis, "the answer"), answer)
 
 
 def _tell(check: Callable[[Any], None], answer: Any) -> str | None:
@@ -134,8 +134,8 @@ def _check(value: Any, kind: Any, path: str, least: float = 0) -> None:
 
 def _check_record(value: Any, kind: type, path: str) -> None:
     """A value of the domain, field by field."""
-    for name, annotated in _annotations(kind):
-        _check(getattr(value, name), annotated, f"{path}.{name}", _LEAST.get((kind, name), 0))
+    for name, annotation in _annotations(kind):
+        _check(getattr(value, name), annotation, f"{path}.{name}", _LEAST.get((kind, name), 0))
     if kind is Strategy:
         _require(value.predicted_step_s, f"{path}.predicted_step_s is 0")
     elif kind is ReplayedCollective:

@@ -33,7 +33,7 @@ def replay_traces(
     diagnosers: Diagnosers,
     loader: TraceLoader,
     question: TraceQuestion,
-    wanted: ReplayQuestion,
+    options: ReplayQuestion,
     context: DiagnoserContext,
 ) -> ReplayResult:
     """Replay steps of a job. Takes up to minutes: for a thread.
@@ -43,25 +43,25 @@ def replay_traces(
     NodewiseError
         What stands in the way of an answer.
     """
-    loaded = _diagnoser_of(diagnosers, question.diagnoser)
+    plugin = _diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, context)
-    wanted = _steps_wanted(wanted, evidence.steps)
-    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_replay)
-    replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, context, check=check)
-    if wanted.changes:
+    options = _steps_wanted(options, evidence.steps)
+    diagnoser, check = plugin.record.diagnoser, unless_wrong(wrong_replay)
+    replay: Replay = call(plugin, diagnoser, "replay", evidence.traces, options, context, check=check)
+    if options.changes:
         replay = _without_measured(replay)
     if replay.timeline is not None:
         replay = replace(replay, timeline=with_kinds(replay.timeline, evidence.traces))
-    recorded = None
-    if wanted.timeline and len(replay.clock_offset_s) == len(evidence.loaded):
-        recorded = recorded_timeline(evidence.traces, replay.clock_offset_s, [step.step for step in replay.steps])
+    timeline = None
+    if options.timeline and len(replay.clock_offset_s) == len(evidence.loaded):
+        timeline = recorded_timeline(evidence.traces, replay.clock_offset_s, [step.step for step in replay.steps])
     return ReplayResult(
         profile=question.profile,
         replay=replay,
         evidence=evidence,
-        diagnoser=loaded.record.name,
-        diagnoser_version=loaded.record.version,
-        recorded=recorded,
+        diagnoser=plugin.record.name,
+        diagnoser_version=plugin.record.version,
+        recorded=timeline,
     )
 
 
@@ -69,7 +69,7 @@ def diagnose_traces(
     diagnosers: Diagnosers,
     loader: TraceLoader,
     question: TraceQuestion,
-    wanted: DiagnosisQuestion,
+    options: DiagnosisQuestion,
     context: DiagnoserContext,
 ) -> DiagnosisResult:
     """Diagnose a job. Takes up to minutes: for a thread.
@@ -79,29 +79,29 @@ def diagnose_traces(
     NodewiseError
         What stands in the way of an answer.
     """
-    loaded = _diagnoser_of(diagnosers, question.diagnoser)
+    plugin = _diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, context)
-    _require_steps(wanted.steps, "steps", evidence.steps)
-    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_diagnosis)
+    _require_steps(options.steps, "steps", evidence.steps)
+    diagnoser, check = plugin.record.diagnoser, unless_wrong(wrong_diagnosis)
     traces, profile = evidence.traces, question.profile
-    diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, context, check=check)
+    diagnosis: Diagnosis = call(plugin, diagnoser, "diagnose", traces, profile, options, context, check=check)
     if diagnosis.timeline is not None:
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
-    recorded = None
-    if wanted.timeline and diagnosis.timeline is None:
+    timeline = None
+    if options.timeline and diagnosis.timeline is None:
         # The diagnoser draws nothing: what was recorded can be drawn, each rank on its own clock.
-        recorded = recorded_timeline(evidence.traces, np.zeros(len(evidence.loaded)), wanted.steps)
+        timeline = recorded_timeline(evidence.traces, np.zeros(len(evidence.loaded)), options.steps)
     return DiagnosisResult(
         profile=question.profile,
         diagnosis=replace(
             diagnosis,
-            bottlenecks=diagnosis.bottlenecks[: wanted.bottlenecks],
-            strategies=diagnosis.strategies[: wanted.strategies],
+            bottlenecks=diagnosis.bottlenecks[: options.bottlenecks],
+            strategies=diagnosis.strategies[: options.strategies],
         ),
         evidence=evidence,
-        diagnoser=loaded.record.name,
-        diagnoser_version=loaded.record.version,
-        recorded=recorded,
+        diagnoser=plugin.record.name,
+        diagnoser_version=plugin.record.version,
+        recorded=timeline,
     )
 
 
@@ -113,17 +113,17 @@ def diagnose_step_times(diagnosers: Diagnosers, name: str, windows: StepTimes, h
     NodewiseError
         DIAGNOSER_NOT_FOUND, also for one that looks at traces alone.
     """
-    loaded = _diagnoser_of(diagnosers, name)
-    diagnoser = loaded.record.diagnoser
+    plugin = _diagnoser_of(diagnosers, name)
+    diagnoser = plugin.record.diagnoser
     if not hasattr(diagnoser, "diagnose_steps"):
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
-            f"diagnoser {loaded.record.name!r} supports traces only, not step times",
-            {"diagnoser": loaded.record.name},
+            f"diagnoser {plugin.record.name!r} supports traces only, not step times",
+            {"diagnoser": plugin.record.name},
         )
     check = unless_wrong(wrong_steps_diagnosis)
-    found: StepsDiagnosis = call(loaded, diagnoser, "diagnose_steps", windows, hours, check=check)
-    return found
+    diagnosis: StepsDiagnosis = call(plugin, diagnoser, "diagnose_steps", windows, hours, check=check)
+    return diagnosis
 
 
 def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRecord]:
@@ -135,19 +135,19 @@ def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRe
         DIAGNOSER_NOT_FOUND, with the names that are loaded.
     """
     available = ", ".join(diagnosers) or "none"
-    found = diagnosers.get(name)
-    if found is None and not name:
-        for kept in (list(diagnosers.values()), [each for each in diagnosers.values() if each.mode == "inline"]):
-            if len(kept) == 1:
-                return kept[0]
-    if found is None:
+    plugin = diagnosers.get(name)
+    if plugin is None and not name:
+        for candidates in (list(diagnosers.values()), [each for each in diagnosers.values() if each.mode == "inline"]):
+            if len(candidates) == 1:
+                return candidates[0]
+    if plugin is None:
         what = f"no diagnoser is named {name!r}" if name else "the request names no diagnoser, and there is no default"
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
             f"{what}; loaded are: {available}",
             {"diagnoser": name, "available": available},
         )
-    return found
+    return plugin
 
 
 def _without_measured(replay: Replay) -> Replay:
@@ -159,25 +159,25 @@ def _without_measured(replay: Replay) -> Replay:
     return replace(replay, steps=steps, **nothing)
 
 
-def _steps_wanted(wanted: ReplayQuestion, steps: int) -> ReplayQuestion:
+def _steps_wanted(question: ReplayQuestion, steps: int) -> ReplayQuestion:
     """The question, with the steps to test spelt out where some are fitted: none of these, unless in-sample."""
-    _require_steps(wanted.fit_steps, "fit_steps", steps)
-    _require_steps(wanted.test_steps, "test_steps", steps)
-    if wanted.in_sample or not wanted.fit_steps:
-        return wanted
-    if wanted.test_steps:
-        for place, step in enumerate(wanted.test_steps):
-            if step in wanted.fit_steps:
+    _require_steps(question.fit_steps, "fit_steps", steps)
+    _require_steps(question.test_steps, "test_steps", steps)
+    if question.in_sample or not question.fit_steps:
+        return question
+    if question.test_steps:
+        for place, step in enumerate(question.test_steps):
+            if step in question.fit_steps:
                 raise invalid_field(f"test_steps[{place}]", "must not be among fit_steps unless in_sample is true")
-        return wanted
-    left = tuple(step for step in range(1, steps + 1) if step not in wanted.fit_steps)
+        return question
+    left = tuple(step for step in range(1, steps + 1) if step not in question.fit_steps)
     if not left:
         raise invalid_field("fit_steps", f"must leave one of the {steps} steps to test, or in_sample must be true")
-    return replace(wanted, test_steps=left)
+    return replace(question, test_steps=left)
 
 
-def _require_steps(wanted: Sequence[int], path: str, steps: int) -> None:
-    for place, step in enumerate(wanted):
+def _require_steps(ordinals: Sequence[int], path: str, steps: int) -> None:
+    for place, step in enumerate(ordinals):
         if not 1 <= step <= steps:
-            found = f"must be 1 to {steps}, ordinals of the steps in the traces" if steps else "must be empty"
-            raise invalid_field(f"{path}[{place}]", f"{found}; found {step}")
+            text = f"must be 1 to {steps}, ordinals of the steps in the traces" if steps else "must be empty"
+            raise invalid_field(f"{path}[{place}]", f"{text}; found {step}")

@@ -44,27 +44,27 @@ class Evidence:
     @property
     def traces(self) -> Sequence[Trace]:
         """The traces."""
-        return tuple(found.trace for found in self.loaded)
+        return tuple(each.trace for each in self.loaded)
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """Ranks that were recorded, ascending."""
-        return tuple(found.trace.rank for found in self.loaded)
+        return tuple(each.trace.rank for each in self.loaded)
 
     @property
     def world_size(self) -> int:
         """Ranks of the job; 0 = not known."""
-        return max(found.trace.world_size for found in self.loaded)
+        return max(each.trace.world_size for each in self.loaded)
 
     @property
     def events(self) -> int:
         """Events of all traces, those that readers left out included."""
-        return sum(found.trace.recorded_events for found in self.loaded)
+        return sum(each.trace.recorded_events for each in self.loaded)
 
     @property
     def steps(self) -> int:
         """Steps that some rank recorded."""
-        return max(len(found.trace.steps) for found in self.loaded)
+        return max(len(each.trace.steps) for each in self.loaded)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -91,14 +91,14 @@ class StepWatch:
             _log.warning("steps_not_diagnosed", profile_id=profile_id, reason=str(error.reason))
 
 
-def _label(workshop: Any, asked: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
-    before, *times = asked
+def _label(workshop: Any, arguments: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
+    before, *times = arguments
     yield alarm_label(diagnose_step_times(workshop.answers.registry.diagnosers, "", *times), before).encode()
 
 
 def alarm_label(diagnosis: StepsDiagnosis, before: str) -> str:
     """The text of the label; an alarm that was in it already keeps its text. Empty = nothing is slow."""
-    stated = {entry.partition(" since ")[0]: entry for entry in before.split("; ") if entry}
+    old_entries = {entry.partition(" since ")[0]: entry for entry in before.split("; ") if entry}
     entries: list[str] = []
     for alarm in diagnosis.alarms:
         if alarm.end_s:
@@ -107,7 +107,7 @@ def alarm_label(diagnosis: StepsDiagnosis, before: str) -> str:
             alarm.kind, alarm.kind
         )
         begin = datetime.fromtimestamp(alarm.begin_s, UTC).isoformat(timespec="seconds")
-        entry = stated.get(name, f"{name} since {begin}")
+        entry = old_entries.get(name, f"{name} since {begin}")
         if entry not in entries and len("; ".join([*entries, entry])) <= _LONGEST_LABEL:
             entries.append(entry)
     return "; ".join(entries)

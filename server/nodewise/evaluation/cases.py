@@ -66,13 +66,13 @@ def cases_of(table: MeasurementTable, look: Callable[[], None] = lambda: None) -
 
 def _nameless(profile: Profile) -> Profile:
     """The same profile without its name and without other jobs' names of devices."""
-    phases, observations, held = profile.phase_timings, profile.observations, profile.memory_runs
+    phases, observations, memory_runs = profile.phase_timings, profile.observations, profile.memory_runs
     return replace(
         profile,
         profile_id="",
         phase_timings=replace(phases, configurations=compact(phases.configurations)),
         observations=replace(observations, configurations=compact(observations.configurations)),
-        memory_runs=replace(held, configurations=compact(held.configurations)),
+        memory_runs=replace(memory_runs, configurations=compact(memory_runs.configurations)),
     )
 
 

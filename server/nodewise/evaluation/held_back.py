@@ -23,24 +23,24 @@ class Fold:
     others: tuple[Case, ...]
 
 
-def folds_of(asked: Sequence[Case], cases: Sequence[Case], sources: Sequence[str]) -> tuple[Fold, ...]:
+def folds_of(test_cases: Sequence[Case], cases: Sequence[Case], sources: Sequence[str]) -> tuple[Fold, ...]:
     """One fold per source, by name, with the jobs of all other sources; without sources one, with all jobs.
 
     Parameters
     ----------
-    asked, cases : sequence of Case
+    test_cases, cases : sequence of Case
         Jobs with rows to predict, and all.
     sources : sequence of str
         By the number of a job.
     """
     if not sources:
-        return (Fold(tuple(asked), tuple(cases)),)
+        return (Fold(tuple(test_cases), tuple(cases)),)
     return tuple(
         Fold(
-            tuple(case for case in asked if sources[case.job] == name),
+            tuple(case for case in test_cases if sources[case.job] == name),
             tuple(case for case in cases if sources[case.job] != name),
         )
-        for name in sorted({sources[case.job] for case in asked})
+        for name in sorted({sources[case.job] for case in test_cases})
     )
 
 
@@ -57,14 +57,14 @@ def shown_of_each(table: MeasurementTable, group: Ints, most: int) -> tuple[Meas
     """
     content = np.empty(len(table), dtype=np.int64)
     content[canonical_order(table)] = np.arange(len(table))
-    measured = (table.steps_per_s > 0.0) | (table.measured_memory_bytes > 0.0)
+    has_measurement = (table.steps_per_s > 0.0) | (table.measured_memory_bytes > 0.0)
     configurations = table.configurations
-    usable = np.flatnonzero(table.train | measured)
+    usable = np.flatnonzero(table.train | has_measurement)
     columns = (content, configurations.workers, configurations.nodes, ~table.train, group)
     order = usable[np.lexsort([column[usable] for column in columns])]
     _, first, length = np.unique(group[order], return_index=True, return_counts=True)
     rank = np.arange(len(order)) - np.repeat(first, length)
     train = np.zeros(len(table), dtype=np.bool_)
     train[order[rank < most]] = True
-    kept = as_ints(np.flatnonzero(train | ~table.train))
-    return replace(table, train=freeze(train)).take(kept), kept
+    visible_rows = as_ints(np.flatnonzero(train | ~table.train))
+    return replace(table, train=freeze(train)).take(visible_rows), visible_rows

@@ -51,11 +51,11 @@ def compact(configurations: Configurations) -> Configurations:
         dictionary, column = getattr(configurations, names), getattr(configurations, index)
         in_groups = groups.device_index if groups is not None and names == "devices" else column[:0]
         in_use = np.unique(np.concatenate((column, in_groups)))
-        used = tuple(sorted({dictionary[code] for code in in_use.tolist()})) or ("",)
-        if used != dictionary:
-            number = {name: code for code, name in enumerate(used)}
+        names_in_use = tuple(sorted({dictionary[code] for code in in_use.tolist()})) or ("",)
+        if names_in_use != dictionary:
+            number = {name: code for code, name in enumerate(names_in_use)}
             codes = np.array([number.get(name, 0) for name in dictionary], dtype=np.int64)
-            changes[names], changes[index] = used, freeze(codes[column])
+            changes[names], changes[index] = names_in_use, freeze(codes[column])
             if groups is not None and names == "devices":
                 changes["worker_groups"] = groups.recode(codes)
     if configurations.placement is not None and not len(configurations.placement.workers):
@@ -104,10 +104,10 @@ def _layouts(placement: Placement) -> list[tuple[int, ...]]:
 
 def _groups(configurations: Configurations) -> list[tuple[Any, ...]]:
     """What the groups of each row say; nothing where they say no more than their row."""
-    stated = configurations.grouped().tolist()
+    has_groups = configurations.grouped().tolist()
     return [
         tuple((group.device, group.workers, group.compute_factor) for group in configurations.groups(row))
-        if stated[row]
+        if has_groups[row]
         else ()
         for row in range(len(configurations))
     ]
@@ -126,7 +126,7 @@ def _dense_ranks(columns: Sequence[NDArray[Any]], rows: int) -> Ints:
     order = np.lexsort(varying[::-1])
     starts = np.zeros(rows, dtype=np.int64)
     for column in varying:
-        ordered = column[order]
-        starts[1:] |= ordered[1:] != ordered[:-1]
+        sorted_column = column[order]
+        starts[1:] |= sorted_column[1:] != sorted_column[:-1]
     ranks[order] = np.cumsum(starts)
     return ranks

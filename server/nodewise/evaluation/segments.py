@@ -36,15 +36,15 @@ def minima(values: Floats, segment: Ints, segments: int) -> Floats:
 
 def quantiles(values: Floats, segment: Ints, segments: int, share: float) -> Floats:
     """Quantile of each segment, linear between neighbours as ``numpy.quantile``; NaN where it has no rows."""
-    found = np.full(segments, np.nan)
+    result = np.full(segments, np.nan)
     rows = counts(segment, segments)
     there = rows > 0
-    ordered = values[np.lexsort((values, segment))]
+    sorted_values = values[np.lexsort((values, segment))]
     first = (np.cumsum(rows) - rows)[there]
     position = share * (rows[there] - 1)
     below = np.floor(position).astype(np.int64)
-    low = ordered[first + below]
-    high = ordered[first + np.minimum(below + 1, rows[there] - 1)]
+    low = sorted_values[first + below]
+    high = sorted_values[first + np.minimum(below + 1, rows[there] - 1)]
     with np.errstate(invalid="ignore"):  # between infinities there is no number
-        found[there] = low + (high - low) * (position - below)
-    return found
+        result[there] = low + (high - low) * (position - below)
+    return result

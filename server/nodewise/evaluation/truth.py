@@ -63,11 +63,11 @@ class Truth:
     def memory(self, predictions: RowPredictions) -> MemoryOutcomes:
         """What rows were said to hold beside what they held; a row whose rate was measured ran."""
         table = self.table
-        fitted, held_bytes = table.fitted[self.rows] != 0, table.measured_memory_bytes[self.rows]
+        fits, held_bytes = table.fitted[self.rows] != 0, table.measured_memory_bytes[self.rows]
         return MemoryOutcomes(
             predicted_bytes=predictions.memory_bytes,
             measured_bytes=held_bytes,
             said_to_fit=predictions.status == RowStatus.ANSWERED,
-            ran=fitted & ((held_bytes > 0.0) | (table.steps_per_s[self.rows] > 0.0)),
-            ran_out=~fitted,
+            ran=fits & ((held_bytes > 0.0) | (table.steps_per_s[self.rows] > 0.0)),
+            ran_out=~fits,
         )

@@ -208,12 +208,12 @@ def load_registry(
         is listed among the problems.
     """
     terms = hosting or Hosting()
-    trusted = canonical(terms.trusted)
+    trusted_names = canonical(terms.trusted)
     here: dict[str, list[metadata.EntryPoint]] = {}
     apart: dict[str, list[metadata.EntryPoint]] = {}
     for entry_point in allowed_entry_points(entry_points, allowed, safe_mode=safe_mode):
         name = name_of(entry_point)
-        inline = hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted
+        inline = hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted_names
         distribution = distribution_of(entry_point)
         if inline or terms.listings is None or distribution in terms.listings:
             (here if inline else apart).setdefault(distribution, []).append(entry_point)

@@ -74,13 +74,13 @@ class CacheSpace:
         return [] if self._weight <= self.capacity else self._make_room()
 
     def _make_room(self) -> list[_Entry]:
-        evicted = []
+        entries = []
         while self._weight > self.capacity:
             oldest = next(iter(self.order))
             del oldest.entries[oldest.key]
             self.remove(oldest)
-            evicted.append(oldest)
-        return evicted
+            entries.append(oldest)
+        return entries
 
     def remove(self, entry: _Entry) -> None:
         """Count an entry no longer."""
@@ -141,19 +141,19 @@ class LruCache(Generic[KeyT, ValueT]):
             if before is not entry:
                 space.remove(before)
                 self._entries[key] = entry
-            evicted = space.add(entry)
+            entries = space.add(entry)
         # What is let go of may end processes or ask this cache: not while the lock is held.
-        evicted.clear()
+        entries.clear()
 
     def weigh(self, key: KeyT, weight: int) -> None:
         """Count what is kept under a key as so much from now on; nothing where it has gone meanwhile."""
         space = self._space
-        evicted: list[_Entry] = []
+        entries: list[_Entry] = []
         with space.lock:
             entry = self._entries.get(key)
             if entry is not None:
-                evicted = space.reweigh(entry, weight)
-        evicted.clear()
+                entries = space.reweigh(entry, weight)
+        entries.clear()
 
     def newest(self, most: int) -> list[KeyT]:
         """Keys of what was used last, the last first."""
@@ -164,11 +164,11 @@ class LruCache(Generic[KeyT, ValueT]):
     def drop(self, matches: Callable[[KeyT], bool]) -> None:
         """Forget some entries."""
         with self._space.lock:
-            evicted = [entry for key, entry in self._entries.items() if matches(key)]
-            for entry in evicted:
+            entries = [entry for key, entry in self._entries.items() if matches(key)]
+            for entry in entries:
                 del self._entries[entry.key]
                 self._space.remove(entry)
-        evicted.clear()
+        entries.clear()
 
     def clear(self) -> None:
         """Forget everything."""

@@ -123,8 +123,8 @@ def spawn_connected(function: str, *arguments: Any, **options: Any) -> tuple[Pro
 
 def allowed_environment(names: Collection[str] = (), **values: str) -> dict[str, str]:
     """Variables of this process that are no secret, those of some names, and further values."""
-    allowed = {*ALLOWED, *names}
-    return {**{name: value for name, value in os.environ.items() if name in allowed}, **values}
+    names_allowed = {*ALLOWED, *names}
+    return {**{name: value for name, value in os.environ.items() if name in names_allowed}, **values}
 
 
 @cache

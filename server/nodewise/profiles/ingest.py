@@ -107,8 +107,8 @@ def plan_append(
     for encoded_batch in batches:
         number = encoded_batch.batch.sequence_number
         if number <= session.durable:
-            stored = new[number].content_hash if number in new else stored_hash(number)
-            if stored != encoded_batch.content_hash:
+            stored_digest = new[number].content_hash if number in new else stored_hash(number)
+            if stored_digest != encoded_batch.content_hash:
                 raise _conflict(number)
             continue
         if number != session.durable + 1:

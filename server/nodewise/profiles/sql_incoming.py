@@ -46,7 +46,7 @@ def incoming_of(
             rows = connection.execute(
                 "SELECT trace_id, size_bytes, finished_sequence_number FROM traces WHERE session_key = ?", (key,)
             )
-            sizes = {trace_id: -1 if finished else size for trace_id, size, finished in rows}
+            sizes = {trace_id: -1 if is_complete else size for trace_id, size, is_complete in rows}
     settled_bytes, finished_ids = dict(sizes), {trace_id for trace_id, size in sizes.items() if size < 0}
     chunks_by_trace: dict[str, list[TraceChunk]] = {}
     for batch in request.batches:

@@ -254,12 +254,12 @@ class Writing:
             case AppendRequest():
                 return self._append(request, [batches])[0]
             case RetractRequest():
-                summary, changed = retract(self.connection, request, self.now(), self.counting)
+                summary, has_changed = retract(self.connection, request, self.now(), self.counting)
             case DeleteRequest():
-                summary, changed = delete(self.connection, request, self.now(), self.options.deleted_kept_s)
+                summary, has_changed = delete(self.connection, request, self.now(), self.options.deleted_kept_s)
             case _:
-                summary, changed = undelete(self.connection, request, self.now())
-        self.changed |= changed
+                summary, has_changed = undelete(self.connection, request, self.now())
+        self.changed |= has_changed
         return summary
 
     # --- append

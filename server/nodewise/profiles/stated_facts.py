@@ -45,8 +45,8 @@ class StatedFacts:
         """The same without one fact, e.g. ``workload.parameter_bytes``."""
         part, _, name = path.partition(".")
         nothing: dict[str, Any] = {name: None}
-        changed: dict[str, Any] = {part: replace(getattr(self, part), **nothing)}
-        return replace(self, **changed)
+        parts: dict[str, Any] = {part: replace(getattr(self, part), **nothing)}
+        return replace(self, **parts)
 
     def without_removals(self) -> StatedFacts:
         """What holds once all changes are made.

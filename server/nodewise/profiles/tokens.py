@@ -150,16 +150,16 @@ def _row(token: StoredToken) -> dict[str, Any]:
 
 
 def _token(row: tuple[Any, ...]) -> StoredToken:
-    token_id, secret_sha256, description, roles, prefixes, created, expires, revoked = row
+    token_id, secret_sha256, description, roles, prefixes, create_time_s, expires, revoke_time_s = row
     return StoredToken(
         token_id=token_id,
         secret_sha256=secret_sha256,
         description=description,
         roles=tuple(map(Role, orjson.loads(roles))),
         prefixes=tuple(orjson.loads(prefixes)),
-        create_time_s=created,
+        create_time_s=create_time_s,
         expire_time_s=expires or math.inf,
-        revoke_time_s=revoked or math.inf,
+        revoke_time_s=revoke_time_s or math.inf,
     )
 
 

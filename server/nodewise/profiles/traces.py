@@ -214,11 +214,11 @@ class TraceStore:
         if not settled_bytes:
             make_private_folder(path.parent)
         self._unshare(path, settled_bytes)
-        repeated = min(settled_bytes - offset_bytes, len(data))
-        new = memoryview(data)[repeated:]
+        repeat_bytes = min(settled_bytes - offset_bytes, len(data))
+        new = memoryview(data)[repeat_bytes:]
         with open_private(path, "r+b" if settled_bytes else "w+b") as file:
             file.seek(offset_bytes)
-            if file.read(repeated) != data[:repeated]:
+            if file.read(repeat_bytes) != data[:repeat_bytes]:
                 raise invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
             file.seek(settled_bytes)
             file.truncate()
