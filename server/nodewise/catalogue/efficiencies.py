@@ -3,7 +3,7 @@
     [efficiencies.NAME]      device, precision, matrix_share, head_sizes, attention_shares, source
 
 Large matrix products reach matrix_share of the peak. Attention's shares are of the forward pass, the causal half alone
-counted; head sizes ascend, and both lists are left out where nobody measured attention.
+counted; head sizes ascend, and both lists are left out where attention was not measured.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
 
 @cache
 def _shipped_catalogue() -> Catalogue:
-    """Made once: nobody can change it, and every server of a process begins with it."""
+    """Parsed once per process; read-only, and the base of every catalogue."""
     return _catalogue(_shipped_sections(), SHIPPED[0])
 
 
@@ -180,7 +180,7 @@ def _check_entry(section: str, entry: str, fields: Mapping[str, Any], fail: Fail
         else:
             raise fail(where, field, f"is not a fact; the facts are {', '.join((*numbers, *texts, 'aliases'))}")
     for field in (*NEEDED[section], "source"):
-        # A processor's memory is that of its machine, which no document about the processor tells.
+        # The memory of a processor belongs to its machine, so no document about the processor states it.
         if field not in fields and not (field == "memory_bytes" and "cores" in fields):
             raise fail(where, field, "is missing")
     if section == "devices" and not any(field.endswith("_flops_per_s") for field in fields):

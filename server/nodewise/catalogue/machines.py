@@ -1,4 +1,4 @@
-"""Kinds of machines by the devices in them: what adapters a node has, where nobody states its link.
+"""Kinds of machines by the devices in them: the network adapters of a node, used where its link is not stated.
 
     [machines.NAME]      devices, devices_per_node, node_link_bytes_per_s, weight, source, aliases
 

@@ -1,4 +1,4 @@
-"""What an answer about completion must be, to be told."""
+"""Checks of an estimator's answers about completion."""
 
 from __future__ import annotations
 

@@ -137,13 +137,13 @@ def _meets(row: OfferResult, objective: Objective, runs: int) -> bool:
     if completion.failure_probability is None:  # of closed forms a mean alone is known, or all is certain
         return deadline_s is None or completion.time_s.mean <= deadline_s
     share = 1.0 - completion.failure_probability if deadline_s is None else completion.deadline_probability or 0.0
-    if completion.time_s.standard_error is None:  # all is certain: one run told it
+    if completion.time_s.standard_error is None:  # nothing is random: one run is exact
         return share >= confidence
     return least_sure(share, runs) >= confidence
 
 
 def _quantile(spread: CompletionSpread, confidence: float | None) -> float:
-    """A bound that holds with a confidence, at the next of the quantiles that are told; the mean without."""
+    """A bound that holds with a confidence, at the next larger quantile that is given; without one the mean."""
     if confidence is None:
         return _or_never(spread.mean)
     quantiles = ((0.5, spread.p50), (0.9, spread.p90), (0.99, spread.p99))

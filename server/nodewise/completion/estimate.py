@@ -1,4 +1,4 @@
-"""From offers to answers: speeds of who is alive, what becomes of the job, the frontier and the offer to take."""
+"""From offers to answers: speeds of sets of live nodes, the job's outcomes, the frontier and the chosen offer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from nodewise.plugin import CompletionEstimator, EstimatorRecord
 __all__ = ["CAPABILITY", "estimate_completion"]
 
 CAPABILITY: Final = "completion"
-"""What an estimator that tells completion lists among its capabilities."""
+"""The capability that an estimator of completion lists."""
 
 
 def estimate_completion(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
@@ -41,7 +41,7 @@ def estimate_completion(answers: Answers, question: CompletionQuestion, budget: 
     Raises
     ------
     NodewiseError
-        ESTIMATOR_NOT_FOUND, INVALID_FIELD for an estimator that tells no completion; DEADLINE_EXCEEDED.
+        ESTIMATOR_NOT_FOUND, INVALID_FIELD for an estimator without completion; DEADLINE_EXCEEDED.
     """
     plugin = _estimator(answers, question.estimator)
     terms = replace(question.asked, budget=budget)
@@ -70,7 +70,7 @@ def estimate_completion(answers: Answers, question: CompletionQuestion, budget: 
 
 
 def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
-    """Who tells completion: the one named, else the first by name that does."""
+    """The estimator of completion: the one of the name, else the first by name."""
     able = {each: one for each, one in answers.registry.estimators.items() if CAPABILITY in one.record.capabilities}
     if name and name not in able:
         answers.estimators.named(name)

@@ -53,7 +53,7 @@ class CompletionQuestion:
     profile : Profile or None
         What is known of the job; None = every offer states its speeds.
     terms : Terms
-        Who predicts the throughput, and how.
+        Estimator of the throughput, and its options.
     offers : tuple of CompletionOffer or NodewiseError
         What is wrong with an offer stands in its place.
     objective : Objective
@@ -61,7 +61,7 @@ class CompletionQuestion:
     asked : CompletionTerms
         How completion is estimated.
     estimator : str
-        Who estimates it; ``""`` = who does.
+        Estimator of completion; ``""`` = the default.
     certain : bool
         Whether predicted speeds are taken as if they were certain.
     """

@@ -77,7 +77,7 @@ def _catalogue() -> Catalogue:
 
 
 def jobs_of(evidence: Evidence) -> list[Job]:
-    """Jobs whose profiles are told apart by their digests."""
+    """The jobs, with the digest of each profile."""
     return [replace(job, profile=replace(job.profile, digest=content_digest(job.profile))) for job in evidence.jobs]
 
 

@@ -1,4 +1,4 @@
-"""What estimators that tell completion instead of throughput must hold."""
+"""Checks of estimators of completion that do not predict throughput."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _deadlines(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
 
 def _refuses(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator = _estimator(plugin)
-    for lifetime in (LifetimeLaw(law=NamedLifetimes(name="of nobody")), LifetimeLaw()):
+    for lifetime in (LifetimeLaw(law=NamedLifetimes(name="unknown")), LifetimeLaw()):
         is_refusal = False
         try:
             sound("complete", lambda lifetime=lifetime: estimator.complete(_case(lifetime=lifetime), TERMS))  # type: ignore[misc]  # a default

@@ -26,7 +26,7 @@ SUM_TOLERANCE: Final = 1e-6
 
 @dataclass(frozen=True)
 class _Context:
-    """Time enough (or none), nobody who listens, and the shipped facts."""
+    """Enough time (or none), no listener to progress, and the shipped catalogue."""
 
     catalogue: Catalogue
     seconds: float = 600.0

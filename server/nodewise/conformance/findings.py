@@ -144,5 +144,5 @@ _ROOTS: Final = ("/home/", "/root/", "/Users/", "/tmp/", "/mnt/", "/var/", ":\\"
 
 
 def has_path(text: str) -> bool:
-    """Whether a text holds a path of somebody's machine."""
+    """Whether a text holds an absolute path."""
     return any(root in text for root in _ROOTS)

@@ -67,7 +67,7 @@ def _inputs(plugin: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
 def _purity(plugin: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
     state = _with_parameters(plugin.record, cluster)
     first = _decide(plugin, cluster, state)
-    # Another question in between: whoever keeps something between calls is found out.
+    # Another question in between, to detect a policy that keeps state between calls.
     _decide(plugin, cluster, replace(state, jobs=state.jobs, now_s=state.now_s + 3600.0))
     where = difference(first, _decide(plugin, cluster, state), "the decision")
     require(where is None, f"the same state gets different decisions: {where} differs; keep state in memory alone")

@@ -38,7 +38,7 @@ _FOREIGN: Final = (b"", b"\0" * 64, b"{", b'{"traceEvents": []}', b"PK\x03\x04",
 
 
 class _Chunks(io.RawIOBase):
-    """A file of which each read returns few bytes, and that knows when someone reads on after its end."""
+    """A file whose reads return few bytes each, and that detects a reader that reads on after its end."""
 
     def __init__(self, content: bytes, most: int) -> None:
         self._content, self._most, self._at, self._ended = content, most, 0, 0

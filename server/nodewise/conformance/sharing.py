@@ -47,7 +47,7 @@ def _answers(plugin: _Loaded, evidence: Evidence) -> None:
 
 
 def _order(plugin: _Loaded, question: SharingQuestion) -> None:
-    """Who stands first in a set, or in a run, makes no difference."""
+    """The order of the jobs in a set, or in a run, makes no difference."""
     reverse = replace(
         question,
         sets=tuple(jobs[::-1] for jobs in question.sets),
@@ -70,7 +70,7 @@ def _company(plugin: _Loaded, question: SharingQuestion) -> None:
 
 
 def _check_measured(plugin: _Loaded, question: SharingQuestion) -> None:
-    """A pair that ran once is told as it ran."""
+    """The prediction of a pair that ran is its measurement."""
     ran = replace(question, sets=tuple(run.jobs for run in question.runs))
     for run, shares in zip(question.runs, _answer(plugin, ran) or (), strict=False):
         bounds = [shares.low.tolist(), shares.middle.tolist(), shares.high.tolist()]
@@ -82,7 +82,7 @@ def _check_measured(plugin: _Loaded, question: SharingQuestion) -> None:
 
 def _purity(plugin: _Loaded, question: SharingQuestion) -> None:
     first = _answer(plugin, question)
-    # Another question in between: whoever keeps something between calls is found out.
+    # Another question in between, to detect a model that keeps state between calls.
     _answer(plugin, replace(question, runs=()))
     where = difference(first, _answer(plugin, question), "the answer")
     require(where is None, f"the same question gets different answers: {where} differs")

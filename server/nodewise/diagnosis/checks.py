@@ -1,4 +1,4 @@
-"""What a diagnoser answers is checked before anyone sees it: types, shapes, finiteness, ranges.
+"""Checks of a diagnoser's answers before the server uses them: types, shapes, finiteness, ranges.
 
 Values are checked as the domain annotates them; numbers are 0 or more unless ``_LEAST`` says otherwise.
 """
@@ -57,7 +57,7 @@ _OPTIONAL: Final = frozenset({"kind", "waiting_ns", "part"})
 """Columns of a timeline that may be empty."""
 
 
-class _Wrong(Exception):  # noqa: N818  # a finding, told as a text
+class _Wrong(Exception):  # noqa: N818  # carries a text
     """What is wrong."""
 
 
@@ -108,7 +108,7 @@ def _require(holds: object, otherwise: str) -> None:
 
 
 def _check(value: Any, kind: Any, path: str, least: float = 0) -> None:
-    """A value as it is annotated; columns are left to those who know how many rows they have."""
+    """Check a value against its annotation; columns are checked where the number of their rows is known."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _SCALARS:
         _SCALARS[kind](value, path, least)

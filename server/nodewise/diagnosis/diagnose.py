@@ -151,7 +151,7 @@ def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRe
 
 
 def _without_measured(replay: Replay) -> Replay:
-    """The replay of a changed job, which nobody measured: nothing can be compared."""
+    """The replay of a changed job, without measurements: a changed job was not measured."""
     steps = tuple(
         replace(step, measured_host_s=0.0, measured_device_s=0.0, rank_measured_host_s=()) for step in replay.steps
     )

@@ -16,7 +16,7 @@ __all__ = ["DiagnosisResult", "Evidence", "ReplayResult", "TraceQuestion"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TraceQuestion:
-    """Of which job, from which of its traces, and by whom.
+    """Question about a job's traces: which job, which traces, which diagnoser.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _AnsweredQuery:
-    """Who answered, of which job, from what; beside the answer's timeline the recorded one."""
+    """The diagnoser that answered, the job and the evidence; and the recorded timeline, beside the answer's."""
 
     profile: Profile
     evidence: Evidence

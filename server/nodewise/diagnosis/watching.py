@@ -1,4 +1,4 @@
-"""Watch over running jobs: what the times of their steps say is looked at once in a while, and told by a label."""
+"""Watch over running jobs: step times are diagnosed at intervals, and a label states the slowdowns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ALARM", "StepWatch", "alarm_label"]
 ALARM: Final = "nodewise.alarm"
 """The label of a profile whose job is slow: slowdowns that last, the newest first, separated by "; "."""
 LOOK_EVERY_S: Final = 10.0
-"""Between two looks at what a job's ranks report, by all who share the store: a slowdown lasts minutes before it costs
+"""Between two diagnoses of a job's step times, by all processes of the store: a slowdown lasts minutes before it costs
 anything, and a look at a thousand ranks takes seconds of a processor."""
 LOOKED_BACK_S: Final = 3600.0
 """Of a look."""
@@ -45,7 +45,7 @@ class StepWatch:
     Attributes
     ----------
     compute : Compute
-        Where times of steps are diagnosed; whoever works there has ``answers``.
+        Pool that diagnoses step times; its workers have ``answers``.
     store, writer : ProfileStore, StoreWriter
         Where times of steps are, and labels.
     reads : Executor
@@ -65,7 +65,7 @@ class StepWatch:
         return steps.since(profile_id, time.time() - since_s), steps.hours(profile_id)
 
     def look_soon(self, profile_id: str, alarm: str) -> None:
-        """Look for slowdowns, unless somebody did lately; ``alarm`` is the text of the label now."""
+        """Look for slowdowns, unless a process did lately; ``alarm`` is the current text of the label."""
         now_s = time.monotonic()
         if self._next_look_s.get(profile_id, 0.0) > now_s:
             return

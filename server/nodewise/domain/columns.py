@@ -95,7 +95,7 @@ def take_rows(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
 
 
 def holds(column: NDArray[Any], value: float) -> bool:
-    """Whether some row has a value. Of short columns a list tells it sooner than NumPy: 16 rows in 0.4 against 3 us."""
+    """Whether some row has a value. A list is faster for short columns than NumPy: 16 rows in 0.4 against 3 us."""
     return value in column.tolist() if len(column) <= SHARED_ROWS else bool((column == value).any())
 
 

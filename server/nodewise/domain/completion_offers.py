@@ -85,7 +85,7 @@ class CompletionGroup:
     ages_s : tuple of float
         How long each has run already; the last holds for all that follow; empty = all are new.
     lifetime : LifetimeLaw
-        Which names no lifetimes but those of whoever estimates.
+        Names no lifetimes, so that the estimator uses its own.
     cap_s : float or None
         Age at which the provider ends a node; None = as the lifetimes have it.
     replacement : NodeReplacement or None

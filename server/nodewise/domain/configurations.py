@@ -141,7 +141,7 @@ class Rates:
 
     @property
     def global_batch(self) -> Floats:
-        """Samples of one mini-batch from everyone, of asynchronous replicas too; 0 where the batch is not known."""
+        """Samples of one mini-batch from every worker, also of asynchronous ones; 0 where the batch is not known."""
         return self.samples_per_step * self.cycles_per_step
 
 
@@ -150,7 +150,7 @@ class Configurations(_Remembering):
     """Configurations as columns; all arrays are read-only and have one entry per row.
 
     Before a question reaches an estimator every "not stated" is resolved from the profile's evidence
-    (``estimation.resolution``), except a batch that nobody knows.
+    (``estimation.resolution``), except a batch that is not known.
 
     Attributes
     ----------

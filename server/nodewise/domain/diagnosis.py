@@ -1,4 +1,4 @@
-"""Diagnoses: where the time of recorded steps goes, and what would buy it back."""
+"""Diagnoses: where the time of recorded steps goes, and what would shorten them."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Diagnosis:
     ----------
     bound_by : str
         ``host``, ``device``, ``network``, ``skew`` (ranks wait for each other), ``loading``, or ``none``: nothing
-        stands out, or it cannot be told.
+        stands out, or the traces do not show it.
     step_s, persistence_s : float
         Mean step, and the mean absolute difference of a step from the mean of the others.
     exposed_communication_s : float

@@ -1,4 +1,4 @@
-"""What the contract's facts about columns mean for the domain's: which there are, and what stands for nothing."""
+"""The domain's columns from the contract's facts: their names, and the values that mean "not stated"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RAGGED: Final = frozenset({"placement", "groups"})
 
 
 def default_of(fact: Fact) -> int | float:
-    """What a row holds that states nothing: the contract's default, or -1 (the evidence says, or it is not known)."""
+    """The value of a row that states nothing: the contract's default, or -1 (taken from evidence, or not known)."""
     if fact.default is not None:
         return fact.default
     number = 0 if fact.required else UNSTATED

@@ -1,4 +1,4 @@
-"""Plans: which configurations a search may choose from, and what it has to say of them."""
+"""Plans: the configurations that a search may choose from, and the reasons why others are excluded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIMENSIONS: Final = (
     "sync_mode",
     "parameter_servers",
 )
-"""Columns of Configurations that tell the configurations of a space apart, in their canonical order: the last tie of a
+"""Columns of Configurations that distinguish the configurations of a space, in their canonical order: the last tie of a
 search is broken by the smaller value of the first of them that differs; devices and precisions count by the
 alphabet of their names."""
 
@@ -84,7 +84,7 @@ class PlanConstraints:
     memory_headroom_bytes : float
         Memory of each device that must stay free.
     upper_memory : bool
-        The upper bound of the memory's interval must fit, where the estimator tells one.
+        Whether the upper bound of the memory's interval must fit, where the estimator gives one.
     memory_factor, link_factor : float
         What the memory of every device and the network of every node are multiplied by: "with twice the bandwidth".
     """

@@ -1,4 +1,4 @@
-"""Who asks, and what he may: roles, and which profiles."""
+"""The caller's identity and rights: roles, and prefixes of profiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 __all__ = ["ANYONE", "EVERYTHING", "Principal", "Role", "normal_prefix"]
 
 EVERYTHING: Final = ("",)
-"""Prefixes of whoever may touch every profile."""
+"""Prefixes of a caller with rights to every profile."""
 
 
 class Role(StrEnum):
@@ -39,7 +39,7 @@ class Principal:
     Attributes
     ----------
     subject : str
-        Names him in logs and quotas, such as ``token:k3f9``; holds no secret. Empty = nobody asked who he is.
+        Identifies the caller in logs and quotas, such as ``token:k3f9``; holds no secret. Empty = not authenticated.
     roles : frozenset of Role
         What he is there for.
     prefixes : tuple of str
@@ -55,7 +55,7 @@ class Principal:
 
     @property
     def is_known(self) -> bool:
-        """Whether he said who he is."""
+        """Whether the caller is authenticated."""
         return bool(self.subject)
 
     @property
@@ -78,7 +78,7 @@ class Principal:
         return profile_id.startswith(self.prefixes)
 
     def reaches(self, namespace: str) -> bool:
-        """Whether he may touch any profile of a namespace; the unnamed one is for who may touch every profile."""
+        """Whether the caller may use any profile of a namespace; the unnamed one needs rights to every profile."""
         within = f"{namespace}/"
         return self.everywhere or (bool(namespace) and any(_meet(within, prefix) for prefix in self.prefixes))
 
@@ -90,7 +90,7 @@ class Principal:
         )
 
     def is_expired(self, now_s: float | None = None) -> bool:
-        """Whether his time is over, by now unless a time (seconds since 1970) is given."""
+        """Whether the credentials have expired: now, or at a given time (seconds since 1970)."""
         return (time.time() if now_s is None else now_s) >= self.expire_time_s
 
 
@@ -99,4 +99,4 @@ def _meet(first: str, second: str) -> bool:
 
 
 ANYONE: Final = Principal("", frozenset(Role), EVERYTHING)
-"""Whoever connects to a server that asks nobody who he is: he may do everything."""
+"""Any caller of a server without authentication: it has all rights."""

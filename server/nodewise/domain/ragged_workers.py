@@ -1,4 +1,4 @@
-"""Rows that each hold a number of entries: compressed sparse rows of workers."""
+"""Rows with any number of entries each, as compressed sparse rows of workers."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class RaggedWorkers:
 
 
 def offsets_of(counts: Iterable[int]) -> Ints:
-    """Where the entries of rows begin that have so many."""
+    """Offsets of rows, from their numbers of entries."""
     return as_ints(np.concatenate(([0], np.cumsum(list(counts), dtype=np.int64))))

@@ -109,7 +109,7 @@ class ReplayedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedCollective:
-    """One exchange of a step: transfer told from waiting, seconds.
+    """One exchange of a step: its transfer and its waiting apart, seconds.
 
     ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists the last rank,
     then all that arrived so little before it that clocks and jitter leave open who was last; ``margin_s`` is how much

@@ -1,4 +1,4 @@
-"""Clusters, jobs that want a share of them, curves to decide by, and what a policy decides."""
+"""Clusters, jobs that request devices, throughput curves, and a policy's decisions."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class ClusterState:
         return self._columns
 
     def knows(self, columns: JobColumns) -> None:
-        """Take over columns of exactly these jobs from someone who keeps them, instead of making them."""
+        """Use existing columns of exactly these jobs, instead of computing them."""
         object.__setattr__(self, "_columns", columns)
 
 

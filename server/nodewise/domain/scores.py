@@ -1,4 +1,4 @@
-"""How well predictions matched the observations that arrived after them, as sums that can be added in any order."""
+"""Accuracy of predictions against later observations, as sums that can be added in any order."""
 
 from __future__ import annotations
 

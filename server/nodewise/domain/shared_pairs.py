@@ -1,4 +1,4 @@
-"""Which jobs of a cluster may share a device, and what they keep there."""
+"""Pairs of jobs of a cluster that may share a device, and their shares of solo speed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SharedPairs:
     Attributes
     ----------
     kinds : (jobs,) int
-        Kind of each job; -1 = it shares with nobody.
+        Kind of each job; -1 = the job shares no device.
     shares : tuple of (kinds, kinds) float, one per pool
         What a job of the row's kind keeps beside one of the column's; 0 = these two do not share.
     """

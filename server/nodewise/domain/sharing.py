@@ -1,4 +1,4 @@
-"""Jobs that share one device: what is known of each alone, what was measured of them together, and what they keep."""
+"""Jobs that share one device: facts of each alone, measurements of them together, and predicted shares."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class SoloJob:
 
     @property
     def family(self) -> str:
-        """The model, or the name where no model is told."""
+        """The model, or the name where no model is stated."""
         return self.model or self.name
 
 
@@ -155,11 +155,11 @@ class SharingQuestion:
     runs : tuple of PairRun
         Measured on this device in this mode.
     sets : tuple of tuple of SoloJob
-        Who would share; each holds one job or more.
+        Jobs that would share a device, one set each; a set holds at least one job.
     memory_bytes : float or None
         Of the device; None = not known: needs of memory are not checked.
     processors : Processors or None
-        None = not known: shapes of kernels tell nothing.
+        None = not known; shapes of kernels are then ignored.
     coverage : float
         What share of the ranges shall hold the truth, 0 to 1.
     """

@@ -1,4 +1,4 @@
-"""How long a simulation of each row is: what is counted where the asker says nothing, and what that takes."""
+"""Length of a simulation of each row: the number of steps counted by default, and its cost."""
 
 from __future__ import annotations
 

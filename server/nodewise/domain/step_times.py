@@ -12,7 +12,7 @@ from nodewise.domain.columns import Floats, Ints
 __all__ = ["STEP_PARTS", "SlowHour", "StepAlarm", "StepTimes", "StepsDiagnosis"]
 
 STEP_PARTS: Final = ("loading", "forward", "backward", "exchange", "update")
-"""Parts of a step that a recorder tells apart."""
+"""Parts of a step that a recorder measures separately."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

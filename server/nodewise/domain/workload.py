@@ -283,7 +283,7 @@ class Workload:
     recomputed_share : float or None
         Share of the layers that full recomputation computes again.
     family : str or None
-        Who built the model of which parts, such as "ResNet".
+        Family of models that it belongs to, such as "ResNet".
     activation_bytes_per_sample : float or None
         What the forward pass keeps for the backward pass, parameters aside.
     master_weights : bool or None

@@ -90,7 +90,7 @@ def run_backtest(
     cases = cases_of(table, look)
     others = () if calibration is None else cases_of(calibration, look)
     cases_with_rows = [case for case in cases if len(case.rows)]
-    tell = progress or (lambda *_: None)  # nobody wants to know
+    tell = progress or (lambda *_: None)  # no progress is reported
     case_count, total = 0, len(names) * len(cases_with_rows)
     tell(case_count, total)
     folds_with_lessons = []
@@ -129,7 +129,7 @@ def run_backtest(
 
 
 def _describe_priors(lessons: Sequence[Learned], runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
-    """The priors that answers rest on, and what they were learned from: those learned from the same told together."""
+    """The priors that answers rest on, and their sources; priors with the same sources are listed together."""
     bases = [case.answer.basis for _, run in runs for case in run if case.answer is not None]
     prior_ids = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
     priors = {p.prior_id: p for lesson in lessons for p in lesson.priors.values() if p.prior_id in prior_ids}

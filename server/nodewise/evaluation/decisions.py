@@ -67,7 +67,7 @@ def decisions_of(
     cell : int
         Rows of different cells are never alternatives (a cell is a job).
     global_batch : int
-        0 = not known: the row is nobody's alternative.
+        0 = not known: the row belongs to no group.
     configuration : int
         Equal numbers, equal configurations; a group needs two different ones.
     """

@@ -50,7 +50,7 @@ class EstimatorEvaluation:
         Over all test rows.
     by_job, by_sync : tuple of (name, Metrics)
         Over the test rows of each job, in the order of the table's dictionary; of each synchronisation mode. Times are
-        not told apart by mode.
+        not separated by mode.
     """
 
     estimator: str

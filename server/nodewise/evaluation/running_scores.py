@@ -1,4 +1,4 @@
-"""Running scores: what arrived, against what the revision before it had predicted."""
+"""Running scores: new observations against the predictions of the revision before them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scorable_observations(
     """The observations of a commit that can be scored, ``most`` of them.
 
     Left out are those that were retracted meanwhile, those without a rate, and those whose configuration the evidence
-    before them does not complete: nobody could have asked about it in that way.
+    before them does not complete, as no question could have been about it.
 
     Parameters
     ----------

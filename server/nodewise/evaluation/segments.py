@@ -17,7 +17,7 @@ def counts(segment: Ints, segments: int) -> Ints:
 
 def means(values: Floats | NDArray[np.bool_], segment: Ints, segments: int) -> Floats:
     """Mean of each segment; NaN where it has no rows."""
-    # Sums of rounded numbers depend on their order: by value, it is everyone's.
+    # Sums of rounded numbers depend on their order; an order by value does not depend on the table's.
     order = np.lexsort((values, segment))
     sums = np.bincount(segment[order], weights=values[order], minlength=segments)
     with np.errstate(invalid="ignore"):

@@ -1,7 +1,7 @@
 """The one door to plugins: whatever is asked of one goes through here, and so does whatever comes of it.
 
 A caller says which plugin, which object of it (the record's own, or one that it answered with), which method, with
-what, and what a true answer is. It gets that answer, a refusal in words that can be told, or a :class:`PluginError`:
+what, and what a true answer is. It gets that answer, a refusal that is fit for callers, or a :class:`PluginError`:
 never anything else that the plugin raises, and nothing of its text. Objects, names of methods and values are all that
 crosses: whether the object lives in this process is not the caller's to know.
 """

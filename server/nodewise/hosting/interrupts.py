@@ -1,4 +1,4 @@
-"""Ctrl-C: the operator's, told apart from a plugin that raises KeyboardInterrupt."""
+"""Ctrl-C by the operator, distinguished from a plugin that raises KeyboardInterrupt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Interrupt(KeyboardInterrupt):
 def marked_interrupts() -> Iterator[None]:
     """Within the block SIGINT raises :class:`Interrupt`; for callers that let plugins run in the main thread.
 
-    Changes nothing in other threads, or where someone handles SIGINT otherwise already.
+    Changes nothing in other threads, or where another handler of SIGINT is installed.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

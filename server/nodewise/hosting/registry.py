@@ -92,7 +92,7 @@ class LoadedPlugin(Generic[RecordT]):
     mode : str
         ``inline``, ``thread`` or ``process``.
     origin : str
-        Tells two loadings of one version from each other, such as the folder that it was loaded from; "" = there was
+        Distinguishes two loadings of one version, such as the folder that it was loaded from; "" = there was
         but one.
     calls : CallCounts
         What was asked of it since it was loaded.
@@ -170,7 +170,7 @@ class Registry:
 
     @property
     def generation(self) -> str:
-        """Tells one set of plugins from another: a digest of names, versions and distributions by kind."""
+        """Identifies a set of plugins: a digest of names, versions and distributions by kind."""
         records = [
             sorted((name, each.record.version, each.distribution) for name, each in kind.items())
             for kind in self.by_kind.values()

@@ -1,4 +1,4 @@
-"""Whether what a plugin says in words can be told to a caller: reasons of the catalogue, texts that are texts."""
+"""Whether a plugin's text is fit for callers: reasons of the catalogue, values that are strings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def as_text(text: Any, most: int) -> str:
 
 
 def is_sound_refusal(refusal: Any) -> bool:
-    """Whether a plugin's refusal can be told to a caller: a reason of the catalogue, texts that are texts."""
+    """Whether a plugin's refusal is fit for callers: a reason of the catalogue, values that are strings."""
     return (
         is_a(refusal, Refusal)
         and is_a(refusal.reason, Reason)
@@ -44,7 +44,7 @@ def is_sound_refusal(refusal: Any) -> bool:
 
 
 def is_sound_error(error: NodewiseError) -> bool:
-    """Whether an error that a plugin raised can be told to a caller as it is."""
+    """Whether an error that a plugin raised is fit for callers as it is."""
     return (
         is_a(error.reason, Reason)
         and is_text(error.message)

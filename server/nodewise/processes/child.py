@@ -41,7 +41,7 @@ def end_with_parent(number: signal.Signals, parent: int) -> None:
 
 
 def set_name(name: str) -> None:
-    """Name this process as ``ps -o comm`` tells it; at most 15 letters."""
+    """Set the name of this process, as ``ps -o comm`` shows it; at most 15 letters."""
     _prctl(_PR_SET_NAME, name.encode())
 
 

@@ -116,9 +116,9 @@ def status_text(status: int) -> str:
 
 
 def start_ticks(pid: int) -> int:
-    """When a process began, in ticks since the machine did: tells it from another that has its number later.
+    """Start time of a process, in ticks since boot: distinguishes it from a later process with the same id.
 
-    0 where the kernel does not tell, or no process has that number.
+    0 where the kernel does not state it, or no process has that id.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

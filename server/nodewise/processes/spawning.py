@@ -29,7 +29,7 @@ ALLOWED: Final = (
     *("VIRTUAL_ENV", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_CACHE_DIR", "GRPC_VERBOSITY"),
 )
-"""Variables that tell of the machine and of no secret."""
+"""Environment variables about the machine, none of which holds a secret."""
 
 Stream = int | IO[bytes] | None
 

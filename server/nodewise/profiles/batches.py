@@ -1,4 +1,4 @@
-"""Batches: what a session of ingest sends, numbered, and the hash that tells a resent batch from another one."""
+"""Batches: numbered messages of an ingest session, and the hash that identifies a resent batch."""
 
 from __future__ import annotations
 

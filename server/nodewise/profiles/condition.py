@@ -43,7 +43,7 @@ _PASSING: Final = frozenset({LOCKED, FULL, READ_ONLY, UNREACHABLE})
 
 
 def store_unavailable(cause: str = "") -> NodewiseError:
-    """What a caller is told where the store does not answer: the log says more, and the caller may retry."""
+    """The caller's error where the store does not answer; the log has the details, and the caller may retry."""
     message = _TEXTS.get(cause, "the store cannot be read or written now; retry later")
     return NodewiseError(Reason.STORE_UNAVAILABLE, message, {"cause": cause} if cause else {})
 

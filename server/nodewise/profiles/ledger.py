@@ -16,7 +16,7 @@ __all__ = ["MOST_ATTEMPTS", "MOST_WAITING", "ScoreLedger", "UnscoredCommit", "pu
 
 
 MOST_WAITING: Final = 4096
-"""Commits that wait at most, the oldest dropped first: minutes of scoring, and a file that does not grow where nobody
+"""Most commits that wait, the oldest dropped first: minutes of scoring, and a file that does not grow where no server
 scores."""
 MOST_ATTEMPTS: Final = 3
 """Times that a commit is taken up: one whose scoring ends the process must not end it at every start."""

@@ -17,7 +17,7 @@ from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONL
 __all__ = ["CHANNEL", "PostgresConnection", "cause_of", "connect", "conninfo_of"]
 
 CHANNEL: Final = "nodewise_generation"
-"""On which every change of a profile is told, with the store's generation."""
+"""Channel on which every change of a profile is announced, with the store's generation."""
 _CONNECT_S: Final = 5
 _IDLE_S: Final = 60
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -28,7 +28,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# A replica that hangs inside a transaction holds up every other: the database ends it. Whoever waits for another
+# A replica that hangs inside a transaction holds up every other: the database ends it. A writer that waits for another
 # gives up before its caller does, as with a SQLite file.
 _SETTINGS: Final = (
     "SET lock_timeout = '4s'",

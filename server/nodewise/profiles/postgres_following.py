@@ -15,7 +15,7 @@ from nodewise.profiles.postgres_connection import CHANNEL
 __all__ = ["MOST_BEHIND_S", "GenerationFollower"]
 
 _ASKED_S: Final = 1.0
-"""Between two looks at the counter, told or not: a connection may be lost without a word."""
+"""Between two reads of the counter, also without a notification: a connection may be lost silently."""
 MOST_BEHIND_S: Final = 3.0
 """A number that was confirmed longer ago is not believed."""
 
@@ -23,7 +23,7 @@ _log = structlog.get_logger(__name__)
 
 
 class GenerationFollower:
-    """Knows the store's generation without asking for it: a thread listens to what writers tell.
+    """Follows the store's generation without queries: a thread listens to notifications of writers.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ AND table_name = 'meta' AND (column_name, data_type) IN (('name', 'text'), ('val
 def prepare(connection: Connection) -> None:
     """Create our tables in a database that has none, and add what later versions brought, inside a transaction.
 
-    Whoever else does waits.
+    Other processes that do so wait.
 
     Raises
     ------

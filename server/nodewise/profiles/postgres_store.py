@@ -26,8 +26,8 @@ __all__ = ["PostgresProfileStore"]
 class PostgresProfileStore(SqlProfileStore):
     """Profiles in one database.
 
-    Writers of all replicas take turns. What another replica writes is known as soon as the database tells, and after
-    three seconds at the latest.
+    Writers of all replicas take turns. Changes by another replica are known as soon as the database announces them, and
+    after three seconds at the latest.
 
     Parameters
     ----------

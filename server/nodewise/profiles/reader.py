@@ -122,7 +122,7 @@ class ProfileReader:
 
 
 class _Changes:
-    """Which profiles changed when, as far as a store tells it: a commit of one leaves what is kept of others."""
+    """Which profiles changed when, as far as a store reports it: a commit of one keeps cached data of others."""
 
     def __init__(self, store: ProfileStore) -> None:
         self._store = store

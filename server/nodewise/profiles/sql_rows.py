@@ -64,11 +64,11 @@ class Connection(Protocol):
     labelled, labelled_as : str
         Conditions on ``labels``: it has a key; it has a key with a value.
     counting : str
-        Moves the store's generation by one, tells it, and lets others know once the transaction is done.
+        Increments the store's generation and returns it; other processes are notified when the transaction commits.
     patient : tuple of str
         Let the transaction that is open take long.
     overriding : str
-        In an INSERT that states keys which the database would make; such keys are then told where to go on.
+        For an INSERT that states keys which the database would generate; their sequence is then moved on.
     structure : tuple of str
         Statements that find what is damaged of the database itself, a text for each.
     """
@@ -109,9 +109,9 @@ def translate_errors(doing: str, condition: StoreCondition) -> Iterator[None]:
         yield
     except caught as error:
         cause = condition.note(error)
-        # Looks come every moment: who asks for them tells what changes.
+        # Checks come every moment; their caller logs what changes.
         tell = _log.debug if doing == "check" else _log.error
-        tell("store failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
+        tell("store_failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
         raise store_unavailable(cause) from None
 
 

@@ -31,7 +31,7 @@ TABLES: Final = MappingProxyType(
 )
 """Tables but ``meta``, each after those that it refers to, with the columns that a row is known by."""
 APPLICATION_ID: Final = 0x4E444F57
-"""``NDOW``: tells our stores from other applications' databases."""
+"""``NDOW``: distinguishes stores of Nodewise from other applications' databases."""
 SCHEMA_VERSION: Final = 5
 
 _DIALECTS: Final = MappingProxyType(

@@ -15,7 +15,7 @@ __all__ = ["PATIENCE_S", "SqliteConnection", "connect", "create"]
 _OPENING_S: Final = 10.0
 """Patience of an open store's beginning, which may wait for an upgrade by another process."""
 PATIENCE_S: Final = 2.0
-"""With whoever else holds the lock: below the deadlines of callers, and more than processes of ours need for turns."""
+"""Seconds to wait for a lock: below the deadlines of callers, and more than the server's processes need for turns."""
 _PAUSE_S: Final = 0.005
 _CHECKPOINT_PAGES: Final = 4000
 _JOURNAL_BYTES: Final = 64 << 20

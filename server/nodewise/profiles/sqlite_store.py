@@ -88,7 +88,7 @@ class SqliteProfileStore(SqlProfileStore):
                 raise store_unavailable()
             return self._changes
         if time.monotonic() - self._looked_s > _LOOK_S:
-            self._check_place()  # what is kept in memory of a file that others do not see is not told either
+            self._check_place()  # answers from memory stop too where the file was replaced
         try:
             with self._watching:
                 # Any commit of another connection moves data_version; only then is the counter read. As it is read

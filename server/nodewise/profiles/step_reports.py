@@ -18,7 +18,7 @@ __all__ = ["HOURS_KEPT_S", "WINDOWS_KEPT_S", "StepLedger"]
 WINDOWS_KEPT_S: Final = 4 * 3600.0
 """How long windows are kept."""
 HOURS_KEPT_S: Final = 28 * 86_400.0
-"""How long hours are kept: four weeks tell what recurs by day and by week."""
+"""How long hours are kept: four weeks show what recurs by day and by week."""
 
 
 _SECONDS: Final = ("begin_s", "step_s", *(f"{name}_s" for name in STEP_PARTS))

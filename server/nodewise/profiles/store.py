@@ -431,7 +431,7 @@ def _only(outcomes: Sequence[Outcome]) -> Any:
 
 
 class StoreFormatError(Exception):
-    """The file is no store of ours, or one of a newer release; the text is for the operator who opens it."""
+    """The file is not a store of Nodewise, or has the schema of a newer release; the text is for the operator."""
 
 
 def profile_not_found(profile_id: str) -> NodewiseError:

@@ -1,4 +1,4 @@
-"""One thread per store that writes for everyone: off the event loop, and many requests per transaction."""
+"""One thread per store that writes for all callers: off the event loop, many requests per transaction."""
 
 from __future__ import annotations
 
