@@ -88,7 +88,7 @@ class CompletionSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionBreakdown:
-    """Parts of the mean time; they add up to it. ``degraded_s`` is below 0 where replacements are faster than the lost."""
+    """Parts of the mean time; they add up to it. ``degraded_s`` is below 0 where the replacements are faster."""
 
     compute_s: float
     degraded_s: float

@@ -12,12 +12,12 @@ __all__ = ["Interrupt", "is_interrupt", "marked_interrupts"]
 
 
 class Interrupt(KeyboardInterrupt):
-    """Ctrl-C as it is raised within :func:`marked_interrupts`: no plugin raises this one."""
+    """Ctrl-C, as raised within :func:`marked_interrupts`; no plugin raises it."""
 
 
 @contextmanager
 def marked_interrupts() -> Iterator[None]:
-    """Within the block SIGINT raises :class:`Interrupt`; for callers that let plugins run in the main thread.
+    """Within the block SIGINT raises :class:`Interrupt`, for callers that run plugins in the main thread.
 
     Changes nothing in other threads, or where another handler of SIGINT is installed.
     """
@@ -33,7 +33,7 @@ def marked_interrupts() -> Iterator[None]:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an exception is the operator's Ctrl-C, which must pass.
+    """Whether an exception is the operator's Ctrl-C, which must not be caught.
 
     Python delivers signals to the main thread alone. There a KeyboardInterrupt may be the operator's as long as SIGINT
     has Python's own handler, which raises just that; a server handles SIGINT by its event loop, which raises nothing.
