@@ -110,7 +110,7 @@ class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
 
     @contextmanager
     def call(self, arguments: Iterable[Any]) -> Iterator[Call]:
-        """A call with these arguments. Numbers given within it end with it, except those of models, which others use."""
+        """A call with these arguments. Numbers given within it end with it, but those of models, which others use."""
         number = next(self._numbers)
         self._calls[number] = call = Call(self, number, max(MOST_ROWS, rows_of(arguments)), copy_context())
         try:
