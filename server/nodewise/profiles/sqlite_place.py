@@ -105,7 +105,7 @@ class StorePlace:
         if not self._is_logged:
             self._is_logged = True
             _log.error(
-                "store_file_lost", path=str(self._path), found=cause, mend="put the file back, or restart the server"
+                "store_file_lost", path=str(self._path), found=cause, action="put the file back, or restart the server"
             )
         return cause
 
