@@ -17,7 +17,7 @@ class Budget:
     Parameters
     ----------
     seconds : float
-        From now; infinite = as much as it takes.
+        From now; infinite = no limit.
     ended : callable or None
         Whether no caller waits any more, where that may become known without :meth:`end`.
     clock_s : callable
@@ -57,5 +57,5 @@ class Budget:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, "no caller waits for the answer any more")
 
     def remaining_s(self) -> float:
-        """Seconds left; 0 or less = end now, with what there is."""
+        """Seconds left; 0 or less = stop now and return the best result so far."""
         return 0.0 if self.ended else self._end_s - self._clock_s()

@@ -22,14 +22,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionTerms:
-    """How completion is estimated.
+    """Terms of an estimate of completion.
 
     Attributes
     ----------
     simulates : bool
         Whether runs against random lifetimes are simulated; else closed forms give means alone.
     runs : int
-        Of each offer.
+        Runs of each offer.
     deadline_s : float or None
         Deadline of the probabilities; None = none.
     saves_cost : bool
@@ -58,8 +58,8 @@ class CompletionCase:
     samples : float
         Work.
     speeds : float array
-        Samples/s with so many nodes of each group alive: one axis per group, from 0 to its capacity. Sets that cannot
-        come about hold 0.
+        Samples/s by the number of live nodes of each group: one axis per group, from 0 to its capacity; 0 for sets that
+        cannot occur.
     log_spread : float
         Standard deviation of ln(speed); 0 = the speeds are certain.
     """
@@ -99,7 +99,7 @@ class CompletionBreakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionSaves:
-    """Saves: seconds of one, work between two, whether that was chosen, and Young's and Daly's (None = no losses)."""
+    """Checkpoints: seconds of one, work between two, whether that was chosen, Young's and Daly's (None = no losses)."""
 
     seconds: float
     interval_samples: float

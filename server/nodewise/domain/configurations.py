@@ -58,13 +58,13 @@ class SyncMode(IntEnum):
     HYBRID = 4
 
 
-# Plain numbers: columns are compared with these quicker.
+# Plain integers, as comparing columns with them is faster.
 _ASYNC: Final = int(SyncMode.ASYNC)
 _HYBRID: Final = int(SyncMode.HYBRID)
 
 
 class PlacementRule(IntEnum):
-    """How workers are laid over nodes."""
+    """How workers are placed on nodes."""
 
     PACKED = 1
     SPREAD = 2
@@ -107,13 +107,13 @@ class Placement(RaggedWorkers):
 
     @staticmethod
     def of(rows: Iterable[Sequence[int]]) -> Placement:
-        """From one sequence per row."""
+        """Placements from one sequence per row."""
         parts = [tuple(row) for row in rows]
         return Placement(offsets_of(map(len, parts)), as_ints([count for part in parts for count in part]))
 
 
 class _Remembering:
-    """A place beside a value's fields for what was computed from them."""
+    """A slot for a value that is computed from the fields."""
 
     __slots__ = ("_rates",)
 
@@ -172,14 +172,14 @@ class Configurations(_Remembering):
     precisions, precision_index : tuple of str, int
         Dictionary of number formats; ``""`` = the job's own.
     backup_workers : int
-        Synchronous training: results of a step that are not waited for; its batch is that of the other workers.
+        Synchronous training: workers whose results a step does not wait for; its batch is that of the other workers.
     hybrid_sync_fraction, hybrid_switch_s : float
         Hybrid training: share of each worker's mini-batches run synchronously; seconds lost once at the switch.
     placement : Placement or None
         Explicit placement; None = every row is packed.
     worker_groups : WorkerGroups or None
-        Workers that are not alike; None = those of every row are. Read them with :meth:`groups`. Estimators that take
-        them into account list ``groups`` among their columns.
+        Workers that differ; None = the workers of each row are alike. Read them with :meth:`groups`. Estimators that
+        take them into account list ``groups`` among their columns.
     """
 
     nodes: Ints
@@ -243,7 +243,7 @@ class Configurations(_Remembering):
         return _defaults(rows)
 
     def replaced(self, **columns: object) -> Configurations:
-        """The same rows with some columns replaced; raises KeyError for one that there is not."""
+        """The same rows with some columns replaced; raises KeyError for an unknown column."""
         # Slot by slot: the constructor of a frozen class takes three times as long, most of what few rows take.
         copy = object.__new__(Configurations)
         for put, column in zip(_SLOTS.values(), _VALUES(self)):
@@ -324,7 +324,7 @@ class Configurations(_Remembering):
 
     @property
     def rates(self) -> Rates:
-        """What turns step times into rates, remembered: the same rows are asked about again and again."""
+        """Columns that turn step times into rates; cached, as the same rows are used repeatedly."""
         try:
             return self._rates
         except AttributeError:
@@ -337,7 +337,7 @@ class Configurations(_Remembering):
             return rates
 
     def _alike_rates(self) -> Rates | None:
-        """The rates of a few rows of workers that each step alone, on batches alike; None = they are not like that."""
+        """Rates of few asynchronous rows with equal batches, a fast path; None = the rows are not such rows."""
         rows = len(self)
         if rows > SHARED_ROWS or only_value(self.sync_mode) != _ASYNC or not self.is_whole():
             return None
@@ -374,7 +374,7 @@ class Configurations(_Remembering):
         return np.maximum(replicas - backup, 1)
 
     def is_whole(self) -> bool:
-        """Whether surely every worker is a replica that is waited for: nothing else is stated of any row."""
+        """Whether every worker is certainly a replica that each step waits for: no row states anything else."""
         rows = len(self.workers)
         one, none = constant_ints(rows, 1), constant_ints(rows, 0)
         return (
@@ -400,14 +400,14 @@ class Configurations(_Remembering):
     def nodes_held(self) -> Ints:
         """Nodes that a row occupies: those of its workers, and one for each parameter server.
 
-        The one count that prices and budgets of nodes go by.
+        Prices and budgets of nodes use this count.
         """
         return self.nodes + np.maximum(self.parameter_servers, 0)
 
     def devices_held(self) -> Ints:
         """Devices that a row occupies: one for each worker, and as much again for each parameter server.
 
-        What fewest devices goes by: a server that costs nothing would always be worth having.
+        The objective of fewest devices uses this count, so that parameter servers are not free.
         """
         return self.workers + np.maximum(self.parameter_servers, 0)
 
@@ -426,7 +426,7 @@ def _defaults(rows: int) -> Configurations:
 
 
 _DEFAULT_NUMBERS: Final = {name: (type(value), value) for name, value in CONFIGURATION_DEFAULTS.items()}
-"""Numbers with their types: 0 is not 0.0 here."""
+"""Numbers with their types, as 0 and 0.0 differ here."""
 
 
 def _new_defaults(rows: int) -> Configurations:
@@ -452,7 +452,7 @@ def packed_placement(workers: int, nodes: int) -> tuple[int, ...]:
     counts = []
     left = workers
     for node in range(nodes):
-        # Every node that is still to come keeps at least one worker.
+        # Every later node keeps at least one worker.
         count = min(per_node, left - (nodes - node - 1))
         counts.append(count)
         left -= count

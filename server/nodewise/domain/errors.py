@@ -1,4 +1,4 @@
-"""Errors as values: every reason Nodewise can give, with its kind, in one catalogue.
+"""Errors as values: every reason of Nodewise, with its kind, in one catalogue.
 
 The boundary (``rpc/errors.py``) turns a :class:`NodewiseError` into a gRPC status; nothing below it knows gRPC. The
 text of any other exception never reaches a caller.
@@ -16,7 +16,7 @@ __all__ = ["CATALOGUE", "Kind", "NodewiseError", "Reason", "ReasonEntry", "Refus
 
 
 class Kind(Enum):
-    """What sort of failure a reason is; its value names the status code at the boundary (google.rpc.Code)."""
+    """Kind of a reason; its value names the gRPC status code (google.rpc.Code)."""
 
     INVALID = "INVALID_ARGUMENT"
     NOT_FOUND = "NOT_FOUND"
@@ -85,7 +85,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasonEntry:
-    """One line of the catalogue: the kind of a reason and what a caller should make of it."""
+    """One entry of the catalogue: the kind of a reason and its meaning for callers."""
 
     kind: Kind
     meaning: str
@@ -188,7 +188,7 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A field and what would be right in it. ``field`` is a path such as ``configurations.nodes[3]``."""
+    """A field, and what it must hold. ``field`` is a path such as ``configurations.nodes[3]``."""
 
     field: str
     description: str
@@ -204,12 +204,12 @@ class Refusal:
 
     @staticmethod
     def missing(message: str, *fields: str) -> Refusal:
-        """What is known does not suffice; ``fields`` would help."""
+        """A refusal for missing evidence; ``fields`` would make an answer possible."""
         return Refusal(Reason.EVIDENCE_MISSING, message, fields)
 
     @staticmethod
     def unsupported(message: str, *fields: str) -> Refusal:
-        """A kind of configuration that is not answered."""
+        """A refusal of a kind of configuration that is not supported."""
         return Refusal(Reason.UNSUPPORTED_CONFIGURATION, message, fields)
 
 
@@ -220,11 +220,11 @@ class NodewiseError(Exception):
     Attributes
     ----------
     message : str
-        Written for the caller; holds nothing of the server's insides.
+        Text for the caller; holds no internals of the server.
     metadata : mapping of str to str
         Every dynamic part of the message. Names as in Python; the wire spells them in lowerCamelCase.
     retry_after_s : float or None
-        Delay after which asking again may succeed; None = as is usual for the kind of its reason.
+        Delay after which a retry may succeed; None = the default of the reason's kind.
     """
 
     reason: Reason
@@ -240,7 +240,7 @@ class NodewiseError(Exception):
         return f"{self.reason}: {self.message}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its values: an exception would be by its text alone."""
+        """Pickled by its fields; the default would keep only the text."""
         return type(self), (self.reason, self.message, dict(self.metadata), self.violations, self.retry_after_s)
 
     @property
@@ -258,7 +258,7 @@ class NodewiseError(Exception):
 
     @classmethod
     def refused(cls, refusal: Refusal) -> NodewiseError:
-        """An error that says why nothing could be answered."""
+        """The error of a refusal."""
         metadata = {"missing_fields": ",".join(refusal.missing_fields)} if refusal.missing_fields else {}
         return cls(refusal.reason, refusal.message, metadata)
 
@@ -270,10 +270,10 @@ class NodewiseError(Exception):
 
     @property
     def refusal(self) -> Refusal:
-        """The same as the refusal of a job or of rows."""
+        """The error as the refusal of a job or of rows."""
         return Refusal(self.reason, self.message, self.missing_fields)
 
 
 def invalid_field(path: str, description: str) -> NodewiseError:
-    """One field that holds what it must not."""
+    """The error for one field with an invalid value."""
     return NodewiseError.invalid([Violation(path, description)])

@@ -21,7 +21,7 @@ __all__ = [
 UNSTATED: Final = -1
 """Number of parameter servers that was not stated."""
 RAGGED: Final = frozenset({"placement", "groups"})
-"""Several entries a row, in compressed sparse rows."""
+"""Columns with several entries per row, in compressed sparse rows."""
 
 
 def default_of(fact: Fact) -> int | float:
@@ -41,7 +41,7 @@ def _is_number(fact: Fact) -> bool:
 
 
 NUMBER_COLUMNS: Final = tuple(fact for fact in CONFIGURATIONS.values() if _is_number(fact))
-"""Columns of configurations that hold one number in each row, names of dictionaries aside."""
+"""Columns of configurations with one number per row, without dictionaries of names."""
 CONFIGURATION_DEFAULTS: Final = _defaults(CONFIGURATIONS)
 PHASE_DEFAULTS: Final = _defaults(PHASE_TIMINGS)
 OBSERVATION_DEFAULTS: Final = _defaults(OBSERVATIONS)

@@ -52,7 +52,7 @@ class NamedLifetimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmpiricalLifetimes:
-    """Share of the machines that was revoked by some ages, linear in between."""
+    """Share of the machines that was revoked by each age, linear in between."""
 
     ages_s: tuple[float, ...] = ()
     revoked: tuple[float, ...] = ()
@@ -83,7 +83,7 @@ class ExponentialLifetimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRecord:
-    """Nodes of a fleet that came and went, by event."""
+    """Nodes of a fleet that were added and removed, by event."""
 
     times_s: tuple[float, ...] = ()
     added: tuple[bool, ...] = ()
@@ -144,9 +144,9 @@ class LifetimeBasis:
     data_set, device, region : str
         Observations, or what was stated in their place; ``""`` = not known.
     measured_time : float
-        When observing ended, at the latest, in seconds since 1970; 0 = not known.
+        Latest end of the observations, in seconds since 1970; 0 = not known.
     machines : int
-        Observed; 0 = a law that was stated.
+        Observed machines; 0 = a stated law.
     law : str
         ``empirical``, ``weibull``, ``exponential``, ``trace`` or ``stated``.
     ks_distance : float or None

@@ -1,4 +1,4 @@
-"""Tables of measurements: rows of many jobs, some to learn from, some to be predicted."""
+"""Tables of measurements: rows of many jobs, some to learn from, others to predict."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class MeasurementTable:
     measured_at_s, exposed_sync_s, steps, step_variation : float, float, int, float
         As in Observations.
     measured_memory_bytes, fitted : float, int
-        What the fullest device held at most, 0 = not measured; 0 = ran out of memory.
+        Peak memory of the fullest device, 0 = not measured; whether the run fitted, 0 = it ran out of memory.
     phase_rows, phase_timings : int, PhaseTimings
-        Rows that carry phase timings (each once), and these.
+        Rows with phase timings (each once), and their timings.
     workloads, networks : tuple
         Facts, one per job.
     """
@@ -79,7 +79,7 @@ class MeasurementTable:
         )
 
     def mask_test_measurements(self) -> MeasurementTable:
-        """The table without what was measured in rows that are to be predicted: no rate, time or phase of theirs."""
+        """The table without measurements of the rows to predict: no rate, time or phase of theirs."""
         phase_rows = as_ints(np.flatnonzero(self.train[self.phase_rows]))
         columns: dict[str, Any] = {
             name: freeze(np.where(self.train, getattr(self, name), unknown))
@@ -93,12 +93,12 @@ class MeasurementTable:
         )
 
     def visible_profile(self, job: int, rows: Ints | None = None) -> Profile:
-        """What an estimator may know of a job: its facts and its train rows.
+        """The profile that an estimator may see of a job: its facts and its train rows.
 
         Parameters
         ----------
         rows : int
-            The job's rows in the order that the profile shall have; None = the table's.
+            The job's rows in the order of the profile; None = the table's order.
         """
         own = self.rows_of(job) if rows is None else rows
         visible = own[self.train[own]]

@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["UNNAMED", "namespace_of", "owner_of"]
 
 UNNAMED: Final = ""
-"""The namespace of ids without a slash, and of whatever is no stored profile."""
+"""The namespace of ids without a slash, and of profiles that are not stored."""
 
 
 def namespace_of(profile_id: str) -> str:

@@ -47,7 +47,7 @@ class PlanPool:
     workers_per_node : int
         Devices of each node, all of which are used.
     link_bytes_per_s : float
-        Network of one node per direction; 0 = as the catalogue has it for the device.
+        Network of one node per direction; 0 = the catalogue's value for the device.
     """
 
     device: str
@@ -58,7 +58,7 @@ class PlanPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanConstraints:
-    """What a search may choose from. ``None`` = every valid value; tuples are ascending and hold each value once.
+    """The values that a search may choose. ``None`` = every valid value; tuples are ascending and hold each value once.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class PlanConstraints:
     precisions : tuple of str
         Number formats; ``""`` = the job's own.
     parameter_servers : tuple of int or None
-        Servers of configurations that have some; None = as many as ``max_nodes`` leaves.
+        Numbers of servers of configurations with servers; None = as many as ``max_nodes`` leaves.
     sync_modes : tuple of int or None
         Values of :class:`SyncMode`: ASYNC, SYNC, ALLREDUCE.
     max_nodes : int or None
@@ -86,7 +86,7 @@ class PlanConstraints:
     upper_memory : bool
         Whether the upper bound of the memory's interval must fit, where the estimator gives one.
     memory_factor, link_factor : float
-        What the memory of every device and the network of every node are multiplied by: "with twice the bandwidth".
+        Factors of every device's memory and every node's network, for questions such as "with twice the bandwidth".
     """
 
     pools: tuple[PlanPool, ...]
@@ -117,12 +117,12 @@ class PlanConstraints:
 
 
 RECOMPUTATIONS: Final = tuple(int(value) for value in Recomputation if value != Recomputation.UNSPECIFIED)
-"""Every way to recompute, where the constraints leave it open."""
+"""All ways to recompute, used where the constraints state none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """Configurations that the constraints allow and that are none, or that were found and cannot be used.
+    """Configurations that the constraints allow but that are invalid, or that violate a limit.
 
     Attributes
     ----------

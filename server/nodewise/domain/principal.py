@@ -16,7 +16,7 @@ EVERYTHING: Final = ("",)
 
 
 class Role(StrEnum):
-    """What a caller is there for. ``admin`` is let in wherever another role is."""
+    """Role of a caller. ``admin`` includes every other role."""
 
     READ = "read"
     INGEST = "ingest"
@@ -34,18 +34,18 @@ def normal_prefix(prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller as the server knows him.
+    """An authenticated caller, or any caller of a server without authentication.
 
     Attributes
     ----------
     subject : str
         Identifies the caller in logs and quotas, such as ``token:k3f9``; holds no secret. Empty = not authenticated.
     roles : frozenset of Role
-        What he is there for.
+        The caller's roles.
     prefixes : tuple of str
-        Ids of profiles that he may touch begin with one of them; ``EVERYTHING`` = any, empty = none.
+        Prefixes of the profile ids that the caller may use; ``EVERYTHING`` = all, empty = none.
     expire_time_s : float
-        Seconds since 1970 after which he is not let in.
+        Seconds since 1970 after which calls are refused.
     """
 
     subject: str
@@ -60,21 +60,21 @@ class Principal:
 
     @property
     def everywhere(self) -> bool:
-        """Whether he may touch every profile."""
+        """Whether the caller may use every profile."""
         return "" in self.prefixes
 
     @property
     def namespace(self) -> str:
-        """What his quota goes by, with others of his kind: the first segment of all his prefixes; empty = none."""
+        """The namespace of the caller's quota: the common first segment of all prefixes; empty = none."""
         first = {prefix.partition("/")[0] for prefix in self.prefixes}
         return first.pop() if len(first) == 1 else ""
 
     def has(self, roles: Iterable[Role]) -> bool:
-        """Whether one of these roles is his."""
+        """Whether the caller has one of these roles."""
         return Role.ADMIN in self.roles or not self.roles.isdisjoint(roles)
 
     def covers(self, profile_id: str) -> bool:
-        """Whether he may touch the profile of this name, if there is one."""
+        """Whether the caller may use the profile of this id, which need not exist."""
         return profile_id.startswith(self.prefixes)
 
     def reaches(self, namespace: str) -> bool:
@@ -83,7 +83,7 @@ class Principal:
         return self.everywhere or (bool(namespace) and any(_meet(within, prefix) for prefix in self.prefixes))
 
     def scopes(self, name_prefix: str) -> tuple[str, ...]:
-        """Starts of names that begin with a prefix and are his, by name, none inside another."""
+        """The caller's prefixes within a prefix, sorted, none inside another."""
         prefixes = {max(name_prefix, own, key=len) for own in self.prefixes if _meet(name_prefix, own)}
         return tuple(
             sorted(each for each in prefixes if not any(each != other and each.startswith(other) for other in prefixes))

@@ -18,7 +18,7 @@ class SharedPairs:
     kinds : (jobs,) int
         Kind of each job; -1 = the job shares no device.
     shares : tuple of (kinds, kinds) float, one per pool
-        What a job of the row's kind keeps beside one of the column's; 0 = these two do not share.
+        Share of a job of the row's kind beside one of the column's; 0 = these two do not share.
     """
 
     kinds: Ints

@@ -17,7 +17,7 @@ WORDS: Final = {
     "pipeline_schedule": ("1f1b", "gpipe", "zero-bubble", "dualpipe"),
     "adapter": ("lora", "dora"),
 }
-"""Facts that take one of some words."""
+"""Facts that are one of several words."""
 STATE_SIZE: Final = 128
 """Values of state for each channel (T. Dao and A. Gu, "Transformers are SSMs", ICML 2024: Mamba-2's models)."""
 _PARTS: Final = (
@@ -27,7 +27,7 @@ _PARTS: Final = (
     ("state_space_size", "state_space_size", "state_space_layers", "state_space_layers_count"),
     ("state_size", "state_size", "state_space_layers", "state_space_layers_count"),
 )
-"""Facts of a part and the fact that says that there is one, each with its name on the wire."""
+"""Facts of a part, and the fact without which the part does not exist, each with its name on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Transformer:
     expert_feed_forward_size : int
         Width of one expert; 0 = ``feed_forward_size``.
     shared_expert_feed_forward_size : int
-        Width of the experts that every token visits, together.
+        Total width of the experts that every token visits.
     expert_layers : int
         Layers with experts, the others are dense; 0 = all, where there are experts.
     key_value_latent_size, query_latent_size : int
@@ -62,7 +62,7 @@ class Transformer:
     value_head_size : int
         Width of a head's values; 0 = ``head_size``.
     attention_window, windowed_layers : int
-        Tokens that a token attends to at most, 0 = all before it; layers of which this holds, 0 = all.
+        Most tokens that a token attends to, 0 = all before it; layers with this limit, 0 = all.
     attention_layers : int
         Layers with attention; 0 = all that have no state space.
     state_space_layers, state_space_size, state_size : int
@@ -138,7 +138,7 @@ class Transformer:
         return self.hidden_size * (3.0 * self.channels + 2.0 * states) if self.state_space_layers else 0.0
 
     def multiplied_elements(self) -> float:
-        """Elements of all matrices that one token is multiplied with, those of the output layer aside."""
+        """Elements of all matrices that one token is multiplied with, without the output layer."""
         inner = self.feed_forward_size or 4 * self.hidden_size
         feed_forward_layers = self.layers_with_feed_forward
         sparse = min(self.expert_layers or feed_forward_layers, feed_forward_layers) if self.experts else 0
@@ -149,7 +149,7 @@ class Transformer:
         return elements + self.hidden_size * (3.0 if self.gated_feed_forward else 2.0) * width
 
     def violations(self, path: str) -> list[Violation]:
-        """Dimensions that no model has together. ``path`` stands before each field."""
+        """Dimensions that contradict each other. ``path`` is the prefix of each field."""
         violations = []
 
         def wrong(name: str, text: str) -> None:
@@ -176,7 +176,7 @@ class Transformer:
         return [*violations, *self._of_parts(path)]
 
     def _of_parts(self, path: str) -> Iterator[Violation]:
-        """Layers of one kind that are more than all, and facts of a part that is not stated."""
+        """Kinds of layers that exceed the number of layers, and facts of a part that is not stated."""
         for name in (
             "expert_layers",
             "windowed_layers",
@@ -205,13 +205,13 @@ class Encoder:
     Attributes
     ----------
     tokens_per_sample : int
-        What it processes of a sample, such as the patches of all images.
+        Tokens of a sample, such as the patches of all images.
     attended_tokens : int
         Tokens that attend to each other, such as the patches of one image; 0 = all of a sample.
     feed_forward_size : int
         0 = four times the hidden size.
     frozen : bool
-        It is not trained.
+        Whether it is not trained.
     """
 
     layers: int
@@ -223,7 +223,7 @@ class Encoder:
     frozen: bool = False
 
     def violations(self, path: str) -> list[Violation]:
-        """Dimensions that no encoder has together. ``path`` stands before each field."""
+        """Dimensions that contradict each other. ``path`` is the prefix of each field."""
         violations = []
         if self.hidden_size % self.attention_heads:
             text = f"must divide hidden_size ({self.hidden_size}), found {self.attention_heads}"
@@ -255,7 +255,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is trained.
+    """The model and data of a training job.
 
     Attributes
     ----------
@@ -275,9 +275,9 @@ class Workload:
     frozen_weights_share, frozen_weight_bits : float or None
         Share of the weights that are not trained (LoRA), and the bits that each of them is held in (QLoRA).
     offload : str or None
-        What is kept in the host's memory: one of :data:`WORDS`.
+        State that is kept in the host's memory: one of :data:`WORDS`.
     reduction_precision : str or None
-        Number format that gradients are added up in over replicas.
+        Number format of the sum of gradients over replicas.
     sharding_devices : int or None
         Devices that a ZeRO stage splits over; groups of so many are replicas of each other (hybrid sharding).
     recomputed_share : float or None
@@ -285,11 +285,11 @@ class Workload:
     family : str or None
         Family of models that it belongs to, such as "ResNet".
     activation_bytes_per_sample : float or None
-        What the forward pass keeps for the backward pass, parameters aside.
+        Bytes that the forward pass keeps for the backward pass, without parameters.
     master_weights : bool or None
         Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits.
     optimizer_state_bits : float or None
-        Of each value of the optimizer's state.
+        Bits of each value of the optimizer's state.
     fused_loss : bool or None
         Whether output layer and loss never hold all logits.
     execution, pipeline_schedule, adapter : str or None
@@ -306,7 +306,7 @@ class Workload:
     devices_per_worker : int or None
         Devices of one worker of a parameter server, which add up their gradients before it pushes them.
     encoder : Encoder or None
-        What stands before the transformer.
+        The encoder before the transformer.
     """
 
     model_name: str | None = None
@@ -346,7 +346,7 @@ class Workload:
     encoder: Encoder | None = None
 
     def violations(self, path: str) -> list[Violation]:
-        """What contradicts itself: shards that are not those of the whole. ``path`` stands before each field."""
+        """Facts that contradict each other, such as shards and their sum. ``path`` is the prefix of each field."""
         violations = [] if self.transformer is None else self.transformer.violations(f"{path}.transformer")
         if self.encoder is not None:
             violations += self.encoder.violations(f"{path}.encoder")
@@ -387,7 +387,7 @@ class Network:
     link_bytes_per_s : float or None
         Link of a server or node per direction, as provisioned.
     half_duplex : bool or None
-        Both directions share that rate.
+        Whether both directions share that rate.
     worker_link_bytes_per_s : float or None
         Highest rate of one worker's link.
     per_message_s, round_trip_s : float or None
@@ -410,8 +410,8 @@ def merged_facts(old: FactsT, new: FactsT, path: str) -> FactsT:
     Raises
     ------
     NodewiseError
-        CONTRADICTORY_FACTS, naming every field of ``new`` that disagrees with what is known, or that does together
-        with it.
+        CONTRADICTORY_FACTS, naming every field of ``new`` that contradicts ``old``, alone or together
+        with other fields.
     """
     values: dict[str, object] = {}
     violations = []
