@@ -1,9 +1,9 @@
-"""What kernels of a device reach of its peak, by number format: matrix products, and attention by head size.
+"""Efficiencies of kernels, relative to a device's peak, by number format: matrix products, attention by head size.
 
     [efficiencies.NAME]      device, precision, matrix_share, head_sizes, attention_shares, source
 
-Large matrix products reach matrix_share of the peak. Attention's shares are of the forward pass, the causal half alone
-counted; head sizes ascend, and both lists are left out where attention was not measured.
+Large matrix products reach matrix_share of the peak. Attention's shares are of the forward pass, with only the causal
+half counted; head sizes ascend, and both lists are left out where attention was not measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIELDS: Final = ("device", "precision", "matrix_share", *LISTS, "source")
 
 
 def check_efficiency(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
-    """Raise what ``fail`` makes of the first field of an entry that is not right by itself."""
+    """Raise the error of ``fail`` for the first invalid field of an entry."""
     where = f"efficiencies.{entry}"
     for field in fields:
         if field not in FIELDS:

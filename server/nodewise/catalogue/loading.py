@@ -1,4 +1,4 @@
-"""Reading the catalogue: the shipped facts, and a user's file over them."""
+"""Reading the catalogue: the shipped facts, and a user's file that overrides them."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ MACHINES: Final = "machines"
 SHIPPED: Final = ("facts.toml", "machines.toml")
 LINK: Final = "intra_node_link"
 LINK_FACT: Final = "intra_node_link_bytes_per_s"
-"""An entry names its link; what reads the catalogue finds that link's bandwidth."""
+"""The fact that holds the bandwidth of the link that an entry names."""
 TEXTS: Final = {"devices": ("source", LINK), "links": ("source",)}
 
 _Entries = dict[str, dict[str, Any]]
 
 
 class CatalogueError(ValueError):
-    """An entry that cannot be used; the text names file, entry and field, and what would be right."""
+    """An invalid entry; the text names file, entry and field, and what it must hold."""
 
 
 def load_catalogue(path: Path | None = None) -> Catalogue:
-    """The shipped facts; entries of a user's TOML file stand in for those of the same name, or join them.
+    """The shipped facts; entries of a user's TOML file replace those of the same name, or are added.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _shipped_sections() -> Mapping[str, _Entries]:
 
 
 def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
-    """Of entries that have been checked one by one; the file's name is for messages."""
+    """The catalogue of valid entries; the file's name is for messages."""
     fail = _failing(name)
     links = _by_name(sections["links"], "links", fail)
     devices = _by_name(_with_links(sections["devices"], links, fail), "devices", fail)
@@ -188,13 +188,13 @@ def _check_entry(section: str, entry: str, fields: Mapping[str, Any], fail: Fail
 
 
 def _join(defaults: _Entries, own: _Entries) -> _Entries:
-    """A user's entry takes the place of the shipped one that has its name."""
+    """All entries; a user's entry replaces the shipped one of its name."""
     own_keys = {catalogue_key(name) for name in own}
     return {name: fields for name, fields in defaults.items() if catalogue_key(name) not in own_keys} | own
 
 
 def _with_links(devices: _Entries, links: Named, fail: Fail) -> _Entries:
-    """Devices with their link's bandwidth in the place of its name."""
+    """Devices with their link's bandwidth instead of its name."""
     devices_with_links: _Entries = {}
     for device, fields in devices.items():
         link = fields.get(LINK)

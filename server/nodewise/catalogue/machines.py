@@ -2,7 +2,7 @@
 
     [machines.NAME]      devices, devices_per_node, node_link_bytes_per_s, weight, source, aliases
 
-A weight says how likely a job on one of the devices runs on this kind, beside the other kinds with that device.
+A weight states how likely a job on one of the devices runs on this kind, relative to other kinds with that device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELDS: Final = ("devices", *NUMBERS, "source", "aliases")
 
 
 def check_machine(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
-    """Raise what ``fail`` makes of the first field of an entry that is not right by itself."""
+    """Raise the error of ``fail`` for the first invalid field of an entry."""
     where = f"machines.{entry}"
     for field, value in fields.items():
         if field not in FIELDS:
@@ -68,7 +68,7 @@ def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: 
 
 
 def machines_with(machines: Mapping[str, CatalogueMachine]) -> Mapping[str, tuple[CatalogueMachine, ...]]:
-    """The machines that come with a device, by its keys."""
+    """The machines with a device, by the device's keys."""
     machines_by_device: dict[str, list[CatalogueMachine]] = {}
     for machine in {each.name: each for each in machines.values()}.values():
         for device in dict.fromkeys(machine.devices):

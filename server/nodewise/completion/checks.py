@@ -19,7 +19,7 @@ BREAKDOWN_TOLERANCE: Final = 1e-6
 
 
 def checked_as(kind: type[AnswerT]) -> Callable[[Any], AnswerT]:
-    """A check that an answer is of a kind, and that its numbers are some."""
+    """A check that an answer is of a class, and that its numbers are finite."""
 
     def check(answer: Any) -> AnswerT:
         if not isinstance(answer, kind):
@@ -31,7 +31,7 @@ def checked_as(kind: type[AnswerT]) -> Callable[[Any], AnswerT]:
 
 
 def checked_completion(answer: Any) -> Completion:
-    """A completion whose probabilities are some, and whose parts add up."""
+    """Check a completion: finite numbers, probabilities from 0 to 1, and parts that add up."""
     completion = checked_as(Completion)(answer)
     for name in ("deadline_probability", "failure_probability"):
         share = getattr(completion, name)
@@ -46,7 +46,7 @@ def checked_completion(answer: Any) -> Completion:
 
 
 def _finite(value: Any, path: str) -> None:
-    """Every number in a value is finite: what is not known is absent."""
+    """Require that every number in a value is finite; unknown numbers are None."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ImpossibleAnswerError(f"{path} is {value}")
     if is_dataclass(value):

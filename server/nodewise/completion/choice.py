@@ -1,4 +1,4 @@
-"""The frontier of offers, and the one to take: what chance may do is held against it."""
+"""The frontier of offers, and the choice among them, which allows for the sampling error of runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objec
 __all__ = ["choose_offer", "frontier_of", "least_sure", "pareto_mask"]
 
 SURE_ERRORS: Final = 1.64
-"""Standard errors by which a share of runs has to exceed a confidence: of offers just below it one in twenty passes."""
+"""Standard errors by which a share of runs must exceed a confidence: one in twenty offers just below it passes."""
 NEVER: Final = "ever finishes the job"
 RULE_OF_THREE: Final = 3.0
-"""What is seen in none of n runs has a chance of at most 3 / n (at 95 %)."""
+"""An event in none of n runs has a probability of at most 3 / n (at 95 %)."""
 
 
 def pareto_mask(costs: Floats) -> NDArray[np.bool_]:
-    """Rows that no other row dominates: nowhere more, somewhere less. Equal rows all stay."""
+    """Mask of the rows that no other row dominates (nowhere more, somewhere less). Equal rows all stay."""
     mask = np.ones(len(costs), dtype=np.bool_)
     for at, row in enumerate(costs):
         no_more = np.all(costs <= row, axis=1)
@@ -33,7 +33,7 @@ def pareto_mask(costs: Floats) -> NDArray[np.bool_]:
 
 
 def frontier_of(rows: Sequence[OfferResult]) -> tuple[int, ...]:
-    """Answered rows that no other beats in mean cost, 90th percentile of time (mean, if alone known), failures."""
+    """Answered rows that no other dominates in mean cost, 90th percentile of time (else its mean), and failures."""
     places = [at for at, row in enumerate(rows) if row.completion is not None]
     if not places:
         return ()
@@ -54,14 +54,14 @@ def _or_never(value: float | None) -> float:
 
 
 def least_sure(share: float, runs: int) -> float:
-    """What a probability is at least, by a share of so many runs."""
+    """A lower bound of a probability, from a share of so many runs."""
     if share >= 1.0:
         return 1.0 - RULE_OF_THREE / runs
     return share - SURE_ERRORS * math.sqrt(share * (1.0 - share) / runs)
 
 
 def choose_offer(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tuple[Choice | None, str]:
-    """The row to take, or why none is."""
+    """The chosen row, or the reason why there is none."""
     rule, confidence = objective.rule, objective.confidence
     answered_rows = [at for at, row in enumerate(rows) if row.completion is not None]
     if not answered_rows:
@@ -98,7 +98,7 @@ def _deadline_s(objective: Objective) -> float | None:
 
 
 def _limit_of(objective: Objective) -> str:
-    """What an offer has to do, in words; empty = to be done."""
+    """The condition that an offer must meet, as text; empty = to finish."""
     sure = "" if objective.confidence is None else f" with {100.0 * objective.confidence:.4g} %"
     deadline_s, rule = _deadline_s(objective), objective.rule
     if deadline_s is not None:
@@ -114,7 +114,7 @@ def _limit_of(objective: Objective) -> str:
 
 
 def _plural(limit: str) -> str:
-    """What several offers do."""
+    """The condition in the plural."""
     for one, many in (("finishes ", "finish "), ("costs ", "cost "), ("has ", "have ")):
         limit = limit.replace(one, many)
     return limit
@@ -134,7 +134,7 @@ def _meets(row: OfferResult, objective: Objective, runs: int) -> bool:
             return False
     if confidence is None:
         return deadline_s is None or completion.time_s.mean <= deadline_s
-    if completion.failure_probability is None:  # of closed forms a mean alone is known, or all is certain
+    if completion.failure_probability is None:  # closed forms give a mean alone, or all is certain
         return deadline_s is None or completion.time_s.mean <= deadline_s
     share = 1.0 - completion.failure_probability if deadline_s is None else completion.deadline_probability or 0.0
     if completion.time_s.standard_error is None:  # nothing is random: one run is exact
@@ -167,7 +167,7 @@ def _workers(row: OfferResult) -> int:
 
 
 def _closeness(row: OfferResult, objective: Objective) -> tuple[float, float]:
-    """How close a row that fails comes to what is asked for."""
+    """How close a row that violates the limit comes to it; larger is closer."""
     completion = row.completion
     assert completion is not None
     chance = (
@@ -179,7 +179,7 @@ def _closeness(row: OfferResult, objective: Objective) -> tuple[float, float]:
 
 
 def _describe(row: OfferResult, objective: Objective) -> str:
-    """A row with its numbers."""
+    """The name and the numbers of a row, as text."""
     completion = row.completion
     assert completion is not None
     if completion.time_s.mean is None or completion.cost.mean is None:

@@ -36,7 +36,7 @@ CAPABILITY: Final = "completion"
 
 
 def estimate_completion(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
-    """Answer all offers, one after another; what is wrong with one costs the others nothing.
+    """Answer all offers, one after another; an error of one offer does not affect the others.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _row(
 
 
 def _resolve(answers: Answers, question: CompletionQuestion, offer: CompletionOffer) -> tuple[CompletionOffer, Speeds]:
-    """An offer whose reaction follows from how it trains, and its speeds."""
+    """The offer with its loss reaction resolved from the synchronisation mode, and its speeds."""
     if offer.reaction == LossReaction.UNSPECIFIED and offer.sync_mode != SyncMode.UNSPECIFIED:
         offer = _reacting(offer, offer.sync_mode)
     speeds = speeds_of(answers, question.profile, offer, question.terms)
@@ -136,7 +136,7 @@ def _reacting(offer: CompletionOffer, mode: SyncMode) -> CompletionOffer:
 
 
 def _samples(question: CompletionQuestion) -> float:
-    """The work left."""
+    """The remaining work, in samples."""
     objective, profile = question.objective, question.profile
     if objective.remaining_samples is not None:
         return objective.remaining_samples

@@ -1,4 +1,4 @@
-"""Speeds of the sets of nodes that may be alive: stated, or predicted by the way of every other question."""
+"""Speeds of the sets of nodes that may be alive: stated, or predicted like any other question."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MOST_SETS: Final = 8192
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Speeds:
-    """Samples/s of every set that may be alive, one axis per group, and what they rest on.
+    """Samples/s of every set of nodes that may be alive, one axis per group, and their basis.
 
-    ``sync_mode`` is that of the job as resolved.
+    ``sync_mode`` is the job's resolved mode.
     """
 
     table: Floats
@@ -46,7 +46,7 @@ def speeds_of(answers: Answers, profile: Profile | None, offer: CompletionOffer,
     Raises
     ------
     NodewiseError
-        INVALID_FIELD, LIMIT_EXCEEDED, EVIDENCE_MISSING; what stands in the way of a prediction.
+        INVALID_FIELD, LIMIT_EXCEEDED, EVIDENCE_MISSING; errors and refusals of the prediction.
     """
     shape = tuple(capacity + 1 for capacity in offer.capacities)
     if offer.speeds:
@@ -76,7 +76,7 @@ def predicted_rates(answers: Answers, profile: Profile, rows: Configurations, te
     Raises
     ------
     NodewiseError
-        Why one of them has none.
+        The refusal of a row without a rate.
     """
     answer = answers.answer(Question(profile=profile, configurations=rows, terms=terms))
     predictions = answer.predictions
@@ -89,7 +89,7 @@ def predicted_rates(answers: Answers, profile: Profile, rows: Configurations, te
 
 
 def _no_speed_error(answer: Answer, row: int) -> NodewiseError:
-    """Why a set of nodes has no speed."""
+    """The error for a set of nodes without a speed."""
     predictions, rows = answer.predictions, answer.configurations
     where = f"with {rows.nodes[row]} nodes and {rows.workers[row]} workers alive"
     if predictions.status[row] == RowStatus.INFEASIBLE_MEMORY:
@@ -115,7 +115,7 @@ def _stated_speeds(offer: CompletionOffer, shape: tuple[int, ...]) -> Speeds:
 
 
 def _possible(offer: CompletionOffer, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Sets that can come about and work: at most as many nodes as there are; all of them where all are waited for."""
+    """Sets that can occur and make progress: at most as many nodes as at the start; all where a loss stops all."""
     nodes = offer.nodes
     least = nodes if offer.reaction == LossReaction.RESTART else 1
     return [alive for alive in product(*(range(count) for count in shape)) if least <= sum(alive) <= nodes]
@@ -148,7 +148,7 @@ def _configurations(offer: CompletionOffer, alive: Sequence[tuple[int, ...]]) ->
 
 
 def _by_device(groups: Sequence[CompletionGroup], alive: Sequence[int]) -> dict[str, int]:
-    """Workers alive by device, in the groups' order."""
+    """Live workers by device, in the groups' order."""
     counts: dict[str, int] = {}
     for group, nodes in zip(groups, alive, strict=True):
         if nodes:
@@ -157,7 +157,7 @@ def _by_device(groups: Sequence[CompletionGroup], alive: Sequence[int]) -> dict[
 
 
 def _log_spread(answer: Answer, row: int) -> float:
-    """Standard deviation of ln(speed), by the interval of a row; 0 = it has none."""
+    """Standard deviation of ln(speed), from the interval of a row; 0 = the row has none."""
     interval = answer.interval
     if interval is None:
         return 0.0

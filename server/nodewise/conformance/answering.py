@@ -1,4 +1,4 @@
-"""An estimator as the checks ask it: taught, fitted to jobs, its answers checked as the service checks them."""
+"""Estimators in the checks: they learn, are fitted to jobs, and their answers are checked as the service does."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from nodewise.profiles.digest import content_digest
 __all__ = ["JobModel", "answering", "assess", "fit_job", "jobs_of", "prior_of", "require_tellable"]
 
 _OURS: Final = ("FAILED", "INVALID_RESULT", "INTERNAL", "STORE", "DEADLINE")
-"""In reasons that are not a plugin's to refuse with."""
+"""Parts of reasons that a plugin may not refuse with."""
 
 
 @dataclass(frozen=True)
 class _Context:
-    """What a fit may use besides the profile."""
+    """The context of a fit."""
 
     job: Job
     prior: Prior | None
@@ -46,7 +46,7 @@ class _Context:
 
 @dataclass(frozen=True, eq=False)
 class JobModel:
-    """An estimator that agreed to answer a job."""
+    """An estimator's model of a job that it can answer."""
 
     record: EstimatorRecord
     job: Job
@@ -63,7 +63,7 @@ class JobModel:
 
     @property
     def rows(self) -> Configurations:
-        """Rows of the job that the service would show."""
+        """Rows of the job, without unsupported columns, as the service passes them."""
         return _show(self.record, self.job, self.job.configurations)
 
 
@@ -82,7 +82,7 @@ def jobs_of(evidence: Evidence) -> list[Job]:
 
 
 def prior_of(plugin: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
-    """What an estimator learns from jobs; None = it learns nothing, or refuses to."""
+    """The prior that an estimator learns from jobs; None = it does not learn, or refuses to."""
     estimator = plugin.record.estimator
     if not isinstance(estimator, LearningEstimator):
         return None
@@ -93,7 +93,7 @@ def prior_of(plugin: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prio
 
 
 def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
-    """What an estimator says of a question before it is fitted, if it can be true."""
+    """An estimator's assessment of a question, checked."""
     query = Query(configurations=rows, catalogue=_catalogue())
     assessment = sound("assess", lambda: record.estimator.assess(profile, query))
     require(
@@ -107,7 +107,7 @@ def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> A
 
 
 def require_tellable(refusal: Refusal, where: str) -> None:
-    """A refusal is the plugin's to say, in words, and names what is missing."""
+    """Require a reason that a plugin may give, a message, and the missing fields."""
     ours = any(word in refusal.reason for word in _OURS)
     require(not ours, f"{where} refuses with {refusal.reason}, a reason that only the server may give")
     require(refusal.message, f"{where} refuses without a message; say what the caller should change")
@@ -127,7 +127,7 @@ def fit_job(plugin: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None
 
 
 def answering(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[JobModel]:
-    """The estimator with each job that it agrees to answer."""
+    """The estimator's models of the jobs that it can answer."""
     jobs = jobs_of(evidence)
     prior = prior_of(plugin, jobs)
     for job in jobs:

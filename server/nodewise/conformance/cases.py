@@ -1,4 +1,4 @@
-"""Which checks a plugin has to pass, one case each."""
+"""The checks that a plugin must pass, one case each."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Case:
         return f"{self.kind} {self.name}: {self.check}"
 
     def run(self) -> None:
-        """Check it.
+        """Run the check.
 
         Raises
         ------
         NonConformanceError
-            What the plugin does, and what would be right.
+            Says what the plugin does, and what it must do.
         """
         self._run()
 
@@ -64,7 +64,7 @@ class _EntryPoint:
 def cases(plugin: Any, evidence: Evidence | None = None) -> list[Case]:
     """The cases of every record that a plugin registers: a module, or an object with hooks.
 
-    ``evidence`` is asked about besides what the suite has made up: what an estimator needs beyond measured
+    ``evidence`` is used besides the suite's own: data that an estimator needs beyond measured
     throughputs, phase timings and facts; files that a reader reads.
     """
     name = getattr(plugin, "__name__", type(plugin).__name__)
@@ -83,7 +83,7 @@ def address_cases(name: str, target: str, evidence: Evidence | None = None) -> l
     Raises
     ------
     LookupError
-        There is no estimator of that name; the text says what was found.
+        The server has no estimator of that name; the text says what it has.
     """
     addresses = {name: Address(target=target, plain=True)}
     registry = load_registry(entry_points=list, hosting=Hosting(addresses=addresses))
@@ -98,7 +98,7 @@ def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> l
     Raises
     ------
     LookupError
-        A name is none of these.
+        A name is not one of these.
     """
     points = {point: _calls(point) for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
     cases: dict[Case, None] = {}

@@ -1,4 +1,4 @@
-"""What every diagnoser must hold: checks of one record against recordings."""
+"""Checks of diagnosers: one record against recordings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nodewise.plugin import Catalogue, DiagnoserRecord
 __all__ = ["DIAGNOSER_CHECKS"]
 
 SUM_TOLERANCE: Final = 1e-6
-"""Relative difference allowed between a step and the sum of where it goes."""
+"""Relative difference allowed between a step and the sum of its parts."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _answer(
     question: ReplayQuestion | DiagnosisQuestion,
     seconds: float = 600.0,
 ) -> Any:
-    """A sound replay or diagnosis, as is asked; None = it is refused."""
+    """A checked replay or diagnosis, by the question; None = it is refused."""
     context, diagnoser = _Context(load_catalogue(), seconds), plugin.record.diagnoser
     replays = isinstance(question, ReplayQuestion)
     inputs: tuple[Any, ...] = (recording.traces,) if replays else (recording.traces, recording.profile)
@@ -69,7 +69,7 @@ def _answers(plugin: LoadedPlugin[DiagnoserRecord], evidence: Evidence) -> None:
 
 
 def _replay(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """Ranks and steps are those that were asked about, and changed steps have nothing to be compared with."""
+    """Ranks and steps are those of the question, and changed steps have no measurements."""
     steps = len(recording.traces[0].steps)
     replay = _answer(plugin, recording, ReplayQuestion(test_steps=(steps,), timeline=True))
     if replay is None:
@@ -82,7 +82,7 @@ def _replay(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None
 
 
 def _sums(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """What a rank's step goes to adds up to it; no part is longer than what it is a part of."""
+    """The parts of a rank's step add up to it."""
     diagnosis = _answer(plugin, recording, DiagnosisQuestion())
     for each in () if diagnosis is None else diagnosis.ranks:
         parts = each.compute_s + each.exposed_communication_s + each.data_loading_s + each.idle_s
@@ -105,7 +105,7 @@ def _order(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
 
 
 def _purity(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """The same recording gets the same answer, but for how long it took."""
+    """The same recording gets the same answer, apart from durations."""
     first, second = (_answer(plugin, recording, ReplayQuestion()) for _ in range(2))
     one, other = (_answer(plugin, recording, DiagnosisQuestion()) for _ in range(2))
     where = difference(one, other, "diagnosis")
@@ -127,7 +127,7 @@ def _inputs(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None
 
 
 def _time(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """Without time left: what there is, or a refusal."""
+    """Without time left: the best result so far, or a refusal."""
     _answer(plugin, recording, ReplayQuestion(), seconds=0.0)
     _answer(plugin, recording, DiagnosisQuestion(), seconds=0.0)
 

@@ -1,4 +1,4 @@
-"""What every estimator must hold: checks of one record against jobs."""
+"""Checks of estimators: one record against jobs."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _VALUES: Final = {
     for name, default in CONFIGURATION_DEFAULTS.items()
     if isinstance(default, int) and name not in BASIC_COLUMNS
 }
-"""Values of columns of whole numbers; where a row has that value already, twice as much."""
+"""Test values of integer columns; doubled where a row has that value already."""
 
 _SLOWER: Final = 2.0
 """Compute time of the one worker of each row that differs from the others."""
 
 
 def _each(check: Callable[[JobModel], None]) -> Callable[[LoadedPlugin[EstimatorRecord], Evidence], None]:
-    """A check of every job that the estimator answers."""
+    """A check that runs for every job that the estimator answers."""
 
     def run(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
         for job_model in answering(plugin, evidence):
@@ -116,7 +116,7 @@ def _row_by_row(job_model: JobModel) -> None:
 
 
 def _claims(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-    """An expected error of each row is that of the row alone."""
+    """The expected error of each row equals that of the row alone."""
     for job in jobs_of(evidence):
         rows = job.configurations
         assessment = assess(plugin.record, job.profile, rows)
@@ -150,7 +150,7 @@ def _refusals(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None
 
 
 def _of_profile(record: EstimatorRecord, job: Job, evidence: Evidence) -> None:
-    """A refusal that is said to be of the profile alone is one of every question about it."""
+    """A refusal with ``of_profile`` applies to every question about the profile."""
     for other in jobs_of(evidence):
         refusal = assess(record, job.profile, other.configurations).refusal
         message = f"assess refuses {job.name!r} with of_profile=True, but answers the rows of {other.name!r}"
@@ -222,7 +222,7 @@ def _covariance(job_model: JobModel) -> None:
 
 
 def _architectures(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-    """Of jobs of which facts alone are known: of no architecture a run is one of the job."""
+    """Check jobs without observations: a run of the job would not be one of another architecture."""
     jobs = jobs_of(evidence)
     prior = prior_of(plugin, jobs)
 
@@ -248,7 +248,7 @@ def _check_architectures(
     options: Options,
     alone: Callable[[Profile, Configurations], Predictions],
 ) -> None:
-    """Many architectures at once get what each gets as a profile of its own, which ``alone`` answers."""
+    """Many architectures together get the predictions that each gets as its own profile, by ``alone``."""
     workloads = [replace(job.profile.workload, **facts) for facts in _variants(job.profile.workload)]
     many = Architectures.concatenated([Architectures.of(workload) for workload in workloads])
     together = sound_answer(

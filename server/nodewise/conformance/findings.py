@@ -1,4 +1,4 @@
-"""What does not conform, and how answers are compared."""
+"""Errors of the checks, and comparisons of answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ROUNDING: Final = 1e-9
-"""Relative difference allowed where rows stand in other company: libraries add in an order that the length decides."""
+"""Relative difference allowed between rows in other arrays: the order of a library's sums depends on the length."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -37,7 +37,7 @@ Checks = Mapping[str, Callable[[LoadedPlugin[Any], Evidence], None]]
 
 
 class NonConformanceError(AssertionError):
-    """A plugin does not do what is asked of its kind: what it did, and what would be right."""
+    """A plugin does not conform; the text says what it did, and what it must do."""
 
 
 def require(holds: object, message: str) -> None:
@@ -47,7 +47,7 @@ def require(holds: object, message: str) -> None:
 
 
 def sound(what: str, call: Callable[[], AnswerT]) -> AnswerT:
-    """The answer of a call; a NodewiseError passes, anything else that is raised does not conform."""
+    """The answer of a call; a NodewiseError is passed on, any other exception does not conform."""
     try:
         return call()
     except (NodewiseError, NonConformanceError, KeyboardInterrupt):
@@ -61,7 +61,7 @@ def sound(what: str, call: Callable[[], AnswerT]) -> AnswerT:
 
 
 def sound_answer(what: str, call: Callable[[], Any], check: Callable[[Any], AnswerT]) -> AnswerT:
-    """The answer of a call as a check returns it, which raises ImpossibleAnswerError for what cannot be true."""
+    """The checked answer of a call; the check raises ImpossibleAnswerError for an invalid answer."""
     try:
         return check(sound(what, call))
     except ImpossibleAnswerError as error:
@@ -69,7 +69,7 @@ def sound_answer(what: str, call: Callable[[], Any], check: Callable[[Any], Answ
 
 
 def for_each(kind: str, check: Callable[[Any, Any], None]) -> Callable[[LoadedPlugin[Any], Evidence], None]:
-    """A check of everything of a kind that plugins are asked about, by its name in Evidence."""
+    """A check that runs for each item of a field of Evidence."""
 
     def run(plugin: LoadedPlugin[Any], evidence: Evidence) -> None:
         for one in getattr(evidence, kind):

@@ -1,4 +1,4 @@
-"""Evidence that the suite has made up: jobs whose step times follow laws, a cluster, a recording of two ranks."""
+"""Synthetic evidence: jobs whose step times follow laws, a cluster, a recording of two ranks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LINK_BYTES_PER_S: Final = 1.25e9
 
 
 def made_up() -> Evidence:
-    """Everything that is made up here."""
+    """All synthetic evidence."""
     recording = recorded_ranks()
     return Evidence(
         jobs=(
@@ -101,7 +101,7 @@ def _job_with_all_reduce() -> Job:
 
 
 def _transformer() -> Job:
-    """A partitioned transformer of which only dimensions are known."""
+    """A partitioned transformer with known dimensions, and no runs."""
     dimensions = Transformer(
         layers=8, hidden_size=1024, attention_heads=16, sequence_length=512, vocabulary_size=51_200, experts=0
     )
@@ -121,7 +121,7 @@ def _transformer() -> Job:
 
 
 def _job_with_layers() -> Job:
-    """A convolutional network of which only the layers are known."""
+    """A convolutional network with known layers, and no runs."""
     layers = tuple(
         Layer(
             name=f"conv{place}" if place < 4 else "dense",
@@ -149,7 +149,7 @@ def _job_with_layers() -> Job:
 
 
 def _job_with_facts() -> Job:
-    """A model that never ran, of which facts were counted."""
+    """A model with counted facts, and no runs."""
     rows = _rows([1, 1, 2], [1, 1, 2], SyncMode.ALLREDUCE, parameter_servers=0, batch=128, device="P100")
     facts = Workload(
         family="ResNet",
@@ -162,7 +162,7 @@ def _job_with_facts() -> Job:
 
 
 def _job_with_traces(traces: tuple[Trace, ...]) -> Job:
-    """A job of which two ranks recorded three steps."""
+    """A job with traces of two ranks and three steps."""
     references = tuple(
         TraceReference(content_sha256=f"{trace.rank:064x}", format="auto", rank=trace.rank, world_size=2, size_bytes=1)
         for trace in traces

@@ -1,4 +1,4 @@
-"""What models that make the search over partitionings fast must hold, besides what every search checks."""
+"""Checks of planning models, besides those that every search makes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nodewise.plugin import EstimatorRecord
 __all__ = ["check_bounds", "check_evaluation"]
 
 MOST_PREFIXES: Final = 256
-"""Prefixes of a space whose completions are looked at: all of a small one, else evenly many."""
+"""Prefixes of a space whose completions are checked: all of a small space, else evenly spaced ones."""
 
 
 def check_evaluation(plugin: LoadedPlugin[EstimatorRecord], job_model: JobModel) -> None:
@@ -39,7 +39,7 @@ def check_evaluation(plugin: LoadedPlugin[EstimatorRecord], job_model: JobModel)
 
 
 def check_bounds(plugin: LoadedPlugin[EstimatorRecord], job_model: JobModel) -> None:
-    """No completion of a prefix is below its lower bound, and completions keep what their prefix has made final."""
+    """No completion of a prefix is below its lower bound, and completions keep the final columns of their prefix."""
     space, rows, _, of_prefix = _evaluate_space(plugin, job_model)
     for column in sorted(space.final & REQUIRED):
         same = np.array_equal(getattr(rows, column), getattr(space.prefixes, column)[of_prefix])

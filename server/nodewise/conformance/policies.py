@@ -1,4 +1,4 @@
-"""What every policy must hold: checks of one record against clusters."""
+"""Checks of policies: one record against clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nodewise.scheduling.verdict import Verdict, verdict_of
 __all__ = ["POLICY_CHECKS"]
 
 ASKED_S: Final = 60.0
-"""Time that a policy is given, unless it is what is checked."""
+"""Budget of a policy in seconds, unless the check is about the budget."""
 
 
 def _with_parameters(record: PolicyRecord, cluster: Cluster, **parameters: float) -> ClusterState:
@@ -27,7 +27,7 @@ def _with_parameters(record: PolicyRecord, cluster: Cluster, **parameters: float
 
 
 def _decide(plugin: LoadedPlugin[PolicyRecord], cluster: Cluster, state: ClusterState) -> Allocation | Shares:
-    """What the policy itself answers."""
+    """The policy's own answer."""
     policy, name = plugin.record.policy, cluster.name
     return sound(f"decide on {name!r}", lambda: policy.decide(state, cluster.curves, Budget(ASKED_S)))
 
@@ -35,7 +35,7 @@ def _decide(plugin: LoadedPlugin[PolicyRecord], cluster: Cluster, state: Cluster
 def _verdict(
     plugin: LoadedPlugin[PolicyRecord], cluster: Cluster, state: ClusterState, seconds: float = ASKED_S
 ) -> Verdict:
-    """Feasible grants: what the service makes of the answer."""
+    """The service's verdict on the answer, with feasible grants."""
     try:
         return verdict_of(plugin, state, cluster.curves, Budget(seconds))
     except NodewiseError as error:
@@ -43,7 +43,7 @@ def _verdict(
 
 
 def _feasible(plugin: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
-    """Never more than there is, every job once, nothing for a job without a prediction."""
+    """Never more devices than there are, each job once, nothing for a job without a prediction."""
     state = _with_parameters(plugin.record, cluster)
     _decide(plugin, cluster, state)
     _verdict(plugin, cluster, state)
@@ -74,7 +74,7 @@ def _purity(plugin: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
 
 
 def _memory(plugin: LoadedPlugin[PolicyRecord], cluster: Cluster) -> None:
-    """What it returned last time comes back, and means the same to every process."""
+    """The last memory comes back, and every process decides alike with it."""
     state = _with_parameters(plugin.record, cluster)
     first = _decide(plugin, cluster, state)
     require(isinstance(first.memory, bytes), f"memory is a {type(first.memory).__name__}; it must be bytes")

@@ -1,4 +1,4 @@
-"""What every trace reader must hold: checks of one record against files, whole and damaged."""
+"""Checks of trace readers: one record against files, whole and damaged."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = ["READER_CHECKS"]
 
 HEAD_BYTES: Final = 4096
 CHUNKS: Final = (1, 7, 4096)
-"""Bytes that a read returns at most."""
+"""Most bytes per read."""
 READS_AFTER_END: Final = 1000
-"""Empty reads after which a reader is taken to wait for what never comes."""
+"""Empty reads after which a reader counts as waiting forever."""
 DAMAGES: Final = 24
 """Damaged copies of each file: cut, overwritten, repeated."""
 _FOREIGN: Final = (b"", b"\0" * 64, b"{", b'{"traceEvents": []}', b"PK\x03\x04", bytes(range(256)) * 4)
@@ -63,7 +63,7 @@ def _read_with(
 
 
 def _whole(plugin: LoadedPlugin[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
-    """The traces of a file that nothing is wrong with."""
+    """The traces of an undamaged file."""
     try:
         return _read_with(plugin, file.content, file.source, most)
     except NodewiseError as error:

@@ -1,4 +1,4 @@
-"""What every sharing model must hold: checks of one record against sets of jobs."""
+"""Checks of sharing models: one record against sets of jobs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nodewise.sharing.checks import wrong_shares
 __all__ = ["SHARING_CHECKS"]
 
 ASKED_S: Final = 60.0
-"""Time that a model is given, unless it is what is checked."""
+"""Budget of a model in seconds, unless the check is about the budget."""
 
 _Loaded = LoadedPlugin[SharingModelRecord]
 
 
 def _answer(plugin: _Loaded, question: SharingQuestion, seconds: float = ASKED_S) -> list[DeviceShares] | None:
-    """Sound answers; None = it refuses."""
+    """Checked answers; None = the model refuses."""
     ask = partial(plugin.record.model.predict_shares, question, Budget(seconds))
     try:
         return list(sound_answer("predict_shares", ask, unless_wrong(partial(wrong_shares, question=question))))
@@ -62,7 +62,7 @@ def _order(plugin: _Loaded, question: SharingQuestion) -> None:
 
 
 def _company(plugin: _Loaded, question: SharingQuestion) -> None:
-    """A set gets the same answer alone."""
+    """A set gets the same answer when it is asked alone."""
     for place, whole in enumerate(_answer(plugin, question) or ()):
         (alone,) = _answer(plugin, replace(question, sets=question.sets[place : place + 1])) or (whole,)
         same = np.allclose(alone.middle, whole.middle, rtol=ROUNDING, atol=0.0)

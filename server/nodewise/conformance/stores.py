@@ -1,4 +1,4 @@
-"""What every store of profiles must hold: what is acknowledged is there, once, in its order, and nothing in halves."""
+"""Checks of profile stores: acknowledged batches are stored, once, in order, and units as a whole."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def store_cases(opening: Callable[[], Opening], name: str = "store") -> list[Cas
     Parameters
     ----------
     opening : callable
-        Makes another, empty place for each case, and returns what opens the store there: several times, as several
-        processes would.
+        Makes another, empty place for each case, and returns a function that opens the store there, repeatedly, as
+        several processes would.
     """
 
     def run(check: Callable[[Opening], None]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Replay and diagnose: read the traces, ask the diagnoser, check what it answers."""
+"""Replay and diagnose: read the traces, call the diagnoser, check its answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nodewise.profiles.reading import TraceLoader
 __all__ = ["diagnose_step_times", "diagnose_traces", "replay_traces"]
 
 _ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswith(("_error", "_error_s")))
-"""What a replay says of itself beside what was measured."""
+"""Fields of a replay that compare it with measurements."""
 
 Diagnosers = Mapping[str, LoadedPlugin[DiagnoserRecord]]
 
@@ -36,7 +36,7 @@ def replay_traces(
     options: ReplayQuestion,
     context: DiagnoserContext,
 ) -> ReplayResult:
-    """Replay steps of a job. Takes up to minutes: for a thread.
+    """Replay steps of a job. Takes up to minutes: call it in a thread.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def diagnose_traces(
     options: DiagnosisQuestion,
     context: DiagnoserContext,
 ) -> DiagnosisResult:
-    """Diagnose a job. Takes up to minutes: for a thread.
+    """Diagnose a job. Takes up to minutes: call it in a thread.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def diagnose_traces(
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
     timeline = None
     if options.timeline and diagnosis.timeline is None:
-        # The diagnoser draws nothing: what was recorded can be drawn, each rank on its own clock.
+        # The diagnoser returns no timeline: the recorded one is returned, each rank on its own clock.
         timeline = recorded_timeline(evidence.traces, np.zeros(len(evidence.loaded)), options.steps)
     return DiagnosisResult(
         profile=question.profile,
@@ -106,12 +106,12 @@ def diagnose_traces(
 
 
 def diagnose_step_times(diagnosers: Diagnosers, name: str, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
-    """What the times of steps say, of the diagnoser of a name. Takes up to seconds: for a thread.
+    """Diagnose step times with the diagnoser of a name. Takes up to seconds: call it in a thread.
 
     Raises
     ------
     NodewiseError
-        DIAGNOSER_NOT_FOUND, also for one that looks at traces alone.
+        DIAGNOSER_NOT_FOUND, also for a diagnoser that supports traces only.
     """
     plugin = _diagnoser_of(diagnosers, name)
     diagnoser = plugin.record.diagnoser
@@ -160,7 +160,7 @@ def _without_measured(replay: Replay) -> Replay:
 
 
 def _steps_wanted(question: ReplayQuestion, steps: int) -> ReplayQuestion:
-    """The question, with the steps to test spelt out where some are fitted: none of these, unless in-sample."""
+    """The question with its test steps: where steps are fitted, all others, unless it is in-sample."""
     _require_steps(question.fit_steps, "fit_steps", steps)
     _require_steps(question.test_steps, "test_steps", steps)
     if question.in_sample or not question.fit_steps:

@@ -18,12 +18,12 @@ READING = "reading"
 
 
 def evidence_of(loader: TraceLoader, question: TraceQuestion, run: Run) -> Evidence:
-    """Read the traces asked for, by rank.
+    """Read the requested traces; sorted by rank.
 
     Raises
     ------
     NodewiseError
-        EVIDENCE_MISSING if the profile names none; INVALID_FIELD for a hash that it does not name and for a trace that
+        EVIDENCE_MISSING if the profile has no traces; INVALID_FIELD for a hash that it lacks and for a trace that
         cannot be read; CONTRADICTORY_FACTS if they are not of one job or a rank was recorded twice.
     """
     references = _choose(question)

@@ -1,4 +1,4 @@
-"""What is asked of a diagnosis, and what comes of it."""
+"""Questions to diagnosers, and their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TraceQuestion:
     diagnoser : str
         Its name; empty = the only one, or the shipped one.
     mapping : pairs of str
-        For readers of formats that do not say what is what.
+        For readers of formats that do not name categories, see :class:`TraceSource`.
     """
 
     profile: Profile
@@ -36,7 +36,7 @@ class TraceQuestion:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Evidence:
-    """Traces of one job, at most one a rank, by rank; ``load_s`` is how long it took to have them."""
+    """Traces of one job, at most one per rank, by rank; ``load_s`` is the time to load them."""
 
     loaded: tuple[LoadedTrace, ...]
     load_s: float
@@ -63,7 +63,7 @@ class Evidence:
 
     @property
     def steps(self) -> int:
-        """Steps that some rank recorded."""
+        """Most steps that a rank recorded."""
         return max(len(each.trace.steps) for each in self.loaded)
 
 

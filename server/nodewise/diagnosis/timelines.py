@@ -1,4 +1,4 @@
-"""What was recorded as a timeline, on one clock, to lie beside what was executed."""
+"""The recorded timeline, on one clock, for comparison with the replayed one."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
 
 
 def with_kinds(timeline: Timeline, traces: Sequence[Trace]) -> Timeline:
-    """A timeline whose events have kinds: where the diagnoser states none, those that the names have in the traces."""
+    """A timeline with kinds of events: where the diagnoser states none, the kinds of the names in the traces."""
     if len(timeline.kind):
         return timeline
     kind_by_name: dict[str, int] = {}
     for trace in traces:
         kinds = _kinds_of(trace)
-        # The last event of a name decides, and exchanges come after all others.
+        # The last event of a name decides, and exchanges come last.
         order = np.argsort(kinds, kind="stable")
         last = np.full(len(trace.names), -1, dtype=np.int64)
         last[trace.name[order]] = kinds[order]
@@ -89,7 +89,7 @@ def lane_name(lane: Lane) -> str:
 
 
 def _window(trace: Trace, steps: Sequence[int]) -> tuple[int, int] | None:
-    """From the first to the last of some steps, ns on the trace's clock."""
+    """Begin of the first and end of the last of some steps, ns on the trace's clock."""
     places = [step - 1 for step in steps if 0 < step <= len(trace.steps)] if steps else range(len(trace.steps))
     if not places:
         return None
@@ -98,7 +98,7 @@ def _window(trace: Trace, steps: Sequence[int]) -> tuple[int, int] | None:
 
 
 def _recode(dictionary: dict[str, int], words: Sequence[str], index: NDArray[np.integer]) -> Ints:
-    """Indexes into ``words`` as indexes into a dictionary that many traces share, to which what is used is added."""
+    """Indexes into ``words`` as indexes into a shared dictionary, to which the words in use are added."""
     words_in_use, inverse = np.unique(index, return_inverse=True)
     places = np.array(
         [dictionary.setdefault(words[word], len(dictionary)) for word in words_in_use.tolist()], dtype=np.int64

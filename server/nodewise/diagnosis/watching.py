@@ -28,11 +28,11 @@ ALARM: Final = "nodewise.alarm"
 """The label of a profile whose job is slow: slowdowns that last, the newest first, separated by "; "."""
 LOOK_EVERY_S: Final = 10.0
 """Between two diagnoses of a job's step times, by all processes of the store: a slowdown lasts minutes before it costs
-anything, and a look at a thousand ranks takes seconds of a processor."""
+anything, and a diagnosis of a thousand ranks takes seconds of a processor."""
 LOOKED_BACK_S: Final = 3600.0
-"""Of a look."""
+"""Seconds of step times that a diagnosis covers."""
 LOOK_S: Final = 60.0
-"""Of a look, at most."""
+"""Most seconds of a diagnosis."""
 _LONGEST_LABEL: Final = 128
 
 _log = structlog.get_logger(__name__)
@@ -40,16 +40,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, eq=False)
 class StepWatch:
-    """Looks at running jobs.
+    """Watches running jobs.
 
     Attributes
     ----------
     compute : Compute
         Pool that diagnoses step times; its workers have ``answers``.
     store, writer : ProfileStore, StoreWriter
-        Where times of steps are, and labels.
+        Store of step times, and writer of labels.
     reads : Executor
-        Threads for what reaches the disk.
+        Threads for reads from the disk.
     """
 
     compute: Compute[Any]
@@ -60,7 +60,7 @@ class StepWatch:
     _looks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def times(self, profile_id: str, since_s: float) -> tuple[StepTimes, StepTimes]:
-        """Windows of a period, and hours."""
+        """Step times since a time, and the hours."""
         steps = self.store.steps
         return steps.since(profile_id, time.time() - since_s), steps.hours(profile_id)
 
@@ -76,7 +76,7 @@ class StepWatch:
         look.add_done_callback(self._looks.discard)
 
     async def _look(self, profile_id: str, before: str) -> None:
-        """Diagnose the newest windows; what lasts becomes a label of the profile."""
+        """Diagnose the newest windows; lasting slowdowns become a label of the profile."""
         loop = asyncio.get_running_loop()
         try:
             if not await loop.run_in_executor(self.reads, self.store.claim, f"steps of {profile_id}", LOOK_EVERY_S):
@@ -87,7 +87,7 @@ class StepWatch:
                 if label.decode() != before:
                     batch = Batch(sequence_number=1, naming=Naming(labels={ALARM: label.decode()}), commit=True)
                     await asyncio.wrap_future(self.writer.append(profile_id, f"alarm-{uuid.uuid4().hex}", (batch,)))
-        except NodewiseError as error:  # the next report looks again
+        except NodewiseError as error:  # the next report starts another diagnosis
             _log.warning("steps_not_diagnosed", profile_id=profile_id, reason=str(error.reason))
 
 
@@ -97,7 +97,7 @@ def _label(workshop: Any, arguments: tuple[str, StepTimes, StepTimes], _run: Lon
 
 
 def alarm_label(diagnosis: StepsDiagnosis, before: str) -> str:
-    """The text of the label; an alarm that was in it already keeps its text. Empty = nothing is slow."""
+    """The text of the label; an alarm that is in it already keeps its text. Empty = no slowdown."""
     old_entries = {entry.partition(" since ")[0]: entry for entry in before.split("; ") if entry}
     entries: list[str] = []
     for alarm in diagnosis.alarms:

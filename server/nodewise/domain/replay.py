@@ -143,9 +143,9 @@ class EdgeCounts:
 class Timeline:
     """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries.
 
-    ``kind`` indexes ``kinds`` (``operator``, ``kernel``, ``collective`` ...), empty = not known; ``waiting_ns`` is how
-    long an exchange waits for others at its begin, empty = not known. ``part`` indexes ``parts`` of a step, each its kind
-    and what it is with ``": "`` between; -1 = none, empty = not known.
+    ``kind`` indexes ``kinds`` (``operator``, ``kernel``, ``collective`` ...), empty = not known. ``waiting_ns`` is how
+    long an exchange waits for others at its begin, empty = not known. ``part`` indexes ``parts`` of a step, each its
+    kind and its subject with ``": "`` between; -1 = none, empty = not known.
     """
 
     rank: Ints

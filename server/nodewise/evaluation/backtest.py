@@ -1,6 +1,6 @@
 """Backtest: estimators see a table's train rows, predict its test rows, and are scored.
 
-Nothing of a running service takes part but its plugins and catalogue: the answers, its models and its priors are made
+A backtest uses only the plugins and the catalogue of a running service: its answers, models and priors are created
 for the run and end with it.
 """
 
@@ -37,11 +37,11 @@ __all__ = ["ALL", "run_backtest"]
 ALL: Final = "all"
 """Name that stands for every loaded estimator."""
 COVERAGE: Final = 0.9
-"""Coverage of the intervals that are asked for."""
+"""Coverage of the requested intervals."""
 TOO_LARGE: Final = "INFEASIBLE_MEMORY: does not fit into the devices' memory"
 """Why a row of that status has no rate."""
 KEPT_BYTES: Final = 8 << 20
-"""What a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
+"""Bytes of models that a backtest keeps: jobs come one after the other, each with few models."""
 
 
 def run_backtest(
@@ -60,23 +60,23 @@ def run_backtest(
     Parameters
     ----------
     answers : Answers
-        Whose plugins and catalogue are used; its models, priors and profiles are not.
+        Source of the plugins and the catalogue; its models, priors and profiles are not used.
     table : MeasurementTable
         Train rows may be seen, test rows are predicted and, where they are measured, scored.
     calibration : MeasurementTable or None
         Train rows of other jobs, as evidence about devices and software.
     estimators : sequence of str
-        Names, "auto" for the service's choice job by job, "all" for every one that is loaded.
+        Names, "auto" for the service's choice job by job, "all" for every loaded estimator.
     sources : sequence of str
-        Where each job of the table comes from. What estimators learn for a job, they then learn from jobs of other
+        Source of each job of the table. For a job, estimators then learn from jobs of other
         sources and the calibration. Empty = from all jobs.
     evidence : int or None
         Rows of each job that estimators see, as ``shown_of_each``; None = its train rows.
     progress : callable or None
-        Called with the jobs done and to do, over all estimators, before each job and at the end. What it raises ends
-        the run.
+        Called with the finished jobs and all jobs, over all estimators, before each job and at the end. An exception
+        ends the run.
     look : callable
-        Called wherever work has lasted for some milliseconds; what it raises ends the run too.
+        Called every few milliseconds of work; an exception ends the run too.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def run_backtest(
     for name in names:
         run = []
         for cases_of_fold, lesson, calibrations in folds_with_lessons:
-            # Asked anew each time: no estimator finds its models fitted by the one before it, and times compare.
+            # New answers each time, so that no estimator finds fitted models of another, and times are comparable.
             fresh = Answers(
                 lesson.registry,
                 catalogue=answers.estimators.catalogue,
@@ -151,7 +151,7 @@ def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _CaseResult:
-    """What one estimator made of one job; ``error`` None = ``answer`` holds."""
+    """Result of one estimator for one job; ``error`` None = ``answer`` is valid."""
 
     case: Case
     answer: Answer | None
@@ -269,7 +269,7 @@ def _gather(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
 
 
 def _bounds(answer: Answer, is_answered: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[Floats, Floats]:
-    """Bounds that are numbers; 0 in rows without."""
+    """Bounds of the rows' intervals; 0 in rows without."""
     assert answer.interval is not None
     lower, upper = answer.interval.lower_steps_per_s, answer.interval.upper_steps_per_s
     there = is_answered & (lower > 0) & np.isfinite(upper)

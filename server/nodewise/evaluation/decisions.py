@@ -1,4 +1,4 @@
-"""Decisions: what choosing by prediction costs, compared with knowing.
+"""Decisions: the cost of choosing by prediction instead of by measurement.
 
 Within a job, rows of equal global batch are alternatives. The one with the highest predicted samples/s is chosen; ties
 are averaged. Its regret is the share of the best alternative's measured samples/s that is lost.
@@ -25,7 +25,7 @@ class Decisions:
     Attributes
     ----------
     cell : int
-        Which rows the group was made of.
+        Cell of the group's rows.
     regret : float
         1 - X(chosen) / X(best), X = measured samples/s; 0 to 1.
     hit : float
@@ -91,7 +91,7 @@ def decisions_of(
 
 
 def _number(first: Ints, second: Ints) -> tuple[Ints, Ints]:
-    """A number for each distinct pair, as a column, and one row that holds each."""
+    """A number for each distinct pair, as a column, and one row of each."""
     values, code = np.unique(second, return_inverse=True)
     _, rows, number = np.unique(first * max(len(values), 1) + code, return_index=True, return_inverse=True)
     return number, rows

@@ -1,4 +1,4 @@
-"""What a backtest holds back beside test rows: whole sources from what is learned, and rows of a job's own evidence."""
+"""Data that a backtest holds back besides test rows: whole sources from learning, and rows of a job's evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Fold", "folds_of", "shown_of_each"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Jobs that are asked about together, and those that may be learned from for them."""
+    """Jobs that are predicted together, and the jobs that estimators may learn from for them."""
 
     asked: tuple[Case, ...]
     others: tuple[Case, ...]
@@ -31,7 +31,7 @@ def folds_of(test_cases: Sequence[Case], cases: Sequence[Case], sources: Sequenc
     test_cases, cases : sequence of Case
         Jobs with rows to predict, and all.
     sources : sequence of str
-        By the number of a job.
+        Source of each job, by its number.
     """
     if not sources:
         return (Fold(tuple(test_cases), tuple(cases)),)
@@ -45,15 +45,15 @@ def folds_of(test_cases: Sequence[Case], cases: Sequence[Case], sources: Sequenc
 
 
 def shown_of_each(table: MeasurementTable, group: Ints, most: int) -> tuple[MeasurementTable, Ints]:
-    """The table with exactly ``most`` rows to learn from in each group that has as many, and the rows that it keeps.
+    """The table with exactly ``most`` train rows in each group that has as many, and the indexes of its rows.
 
-    Shown are train rows before measured test rows, smaller scales (nodes, then workers) before larger ones. Train
+    Train rows are taken before measured test rows, smaller scales (nodes, then workers) before larger ones. Train
     rows beyond are left out: they are neither seen nor scored.
 
     Parameters
     ----------
     group : int
-        Of each row, such as its job.
+        Group of each row, such as its job.
     """
     content = np.empty(len(table), dtype=np.int64)
     content[canonical_order(table)] = np.arange(len(table))

@@ -1,4 +1,4 @@
-"""Scores of memory: what devices were said to hold beside what they held, and verdicts beside what became of runs."""
+"""Scores of memory: predicted against measured bytes, and predicted against actual fit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class MemoryOutcomes:
     Attributes
     ----------
     predicted_bytes, measured_bytes : float
-        0 = none; rows without a predicted one take no part.
+        0 = none; rows without a prediction are not scored.
     said_to_fit : bool
-        Answered.
+        Whether the row was answered.
     ran, ran_out : bool
         Whether the row is known to have run, or to have run out of memory.
     """

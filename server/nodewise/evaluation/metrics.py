@@ -57,7 +57,7 @@ class Outcomes:
 
 
 def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, float] | None = None) -> list[Metrics]:
-    """Scores of each part, without times: over rows that are answered and measured. None = undefined.
+    """Scores of each part, without times, over answered and measured rows. None = undefined.
 
     A decision is a group of rows of one job and one global batch. A job without a tau (one row, or all alike) is left
     out of ``kendall``; bounds of an interval lie in it; ``regret`` is a mean over jobs of means over their decisions.
@@ -67,7 +67,7 @@ def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, flo
     part : int
         The part of each row, from 0.
     parts : int
-        How many there are; one without rows has scores all the same.
+        Number of parts; one without rows has scores too.
     taus : dict or None
         Kendall's tau by rows, read and added to: for several partitions of the same outcomes.
     """
@@ -158,7 +158,7 @@ def _tau(first: Floats, second: Floats) -> float:
 
     if (first == first[0]).all() or (second == second[0]).all():
         return math.nan
-    # Only the statistic is used, so the cheap p-value will do; SciPy's divides by zero for two rows.
+    # Only the statistic is used, so the cheaper p-value suffices; SciPy's exact one divides by zero for two rows.
     method: Literal["exact", "asymptotic"] = "asymptotic" if len(first) > 2 else "exact"
     return float(kendalltau(first, second, method=method).statistic)
 
@@ -170,7 +170,7 @@ def _intervals(outcomes: Outcomes, scored_rows: Ints, part: Ints, parts: int, ce
     lower, upper = outcomes.lower_steps_per_s[rows], outcomes.upper_steps_per_s[rows]
     is_covered = (lower <= measured_rates) & (measured_rates <= upper)
     width = np.log(upper) - np.log(lower)
-    # Winkler, 1972: the width, and 2 / alpha times what the measurement lies outside.
+    # Winkler, 1972: the width, and 2 / alpha times the distance of the measurement from the interval.
     distance = np.maximum(np.log(lower) - np.log(measured_rates), 0.0) + np.maximum(
         np.log(measured_rates) - np.log(upper), 0.0
     )
@@ -205,5 +205,5 @@ def _choices(outcomes: Outcomes, scored_rows: Ints, parts: int, cells: _Cells) -
 
 
 def _or_none(column: Floats) -> list[float | None]:
-    """Numbers, None where there is none: an empty mean, or more than a number holds."""
+    """Numbers; None where one is not finite: an empty mean, or an overflow."""
     return [value if there else None for value, there in zip(column.tolist(), np.isfinite(column).tolist())]

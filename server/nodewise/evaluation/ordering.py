@@ -1,4 +1,4 @@
-"""Ranks of rows by their content, so that nothing depends on the order in which a table lists them."""
+"""Ranks of rows by their content, so that results do not depend on the order of a table's rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DICTIONARIES: Final = {"devices": "device_index", "precisions": "precision_inde
 def configuration_ranks(configurations: Configurations) -> Ints:
     """One number per row, ascending by content: equal numbers, equal configurations.
 
-    An explicit placement that is the packed one equals none, and so do groups that say no more than their row.
+    An explicit placement that is the packed one equals none, and so do groups that add nothing to their row.
     """
     columns: list[NDArray[Any]] = [getattr(configurations, name) for name in CONFIGURATION_COLUMNS]
     for names, index in _DICTIONARIES.items():
@@ -42,7 +42,7 @@ def configuration_ranks(configurations: Configurations) -> Ints:
 
 
 def compact(configurations: Configurations) -> Configurations:
-    """The same rows without what they do not use: dictionaries hold their own names, in order; no empty columns."""
+    """The same rows without unused parts: dictionaries hold only names in use, sorted; no empty columns."""
     changes: dict[str, object] = {}
     groups = configurations.worker_groups
     if groups is not None and not len(groups.workers):
@@ -64,7 +64,7 @@ def compact(configurations: Configurations) -> Configurations:
 
 
 def canonical_order(table: MeasurementTable) -> Ints:
-    """Rows job by job, within a job by what they hold: rows that swap places swap nothing else.
+    """Rows job by job, within a job by their content, whatever the order of the table.
 
     Rows that tie are alike in everything that an estimator can see.
     """
@@ -103,7 +103,7 @@ def _layouts(placement: Placement) -> list[tuple[int, ...]]:
 
 
 def _groups(configurations: Configurations) -> list[tuple[Any, ...]]:
-    """What the groups of each row say; nothing where they say no more than their row."""
+    """The groups of each row; empty where they add nothing to their row."""
     has_groups = configurations.grouped().tolist()
     return [
         tuple((group.device, group.workers, group.compute_factor) for group in configurations.groups(row))

@@ -24,7 +24,7 @@ spread."""
 
 
 def auto_version(registry: Registry) -> str:
-    """The version that ``auto`` is scored under: the estimators that it chooses among, with theirs."""
+    """The version of ``auto`` in scores: the estimators that it chooses among, with their versions."""
     return ", ".join(f"{name} {plugin.record.version}" for name, plugin in sorted(registry.predicting.items()))
 
 
@@ -39,7 +39,7 @@ def scorable_observations(
     Parameters
     ----------
     before, after : Profile
-        At the revision before the commit and at that of the commit.
+        The profile before and after the commit.
     """
     observations = after.observations
     new = (observations.number >= commit.first_number) & (observations.number <= commit.last_number)
@@ -58,9 +58,9 @@ def scorable_observations(
 def score_predictions(
     answers: Answers, before: Profile, observations: Observations, estimator: str = AUTO
 ) -> ScoreSums:
-    """The score of what an estimator answers from a profile about configurations that were measured later.
+    """The score of an estimator's predictions from a profile against later measurements.
 
-    Rows that it refuses are counted apart. Fits the profile unless the model is kept from earlier.
+    Refused rows are counted separately. Fits the profile unless the model is cached.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sums and quantiles of segments of a column. The order of rows within a segment does not change a bit of them."""
+"""Sums and quantiles of segments of a column, bit for bit independent of the order of rows within a segment."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def quantiles(values: Floats, segment: Ints, segments: int, share: float) -> Flo
     below = np.floor(position).astype(np.int64)
     low = sorted_values[first + below]
     high = sorted_values[first + np.minimum(below + 1, rows[there] - 1)]
-    with np.errstate(invalid="ignore"):  # between infinities there is no number
+    with np.errstate(invalid="ignore"):  # NaN between infinities
         result[there] = low + (high - low) * (position - below)
     return result
