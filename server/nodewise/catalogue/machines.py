@@ -78,10 +78,8 @@ def machines_with(machines: Mapping[str, CatalogueMachine]) -> Mapping[str, tupl
 
 def devices_called(machines: Mapping[str, CatalogueMachine], devices: Named) -> Named:
     """The devices, and each again by the names of the machines that stand for it."""
-    devices_by_machine = {
-        key: devices[catalogue_key(machine.device)] for key, machine in machines.items() if machine.device
-    }
-    return MappingProxyType(devices_by_machine | dict(devices))
+    by_machine = {key: devices[catalogue_key(machine.device)] for key, machine in machines.items() if machine.device}
+    return MappingProxyType(by_machine | dict(devices))
 
 
 def machine_names(machines: Mapping[str, CatalogueMachine], device: str) -> tuple[str, ...]:

@@ -63,16 +63,16 @@ def least_sure(share: float, runs: int) -> float:
 def choose_offer(rows: Sequence[OfferResult], objective: Objective, runs: int) -> tuple[Choice | None, str]:
     """The chosen row, or the reason why there is none."""
     rule, confidence = objective.rule, objective.confidence
-    answered_rows = [at for at, row in enumerate(rows) if row.completion is not None]
-    if not answered_rows:
+    answers = [at for at, row in enumerate(rows) if row.completion is not None]
+    if not answers:
         return None, "no offer could be answered" if rows else ""
-    suitable = [at for at in answered_rows if _meets(rows[at], objective, runs)]
+    suitable = [at for at in answers if _meets(rows[at], objective, runs)]
     limit = _limit_of(objective)
     if not suitable:
-        best = max(answered_rows, key=lambda at: _closeness(rows[at], objective))
+        best = max(answers, key=lambda at: _closeness(rows[at], objective))
         return (
             None,
-            f"none of {len(answered_rows)} offers {limit or NEVER}; the closest is {_describe(rows[best], objective)}",
+            f"none of {len(answers)} offers {limit or NEVER}; the closest is {_describe(rows[best], objective)}",
         )
     if isinstance(rule, LeastTime):
         best, name, what = min(suitable, key=lambda at: _time(rows[at], confidence)), "least_time", "fastest"
@@ -85,7 +85,7 @@ def choose_offer(rows: Sequence[OfferResult], objective: Objective, runs: int) -
             "least_cost",
             "cheapest",
         )
-    among = f"{len(answered_rows)} offers"
+    among = f"{len(answers)} offers"
     if limit:
         among = f"{among}, of which {len(suitable)} {limit if len(suitable) == 1 else _plural(limit)}"
     why = f"{_describe(rows[best], objective)}: the {what} of {among}"
@@ -168,28 +168,24 @@ def _workers(row: OfferResult) -> int:
 
 def _closeness(row: OfferResult, objective: Objective) -> tuple[float, float]:
     """How close a row that violates the limit comes to it; larger is closer."""
-    completion = row.completion
-    assert completion is not None
+    outcome = row.completion
+    assert outcome is not None
     chance = (
-        completion.deadline_probability
-        if _deadline_s(objective) is not None
-        else 1.0 - (completion.failure_probability or 0)
+        outcome.deadline_probability if _deadline_s(objective) is not None else 1.0 - (outcome.failure_probability or 0)
     )
-    return chance or 0.0, -_or_never(completion.time_s.mean)
+    return chance or 0.0, -_or_never(outcome.time_s.mean)
 
 
 def _describe(row: OfferResult, objective: Objective) -> str:
     """The name and the numbers of a row, as text."""
-    completion = row.completion
-    assert completion is not None
-    if completion.time_s.mean is None or completion.cost.mean is None:
+    outcome = row.completion
+    assert outcome is not None
+    if outcome.time_s.mean is None or outcome.cost.mean is None:
         return f"{row.name!r}, which never finishes"
-    parts = [f"{completion.time_s.mean / 3600.0:.4g} h for {completion.cost.mean:.6g} on average"]
+    parts = [f"{outcome.time_s.mean / 3600.0:.4g} h for {outcome.cost.mean:.6g} on average"]
     deadline_s = _deadline_s(objective)
-    if deadline_s is not None and completion.deadline_probability is not None:
-        parts.append(
-            f"{100.0 * completion.deadline_probability:.2f} % of the runs finish by {deadline_s / 3600.0:.4g} h"
-        )
-    elif completion.failure_probability:
-        parts.append(f"{100.0 * completion.failure_probability:.2f} % of the runs never finish")
+    if deadline_s is not None and outcome.deadline_probability is not None:
+        parts.append(f"{100.0 * outcome.deadline_probability:.2f} % of the runs finish by {deadline_s / 3600.0:.4g} h")
+    elif outcome.failure_probability:
+        parts.append(f"{100.0 * outcome.failure_probability:.2f} % of the runs never finish")
     return f"{row.name!r} ({', '.join(parts)})"

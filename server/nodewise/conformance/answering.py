@@ -98,7 +98,7 @@ def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> A
     assessment = sound("assess", lambda: record.estimator.assess(profile, query))
     require(
         isinstance(assessment, Assessment),
-        f"assess returned a {type(assessment).__name__}; it must return an Assessment",
+        f"assess returned a {type(assessment).__name__}; it must be an Assessment",
     )
     require(0.0 <= assessment.strength <= 1.0, f"assess returned the strength {assessment.strength}; it must be 0 to 1")
     if assessment.refusal is not None:

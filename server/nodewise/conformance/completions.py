@@ -55,10 +55,7 @@ def _case(**changes: object) -> CompletionCase:
 
 def _estimator(plugin: LoadedPlugin[EstimatorRecord]) -> CompletionEstimator:
     record = plugin.record
-    require(
-        CAPABILITY in record.capabilities,
-        f"a record with predicts=False must list the capability {CAPABILITY!r}",
-    )
+    require(CAPABILITY in record.capabilities, f"a record with predicts=False must list the capability {CAPABILITY!r}")
     estimator = record.estimator
     if not isinstance(estimator, CompletionEstimator):
         raise NonConformanceError(
@@ -86,9 +83,7 @@ def _answers(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     estimator = _estimator(plugin)
     completion = _complete(estimator, _case())
     mean = completion.time_s.mean
-    require(
-        mean is not None and mean >= completion.ideal_s > 0.0, "complete returns a shorter time than without losses"
-    )
+    require(mean is not None and mean >= completion.ideal_s > 0.0, "complete returns less time than without losses")
     require(completion.failure_probability is not None, "complete returns no failure_probability for simulated runs")
     means = _complete(estimator, _case(), replace(TERMS, simulates=False))
     require(means.time_s.p90 is None, "complete returns quantiles although the question asks for no simulation")

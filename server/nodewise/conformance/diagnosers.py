@@ -37,7 +37,7 @@ class _Context:
     def advanced(self, stage: str, done: int, total: int) -> None:
         require(
             bool(stage) and 0 <= done <= total,
-            f"advanced({stage!r}, {done}, {total}): 0 to total of a named stage",
+            f"advanced({stage!r}, {done}, {total}): 0 to total, stage named",
         )
 
 
@@ -64,7 +64,7 @@ def _answers(plugin: LoadedPlugin[DiagnoserRecord], evidence: Evidence) -> None:
     answers = [_answer(plugin, recording, question) for recording in evidence.recordings for question in questions]
     require(
         any(each is not None for each in answers),
-        "the diagnoser refuses every recording; pass others as evidence",
+        "the diagnoser refuses every recording; pass other evidence",
     )
 
 

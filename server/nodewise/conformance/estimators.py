@@ -110,9 +110,7 @@ def _row_by_row(job_model: JobModel) -> None:
     rows = job_model.rows
     alone = [(as_ints([row]), job_model.predict(rows.take(as_ints([row])))) for row in range(len(rows))]
     where = row_difference(job_model.predict(rows), Predictions.joined(len(rows), alone))
-    require(
-        where is None, f"rows of {job_model.job.name!r} predicted one by one differ in {where} from all rows together"
-    )
+    require(where is None, f"rows of {job_model.job.name!r} predicted one by one differ in {where} from all together")
 
 
 def _claims(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
@@ -205,7 +203,7 @@ def _learning(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None
     require(first.prior_id, "the prior has no id; derive one from what the estimator learned")
     require(
         first.prior_id == second.prior_id,
-        "the order of the corpus changes the prior's id; it must not",
+        "the order of the corpus changes the prior's id",
     )
 
 

@@ -93,9 +93,7 @@ def _is_confidence(value: Any) -> bool:
 def _recognises(plugin: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
     for content in _FOREIGN:
         _confidence(plugin, content, TraceSource())
-    require(
-        any(True for _ in _own(plugin, evidence)), "the reader recognises no file; pass some of its format as evidence"
-    )
+    require(any(True for _ in _own(plugin, evidence)), "the reader recognises no file; pass others as evidence")
 
 
 def _each(

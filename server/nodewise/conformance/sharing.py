@@ -32,12 +32,10 @@ def _answer(plugin: _Loaded, question: SharingQuestion, seconds: float = ASKED_S
     try:
         return list(sound_answer("predict_shares", ask, unless_wrong(partial(wrong_shares, question=question))))
     except NodewiseError as error:
-        is_allowed = error.reason is Reason.NOT_IMPLEMENTED or (
+        may_refuse = error.reason is Reason.NOT_IMPLEMENTED or (
             seconds <= 0 and error.reason is Reason.DEADLINE_EXCEEDED
         )
-        require(
-            is_allowed, f"predict_shares refuses with {error.reason}; it may only refuse a mode, with NOT_IMPLEMENTED"
-        )
+        require(may_refuse, f"predict_shares refuses with {error.reason}; it may only refuse with NOT_IMPLEMENTED")
         return None
 
 
@@ -75,9 +73,7 @@ def _check_measured(plugin: _Loaded, question: SharingQuestion) -> None:
     for run, shares in zip(question.runs, _answer(plugin, ran) or (), strict=False):
         bounds = [shares.low.tolist(), shares.middle.tolist(), shares.high.tolist()]
         same = np.allclose(bounds, [run.shares] * 3, rtol=ROUNDING, atol=0.0)
-        require(
-            same, f"{_name(run.jobs)} ran with the shares {run.shares}; the model predicts {shares.middle.tolist()}"
-        )
+        require(same, f"{_name(run.jobs)} ran with the shares {run.shares}; predicted are {shares.middle.tolist()}")
 
 
 def _purity(plugin: _Loaded, question: SharingQuestion) -> None:

@@ -97,15 +97,15 @@ def _check_durability(opening: Opening) -> None:
     profile = again.load("job")
     require(
         profile.digest == before.digest and profile.uid == before.uid,
-        "a profile differs after the store was reopened",
+        "a profile differs after reopening",
     )
     require(
         profile.workload == facts and profile.labels == {"team": "one"},
-        "facts or labels are missing after reopening",
+        "facts or labels are lost by reopening",
     )
     require(
         [each.profile_id for each in again.list(labels=[("team", "one")])] == ["job"],
-        "list(labels) misses the profile",
+        "list() ignores labels",
     )
     again.close()
 
@@ -117,7 +117,7 @@ def _check_sharing(opening: Opening) -> None:
             store.append("job", "s", [_batch(number, float(number))])
     require(
         _rates(one) == [float(number) for number in range(1, 9)],
-        "a batch that two processes send is stored twice",
+        "a batch from two processes is stored twice",
     )
     before = one.generation()
     other.append("job", "t", [_batch(1, 9.0)])

@@ -99,8 +99,6 @@ def _window(trace: Trace, steps: Sequence[int]) -> tuple[int, int] | None:
 
 def _recode(dictionary: dict[str, int], words: Sequence[str], index: NDArray[np.integer]) -> Ints:
     """Indexes into ``words`` as indexes into a shared dictionary, to which the words in use are added."""
-    words_in_use, inverse = np.unique(index, return_inverse=True)
-    places = np.array(
-        [dictionary.setdefault(words[word], len(dictionary)) for word in words_in_use.tolist()], dtype=np.int64
-    )
+    codes, inverse = np.unique(index, return_inverse=True)
+    places = np.array([dictionary.setdefault(words[word], len(dictionary)) for word in codes.tolist()], dtype=np.int64)
     return places[inverse] if len(places) else np.zeros(0, dtype=np.int64)

@@ -119,10 +119,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     ),
     Reason.ETAG_MISMATCH: (Kind.CONFLICT, "The profile changed since the etag was read."),
     Reason.SESSION_NOT_OPEN: (Kind.PRECONDITION, "The first message of an ingest stream must open a session."),
-    Reason.BATCH_OUT_OF_ORDER: (
-        Kind.PRECONDITION,
-        "A batch before this one is missing; resend from the named batch.",
-    ),
+    Reason.BATCH_OUT_OF_ORDER: (Kind.PRECONDITION, "A batch before this one is missing; resend from the named batch."),
     Reason.BATCH_CONFLICT: (Kind.EXISTS, "A batch with this number is stored with other content."),
     Reason.REQUEST_ID_REUSED: (Kind.EXISTS, "This request id was used for a request with other content."),
     Reason.EVIDENCE_MISSING: (Kind.PRECONDITION, "The answer needs more evidence; the error names the missing fields."),
@@ -144,10 +141,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.READER_INVALID_RESULT: (Kind.INTERNAL, "The trace reader's columns are invalid; the server discarded them."),
     Reason.DIAGNOSER_FAILED: (Kind.INTERNAL, "The diagnoser raised an exception; the server's log has the details."),
     Reason.DIAGNOSER_INVALID_RESULT: (Kind.INTERNAL, "The diagnoser's answer is invalid; the server discarded it."),
-    Reason.SHARING_MODEL_FAILED: (
-        Kind.INTERNAL,
-        "The sharing model raised an exception; the log has the details.",
-    ),
+    Reason.SHARING_MODEL_FAILED: (Kind.INTERNAL, "The sharing model raised an exception; the log has the details."),
     Reason.SHARING_MODEL_INVALID_RESULT: (
         Kind.INTERNAL,
         "The sharing model's answer is invalid; the server discarded it.",
@@ -164,10 +158,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
         "The store cannot be read or written now; `cause` says why where that is known. Retry.",
     ),
     Reason.COMPUTE_LOST: (Kind.UNAVAILABLE, "The process that computed the answer died, and a new one started; retry."),
-    Reason.OVERLOADED: (
-        Kind.EXHAUSTED,
-        "Too many calls of this kind wait already; retry after the named delay.",
-    ),
+    Reason.OVERLOADED: (Kind.EXHAUSTED, "Too many calls of this kind wait already; retry after the named delay."),
     Reason.QUOTA_EXCEEDED: (
         Kind.EXHAUSTED,
         "The call would exceed a quota; the message names the quota and its limit. Retry where a delay is named.",

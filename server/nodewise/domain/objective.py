@@ -181,12 +181,10 @@ class Objective:
 
     def of_rows(self, rows: Sequence[int]) -> Objective:
         """The objective for some rows of the question, in their order, without the comparison with the current row."""
-        offers = self.offers_of_rows
-        if offers is None and self.current is None:
+        index = self.offers_of_rows
+        if index is None and self.current is None:
             return self
-        return replace(
-            self, offers_of_rows=None if offers is None else tuple(offers[row] for row in rows), current=None
-        )
+        return replace(self, offers_of_rows=None if index is None else tuple(index[row] for row in rows), current=None)
 
     @property
     def currency(self) -> str:

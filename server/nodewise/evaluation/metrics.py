@@ -114,10 +114,8 @@ class _Cells:
 def _errors(
     outcomes: Outcomes, scored_rows: Ints, part: Ints, parts: int, cells: _Cells, tau_cache: dict[bytes, float]
 ) -> dict[str, Floats]:
-    predicted_rates, measured_rates = (
-        outcomes.predicted_steps_per_s[scored_rows],
-        outcomes.measured_steps_per_s[scored_rows],
-    )
+    predicted_rates = outcomes.predicted_steps_per_s[scored_rows]
+    measured_rates = outcomes.measured_steps_per_s[scored_rows]
     with np.errstate(over="ignore"):
         error = np.abs(predicted_rates / measured_rates - 1.0)
         step_error = np.abs(measured_rates / predicted_rates - 1.0)
@@ -166,14 +164,12 @@ def _tau(first: Floats, second: Floats) -> float:
 def _intervals(outcomes: Outcomes, scored_rows: Ints, part: Ints, parts: int, cells: _Cells) -> dict[str, Floats]:
     there = outcomes.lower_steps_per_s[scored_rows] > 0
     rows, of, cell = scored_rows[there], part[there], cells.cell[there]
-    measured_rates = outcomes.measured_steps_per_s[rows]
+    rates = outcomes.measured_steps_per_s[rows]
     lower, upper = outcomes.lower_steps_per_s[rows], outcomes.upper_steps_per_s[rows]
-    is_covered = (lower <= measured_rates) & (measured_rates <= upper)
+    is_covered = (lower <= rates) & (rates <= upper)
     width = np.log(upper) - np.log(lower)
     # Winkler, 1972: the width, and 2 / alpha times the distance of the measurement from the interval.
-    distance = np.maximum(np.log(lower) - np.log(measured_rates), 0.0) + np.maximum(
-        np.log(measured_rates) - np.log(upper), 0.0
-    )
+    distance = np.maximum(np.log(lower) - np.log(rates), 0.0) + np.maximum(np.log(rates) - np.log(upper), 0.0)
     by_cell = segments.means(is_covered, cell, len(cells))
     has_interval = ~np.isnan(by_cell)
     return {

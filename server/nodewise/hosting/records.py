@@ -151,10 +151,7 @@ def wrong_with(record: Any, hook: Hook, *, answers: bool = True) -> tuple[str, s
     except (InvalidSpecifier, TypeError, AttributeError):
         return "PLUGIN_INVALID", f"plugin_api {record.plugin_api!r} is not a version range such as '>=1.0,<2'"
     if PLUGIN_API_VERSION not in versions:
-        return (
-            "PLUGIN_API_MISMATCH",
-            f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}",
-        )
+        return ("PLUGIN_API_MISMATCH", f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}")
     return None
 
 

@@ -127,9 +127,7 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
                 response = self._ask(pb.AskRequest(call=call, number=number, method=method, arguments=values))
             except grpc.RpcError as error:
                 reply = read_error(error)
-                raise (
-                    reply if isinstance(reply, NodewiseError) else RuntimeError("the connection is closed")
-                ) from None
+                raise (reply if isinstance(reply, NodewiseError) else RuntimeError("the connection ended")) from None
             return read_value(response.answer, self._others)
 
         return ask
