@@ -35,7 +35,7 @@ def test_a_distribution_a_plugin_or_a_record(asked: pytest.Pytester) -> None:
 @pytest.mark.long
 def test_evidence_of_the_project(asked: pytest.Pytester) -> None:
     without = asked.runpytest_subprocess("--nodewise-conformance", "chrome")
-    without.stdout.fnmatch_lines(["*the reader recognises no file; pass some of its format as evidence*"])
+    without.stdout.fnmatch_lines(["*the reader recognises no file; pass others as evidence*"])
     asked.makeconftest(EVIDENCE)
     assert asked.runpytest_subprocess("--nodewise-conformance", "chrome").ret == 0
 

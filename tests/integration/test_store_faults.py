@@ -140,7 +140,9 @@ def test_another_store_or_an_empty_file_is_not_begun_with(tmp_path: Path) -> Non
     with pytest.raises(StoreFormatError, match="another store than the one that was here"):
         EmbeddedServer(Settings(store=f"sqlite:{path}")).__enter__()
     path.write_bytes(b"")
-    with pytest.raises(StoreFormatError, match=r"the file is empty, .*remove store.db-id beside it to begin a new one"):
+    with pytest.raises(
+        StoreFormatError, match=r"the file is empty, .*remove store.db-id beside it to start a new store"
+    ):
         EmbeddedServer(Settings(store=f"sqlite:{path}")).__enter__()
     (tmp_path / "store.db-id").unlink()
     with EmbeddedServer(Settings(store=f"sqlite:{path}")) as server, Stubs(server.target) as stubs:

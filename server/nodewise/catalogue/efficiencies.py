@@ -1,9 +1,9 @@
-"""What kernels of a device reach of its peak, by number format: matrix products, and attention by head size.
+"""Efficiencies of kernels, relative to a device's peak, by number format: matrix products, attention by head size.
 
     [efficiencies.NAME]      device, precision, matrix_share, head_sizes, attention_shares, source
 
-Large matrix products reach matrix_share of the peak. Attention's shares are of the forward pass, the causal half alone
-counted; head sizes ascend, and both lists are left out where nobody measured attention.
+Large matrix products reach matrix_share of the peak. Attention's shares are of the forward pass, with only the causal
+half counted; head sizes ascend, and both lists are left out where attention was not measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIELDS: Final = ("device", "precision", "matrix_share", *LISTS, "source")
 
 
 def check_efficiency(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
-    """Raise what ``fail`` makes of the first field of an entry that is not right by itself."""
+    """Raise the error of ``fail`` for the first invalid field of an entry."""
     where = f"efficiencies.{entry}"
     for field in fields:
         if field not in FIELDS:
@@ -46,7 +46,7 @@ def efficiencies_of(
     entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: Fail
 ) -> Mapping[str, Mapping[str, KernelEfficiency]]:
     """Efficiencies by device key and number format."""
-    found: dict[str, dict[str, KernelEfficiency]] = {}
+    efficiencies: dict[str, dict[str, KernelEfficiency]] = {}
     for entry, fields in entries.items():
         where, precision = f"efficiencies.{entry}", fields["precision"]
         members = names_of(fields["device"], devices)
@@ -54,7 +54,7 @@ def efficiencies_of(
             raise fail(where, "device", f"must name a device of the catalogue, found {fields['device']!r}")
         if f"{precision}_flops_per_s" not in devices[members[0]]:
             raise fail(where, "precision", f"the device's entry has no {precision}_flops_per_s")
-        if precision in found.get(members[0], {}):
+        if precision in efficiencies.get(members[0], {}):
             raise fail(where, "precision", f"another entry has {precision} of this device already")
         efficiency = KernelEfficiency(
             matrix_share=float(fields["matrix_share"]),
@@ -63,8 +63,8 @@ def efficiencies_of(
             source=fields["source"],
         )
         for name in members:
-            found.setdefault(name, {})[precision] = efficiency
-    return MappingProxyType({name: MappingProxyType(each) for name, each in found.items()})
+            efficiencies.setdefault(name, {})[precision] = efficiency
+    return MappingProxyType({name: MappingProxyType(each) for name, each in efficiencies.items()})
 
 
 def _is_share(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Reading the catalogue: the shipped facts, and a user's file over them."""
+"""Reading the catalogue: the shipped facts, and a user's file that overrides them."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ MACHINES: Final = "machines"
 SHIPPED: Final = ("facts.toml", "machines.toml")
 LINK: Final = "intra_node_link"
 LINK_FACT: Final = "intra_node_link_bytes_per_s"
-"""An entry names its link; what reads the catalogue finds that link's bandwidth."""
+"""The fact that holds the bandwidth of the link that an entry names."""
 TEXTS: Final = {"devices": ("source", LINK), "links": ("source",)}
 
 _Entries = dict[str, dict[str, Any]]
 
 
 class CatalogueError(ValueError):
-    """An entry that cannot be used; the text names file, entry and field, and what would be right."""
+    """An invalid entry; the text names file, entry and field, and what it must hold."""
 
 
 def load_catalogue(path: Path | None = None) -> Catalogue:
-    """The shipped facts; entries of a user's TOML file stand in for those of the same name, or join them.
+    """The shipped facts; entries of a user's TOML file replace those of the same name, or are added.
 
     Raises
     ------
@@ -70,13 +70,13 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not valid UTF-8"
         raise CatalogueError(f"{name}: cannot be read ({reason})") from None
-    shipped, own = _shipped_sections(), _sections(text, name)
-    return _catalogue({section: _join(shipped[section], own[section]) for section in shipped}, name)
+    defaults, own = _shipped_sections(), _sections(text, name)
+    return _catalogue({section: _join(defaults[section], own[section]) for section in defaults}, name)
 
 
 @cache
 def _shipped_catalogue() -> Catalogue:
-    """Made once: nobody can change it, and every server of a process begins with it."""
+    """Parsed once per process; read-only, and the base of every catalogue."""
     return _catalogue(_shipped_sections(), SHIPPED[0])
 
 
@@ -88,7 +88,7 @@ def _shipped_sections() -> Mapping[str, _Entries]:
 
 
 def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
-    """Of entries that have been checked one by one; the file's name is for messages."""
+    """The catalogue of valid entries; the file's name is for messages."""
     fail = _failing(name)
     links = _by_name(sections["links"], "links", fail)
     devices = _by_name(_with_links(sections["devices"], links, fail), "devices", fail)
@@ -141,12 +141,12 @@ def _sections(text: str, name: str) -> dict[str, _Entries]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise CatalogueError(f"{name}: is not valid TOML: {error}") from None
-    known, fail = (*KNOWN, *MEASURED, EFFICIENCIES, MACHINES), _failing(name)
-    unknown = sorted(set(document) - set(known))
+    known_sections, fail = (*KNOWN, *MEASURED, EFFICIENCIES, MACHINES), _failing(name)
+    unknown = sorted(set(document) - set(known_sections))
     if unknown:
-        raise CatalogueError(f"{name}: {unknown[0]}: is not a section; the sections are {', '.join(known)}")
+        raise CatalogueError(f"{name}: {unknown[0]}: is not a section; the sections are {', '.join(known_sections)}")
     sections: dict[str, _Entries] = {}
-    for section in known:
+    for section in known_sections:
         entries = document.get(section, {})
         if not isinstance(entries, dict):
             raise CatalogueError(f"{name}: {section}: must be a table of entries, [{section}.NAME]")
@@ -180,34 +180,34 @@ def _check_entry(section: str, entry: str, fields: Mapping[str, Any], fail: Fail
         else:
             raise fail(where, field, f"is not a fact; the facts are {', '.join((*numbers, *texts, 'aliases'))}")
     for field in (*NEEDED[section], "source"):
-        # A processor's memory is that of its machine, which no document about the processor tells.
+        # The memory of a processor belongs to its machine, so no document about the processor states it.
         if field not in fields and not (field == "memory_bytes" and "cores" in fields):
             raise fail(where, field, "is missing")
     if section == "devices" and not any(field.endswith("_flops_per_s") for field in fields):
         raise fail(where, "fp32_flops_per_s", "is missing; state it, or the peak of another number format")
 
 
-def _join(shipped: _Entries, own: _Entries) -> _Entries:
-    """A user's entry takes the place of the shipped one that has its name."""
-    replaced = {catalogue_key(name) for name in own}
-    return {name: fields for name, fields in shipped.items() if catalogue_key(name) not in replaced} | own
+def _join(defaults: _Entries, own: _Entries) -> _Entries:
+    """All entries; a user's entry replaces the shipped one of its name."""
+    own_keys = {catalogue_key(name) for name in own}
+    return {name: fields for name, fields in defaults.items() if catalogue_key(name) not in own_keys} | own
 
 
 def _with_links(devices: _Entries, links: Named, fail: Fail) -> _Entries:
-    """Devices with their link's bandwidth in the place of its name."""
-    found: _Entries = {}
+    """Devices with their link's bandwidth instead of its name."""
+    devices_with_links: _Entries = {}
     for device, fields in devices.items():
         link = fields.get(LINK)
         if link is not None and catalogue_key(link) not in links:
             raise fail(f"devices.{device}", LINK, f"must name a link of the catalogue, found {link!r}")
         bandwidth = {} if link is None else {LINK_FACT: links[catalogue_key(link)]["bytes_per_s"]}
-        found[device] = {**fields, **bandwidth}
-    return found
+        devices_with_links[device] = {**fields, **bandwidth}
+    return devices_with_links
 
 
 def _by_name(entries: _Entries, section: str, fail: Fail) -> Named:
     """Facts under the keys of every name of an entry."""
-    found: dict[str, Mapping[str, float]] = {}
+    facts_by_key: dict[str, Mapping[str, float]] = {}
     owner: dict[str, str] = {}
     for entry, fields in entries.items():
         facts = MappingProxyType(
@@ -218,5 +218,5 @@ def _by_name(entries: _Entries, section: str, fail: Fail) -> Named:
             if owner.setdefault(key, entry) != entry:
                 text = f"{alias!r} already names {owner[key]!r}; to replace that entry, use its own name"
                 raise fail(f"{section}.{entry}", "aliases", text)
-            found[key] = facts
-    return MappingProxyType(found)
+            facts_by_key[key] = facts
+    return MappingProxyType(facts_by_key)

@@ -1,8 +1,8 @@
-"""Kinds of machines by the devices in them: what adapters a node has, where nobody states its link.
+"""Kinds of machines by the devices in them: the network adapters of a node, used where its link is not stated.
 
     [machines.NAME]      devices, devices_per_node, node_link_bytes_per_s, weight, source, aliases
 
-A weight says how likely a job on one of the devices runs on this kind, beside the other kinds with that device.
+A weight states how likely a job on one of the devices runs on this kind, relative to other kinds with that device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELDS: Final = ("devices", *NUMBERS, "source", "aliases")
 
 
 def check_machine(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
-    """Raise what ``fail`` makes of the first field of an entry that is not right by itself."""
+    """Raise the error of ``fail`` for the first invalid field of an entry."""
     where = f"machines.{entry}"
     for field, value in fields.items():
         if field not in FIELDS:
@@ -40,7 +40,7 @@ def check_machine(entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
 
 def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: Fail) -> Mapping[str, CatalogueMachine]:
     """Machines by the key of every name."""
-    found: dict[str, CatalogueMachine] = {}
+    machines: dict[str, CatalogueMachine] = {}
     for entry, fields in entries.items():
         members: list[str] = []
         for device in fields["devices"]:
@@ -61,31 +61,31 @@ def machines_of(entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: 
         )
         for alias in (entry, *aliases):
             key = catalogue_key(alias)
-            if found.setdefault(key, machine) is not machine:
-                text = f"{alias!r} already names {found[key].name!r}; to replace that entry, use its own name"
+            if machines.setdefault(key, machine) is not machine:
+                text = f"{alias!r} already names {machines[key].name!r}; to replace that entry, use its own name"
                 raise fail(f"machines.{entry}", "aliases", text)
-    return MappingProxyType(found)
+    return MappingProxyType(machines)
 
 
 def machines_with(machines: Mapping[str, CatalogueMachine]) -> Mapping[str, tuple[CatalogueMachine, ...]]:
-    """The machines that come with a device, by its keys."""
-    found: dict[str, list[CatalogueMachine]] = {}
+    """The machines with a device, by the device's keys."""
+    machines_by_device: dict[str, list[CatalogueMachine]] = {}
     for machine in {each.name: each for each in machines.values()}.values():
         for device in dict.fromkeys(machine.devices):
-            found.setdefault(device, []).append(machine)
-    return MappingProxyType({device: tuple(each) for device, each in found.items()})
+            machines_by_device.setdefault(device, []).append(machine)
+    return MappingProxyType({device: tuple(each) for device, each in machines_by_device.items()})
 
 
 def devices_called(machines: Mapping[str, CatalogueMachine], devices: Named) -> Named:
     """The devices, and each again by the names of the machines that stand for it."""
-    called = {key: devices[catalogue_key(machine.device)] for key, machine in machines.items() if machine.device}
-    return MappingProxyType(called | dict(devices))
+    by_machine = {key: devices[catalogue_key(machine.device)] for key, machine in machines.items() if machine.device}
+    return MappingProxyType(by_machine | dict(devices))
 
 
 def machine_names(machines: Mapping[str, CatalogueMachine], device: str) -> tuple[str, ...]:
     """Names of machines that stand for a device."""
-    found = {each.name: each for each in machines.values() if each.device == device}
-    return tuple(name for each in found.values() for name in (each.name, *each.aliases))
+    machines_by_name = {each.name: each for each in machines.values() if each.device == device}
+    return tuple(name for each in machines_by_name.values() for name in (each.name, *each.aliases))
 
 
 def _device_of(devices: Sequence[str]) -> str:

@@ -3,8 +3,8 @@
     [all_reduces.NAME]       device or link, ranks, sizes_bytes, seconds, source
     [matrix_products.NAME]   device, precision, flops, seconds, source
 
-An entry is one table: sizes ascend, and each has its seconds. That of a link holds for every device that is joined by
-it, unless the device has a table of its own for as many ranks.
+An entry is one table: sizes ascend, and each has its seconds. A table of a link holds for every device with
+this link, unless the device has a table of its own for as many ranks.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ FIELDS: Final = {
 SIZES: Final = {"all_reduces": "sizes_bytes", "matrix_products": "flops"}
 FORMATS: Final = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 PEAK_SLACK: Final = 1.05
-"""Clocks above those that the peak is stated at."""
+"""Factor by which a measurement may exceed the peak, as clocks may be above those of the stated peak."""
 
 Named = Mapping[str, Mapping[str, float]]
 Fail = Callable[[str, str, str], Exception]
-"""Makes the error of an entry's field: section and entry, field, and what would be right."""
+"""Makes the error of an entry's field, from section and entry, field, and text."""
 
 
 def check_measured(section: str, entry: str, fields: Mapping[str, Any], fail: Fail) -> None:
-    """Raise what ``fail`` makes of the first field of an entry that is not right by itself."""
+    """Raise the error of ``fail`` for the first invalid field of an entry."""
     where, sizes = f"{section}.{entry}", SIZES[section]
     for field in fields:
         if field not in FIELDS[section]:
@@ -82,7 +82,7 @@ def _check_lists(where: str, sizes: str, fields: Mapping[str, Any], fail: Fail) 
 
 def is_positive(value: object) -> bool:
     """Whether a value is a number above 0."""
-    # A bool is an int to Python, and no number.
+    # In Python a bool is an int, but it is not a number here.
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
@@ -96,11 +96,11 @@ def all_reduces_of(
     devices, links : mapping
         Facts by key; the names of one entry share one object.
     link_of : mapping of device key to link key
-        What joins devices of a node.
+        Link between the devices of a node.
     """
-    found: dict[str, dict[int, MeasuredTable]] = {}
+    tables: dict[str, dict[int, MeasuredTable]] = {}
     owners: dict[tuple[str, str, int], str] = {}
-    # Those of links first: a device's own take their place.
+    # Tables of links first, so that a device's own tables replace them.
     for entry, fields in sorted(entries.items(), key=lambda each: "device" in each[1]):
         kind = "device" if "device" in fields else "link"
         ranks, where = fields["ranks"], f"all_reduces.{entry}"
@@ -113,15 +113,15 @@ def all_reduces_of(
         if other != entry:
             raise fail(where, "ranks", f"{other!r} has {ranks} ranks of this {kind} already")
         for name in members:
-            found.setdefault(name, {})[ranks] = _table(fields, "sizes_bytes")
-    return MappingProxyType({name: MappingProxyType(dict(sorted(each.items()))) for name, each in found.items()})
+            tables.setdefault(name, {})[ranks] = _table(fields, "sizes_bytes")
+    return MappingProxyType({name: MappingProxyType(dict(sorted(each.items()))) for name, each in tables.items()})
 
 
 def matrix_products_of(
     entries: Mapping[str, Mapping[str, Any]], devices: Named, fail: Fail
 ) -> Mapping[str, Mapping[str, MeasuredTable]]:
     """Tables by device key and number format."""
-    found: dict[str, dict[str, MeasuredTable]] = {}
+    tables: dict[str, dict[str, MeasuredTable]] = {}
     for entry, fields in entries.items():
         members, precision = names_of(fields["device"], devices), fields["precision"]
         where = f"matrix_products.{entry}"
@@ -134,13 +134,13 @@ def matrix_products_of(
         if best > PEAK_SLACK * peak:
             raise fail(where, "seconds", f"imply {best:.3g} FLOP/s, more than the device's peak of {peak:.3g}")
         for name in members:
-            if found.setdefault(name, {}).setdefault(precision, _table(fields, "flops")) != _table(fields, "flops"):
+            if tables.setdefault(name, {}).setdefault(precision, _table(fields, "flops")) != _table(fields, "flops"):
                 raise fail(where, "precision", f"another entry has {precision} of this device already")
-    return MappingProxyType({name: MappingProxyType(each) for name, each in found.items()})
+    return MappingProxyType({name: MappingProxyType(each) for name, each in tables.items()})
 
 
 def names_of(name: str, devices: Named) -> list[str]:
-    """Every key of the entry of this name; none = there is no such entry."""
+    """All keys of the entry of this name; empty = there is no such entry."""
     facts = devices.get(catalogue_key(name))
     return [] if facts is None else [key for key, each in devices.items() if each is facts]
 

@@ -1,1 +1,1 @@
-"""Completion on machines that can be taken away: speeds of who is alive, each offer's outcome, the one to take."""
+"""Completion on machines that can be revoked: speeds of sets of nodes, each offer's outcome, and the choice."""

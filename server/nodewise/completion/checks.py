@@ -1,4 +1,4 @@
-"""What an answer about completion must be, to be told."""
+"""Checks of an estimator's answers about completion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BREAKDOWN_TOLERANCE: Final = 1e-6
 
 
 def checked_as(kind: type[AnswerT]) -> Callable[[Any], AnswerT]:
-    """A check that an answer is of a kind, and that its numbers are some."""
+    """A check that an answer is of a class, and that its numbers are finite."""
 
     def check(answer: Any) -> AnswerT:
         if not isinstance(answer, kind):
@@ -31,22 +31,22 @@ def checked_as(kind: type[AnswerT]) -> Callable[[Any], AnswerT]:
 
 
 def checked_completion(answer: Any) -> Completion:
-    """A completion whose probabilities are some, and whose parts add up."""
-    found = checked_as(Completion)(answer)
+    """Check a completion: finite numbers, probabilities from 0 to 1, and parts that add up."""
+    completion = checked_as(Completion)(answer)
     for name in ("deadline_probability", "failure_probability"):
-        share = getattr(found, name)
+        share = getattr(completion, name)
         if share is not None and not 0.0 <= share <= 1.0:
             raise ImpossibleAnswerError(f"{name} is {share}")
-    parts, mean = found.breakdown, found.time_s.mean
+    parts, mean = completion.breakdown, completion.time_s.mean
     if parts is not None and mean is not None:
         total = math.fsum(astuple(parts))
         if abs(total - mean) > BREAKDOWN_TOLERANCE * mean:
             raise ImpossibleAnswerError(f"parts of the time add up to {total:g} s, and its mean is {mean:g} s")
-    return found
+    return completion
 
 
 def _finite(value: Any, path: str) -> None:
-    """Every number in a value is finite: what is not known is absent."""
+    """Require that every number in a value is finite; unknown numbers are None."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ImpossibleAnswerError(f"{path} is {value}")
     if is_dataclass(value):

@@ -1,4 +1,4 @@
-"""From offers to answers: speeds of who is alive, what becomes of the job, the frontier and the offer to take."""
+"""From offers to answers: speeds of sets of live nodes, the job's outcomes, the frontier and the chosen offer."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from nodewise.plugin import CompletionEstimator, EstimatorRecord
 __all__ = ["CAPABILITY", "estimate_completion"]
 
 CAPABILITY: Final = "completion"
-"""What an estimator that tells completion lists among its capabilities."""
+"""The capability that an estimator of completion lists."""
 
 
 def estimate_completion(answers: Answers, question: CompletionQuestion, budget: Budget) -> CompletionResult:
-    """Answer all offers, one after another; what is wrong with one costs the others nothing.
+    """Answer all offers, one after another; an error of one offer does not affect the others.
 
     Raises
     ------
     NodewiseError
-        ESTIMATOR_NOT_FOUND, INVALID_FIELD for an estimator that tells no completion; DEADLINE_EXCEEDED.
+        ESTIMATOR_NOT_FOUND, INVALID_FIELD for an estimator without completion; DEADLINE_EXCEEDED.
     """
-    loaded = _estimator(answers, question.estimator)
+    plugin = _estimator(answers, question.estimator)
     terms = replace(question.asked, budget=budget)
     rows: list[OfferResult] = []
     for name, offer in zip(question.names, question.offers, strict=True):
@@ -51,42 +51,42 @@ def estimate_completion(answers: Answers, question: CompletionQuestion, budget: 
             raise NodewiseError(
                 Reason.DEADLINE_EXCEEDED, f"the deadline passed after {len(rows)} of {len(question.offers)} offers"
             )
-        rows.append(_row(answers, loaded, question, name, offer, terms, place=len(rows)))
+        rows.append(_row(answers, plugin, question, name, offer, terms, place=len(rows)))
     choice, why = choose_offer(rows, question.objective, terms.runs)
     on_demand = None
     if question.on_demand is not None:
         check = checked_as(OnDemandOutcome)
-        on_demand = call(loaded, loaded.record.estimator, "play", question.on_demand, terms, check=check)
+        on_demand = call(plugin, plugin.record.estimator, "play", question.on_demand, terms, check=check)
     return CompletionResult(
         rows=rows,
         frontier_rows=frontier_of(rows),
         choice=choice,
         no_choice_why=why,
-        estimator=loaded.record.name,
-        estimator_version=loaded.record.version,
+        estimator=plugin.record.name,
+        estimator_version=plugin.record.version,
         on_demand=on_demand,
-        hybrid=None if question.hybrid is None else _hybrid(answers, loaded, question, question.hybrid),
+        hybrid=None if question.hybrid is None else _hybrid(answers, plugin, question, question.hybrid),
     )
 
 
 def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
-    """Who tells completion: the one named, else the first by name that does."""
-    able = {each: held for each, held in answers.registry.estimators.items() if CAPABILITY in held.record.capabilities}
+    """The estimator of completion: the one of the name, else the first by name."""
+    able = {each: one for each, one in answers.registry.estimators.items() if CAPABILITY in one.record.capabilities}
     if name and name not in able:
         answers.estimators.named(name)
-        listed = ", ".join(able) or "none is loaded"
-        raise invalid_field("completion_estimator", f"must estimate completion ({listed}), found {name!r}")
+        names = ", ".join(able) or "none is loaded"
+        raise invalid_field("completion_estimator", f"must estimate completion ({names}), found {name!r}")
     if not able:
         raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator of completion times is loaded", {})
-    loaded = able[name or min(able)]
-    if not has(loaded, loaded.record.estimator, CompletionEstimator, "complete"):
-        raise invalid_field("completion_estimator", f"{loaded.record.name!r} lacks the methods of CompletionEstimator")
-    return loaded
+    plugin = able[name or min(able)]
+    if not has(plugin, plugin.record.estimator, CompletionEstimator, "complete"):
+        raise invalid_field("completion_estimator", f"{plugin.record.name!r} lacks the methods of CompletionEstimator")
+    return plugin
 
 
 def _row(
     answers: Answers,
-    loaded: LoadedPlugin[EstimatorRecord],
+    plugin: LoadedPlugin[EstimatorRecord],
     question: CompletionQuestion,
     name: str,
     offer: CompletionOffer | NodewiseError,
@@ -101,28 +101,28 @@ def _row(
         offer, speeds = _resolve(answers, question, offer)
         spread = 0.0 if question.certain or not terms.simulates else speeds.log_spread
         case = CompletionCase(offer=offer, samples=samples, speeds=speeds.table, log_spread=spread)
-        found: Completion = call(
-            loaded, loaded.record.estimator, "complete", case, terms, check=checked_completion, about=f"offer {name!r}"
+        completion: Completion = call(
+            plugin, plugin.record.estimator, "complete", case, terms, check=checked_completion, about=f"offer {name!r}"
         )
     except NodewiseError as error:
         if error.reason == Reason.DEADLINE_EXCEEDED:
             raise
         found_at = tuple(Violation(f"offers[{place}].{each.field}", each.description) for each in error.violations)
-        placed = NodewiseError.invalid(found_at, error.reason) if found_at else error
-        return OfferResult(name=name, offer=offer, error=placed)
+        error_of_offer = NodewiseError.invalid(found_at, error.reason) if found_at else error
+        return OfferResult(name=name, offer=offer, error=error_of_offer)
     return OfferResult(
         name=name,
         offer=offer,
-        completion=found,
+        completion=completion,
         samples_per_s=case.full_speed,
         log_spread=spread,
         basis=speeds.basis,
-        warnings=(*speeds.warnings, *found.warnings),
+        warnings=(*speeds.warnings, *completion.warnings),
     )
 
 
 def _resolve(answers: Answers, question: CompletionQuestion, offer: CompletionOffer) -> tuple[CompletionOffer, Speeds]:
-    """An offer whose reaction follows from how it trains, and its speeds."""
+    """The offer with its loss reaction resolved from the synchronisation mode, and its speeds."""
     if offer.reaction == LossReaction.UNSPECIFIED and offer.sync_mode != SyncMode.UNSPECIFIED:
         offer = _reacting(offer, offer.sync_mode)
     speeds = speeds_of(answers, question.profile, offer, question.terms)
@@ -136,7 +136,7 @@ def _reacting(offer: CompletionOffer, mode: SyncMode) -> CompletionOffer:
 
 
 def _samples(question: CompletionQuestion) -> float:
-    """The work left."""
+    """The remaining work, in samples."""
     objective, profile = question.objective, question.profile
     if objective.remaining_samples is not None:
         return objective.remaining_samples
@@ -150,43 +150,43 @@ def _samples(question: CompletionQuestion) -> float:
 
 
 def _hybrid(
-    answers: Answers, loaded: LoadedPlugin[EstimatorRecord], question: CompletionQuestion, asked: HybridQuestion
+    answers: Answers, plugin: LoadedPlugin[EstimatorRecord], question: CompletionQuestion, hybrid: HybridQuestion
 ) -> HybridResult:
     try:
-        times = asked.times
+        times = hybrid.times
         bases: list[Basis] = []
         warnings: list[Notice] = []
         if times.synchronous_s <= 0.0:
-            seconds, answer = _mode_seconds(answers, question, asked, SyncMode.SYNC)
+            seconds, answer = _mode_seconds(answers, question, hybrid, SyncMode.SYNC)
             times = replace(times, synchronous_s=seconds)
             bases.append(answer.basis)
             warnings += answer.notices
         if times.asynchronous_s <= 0.0:
-            seconds, answer = _mode_seconds(answers, question, asked, SyncMode.ASYNC)
+            seconds, answer = _mode_seconds(answers, question, hybrid, SyncMode.ASYNC)
             times = replace(times, asynchronous_s=seconds)
             bases.append(answer.basis)
             warnings += answer.notices
-        outcome = call(loaded, loaded.record.estimator, "switch", times, check=checked_as(HybridOutcome))
+        outcome = call(plugin, plugin.record.estimator, "switch", times, check=checked_as(HybridOutcome))
     except NodewiseError as error:
         return HybridResult(error=error)
     return HybridResult(outcome=outcome, bases=tuple(bases), warnings=(*dict.fromkeys(warnings), *outcome.warnings))
 
 
 def _mode_seconds(
-    answers: Answers, question: CompletionQuestion, asked: HybridQuestion, mode: SyncMode
+    answers: Answers, question: CompletionQuestion, hybrid: HybridQuestion, mode: SyncMode
 ) -> tuple[float, Answer]:
     profile: Profile | None = question.profile
-    if profile is None or asked.nodes is None:
+    if profile is None or hybrid.nodes is None:
         text = "both times must be stated, or a profile and the nodes that it runs on, from which they are predicted"
         raise NodewiseError.refused(Refusal.missing(text, "hybrid.synchronous_seconds", "hybrid.asynchronous_seconds"))
     rows = Configurations.of(
         1,
-        nodes=asked.nodes.nodes,
-        workers=asked.nodes.nodes * asked.nodes.workers_per_node,
-        device=asked.nodes.device,
+        nodes=hybrid.nodes.nodes,
+        workers=hybrid.nodes.nodes * hybrid.nodes.workers_per_node,
+        device=hybrid.nodes.device,
         sync_mode=mode,
-        parameter_servers=UNSTATED if asked.parameter_servers is None else asked.parameter_servers,
-        batch_per_worker=asked.batch_per_worker,
+        parameter_servers=UNSTATED if hybrid.parameter_servers is None else hybrid.parameter_servers,
+        batch_per_worker=hybrid.batch_per_worker,
     )
     answer = predicted_rates(answers, profile, rows, question.terms)
     return _samples(question) / float(answer.samples_per_s[0]), answer

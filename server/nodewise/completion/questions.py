@@ -1,4 +1,4 @@
-"""What is asked about offers, and what is answered."""
+"""Questions about completion on offers, and their results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HybridQuestion:
     times : HybridTimes
         Times of 0 are to be predicted.
     nodes : CompletionGroup or None
-        Where, if they are.
+        Nodes to predict the times for.
     batch_per_worker, parameter_servers : int
         As in CompletionOffer.
     """
@@ -46,22 +46,22 @@ class HybridQuestion:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CompletionQuestion:
-    """Offers, and what is asked of them.
+    """Offers, and the terms of the question.
 
     Attributes
     ----------
     profile : Profile or None
-        What is known of the job; None = every offer states its speeds.
+        Evidence of the job; None = every offer states its speeds.
     terms : Terms
-        Who predicts the throughput, and how.
+        Estimator of the throughput, and its options.
     offers : tuple of CompletionOffer or NodewiseError
-        What is wrong with an offer stands in its place.
+        The offers; an invalid offer is its error.
     objective : Objective
         Rule, confidence and work.
     asked : CompletionTerms
         How completion is estimated.
     estimator : str
-        Who estimates it; ``""`` = who does.
+        Estimator of completion; ``""`` = the default.
     certain : bool
         Whether predicted speeds are taken as if they were certain.
     """
@@ -80,16 +80,16 @@ class CompletionQuestion:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OfferResult:
-    """What became of an offer; ``completion`` None = it was refused, and ``error`` says why.
+    """Result of an offer; ``completion`` None = it was refused, and ``error`` states why.
 
     Attributes
     ----------
     samples_per_s : float
-        With everybody alive.
+        Speed with all nodes alive.
     log_spread : float
-        Of predicted speeds, as it went into the runs; 0 = none.
+        Spread of predicted speeds in the runs; 0 = none.
     basis : Basis or None
-        Of the throughput; None = it was stated.
+        Basis of the throughput; None = the throughput was stated.
     """
 
     name: str
@@ -104,7 +104,7 @@ class OfferResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The offer to take, the rule that chose it, and why."""
+    """The chosen offer, the rule that chose it, and why."""
 
     row: int
     rule: str
@@ -113,7 +113,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class HybridResult:
-    """When to switch; ``outcome`` None = it was refused, and ``error`` says why."""
+    """When to switch; ``outcome`` None = it was refused, and ``error`` states why."""
 
     outcome: HybridOutcome | None = None
     error: NodewiseError | None = None

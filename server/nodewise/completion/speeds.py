@@ -1,4 +1,4 @@
-"""Speeds of the sets of nodes that may be alive: stated, or predicted by the way of every other question."""
+"""Speeds of the sets of nodes that may be alive: stated, or predicted like any other question."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MOST_SETS: Final = 8192
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Speeds:
-    """Samples/s of every set that may be alive, one axis per group, and what they rest on.
+    """Samples/s of every set of nodes that may be alive, one axis per group, and their basis.
 
-    ``sync_mode`` is that of the job as resolved.
+    ``sync_mode`` is the job's resolved mode.
     """
 
     table: Floats
@@ -46,7 +46,7 @@ def speeds_of(answers: Answers, profile: Profile | None, offer: CompletionOffer,
     Raises
     ------
     NodewiseError
-        INVALID_FIELD, LIMIT_EXCEEDED, EVIDENCE_MISSING; what stands in the way of a prediction.
+        INVALID_FIELD, LIMIT_EXCEEDED, EVIDENCE_MISSING; errors and refusals of the prediction.
     """
     shape = tuple(capacity + 1 for capacity in offer.capacities)
     if offer.speeds:
@@ -76,7 +76,7 @@ def predicted_rates(answers: Answers, profile: Profile, rows: Configurations, te
     Raises
     ------
     NodewiseError
-        Why one of them has none.
+        The refusal of a row without a rate.
     """
     answer = answers.answer(Question(profile=profile, configurations=rows, terms=terms))
     predictions = answer.predictions
@@ -89,7 +89,7 @@ def predicted_rates(answers: Answers, profile: Profile, rows: Configurations, te
 
 
 def _no_speed_error(answer: Answer, row: int) -> NodewiseError:
-    """Why a set of nodes has no speed."""
+    """The error for a set of nodes without a speed."""
     predictions, rows = answer.predictions, answer.configurations
     where = f"with {rows.nodes[row]} nodes and {rows.workers[row]} workers alive"
     if predictions.status[row] == RowStatus.INFEASIBLE_MEMORY:
@@ -115,7 +115,7 @@ def _stated_speeds(offer: CompletionOffer, shape: tuple[int, ...]) -> Speeds:
 
 
 def _possible(offer: CompletionOffer, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Sets that can come about and work: at most as many nodes as there are; all of them where all are waited for."""
+    """Sets that can occur and make progress: at most as many nodes as at the start; all where a loss stops all."""
     nodes = offer.nodes
     least = nodes if offer.reaction == LossReaction.RESTART else 1
     return [alive for alive in product(*(range(count) for count in shape)) if least <= sum(alive) <= nodes]
@@ -124,16 +124,16 @@ def _possible(offer: CompletionOffer, shape: tuple[int, ...]) -> list[tuple[int,
 def _configurations(offer: CompletionOffer, alive: Sequence[tuple[int, ...]]) -> Configurations:
     """One row per set; groups of workers only where devices differ within one."""
     devices = tuple(dict.fromkeys(group.device for group in offer.groups))
-    held = [_by_device(offer.groups, each) for each in alive]
-    mixed = any(len(each) > 1 for each in held)
+    device_counts = [_by_device(offer.groups, each) for each in alive]
+    has_mixed = any(len(each) > 1 for each in device_counts)
     groups = [
         tuple(WorkerGroup(device, workers) for device, workers in each.items()) if len(each) > 1 else ()
-        for each in held
+        for each in device_counts
     ]
     rows = Configurations.of(
         len(alive),
         nodes=[sum(each) for each in alive],
-        workers=[sum(each.values()) for each in held],
+        workers=[sum(each.values()) for each in device_counts],
         sync_mode=offer.sync_mode,
         parameter_servers=UNSTATED if offer.parameter_servers is None else offer.parameter_servers,
         batch_per_worker=offer.batch_per_worker,
@@ -142,22 +142,22 @@ def _configurations(offer: CompletionOffer, alive: Sequence[tuple[int, ...]]) ->
     )
     return rows.replaced(
         devices=devices,
-        device_index=as_ints([devices.index(next(iter(each))) for each in held]),
-        worker_groups=WorkerGroups.of(groups, devices) if mixed else None,
+        device_index=as_ints([devices.index(next(iter(each))) for each in device_counts]),
+        worker_groups=WorkerGroups.of(groups, devices) if has_mixed else None,
     )
 
 
 def _by_device(groups: Sequence[CompletionGroup], alive: Sequence[int]) -> dict[str, int]:
-    """Workers alive by device, in the groups' order."""
-    held: dict[str, int] = {}
+    """Live workers by device, in the groups' order."""
+    counts: dict[str, int] = {}
     for group, nodes in zip(groups, alive, strict=True):
         if nodes:
-            held[group.device] = held.get(group.device, 0) + nodes * group.workers_per_node
-    return held
+            counts[group.device] = counts.get(group.device, 0) + nodes * group.workers_per_node
+    return counts
 
 
 def _log_spread(answer: Answer, row: int) -> float:
-    """Standard deviation of ln(speed), by the interval of a row; 0 = it has none."""
+    """Standard deviation of ln(speed), from the interval of a row; 0 = the row has none."""
     interval = answer.interval
     if interval is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""The conformance suite: what every plugin must hold, as checks that anyone can run on their own.
+"""The conformance suite: checks of every kind of plugin, which plugin authors can run on their own.
 
 In a test of the plugin's own project:
 

@@ -1,4 +1,4 @@
-"""An estimator as the checks ask it: taught, fitted to jobs, its answers checked as the service checks them."""
+"""Estimators in the checks: they learn, are fitted to jobs, and their answers are checked as the service does."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from nodewise.profiles.digest import content_digest
 __all__ = ["JobModel", "answering", "assess", "fit_job", "jobs_of", "prior_of", "require_tellable"]
 
 _OURS: Final = ("FAILED", "INVALID_RESULT", "INTERNAL", "STORE", "DEADLINE")
-"""In reasons that are not a plugin's to refuse with."""
+"""Parts of reasons that a plugin may not refuse with."""
 
 
 @dataclass(frozen=True)
 class _Context:
-    """What a fit may use besides the profile."""
+    """The context of a fit."""
 
     job: Job
     prior: Prior | None
@@ -46,7 +46,7 @@ class _Context:
 
 @dataclass(frozen=True, eq=False)
 class JobModel:
-    """An estimator that agreed to answer a job."""
+    """An estimator's model of a job that it can answer."""
 
     record: EstimatorRecord
     job: Job
@@ -63,7 +63,7 @@ class JobModel:
 
     @property
     def rows(self) -> Configurations:
-        """Rows of the job that the service would show."""
+        """Rows of the job, without unsupported columns, as the service passes them."""
         return _show(self.record, self.job, self.job.configurations)
 
 
@@ -77,13 +77,13 @@ def _catalogue() -> Catalogue:
 
 
 def jobs_of(evidence: Evidence) -> list[Job]:
-    """Jobs whose profiles are told apart by their digests."""
+    """The jobs, with the digest of each profile."""
     return [replace(job, profile=replace(job.profile, digest=content_digest(job.profile))) for job in evidence.jobs]
 
 
-def prior_of(loaded: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
-    """What an estimator learns from jobs; None = it learns nothing, or refuses to."""
-    estimator = loaded.record.estimator
+def prior_of(plugin: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prior | None:
+    """The prior that an estimator learns from jobs; None = it does not learn, or refuses to."""
+    estimator = plugin.record.estimator
     if not isinstance(estimator, LearningEstimator):
         return None
     try:
@@ -93,18 +93,21 @@ def prior_of(loaded: LoadedPlugin[EstimatorRecord], jobs: Sequence[Job]) -> Prio
 
 
 def assess(record: EstimatorRecord, profile: Profile, rows: Configurations) -> Assessment:
-    """What an estimator says of a question before it is fitted, if it can be true."""
+    """An estimator's assessment of a question, checked."""
     query = Query(configurations=rows, catalogue=_catalogue())
-    found = sound("assess", lambda: record.estimator.assess(profile, query))
-    require(isinstance(found, Assessment), f"assess returned a {type(found).__name__}; it must return an Assessment")
-    require(0.0 <= found.strength <= 1.0, f"assess returned the strength {found.strength}; it must be 0 to 1")
-    if found.refusal is not None:
-        require_tellable(found.refusal, "assess")
-    return found
+    assessment = sound("assess", lambda: record.estimator.assess(profile, query))
+    require(
+        isinstance(assessment, Assessment),
+        f"assess returned a {type(assessment).__name__}; it must be an Assessment",
+    )
+    require(0.0 <= assessment.strength <= 1.0, f"assess returned the strength {assessment.strength}; it must be 0 to 1")
+    if assessment.refusal is not None:
+        require_tellable(assessment.refusal, "assess")
+    return assessment
 
 
 def require_tellable(refusal: Refusal, where: str) -> None:
-    """A refusal is the plugin's to say, in words, and names what is missing."""
+    """Require a reason that a plugin may give, a message, and the missing fields."""
     ours = any(word in refusal.reason for word in _OURS)
     require(not ours, f"{where} refuses with {refusal.reason}, a reason that only the server may give")
     require(refusal.message, f"{where} refuses without a message; say what the caller should change")
@@ -113,21 +116,21 @@ def require_tellable(refusal: Refusal, where: str) -> None:
         require(refusal.missing_fields, f"{message} ({refusal.message!r})")
 
 
-def fit_job(loaded: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> JobModel | None:
+def fit_job(plugin: LoadedPlugin[EstimatorRecord], job: Job, prior: Prior | None) -> JobModel | None:
     """The estimator's model of a job; None = it refuses."""
-    rows = _show(loaded.record, job, job.configurations)
-    if not len(rows) or assess(loaded.record, job.profile, rows).refusal is not None:
+    rows = _show(plugin.record, job, job.configurations)
+    if not len(rows) or assess(plugin.record, job.profile, rows).refusal is not None:
         return None
     context = _Context(job, prior, _catalogue())
-    model = sound(f"fit on {job.name!r}", lambda: loaded.record.estimator.fit(job.profile, context))
-    return JobModel(loaded.record, job, model)
+    model = sound(f"fit on {job.name!r}", lambda: plugin.record.estimator.fit(job.profile, context))
+    return JobModel(plugin.record, job, model)
 
 
-def answering(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[JobModel]:
-    """The estimator with each job that it agrees to answer."""
+def answering(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> Iterator[JobModel]:
+    """The estimator's models of the jobs that it can answer."""
     jobs = jobs_of(evidence)
-    prior = prior_of(loaded, jobs)
+    prior = prior_of(plugin, jobs)
     for job in jobs:
-        asked = fit_job(loaded, job, prior)
-        if asked is not None:
-            yield asked
+        job_model = fit_job(plugin, job, prior)
+        if job_model is not None:
+            yield job_model

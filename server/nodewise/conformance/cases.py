@@ -1,4 +1,4 @@
-"""Which checks a plugin has to pass, one case each."""
+"""The checks that a plugin must pass, one case each."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Case:
         return f"{self.kind} {self.name}: {self.check}"
 
     def run(self) -> None:
-        """Check it.
+        """Run the check.
 
         Raises
         ------
         NonConformanceError
-            What the plugin does, and what would be right.
+            Says what the plugin does, and what it must do.
         """
         self._run()
 
@@ -64,7 +64,7 @@ class _EntryPoint:
 def cases(plugin: Any, evidence: Evidence | None = None) -> list[Case]:
     """The cases of every record that a plugin registers: a module, or an object with hooks.
 
-    ``evidence`` is asked about besides what the suite has made up: what an estimator needs beyond measured
+    ``evidence`` is used besides the suite's own: data that an estimator needs beyond measured
     throughputs, phase timings and facts; files that a reader reads.
     """
     name = getattr(plugin, "__name__", type(plugin).__name__)
@@ -73,8 +73,8 @@ def cases(plugin: Any, evidence: Evidence | None = None) -> list[Case]:
 
 def registry_cases(registry: Registry, names: Iterable[str], evidence: Evidence | None = None) -> list[Case]:
     """The cases of records of these names in a registry, wherever they run."""
-    wanted = set(names)
-    return [case for case in _cases(registry, evidence) if case.name in wanted]
+    requested_names = set(names)
+    return [case for case in _cases(registry, evidence) if case.name in requested_names]
 
 
 def address_cases(name: str, target: str, evidence: Evidence | None = None) -> list[Case]:
@@ -83,7 +83,7 @@ def address_cases(name: str, target: str, evidence: Evidence | None = None) -> l
     Raises
     ------
     LookupError
-        There is no estimator of that name; the text says what was found.
+        The server has no estimator of that name; the text says what it has.
     """
     addresses = {name: Address(target=target, plain=True)}
     registry = load_registry(entry_points=list, hosting=Hosting(addresses=addresses))
@@ -98,19 +98,19 @@ def installed_cases(names: Iterable[str], evidence: Evidence | None = None) -> l
     Raises
     ------
     LookupError
-        A name is none of these.
+        A name is not one of these.
     """
     points = {point: _calls(point) for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
-    found: dict[Case, None] = {}
+    cases: dict[Case, None] = {}
     for name in names:
         whole = [point for point, known in points.items() if name in known]
         registry = load_registry(entry_points=lambda whole=whole: whole or points)  # type: ignore[misc]  # a default argument
         of_it = [case for case in _cases(registry, evidence) if whole or case.name == name]
         if not of_it:
-            known = ", ".join(sorted({called for each in points.values() for called in each}))
+            known = ", ".join(sorted({label for each in points.values() for label in each}))
             raise LookupError(f"no plugin, distribution or record is named {name!r}; installed plugins: {known}")
-        found.update(dict.fromkeys(of_it))
-    return list(found)
+        cases.update(dict.fromkeys(of_it))
+    return list(cases)
 
 
 def _calls(point: metadata.EntryPoint) -> set[str]:
@@ -132,16 +132,16 @@ def _made_up() -> Evidence:
 
 
 def _cases(registry: Registry, evidence: Evidence | None) -> list[Case]:
-    asked = Evidence.merge((_made_up(), evidence or Evidence()))
-    found = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
+    all_evidence = Evidence.merge((_made_up(), evidence or Evidence()))
+    cases = [_left_out(problem.kind, problem.name, problem.message) for problem in registry.problems]
     for kind, (attribute, checks) in _CHECKS.items():
-        for name, loaded in getattr(registry, attribute).items():
-            other = kind == "estimator" and not loaded.record.predicts
-            found += [
-                Case(kind, name, check, lambda run=run, loaded=loaded: run(loaded, asked))  # type: ignore[misc]  # defaults
+        for name, plugin in getattr(registry, attribute).items():
+            other = kind == "estimator" and not plugin.record.predicts
+            cases += [
+                Case(kind, name, check, lambda run=run, plugin=plugin: run(plugin, all_evidence))  # type: ignore[misc]  # defaults
                 for check, run in (COMPLETION_CHECKS if other else checks).items()
             ]
-    return found or [_left_out("plugin", "", "the plugin registers nothing: no hook with @hookimpl returns records")]
+    return cases or [_left_out("plugin", "", "the plugin registers nothing: no hook with @hookimpl returns records")]
 
 
 def _left_out(kind: str, name: str, message: str) -> Case:

@@ -1,4 +1,4 @@
-"""What estimators that tell completion instead of throughput must hold."""
+"""Checks of estimators of completion that do not predict throughput."""
 
 from __future__ import annotations
 
@@ -53,12 +53,9 @@ def _case(**changes: object) -> CompletionCase:
     return CompletionCase(offer=offer, samples=4.0 * 8.0 * HOUR_S, speeds=np.arange(5.0))
 
 
-def _estimator(loaded: LoadedPlugin[EstimatorRecord]) -> CompletionEstimator:
-    record = loaded.record
-    require(
-        CAPABILITY in record.capabilities,
-        f"a record with predicts=False must list the capability {CAPABILITY!r}",
-    )
+def _estimator(plugin: LoadedPlugin[EstimatorRecord]) -> CompletionEstimator:
+    record = plugin.record
+    require(CAPABILITY in record.capabilities, f"a record with predicts=False must list the capability {CAPABILITY!r}")
     estimator = record.estimator
     if not isinstance(estimator, CompletionEstimator):
         raise NonConformanceError(
@@ -71,36 +68,36 @@ def _complete(estimator: CompletionEstimator, case: CompletionCase, terms: Compl
     return sound_answer("complete", lambda: estimator.complete(case, terms), checked_completion)
 
 
-def _throughput(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+def _throughput(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     query = Query(configurations=Configurations.of(1, nodes=1, workers=1))
     profiles = [Profile(), *(job.profile for job in evidence.jobs)]
     for profile in profiles:
-        refusal = loaded.record.estimator.assess(profile, query).refusal
+        refusal = plugin.record.estimator.assess(profile, query).refusal
         require(
             refusal is not None and bool(refusal.message),
             "a record with predicts=False must refuse every question about throughput, with a message",
         )
 
 
-def _answers(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
-    estimator = _estimator(loaded)
-    found = _complete(estimator, _case())
-    mean = found.time_s.mean
-    require(mean is not None and mean >= found.ideal_s > 0.0, "complete returns a shorter time than without losses")
-    require(found.failure_probability is not None, "complete returns no failure_probability for simulated runs")
+def _answers(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
+    estimator = _estimator(plugin)
+    completion = _complete(estimator, _case())
+    mean = completion.time_s.mean
+    require(mean is not None and mean >= completion.ideal_s > 0.0, "complete returns less time than without losses")
+    require(completion.failure_probability is not None, "complete returns no failure_probability for simulated runs")
     means = _complete(estimator, _case(), replace(TERMS, simulates=False))
     require(means.time_s.p90 is None, "complete returns quantiles although the question asks for no simulation")
 
 
-def _purity(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
-    estimator, case = _estimator(loaded), _case()
+def _purity(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
+    estimator, case = _estimator(plugin), _case()
     first = _complete(estimator, case)
     _complete(estimator, case, replace(TERMS, seed=1))
     require(_complete(estimator, case) == first, "the same question and seed get different answers")
 
 
-def _deadlines(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
-    estimator, case = _estimator(loaded), _case()
+def _deadlines(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
+    estimator, case = _estimator(plugin), _case()
     shares = [
         _complete(estimator, case, replace(TERMS, deadline_s=hours * HOUR_S)).deadline_probability or 0.0
         for hours in (8.0, 8.5, 9.0, 12.0, 1000.0)
@@ -108,19 +105,19 @@ def _deadlines(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     require(shares == sorted(shares), f"a later deadline has a lower probability: {shares}")
 
 
-def _refuses(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
-    estimator = _estimator(loaded)
-    for lifetime in (LifetimeLaw(law=NamedLifetimes(name="of nobody")), LifetimeLaw()):
-        refused = False
+def _refuses(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
+    estimator = _estimator(plugin)
+    for lifetime in (LifetimeLaw(law=NamedLifetimes(name="unknown")), LifetimeLaw()):
+        is_refusal = False
         try:
             sound("complete", lambda lifetime=lifetime: estimator.complete(_case(lifetime=lifetime), TERMS))  # type: ignore[misc]  # a default
         except NodewiseError:
-            refused = True
-        require(refused, "complete answers a spot group of unknown lifetimes; it must refuse it")
+            is_refusal = True
+        require(is_refusal, "complete answers a spot group of unknown lifetimes; it must refuse it")
 
 
-def _transitions(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
-    estimator = _estimator(loaded)
+def _transitions(plugin: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
+    estimator = _estimator(plugin)
     question = OnDemandQuestion(
         work_s=8.0 * HOUR_S,
         deadline_s=12.0 * HOUR_S,
@@ -132,8 +129,8 @@ def _transitions(loaded: LoadedPlugin[EstimatorRecord], _: Evidence) -> None:
     )
     times = HybridTimes(synchronous_s=10_000.0, asynchronous_s=1_000.0, fractions=(0.0, 0.5, 1.0))
     sound_answer("play", lambda: estimator.play(question, TERMS), checked_as(OnDemandOutcome))
-    found = sound_answer("switch", lambda: estimator.switch(times), checked_as(HybridOutcome))
-    require(len(found.points) == 3, "switch returns no time for some of the requested fractions")
+    outcome = sound_answer("switch", lambda: estimator.switch(times), checked_as(HybridOutcome))
+    require(len(outcome.points) == 3, "switch returns no time for some of the requested fractions")
 
 
 COMPLETION_CHECKS: Final[Checks] = {

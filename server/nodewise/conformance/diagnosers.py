@@ -1,4 +1,4 @@
-"""What every diagnoser must hold: checks of one record against recordings."""
+"""Checks of diagnosers: one record against recordings."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from nodewise.plugin import Catalogue, DiagnoserRecord
 __all__ = ["DIAGNOSER_CHECKS"]
 
 SUM_TOLERANCE: Final = 1e-6
-"""Relative difference allowed between a step and the sum of where it goes."""
+"""Relative difference allowed between a step and the sum of its parts."""
 
 
 @dataclass(frozen=True)
 class _Context:
-    """Time enough (or none), nobody who listens, and the shipped facts."""
+    """Enough time (or none), no listener to progress, and the shipped catalogue."""
 
     catalogue: Catalogue
     seconds: float = 600.0
@@ -37,99 +37,99 @@ class _Context:
     def advanced(self, stage: str, done: int, total: int) -> None:
         require(
             bool(stage) and 0 <= done <= total,
-            f"advanced({stage!r}, {done}, {total}): 0 to total of a named stage",
+            f"advanced({stage!r}, {done}, {total}): 0 to total, stage named",
         )
 
 
 def _answer(
-    loaded: LoadedPlugin[DiagnoserRecord],
+    plugin: LoadedPlugin[DiagnoserRecord],
     recording: Recording,
     question: ReplayQuestion | DiagnosisQuestion,
     seconds: float = 600.0,
 ) -> Any:
-    """A sound replay or diagnosis, as is asked; None = it is refused."""
-    context, diagnoser = _Context(load_catalogue(), seconds), loaded.record.diagnoser
+    """A checked replay or diagnosis, by the question; None = it is refused."""
+    context, diagnoser = _Context(load_catalogue(), seconds), plugin.record.diagnoser
     replays = isinstance(question, ReplayQuestion)
-    known: tuple[Any, ...] = (recording.traces,) if replays else (recording.traces, recording.profile)
+    inputs: tuple[Any, ...] = (recording.traces,) if replays else (recording.traces, recording.profile)
     method, wrong_with = ("replay", wrong_replay) if replays else ("diagnose", wrong_diagnosis)
-    ask = partial(getattr(diagnoser, method), *known, question, context)
+    ask = partial(getattr(diagnoser, method), *inputs, question, context)
     try:
         return sound_answer(f"{method} of {recording.name!r}", ask, unless_wrong(wrong_with))
     except NodewiseError:
         return None
 
 
-def _answers(loaded: LoadedPlugin[DiagnoserRecord], evidence: Evidence) -> None:
+def _answers(plugin: LoadedPlugin[DiagnoserRecord], evidence: Evidence) -> None:
     questions = (ReplayQuestion(), DiagnosisQuestion())
-    found = [_answer(loaded, recording, question) for recording in evidence.recordings for question in questions]
+    answers = [_answer(plugin, recording, question) for recording in evidence.recordings for question in questions]
     require(
-        any(each is not None for each in found),
-        "the diagnoser refuses every recording; pass others as evidence",
+        any(each is not None for each in answers),
+        "the diagnoser refuses every recording; pass other evidence",
     )
 
 
-def _replay(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """Ranks and steps are those that were asked about, and changed steps have nothing to be compared with."""
+def _replay(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
+    """Ranks and steps are those of the question, and changed steps have no measurements."""
     steps = len(recording.traces[0].steps)
-    found = _answer(loaded, recording, ReplayQuestion(test_steps=(steps,), timeline=True))
-    if found is None:
+    replay = _answer(plugin, recording, ReplayQuestion(test_steps=(steps,), timeline=True))
+    if replay is None:
         return
     ranks = tuple(trace.rank for trace in recording.traces)
-    require(found.ranks == ranks, f"replay is of ranks {found.ranks}; the traces are of {ranks}")
-    tested = tuple(step.step for step in found.steps)
-    require(tested == (steps,), f"replay tests steps {tested}; the question asks for {steps}")
-    _answer(loaded, recording, ReplayQuestion(changes=(Change(kind=ChangeKind.SCALE, value=0.5),)))
+    require(replay.ranks == ranks, f"replay is of ranks {replay.ranks}; the traces are of {ranks}")
+    test_steps = tuple(step.step for step in replay.steps)
+    require(test_steps == (steps,), f"replay tests steps {test_steps}; the question asks for {steps}")
+    _answer(plugin, recording, ReplayQuestion(changes=(Change(kind=ChangeKind.SCALE, value=0.5),)))
 
 
-def _sums(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """What a rank's step goes to adds up to it; no part is longer than what it is a part of."""
-    found = _answer(loaded, recording, DiagnosisQuestion())
-    for each in () if found is None else found.ranks:
+def _sums(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
+    """The parts of a rank's step add up to it."""
+    diagnosis = _answer(plugin, recording, DiagnosisQuestion())
+    for each in () if diagnosis is None else diagnosis.ranks:
         parts = each.compute_s + each.exposed_communication_s + each.data_loading_s + each.idle_s
         close = abs(parts - each.step_s) <= SUM_TOLERANCE * each.step_s
-        told = "compute_s, exposed_communication_s, data_loading_s and idle_s"
-        require(close, f"{told} of rank {each.rank} add up to {parts:.6g} s, but the step takes {each.step_s:.6g} s")
+        names = "compute_s, exposed_communication_s, data_loading_s and idle_s"
+        require(close, f"{names} of rank {each.rank} add up to {parts:.6g} s, but the step takes {each.step_s:.6g} s")
 
 
-def _order(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
+def _order(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
     question = DiagnosisQuestion(bottlenecks=2, strategies=2)
-    found = _answer(loaded, recording, question)
-    if found is None:
+    diagnosis = _answer(plugin, recording, question)
+    if diagnosis is None:
         return
     for name, most in (("strategies", question.strategies), ("bottlenecks", question.bottlenecks)):
-        count = len(getattr(found, name))
+        count = len(getattr(diagnosis, name))
         require(count <= most, f"{count} {name} where {most} were requested")
-    whole = _answer(loaded, recording, DiagnosisQuestion())
+    whole = _answer(plugin, recording, DiagnosisQuestion())
     falling = whole is None or all(one.speedup >= other.speedup for one, other in pairwise(whole.strategies))
     require(falling, "strategies are not in order of speedup, largest first")
 
 
-def _purity(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """The same recording gets the same answer, but for how long it took."""
-    first, second = (_answer(loaded, recording, ReplayQuestion()) for _ in range(2))
-    one, other = (_answer(loaded, recording, DiagnosisQuestion()) for _ in range(2))
+def _purity(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
+    """The same recording gets the same answer, apart from durations."""
+    first, second = (_answer(plugin, recording, ReplayQuestion()) for _ in range(2))
+    one, other = (_answer(plugin, recording, DiagnosisQuestion()) for _ in range(2))
     where = difference(one, other, "diagnosis")
     if first is not None and second is not None:
-        timed = replace(second, build_s=first.build_s, replay_s=first.replay_s)
-        where = difference(first, timed, "replay") or where
+        second_with_times = replace(second, build_s=first.build_s, replay_s=first.replay_s)
+        where = difference(first, second_with_times, "replay") or where
     require(where is None, f"the same recording gets different answers: {where} differs")
 
 
-def _inputs(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    kept = tuple(
+def _inputs(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
+    copies = tuple(
         replace(trace, begin_ns=trace.begin_ns.copy(), duration_ns=trace.duration_ns.copy())
         for trace in recording.traces
     )
-    _answer(loaded, recording, ReplayQuestion())
-    _answer(loaded, recording, DiagnosisQuestion())
-    where = difference(kept, recording.traces, "traces")
+    _answer(plugin, recording, ReplayQuestion())
+    _answer(plugin, recording, DiagnosisQuestion())
+    where = difference(copies, recording.traces, "traces")
     require(where is None, f"replay or diagnose writes to {where}, an argument")
 
 
-def _time(loaded: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
-    """Without time left: what there is, or a refusal."""
-    _answer(loaded, recording, ReplayQuestion(), seconds=0.0)
-    _answer(loaded, recording, DiagnosisQuestion(), seconds=0.0)
+def _time(plugin: LoadedPlugin[DiagnoserRecord], recording: Recording) -> None:
+    """Without time left: the best result so far, or a refusal."""
+    _answer(plugin, recording, ReplayQuestion(), seconds=0.0)
+    _answer(plugin, recording, DiagnosisQuestion(), seconds=0.0)
 
 
 DIAGNOSER_CHECKS: Final[Checks] = {

@@ -1,4 +1,4 @@
-"""What every estimator must hold: checks of one record against jobs."""
+"""Checks of estimators: one record against jobs."""
 
 from __future__ import annotations
 
@@ -40,57 +40,57 @@ _VALUES: Final = {
     for name, default in CONFIGURATION_DEFAULTS.items()
     if isinstance(default, int) and name not in BASIC_COLUMNS
 }
-"""Values of columns of whole numbers; where a row has that value already, twice as much."""
+"""Test values of integer columns; doubled where a row has that value already."""
 
 _SLOWER: Final = 2.0
 """Compute time of the one worker of each row that differs from the others."""
 
 
 def _each(check: Callable[[JobModel], None]) -> Callable[[LoadedPlugin[EstimatorRecord], Evidence], None]:
-    """A check of every job that the estimator answers."""
+    """A check that runs for every job that the estimator answers."""
 
-    def run(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-        for asked in answering(loaded, evidence):
-            check(asked)
+    def run(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+        for job_model in answering(plugin, evidence):
+            check(job_model)
 
     return run
 
 
-def _answers(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-    for asked in answering(loaded, evidence):
-        if asked.predict(asked.rows).answered.any():
+def _answers(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+    for job_model in answering(plugin, evidence):
+        if job_model.predict(job_model.rows).answered.any():
             return
-    refusals = {job.name: assess(loaded.record, job.profile, job.configurations).refusal for job in jobs_of(evidence)}
-    told = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals.items() if refusal is not None)
-    require(False, f"the estimator answers no row of any job; pass jobs that it can answer as evidence ({told})")  # noqa: FBT003
+    refusals = {job.name: assess(plugin.record, job.profile, job.configurations).refusal for job in jobs_of(evidence)}
+    reasons = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals.items() if refusal is not None)
+    require(False, f"the estimator answers no row of any job; pass jobs that it can answer as evidence ({reasons})")  # noqa: FBT003
 
 
-def _shapes(asked: JobModel) -> None:
-    asked.predict(asked.rows)
-    none = asked.rows.take(as_ints([]))
-    require(len(asked.predict(none)) == 0, "predict returns rows for a question without rows")
+def _shapes(job_model: JobModel) -> None:
+    job_model.predict(job_model.rows)
+    none = job_model.rows.take(as_ints([]))
+    require(len(job_model.predict(none)) == 0, "predict returns rows for a question without rows")
 
 
-def _inputs(asked: JobModel) -> None:
-    rows, profile = asked.rows, asked.job.profile
-    turned = as_ints(np.arange(len(rows))[::-1])
-    before, digest = rows.take(turned).take(turned), profile.digest
-    asked.predict(rows)
+def _inputs(job_model: JobModel) -> None:
+    rows, profile = job_model.rows, job_model.job.profile
+    reverse = as_ints(np.arange(len(rows))[::-1])
+    before, digest = rows.take(reverse).take(reverse), profile.digest
+    job_model.predict(rows)
     where = difference(before, rows, "configurations")
     require(where is None, f"predict writes to {where}, an argument")
     require(content_digest(profile) == digest, "fit or predict writes to the profile, an argument")
 
 
-def _purity(asked: JobModel) -> None:
-    rows = asked.rows
-    first = asked.predict(rows)
-    asked.predict(rows.take(as_ints([len(rows) - 1])))
-    where = difference(first, asked.predict(rows), "predictions")
+def _purity(job_model: JobModel) -> None:
+    rows = job_model.rows
+    first = job_model.predict(rows)
+    job_model.predict(rows.take(as_ints([len(rows) - 1])))
+    where = difference(first, job_model.predict(rows), "predictions")
     require(where is None, f"the same question gets different answers: {where} differs the second time")
 
 
-def _determinism(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-    for first, second in zip(answering(loaded, evidence), answering(loaded, evidence), strict=True):
+def _determinism(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+    for first, second in zip(answering(plugin, evidence), answering(plugin, evidence), strict=True):
         rows = first.rows
         where = difference(first.predict(rows), second.predict(rows), "predictions")
         require(
@@ -98,31 +98,31 @@ def _determinism(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> N
         )
 
 
-def _order(asked: JobModel) -> None:
-    rows = asked.rows
+def _order(job_model: JobModel) -> None:
+    rows = job_model.rows
     order = as_ints(np.random.default_rng(0).permutation(len(rows)))
-    turned, back = asked.predict(rows.take(order)), np.argsort(order)
-    where = row_difference(asked.predict(rows), _take(turned, back))
-    require(where is None, f"the order of the rows of {asked.job.name!r} changes {where}; predict each row alone")
+    shuffled, back = job_model.predict(rows.take(order)), np.argsort(order)
+    where = row_difference(job_model.predict(rows), _take(shuffled, back))
+    require(where is None, f"the order of the rows of {job_model.job.name!r} changes {where}; predict each row alone")
 
 
-def _row_by_row(asked: JobModel) -> None:
-    rows = asked.rows
-    alone = [(as_ints([row]), asked.predict(rows.take(as_ints([row])))) for row in range(len(rows))]
-    where = row_difference(asked.predict(rows), Predictions.joined(len(rows), alone))
-    require(where is None, f"rows of {asked.job.name!r} predicted one by one differ in {where} from all rows together")
+def _row_by_row(job_model: JobModel) -> None:
+    rows = job_model.rows
+    alone = [(as_ints([row]), job_model.predict(rows.take(as_ints([row])))) for row in range(len(rows))]
+    where = row_difference(job_model.predict(rows), Predictions.joined(len(rows), alone))
+    require(where is None, f"rows of {job_model.job.name!r} predicted one by one differ in {where} from all together")
 
 
-def _claims(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-    """An expected error of each row is that of the row alone."""
+def _claims(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+    """The expected error of each row equals that of the row alone."""
     for job in jobs_of(evidence):
         rows = job.configurations
-        found = assess(loaded.record, job.profile, rows)
-        if found.refusal is not None or found.expected_log_error is None:
+        assessment = assess(plugin.record, job.profile, rows)
+        if assessment.refusal is not None or assessment.expected_log_error is None:
             continue
-        errors = np.broadcast_to(found.expected_log_error, len(rows))
+        errors = np.broadcast_to(assessment.expected_log_error, len(rows))
         for row in range(len(rows)):
-            alone = assess(loaded.record, job.profile, rows.take(as_ints([row])))
+            alone = assess(plugin.record, job.profile, rows.take(as_ints([row])))
             error = np.inf if alone.refusal is not None else np.atleast_1d(alone.expected_log_error or np.nan)[0]
             require(
                 bool(np.isclose(error, errors[row])) or not np.isfinite(error),
@@ -136,44 +136,44 @@ def _take(predictions: Predictions, order: np.ndarray) -> Predictions:
     return Predictions.joined(len(predictions), ((places, predictions),))
 
 
-def _refusals(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+def _refusals(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     for job in jobs_of(evidence):
-        assess(loaded.record, Profile(), job.configurations)
-        assess(loaded.record, job.profile, job.configurations.take(as_ints([])))
-        if assess(loaded.record, job.profile, job.configurations).of_profile:
-            _of_profile(loaded.record, job, evidence)
-    for asked in answering(loaded, evidence):
-        for each in asked.predict(asked.rows).refusals:
-            require_tellable(each.refusal, f"row {each.rows[0]} of {asked.job.name!r}")
+        assess(plugin.record, Profile(), job.configurations)
+        assess(plugin.record, job.profile, job.configurations.take(as_ints([])))
+        if assess(plugin.record, job.profile, job.configurations).of_profile:
+            _of_profile(plugin.record, job, evidence)
+    for job_model in answering(plugin, evidence):
+        for each in job_model.predict(job_model.rows).refusals:
+            require_tellable(each.refusal, f"row {each.rows[0]} of {job_model.job.name!r}")
 
 
 def _of_profile(record: EstimatorRecord, job: Job, evidence: Evidence) -> None:
-    """A refusal that is said to be of the profile alone is one of every question about it."""
+    """A refusal with ``of_profile`` applies to every question about the profile."""
     for other in jobs_of(evidence):
         refusal = assess(record, job.profile, other.configurations).refusal
-        told = f"assess refuses {job.name!r} with of_profile=True, but answers the rows of {other.name!r}"
-        require(refusal is not None, told)
+        message = f"assess refuses {job.name!r} with of_profile=True, but answers the rows of {other.name!r}"
+        require(refusal is not None, message)
 
 
-def _columns(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+def _columns(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     """Every column beyond the basic ones that the record lists changes some answer, or is refused."""
-    left = loaded.record.columns - BASIC_COLUMNS
-    for asked in answering(loaded, evidence):
-        plain = asked.predict(asked.rows)
+    left = plugin.record.columns - BASIC_COLUMNS
+    for job_model in answering(plugin, evidence):
+        plain = job_model.predict(job_model.rows)
         for column in sorted(left):
-            rows = _stating(column, asked.rows)
-            if rows is not None and row_difference(plain, asked.predict(rows)) is not None:
+            rows = _stating(column, job_model.rows)
+            if rows is not None and row_difference(plain, job_model.predict(rows)) is not None:
                 left -= {column}
-    named = ", ".join(sorted(left))
-    require(not left, f"columns lists {named}, which changes no answer; remove it, or take it into account")
+    names = ", ".join(sorted(left))
+    require(not left, f"columns lists {names}, which changes no answer; remove it, or take it into account")
 
 
 def _stating(column: str, rows: Configurations) -> Configurations | None:
     """The rows with another value of a column; None = the column is not known here."""
     if column in _VALUES:
-        stated = _VALUES[column]
+        value = _VALUES[column]
         before = getattr(rows, column)
-        return rows.replaced(**{column: as_ints(np.where(before == stated, 2 * stated, stated))})
+        return rows.replaced(**{column: as_ints(np.where(before == value, 2 * value, value))})
     if column == "hybrid_sync_fraction":
         return rows.replaced(hybrid_sync_fraction=as_floats((rows.hybrid_sync_fraction + 0.25) % 1.0))
     if column == "hybrid_switch_s":
@@ -195,48 +195,48 @@ def _groups(row: tuple[str, int]) -> list[WorkerGroup]:
     return [*alike, WorkerGroup(device, 1, _SLOWER)]
 
 
-def _learning(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+def _learning(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
     jobs = jobs_of(evidence)
-    first, second = prior_of(loaded, jobs), prior_of(loaded, jobs[::-1])
+    first, second = prior_of(plugin, jobs), prior_of(plugin, jobs[::-1])
     if first is None or second is None:
         return
     require(first.prior_id, "the prior has no id; derive one from what the estimator learned")
     require(
         first.prior_id == second.prior_id,
-        "the order of the corpus changes the prior's id; it must not",
+        "the order of the corpus changes the prior's id",
     )
 
 
-def _covariance(asked: JobModel) -> None:
-    if not isinstance(asked.model, CovariantModel):
+def _covariance(job_model: JobModel) -> None:
+    if not isinstance(job_model.model, CovariantModel):
         return
-    rows, model = asked.rows, asked.model
-    answered = asked.predict(rows).answered
-    found = sound("log_covariance", lambda: model.log_covariance(rows, asked.options))
-    wrong = wrong_with(found, len(rows))
+    rows, model = job_model.rows, job_model.model
+    is_answered = job_model.predict(rows).answered
+    covariance = sound("log_covariance", lambda: model.log_covariance(rows, job_model.options))
+    wrong = wrong_with(covariance, len(rows))
     require(wrong is None, f"log_covariance returns no covariance: {wrong}")
-    require(not found[~answered].any(), "log_covariance holds values in rows that predict refuses")
+    require(not covariance[~is_answered].any(), "log_covariance holds values in rows that predict refuses")
     require(model.measurement_log_spread >= 0.0, "measurement_log_spread is negative")
 
 
-def _architectures(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-    """Of jobs of which facts alone are known: of no architecture a run is one of the job."""
+def _architectures(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+    """Check jobs without observations: a run of the job would not be one of another architecture."""
     jobs = jobs_of(evidence)
-    prior = prior_of(loaded, jobs)
+    prior = prior_of(plugin, jobs)
 
     def alone(job: Job, profile: Profile, rows: Configurations) -> Predictions:
         single = replace(job, profile=profile)
-        asked = fit_job(loaded, single, prior)
-        if asked is not None:
-            return asked.predict(rows)
-        refusal = assess(loaded.record, profile, rows).refusal
+        job_model = fit_job(plugin, single, prior)
+        if job_model is not None:
+            return job_model.predict(rows)
+        refusal = assess(plugin.record, profile, rows).refusal
         assert refusal is not None
         return Predictions.refused(len(rows), refusal)
 
     for job in jobs:
-        asked = None if len(job.profile.observations) else fit_job(loaded, job, prior)
-        if asked is not None and isinstance(asked.model, ArchitecturesModel):
-            _check_architectures(asked.model, job, asked.rows, asked.options, partial(alone, job))
+        job_model = None if len(job.profile.observations) else fit_job(plugin, job, prior)
+        if job_model is not None and isinstance(job_model.model, ArchitecturesModel):
+            _check_architectures(job_model.model, job, job_model.rows, job_model.options, partial(alone, job))
 
 
 def _check_architectures(
@@ -246,19 +246,19 @@ def _check_architectures(
     options: Options,
     alone: Callable[[Profile, Configurations], Predictions],
 ) -> None:
-    """Many architectures at once get what each gets as a profile of its own, which ``alone`` answers."""
+    """Many architectures together get the predictions that each gets as its own profile, by ``alone``."""
     workloads = [replace(job.profile.workload, **facts) for facts in _variants(job.profile.workload)]
     many = Architectures.concatenated([Architectures.of(workload) for workload in workloads])
-    found = sound_answer(
+    together = sound_answer(
         f"predict_architectures of {job.name!r}",
         lambda: model.predict_architectures(many, rows, options),
         lambda answer: check_architectures(answer, len(many) * len(rows)),
     )
-    expected = [
+    answers_alone = [
         (as_ints(np.arange(len(rows)) + place * len(rows)), alone(_facts_alone(job.profile, workload), rows))
         for place, workload in enumerate(workloads)
     ]
-    where = row_difference(found.predictions, Predictions.joined(len(many) * len(rows), expected))
+    where = row_difference(together.predictions, Predictions.joined(len(many) * len(rows), answers_alone))
     require(where is None, f"architectures of {job.name!r} predicted together differ in {where} from one by one")
 
 
@@ -277,10 +277,10 @@ def _facts_alone(profile: Profile, workload: Workload) -> Profile:
 def _planning(check: Callable[[LoadedPlugin[EstimatorRecord], JobModel], None]) -> Any:
     """A check of models that make the search fast, on jobs with constraints."""
 
-    def run(loaded: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
-        for asked in answering(loaded, evidence):
-            if isinstance(asked.model, PlanningModel) and asked.job.constraints is not None:
-                check(loaded, asked)
+    def run(plugin: LoadedPlugin[EstimatorRecord], evidence: Evidence) -> None:
+        for job_model in answering(plugin, evidence):
+            if isinstance(job_model.model, PlanningModel) and job_model.job.constraints is not None:
+                check(plugin, job_model)
 
     return run
 

@@ -1,4 +1,4 @@
-"""What plugins are asked about: jobs, clusters, files and recordings."""
+"""Test data for plugins: jobs, clusters, files and recordings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Cluster", "Evidence", "File", "Job", "Recording"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Job:
-    """A job that estimators are asked about.
+    """A job for estimators.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Job:
     traces : tuple of Trace
         What ``context.traces()`` returns.
     constraints : PlanConstraints or None
-        What a PlanningModel's space is asked for; None = the search is not checked with this job.
+        Constraints of a PlanningModel's space; None = the search is not checked with this job.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Cluster:
-    """A cluster with jobs that policies share it among."""
+    """A cluster with jobs, for policies."""
 
     name: str
     state: ClusterState
@@ -57,7 +57,7 @@ class File:
     format : str
         Name of the reader that reads it; "" = every reader that recognises it.
     secrets : tuple of str
-        Texts in it that must not come out: paths, hosts, users.
+        Texts in it that must not be in the trace: paths, hosts, users.
     """
 
     name: str
@@ -69,7 +69,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Recording:
-    """Traces of one job that diagnosers are asked about, by rank, and what else is known of it."""
+    """Traces of one job, by rank, and its profile, for diagnosers."""
 
     name: str
     traces: tuple[Trace, ...]
@@ -78,7 +78,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Evidence:
-    """Everything that plugins are asked about."""
+    """All test data."""
 
     jobs: tuple[Job, ...] = ()
     clusters: tuple[Cluster, ...] = ()
@@ -88,7 +88,7 @@ class Evidence:
 
     @staticmethod
     def merge(parts: Iterable[Evidence]) -> Evidence:
-        """All of several."""
-        found = tuple(parts)
+        """The union of several."""
+        several = tuple(parts)
         kinds = [each.name for each in fields(Evidence)]
-        return Evidence(**{kind: tuple(chain(*(getattr(part, kind) for part in found))) for kind in kinds})
+        return Evidence(**{kind: tuple(chain(*(getattr(part, kind) for part in several))) for kind in kinds})

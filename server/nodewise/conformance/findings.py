@@ -1,4 +1,4 @@
-"""What does not conform, and how answers are compared."""
+"""Errors of the checks, and comparisons of answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ROUNDING: Final = 1e-9
-"""Relative difference allowed where rows stand in other company: libraries add in an order that the length decides."""
+"""Relative difference allowed between rows in other arrays: the order of a library's sums depends on the length."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -37,7 +37,7 @@ Checks = Mapping[str, Callable[[LoadedPlugin[Any], Evidence], None]]
 
 
 class NonConformanceError(AssertionError):
-    """A plugin does not do what is asked of its kind: what it did, and what would be right."""
+    """A plugin does not conform; the text says what it did, and what it must do."""
 
 
 def require(holds: object, message: str) -> None:
@@ -47,7 +47,7 @@ def require(holds: object, message: str) -> None:
 
 
 def sound(what: str, call: Callable[[], AnswerT]) -> AnswerT:
-    """The answer of a call; a NodewiseError passes, anything else that is raised does not conform."""
+    """The answer of a call; a NodewiseError is passed on, any other exception does not conform."""
     try:
         return call()
     except (NodewiseError, NonConformanceError, KeyboardInterrupt):
@@ -61,7 +61,7 @@ def sound(what: str, call: Callable[[], AnswerT]) -> AnswerT:
 
 
 def sound_answer(what: str, call: Callable[[], Any], check: Callable[[Any], AnswerT]) -> AnswerT:
-    """The answer of a call as a check returns it, which raises ImpossibleAnswerError for what cannot be true."""
+    """The checked answer of a call; the check raises ImpossibleAnswerError for an invalid answer."""
     try:
         return check(sound(what, call))
     except ImpossibleAnswerError as error:
@@ -69,11 +69,11 @@ def sound_answer(what: str, call: Callable[[], Any], check: Callable[[Any], Answ
 
 
 def for_each(kind: str, check: Callable[[Any, Any], None]) -> Callable[[LoadedPlugin[Any], Evidence], None]:
-    """A check of everything of a kind that plugins are asked about, by its name in Evidence."""
+    """A check that runs for each item of a field of Evidence."""
 
-    def run(loaded: LoadedPlugin[Any], evidence: Evidence) -> None:
+    def run(plugin: LoadedPlugin[Any], evidence: Evidence) -> None:
         for one in getattr(evidence, kind):
-            check(loaded, one)
+            check(plugin, one)
 
     return run
 
@@ -100,7 +100,7 @@ def difference(first: Any, second: Any, path: str = "") -> str | None:
         pairs = ((f"{path}[{index}]", *pair) for index, pair in enumerate(zip(first, second, strict=True)))
     else:
         return None if first is second or first == second else path
-    return next((found for name, *both in pairs if (found := difference(both[0], both[1], name)) is not None), None)
+    return next((where for name, *both in pairs if (where := difference(both[0], both[1], name)) is not None), None)
 
 
 def row_difference(first: Predictions, second: Predictions) -> str | None:
@@ -110,21 +110,21 @@ def row_difference(first: Predictions, second: Predictions) -> str | None:
         one, other = columns.get(name, 0.0), others.get(name, 0.0)
         if not np.allclose(one, other, rtol=ROUNDING, atol=0.0):
             return name
-    for name, told in (("bottleneck", _bottlenecks), ("refusals", _refusals)):
-        if told(first) != told(second):
+    for name, values_of in (("bottleneck", _bottlenecks), ("refusals", _refusals)):
+        if values_of(first) != values_of(second):
             return name
     return None
 
 
 def _by_row(predictions: Predictions) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for each in fields(predictions):
         value = getattr(predictions, each.name)
         if isinstance(value, np.ndarray) and each.name != "bottleneck_index":
-            found[each.name] = value
+            columns[each.name] = value
         elif isinstance(value, Mapping):
-            found.update({f"{each.name}[{name}]": column for name, column in value.items()})
-    return found
+            columns.update({f"{each.name}[{name}]": column for name, column in value.items()})
+    return columns
 
 
 def _bottlenecks(predictions: Predictions) -> list[str]:
@@ -133,16 +133,16 @@ def _bottlenecks(predictions: Predictions) -> list[str]:
 
 
 def _refusals(predictions: Predictions) -> list[Any]:
-    found: list[Any] = [None] * len(predictions)
+    refusals: list[Any] = [None] * len(predictions)
     for each in predictions.refusals:
         for row in each.rows:
-            found[row] = each.refusal.reason
-    return found
+            refusals[row] = each.refusal.reason
+    return refusals
 
 
 _ROOTS: Final = ("/home/", "/root/", "/Users/", "/tmp/", "/mnt/", "/var/", ":\\")  # noqa: S108  # looked for, not used
 
 
 def has_path(text: str) -> bool:
-    """Whether a text holds a path of somebody's machine."""
+    """Whether a text holds an absolute path."""
     return any(root in text for root in _ROOTS)

@@ -1,4 +1,4 @@
-"""Evidence that the suite has made up: jobs whose step times follow laws, a cluster, a recording of two ranks."""
+"""Synthetic evidence: jobs whose step times follow laws, a cluster, a recording of two ranks."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ LINK_BYTES_PER_S: Final = 1.25e9
 
 
 def made_up() -> Evidence:
-    """Everything that is made up here."""
-    recorded = recorded_ranks()
+    """All synthetic evidence."""
+    recording = recorded_ranks()
     return Evidence(
         jobs=(
             _job_with_timings(),
@@ -43,10 +43,10 @@ def made_up() -> Evidence:
             _transformer(),
             _job_with_layers(),
             _job_with_facts(),
-            _job_with_traces(recorded),
+            _job_with_traces(recording),
         ),
         clusters=(_busy_cluster(), _empty_cluster(), _shared_cluster()),
-        recordings=(Recording(name="two ranks", traces=recorded),),
+        recordings=(Recording(name="two ranks", traces=recording),),
         sharings=_sharings(),
     )
 
@@ -68,7 +68,7 @@ def _job_with_timings() -> Job:
         steps=constant_ints(1, 100),
     )
     hybrid = _rows([4, 8], [4, 8], SyncMode.HYBRID, parameter_servers=1, batch=32)
-    asked = Configurations.concatenated(
+    rows = Configurations.concatenated(
         [
             _rows([1, 2, 3, 6, 16], [1, 2, 3, 6, 16], SyncMode.ASYNC, parameter_servers=1, batch=32),
             _rows([2, 4, 8], [2, 4, 8], SyncMode.SYNC, parameter_servers=1, batch=32),
@@ -82,7 +82,7 @@ def _job_with_timings() -> Job:
         phase_timings=timings,
         observations=Observations.of(ran, rates),
     )
-    return Job(name="parameter servers", profile=profile, configurations=asked)
+    return Job(name="parameter servers", profile=profile, configurations=rows)
 
 
 def _job_with_all_reduce() -> Job:
@@ -91,23 +91,23 @@ def _job_with_all_reduce() -> Job:
     nodes, workers, batches = map(as_ints, zip(*scales, strict=True))
     ran = _rows(nodes, workers, SyncMode.ALLREDUCE, parameter_servers=0, batch=1).replaced(batch_per_worker=batches)
     step_s = 0.02 + 0.004 * batches + 0.03 * (workers > 1) + 0.05 * (1.0 - 1.0 / nodes)
-    asked = _rows([1, 1, 2, 3, 4, 8], [1, 4, 8, 12, 16, 32], SyncMode.ALLREDUCE, parameter_servers=0, batch=32)
+    rows = _rows([1, 1, 2, 3, 4, 8], [1, 4, 8, 12, 16, 32], SyncMode.ALLREDUCE, parameter_servers=0, batch=32)
     profile = Profile(
         workload=Workload(parameter_bytes=100_000_000, tensors=60),
         network=Network(link_bytes_per_s=LINK_BYTES_PER_S),
         observations=Observations.of(ran, as_floats(1.0 / step_s)),
     )
-    return Job(name="all-reduce", profile=profile, configurations=asked)
+    return Job(name="all-reduce", profile=profile, configurations=rows)
 
 
 def _transformer() -> Job:
-    """A partitioned transformer of which only dimensions are known."""
+    """A partitioned transformer with known dimensions, and no runs."""
     dimensions = Transformer(
         layers=8, hidden_size=1024, attention_heads=16, sequence_length=512, vocabulary_size=51_200, experts=0
     )
     degrees = [(1, 1, 8), (2, 1, 4), (2, 2, 2), (4, 2, 1), (1, 4, 2)]
     tensor, pipeline, data = map(as_ints, zip(*degrees, strict=True))
-    asked = _rows([1] * 5, [8] * 5, SyncMode.ALLREDUCE, parameter_servers=0, batch=2, device="A100-80GB").replaced(
+    rows = _rows([1] * 5, [8] * 5, SyncMode.ALLREDUCE, parameter_servers=0, batch=2, device="A100-80GB").replaced(
         tensor_parallel=tensor, pipeline_parallel=pipeline, data_parallel=data, accumulation=constant_ints(5, 4)
     )
     constraints = PlanConstraints(
@@ -117,11 +117,11 @@ def _transformer() -> Job:
         workload=Workload(transformer=dimensions, precision="fp16"),
         network=Network(link_bytes_per_s=10 * LINK_BYTES_PER_S),
     )
-    return Job(name="transformer", profile=profile, configurations=asked, constraints=constraints)
+    return Job(name="transformer", profile=profile, configurations=rows, constraints=constraints)
 
 
 def _job_with_layers() -> Job:
-    """A convolutional network of which only the layers are known."""
+    """A convolutional network with known layers, and no runs."""
     layers = tuple(
         Layer(
             name=f"conv{place}" if place < 4 else "dense",
@@ -134,7 +134,7 @@ def _job_with_layers() -> Job:
         for place in range(5)
     )
     alike = _rows([1, 2, 4], [1, 2, 4], SyncMode.ALLREDUCE, parameter_servers=0, batch=32)
-    served = _rows([2, 4, 4], [2, 4, 4], SyncMode.SYNC, parameter_servers=1, batch=32)
+    with_servers = _rows([2, 4, 4], [2, 4, 4], SyncMode.SYNC, parameter_servers=1, batch=32)
     constraints = PlanConstraints(
         pools=(PlanPool(device=DEVICE, nodes=(1, 2, 4), workers_per_node=1, link_bytes_per_s=LINK_BYTES_PER_S),),
         global_batches=(128,),
@@ -144,13 +144,13 @@ def _job_with_layers() -> Job:
         workload=Workload(layers=layers, parameter_bytes=60_000_000, precision="fp32"),
         network=Network(link_bytes_per_s=LINK_BYTES_PER_S, per_message_s=1e-4),
     )
-    asked = Configurations.concatenated([alike, served.replaced(tensor_parallel=as_ints([1, 1, 2]))])
-    return Job(name="layers", profile=profile, configurations=asked, constraints=constraints)
+    rows = Configurations.concatenated([alike, with_servers.replaced(tensor_parallel=as_ints([1, 1, 2]))])
+    return Job(name="layers", profile=profile, configurations=rows, constraints=constraints)
 
 
 def _job_with_facts() -> Job:
-    """A model that never ran, of which facts were counted."""
-    asked = _rows([1, 1, 2], [1, 1, 2], SyncMode.ALLREDUCE, parameter_servers=0, batch=128, device="P100")
+    """A model with counted facts, and no runs."""
+    rows = _rows([1, 1, 2], [1, 1, 2], SyncMode.ALLREDUCE, parameter_servers=0, batch=128, device="P100")
     facts = Workload(
         family="ResNet",
         flops_per_sample=1.66e9,
@@ -158,25 +158,25 @@ def _job_with_facts() -> Job:
         tensors=95,
         activation_bytes_per_sample=4e6,
     )
-    return Job(name="facts", profile=Profile(workload=facts), configurations=asked)
+    return Job(name="facts", profile=Profile(workload=facts), configurations=rows)
 
 
 def _job_with_traces(traces: tuple[Trace, ...]) -> Job:
-    """A job of which two ranks recorded three steps."""
+    """A job with traces of two ranks and three steps."""
     references = tuple(
         TraceReference(content_sha256=f"{trace.rank:064x}", format="auto", rank=trace.rank, world_size=2, size_bytes=1)
         for trace in traces
     )
-    asked = _rows([1, 2, 4], [1, 2, 4], SyncMode.ALLREDUCE, parameter_servers=0, batch=0, device="")
+    rows = _rows([1, 2, 4], [1, 2, 4], SyncMode.ALLREDUCE, parameter_servers=0, batch=0, device="")
     profile = Profile(network=Network(link_bytes_per_s=LINK_BYTES_PER_S), traces=references)
-    return Job(name="recorded", profile=profile, configurations=asked, traces=traces)
+    return Job(name="recorded", profile=profile, configurations=rows, traces=traces)
 
 
 def _rows(
-    nodes: Sequence[int] | Ints, workers: Sequence[int] | Ints, mode: SyncMode, *, batch: int, **stated: Any
+    nodes: Sequence[int] | Ints, workers: Sequence[int] | Ints, mode: SyncMode, *, batch: int, **facts: Any
 ) -> Configurations:
-    held = {"device": DEVICE, "batch_per_worker": batch, **stated}
-    return Configurations.of(len(workers), nodes=nodes, workers=workers, sync_mode=mode, **held)
+    columns = {"device": DEVICE, "batch_per_worker": batch, **facts}
+    return Configurations.of(len(workers), nodes=nodes, workers=workers, sync_mode=mode, **columns)
 
 
 # --- clusters
@@ -188,9 +188,9 @@ def _busy_cluster() -> Cluster:
         NodePool(name="new", device="A100", available_devices=as_ints([4, 4])),
         NodePool(name="old", device=DEVICE, available_devices=as_ints([4])),
     )
-    held = CurrentAllocation(pool=0, placement=((0, 2),), age_s=600.0)
+    current = CurrentAllocation(pool=0, placement=((0, 2),), age_s=600.0)
     jobs = (
-        _wanting("running", 4e5, 0.0, current=held, attained_service_device_s=1200.0, restart_cost_s=30.0),
+        _wanting("running", 4e5, 0.0, current=current, attained_service_device_s=1200.0, restart_cost_s=30.0),
         _wanting("waiting", 9e5, 10.0, weight=2.0, requested_devices=2),
         _wanting("due", 2e5, 20.0, deadline_s=90_000.0, queue="q"),
         _wanting("unknown", 1e5, 30.0),
@@ -276,8 +276,8 @@ def _sharings() -> tuple[SharingQuestion, ...]:
     large, small, waiting, unknown = _SHARING
     sets = ((large, small), (large, waiting), (small, unknown), (waiting, waiting), (large, small, waiting), (large,))
     runs = (PairRun((large, small), (0.55, 0.47)), PairRun((waiting, large), (0.83, 0.91)))
-    asked = [SharingQuestion(device="V100", mode=mode, sets=sets, memory_bytes=16e9) for mode in SharingMode]
-    return (*asked, SharingQuestion(device="V100", runs=runs, sets=sets, memory_bytes=16e9))
+    rows = [SharingQuestion(device="V100", mode=mode, sets=sets, memory_bytes=16e9) for mode in SharingMode]
+    return (*rows, SharingQuestion(device="V100", runs=runs, sets=sets, memory_bytes=16e9))
 
 
 # --- a recording

@@ -1,4 +1,4 @@
-"""What every trace reader must hold: checks of one record against files, whole and damaged."""
+"""Checks of trace readers: one record against files, whole and damaged."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ __all__ = ["READER_CHECKS"]
 
 HEAD_BYTES: Final = 4096
 CHUNKS: Final = (1, 7, 4096)
-"""Bytes that a read returns at most."""
+"""Most bytes per read."""
 READS_AFTER_END: Final = 1000
-"""Empty reads after which a reader is taken to wait for what never comes."""
+"""Empty reads after which a reader counts as waiting forever."""
 DAMAGES: Final = 24
 """Damaged copies of each file: cut, overwritten, repeated."""
 _FOREIGN: Final = (b"", b"\0" * 64, b"{", b'{"traceEvents": []}', b"PK\x03\x04", bytes(range(256)) * 4)
 
 
 class _Chunks(io.RawIOBase):
-    """A file of which each read returns few bytes, and that knows when someone reads on after its end."""
+    """A file whose reads return few bytes each, and that detects a reader that reads on after its end."""
 
     def __init__(self, content: bytes, most: int) -> None:
         self._content, self._most, self._at, self._ended = content, most, 0, 0
@@ -56,80 +56,78 @@ class _Chunks(io.RawIOBase):
 
 
 def _read_with(
-    loaded: LoadedPlugin[TraceReaderRecord], content: bytes, source: TraceSource, most: int
+    plugin: LoadedPlugin[TraceReaderRecord], content: bytes, source: TraceSource, most: int
 ) -> Sequence[Trace]:
     stream = cast("BinaryIO", io.BufferedReader(_Chunks(content, most), max(most, 1)))
-    return sound_answer("read", lambda: loaded.record.reader.read(stream, source), unless_wrong(wrong_with))
+    return sound_answer("read", lambda: plugin.record.reader.read(stream, source), unless_wrong(wrong_with))
 
 
-def _whole(loaded: LoadedPlugin[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
-    """The traces of a file that nothing is wrong with."""
+def _whole(plugin: LoadedPlugin[TraceReaderRecord], file: File, most: int = HEAD_BYTES) -> Sequence[Trace]:
+    """The traces of an undamaged file."""
     try:
-        return _read_with(loaded, file.content, file.source, most)
+        return _read_with(plugin, file.content, file.source, most)
     except NodewiseError as error:
         raise NonConformanceError(f"read refuses {file.name!r}, which it recognises: {error.message}") from error
 
 
-def _own(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> Iterator[File]:
+def _own(plugin: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> Iterator[File]:
     """Files of the reader's format."""
     for file in evidence.files:
-        if file.format in ("", loaded.record.name):
-            sure = _confidence(loaded, file.content[:HEAD_BYTES], file.source)
+        if file.format in ("", plugin.record.name):
+            sure = _confidence(plugin, file.content[:HEAD_BYTES], file.source)
             require(sure or not file.format, f"the reader does not recognise {file.name!r}, a file of its format")
             if sure:
                 yield file
 
 
-def _confidence(loaded: LoadedPlugin[TraceReaderRecord], head: bytes, source: TraceSource) -> float:
-    said = sound("recognises", lambda: loaded.record.reader.recognises(head, source))
-    require(_is_confidence(said), f"recognises returned {said!r}; it must return a confidence from 0 to 1")
-    return float(said)
+def _confidence(plugin: LoadedPlugin[TraceReaderRecord], head: bytes, source: TraceSource) -> float:
+    confidence = sound("recognises", lambda: plugin.record.reader.recognises(head, source))
+    require(_is_confidence(confidence), f"recognises returned {confidence!r}; it must return a confidence from 0 to 1")
+    return float(confidence)
 
 
-def _is_confidence(said: Any) -> bool:
-    return isinstance(said, float | int) and 0 <= said <= 1
+def _is_confidence(value: Any) -> bool:
+    return isinstance(value, float | int) and 0 <= value <= 1
 
 
-def _recognises(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
+def _recognises(plugin: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
     for content in _FOREIGN:
-        _confidence(loaded, content, TraceSource())
-    require(
-        any(True for _ in _own(loaded, evidence)), "the reader recognises no file; pass some of its format as evidence"
-    )
+        _confidence(plugin, content, TraceSource())
+    require(any(True for _ in _own(plugin, evidence)), "the reader recognises no file; pass others as evidence")
 
 
 def _each(
     check: Callable[[LoadedPlugin[TraceReaderRecord], File], None],
 ) -> Callable[[LoadedPlugin[Any], Evidence], None]:
-    def run(loaded: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
-        for file in _own(loaded, evidence):
-            check(loaded, file)
+    def run(plugin: LoadedPlugin[TraceReaderRecord], evidence: Evidence) -> None:
+        for file in _own(plugin, evidence):
+            check(plugin, file)
 
     return run
 
 
-def _reads(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
-    traces = _whole(loaded, file)
+def _reads(plugin: LoadedPlugin[TraceReaderRecord], file: File) -> None:
+    traces = _whole(plugin, file)
     require(any(len(trace) for trace in traces), f"read finds no event in {file.name!r}")
-    other = [trace.format for trace in traces if trace.format != loaded.record.name]
-    require(not other, f"read states the format {other[:1]}; it must be the reader's own name, {loaded.record.name!r}")
+    other = [trace.format for trace in traces if trace.format != plugin.record.name]
+    require(not other, f"read states the format {other[:1]}; it must be the reader's own name, {plugin.record.name!r}")
 
 
-def _streams(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
-    whole = _whole(loaded, file)
+def _streams(plugin: LoadedPlugin[TraceReaderRecord], file: File) -> None:
+    whole = _whole(plugin, file)
     for most in CHUNKS:
-        where = difference(whole, _whole(loaded, file, most), "traces")
+        where = difference(whole, _whole(plugin, file, most), "traces")
         require(where is None, f"{file.name!r} read in pieces of {most} bytes gives another trace: {where} differs")
 
 
-def _damage(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
-    for damaged in (*_FOREIGN, *_damaged_copies(file.content)):
+def _damage(plugin: LoadedPlugin[TraceReaderRecord], file: File) -> None:
+    for content in (*_FOREIGN, *_damaged_copies(file.content)):
         try:
-            _read_with(loaded, damaged, file.source, 4096)
+            _read_with(plugin, content, file.source, 4096)
         except NodewiseError as error:
-            told = f"{error.message} {error.metadata}"
-            leaked = [secret for secret in file.secrets if secret in told]
-            require(not leaked and not has_path(told), f"an error about {file.name!r} reveals private text: {told!r}")
+            text = f"{error.message} {error.metadata}"
+            leaks = [secret for secret in file.secrets if secret in text]
+            require(not leaks and not has_path(text), f"an error about {file.name!r} reveals private text: {text!r}")
 
 
 def _damaged_copies(content: bytes) -> Iterator[bytes]:
@@ -141,8 +139,8 @@ def _damaged_copies(content: bytes) -> Iterator[bytes]:
         yield content[:at] + content[max(at - length, 0) :]
 
 
-def _secrets(loaded: LoadedPlugin[TraceReaderRecord], file: File) -> None:
-    for trace in _whole(loaded, file):
+def _secrets(plugin: LoadedPlugin[TraceReaderRecord], file: File) -> None:
+    for trace in _whole(plugin, file):
         words = (*trace.names, *trace.devices, *trace.report.warnings, *(lane.name for lane in trace.lanes))
         for word in words:
             if has_path(word) or any(secret in word for secret in file.secrets):

@@ -1,4 +1,4 @@
-"""What every store of profiles must hold: what is acknowledged is there, once, in its order, and nothing in halves."""
+"""Checks of profile stores: acknowledged batches are stored, once, in order, and units as a whole."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def store_cases(opening: Callable[[], Opening], name: str = "store") -> list[Cas
     Parameters
     ----------
     opening : callable
-        Makes another, empty place for each case, and returns what opens the store there: several times, as several
-        processes would.
+        Makes another, empty place for each case, and returns a function that opens the store there, repeatedly, as
+        several processes would.
     """
 
     def run(check: Callable[[Opening], None]) -> Callable[[], None]:
         return lambda: check(opening())
 
-    return [Case("store", name, check, run(checked)) for check, checked in STORE_CHECKS.items()]
+    return [Case("store", name, check, run(function)) for check, function in STORE_CHECKS.items()]
 
 
 def _batch(number: int, *rates: float, commit: bool = True, **more: object) -> Batch:
@@ -49,8 +49,8 @@ def _batch(number: int, *rates: float, commit: bool = True, **more: object) -> B
 
 
 def _rates(store: ProfileStore, revision: int | None = None) -> list[float]:
-    found: list[float] = store.load("job", None, revision).observations.steps_per_s.tolist()
-    return found
+    rates: list[float] = store.load("job", None, revision).observations.steps_per_s.tolist()
+    return rates
 
 
 def _check_refusal(reason: str, call: Callable[[], object]) -> None:
@@ -64,12 +64,12 @@ def _check_refusal(reason: str, call: Callable[[], object]) -> None:
 
 def _units(opening: Opening) -> None:
     store = opening()
-    staged = store.append("job", "s", [_batch(1, 1.0, commit=False)])
-    require(staged.durable_sequence_number == 1, "durable_sequence_number does not count a stored batch")
+    stage = store.append("job", "s", [_batch(1, 1.0, commit=False)])
+    require(stage.durable_sequence_number == 1, "durable_sequence_number does not count a stored batch")
     _check_refusal("PROFILE_NOT_FOUND", lambda: store.load("job"))
-    committed = store.append("job", "s", [_batch(2, 2.0)])
+    commit = store.append("job", "s", [_batch(2, 2.0)])
     require(
-        (committed.revision, committed.committed_sequence_number) == (1, 2),
+        (commit.revision, commit.committed_sequence_number) == (1, 2),
         "the commit does not count its unit",
     )
     require(_rates(store) == [1.0, 2.0], "the rows of a unit differ from the rows that were sent, or in their order")
@@ -94,18 +94,18 @@ def _check_durability(opening: Opening) -> None:
     before = store.load("job")
     store.close()
     again = opening()
-    found = again.load("job")
+    profile = again.load("job")
     require(
-        found.digest == before.digest and found.uid == before.uid,
-        "a profile differs after the store was reopened",
+        profile.digest == before.digest and profile.uid == before.uid,
+        "a profile differs after reopening",
     )
     require(
-        found.workload == facts and found.labels == {"team": "one"},
-        "facts or labels are missing after reopening",
+        profile.workload == facts and profile.labels == {"team": "one"},
+        "facts or labels are lost by reopening",
     )
     require(
         [each.profile_id for each in again.list(labels=[("team", "one")])] == ["job"],
-        "list(labels) misses the profile",
+        "list() ignores labels",
     )
     again.close()
 
@@ -117,7 +117,7 @@ def _check_sharing(opening: Opening) -> None:
             store.append("job", "s", [_batch(number, float(number))])
     require(
         _rates(one) == [float(number) for number in range(1, 9)],
-        "a batch that two processes send is stored twice",
+        "a batch from two processes is stored twice",
     )
     before = one.generation()
     other.append("job", "t", [_batch(1, 9.0)])

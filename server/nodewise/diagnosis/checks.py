@@ -1,6 +1,6 @@
-"""What a diagnoser answers is checked before anyone sees it: types, shapes, finiteness, ranges.
+"""Checks of a diagnoser's answers before the server uses them: types, shapes, finiteness, ranges.
 
-Values are checked as the domain annotates them; numbers are 0 or more unless ``_LEAST`` says otherwise.
+Values are checked against the domain's annotations; numbers are at least 0 unless ``_LEAST`` states otherwise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nodewise.hosting.soundness import MOST_TEXT, is_text
 __all__ = ["wrong_diagnosis", "wrong_replay", "wrong_steps_diagnosis"]
 
 MOST_SECONDS: Final = 1e10
-"""Times since 1970 included."""
+"""Largest time in seconds, times since 1970 included."""
 MOST_NS: Final = 10**18
 BOUNDS: Final = frozenset({"none", "host", "device", "network", "skew", "loading"})
 
@@ -52,28 +52,28 @@ _TIMELINE: Final = {
     "waiting_ns": (0, ""),
     "part": (-1, "parts"),
 }
-"""Columns of a timeline: the least entry of each, and what it is an index into ("" = it is a number of its own)."""
+"""Columns of a timeline: the least entry of each, and the dictionary that it indexes ("" = it is no index)."""
 _OPTIONAL: Final = frozenset({"kind", "waiting_ns", "part"})
 """Columns of a timeline that may be empty."""
 
 
-class _Wrong(Exception):  # noqa: N818  # a finding, told as a text
-    """What is wrong."""
+class _Wrong(Exception):  # noqa: N818  # carries a text
+    """An invalid value; the text says which and why."""
 
 
 def wrong_replay(answer: Any) -> str | None:
-    """Why a replay cannot be true, else None."""
+    """Why a replay is invalid, else None."""
     return _tell(_check_replay, answer)
 
 
 def wrong_diagnosis(answer: Any) -> str | None:
-    """Why a diagnosis cannot be true, else None."""
+    """Why a diagnosis is invalid, else None."""
     return _tell(_check_diagnosis, answer)
 
 
 def wrong_steps_diagnosis(answer: Any) -> str | None:
-    """Why what is said of the times of steps cannot be true, else None."""
-    return _tell(lambda found: _check(found, StepsDiagnosis, "the answer"), answer)
+    """Why a diagnosis of step times is invalid, else None."""
+    return _tell(lambda value: _check(value, StepsDiagnosis, "the answer"), answer)
 
 
 def _tell(check: Callable[[Any], None], answer: Any) -> str | None:
@@ -108,7 +108,7 @@ def _require(holds: object, otherwise: str) -> None:
 
 
 def _check(value: Any, kind: Any, path: str, least: float = 0) -> None:
-    """A value as it is annotated; columns are left to those who know how many rows they have."""
+    """Check a value against its annotation; columns are checked where the number of their rows is known."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _SCALARS:
         _SCALARS[kind](value, path, least)
@@ -133,9 +133,9 @@ def _check(value: Any, kind: Any, path: str, least: float = 0) -> None:
 
 
 def _check_record(value: Any, kind: type, path: str) -> None:
-    """A value of the domain, field by field."""
-    for name, annotated in _annotations(kind):
-        _check(getattr(value, name), annotated, f"{path}.{name}", _LEAST.get((kind, name), 0))
+    """Check a value of the domain, field by field."""
+    for name, annotation in _annotations(kind):
+        _check(getattr(value, name), annotation, f"{path}.{name}", _LEAST.get((kind, name), 0))
     if kind is Strategy:
         _require(value.predicted_step_s, f"{path}.predicted_step_s is 0")
     elif kind is ReplayedCollective:

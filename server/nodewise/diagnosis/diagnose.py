@@ -1,4 +1,4 @@
-"""Replay and diagnose: read the traces, ask the diagnoser, check what it answers."""
+"""Replay and diagnose: read the traces, call the diagnoser, check its answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nodewise.profiles.reading import TraceLoader
 __all__ = ["diagnose_step_times", "diagnose_traces", "replay_traces"]
 
 _ERRORS: Final = tuple(each.name for each in fields(Replay) if each.name.endswith(("_error", "_error_s")))
-"""What a replay says of itself beside what was measured."""
+"""Fields of a replay that compare it with measurements."""
 
 Diagnosers = Mapping[str, LoadedPlugin[DiagnoserRecord]]
 
@@ -33,35 +33,35 @@ def replay_traces(
     diagnosers: Diagnosers,
     loader: TraceLoader,
     question: TraceQuestion,
-    wanted: ReplayQuestion,
+    options: ReplayQuestion,
     context: DiagnoserContext,
 ) -> ReplayResult:
-    """Replay steps of a job. Takes up to minutes: for a thread.
+    """Replay steps of a job. Takes up to minutes: call it in a thread.
 
     Raises
     ------
     NodewiseError
         What stands in the way of an answer.
     """
-    loaded = _diagnoser_of(diagnosers, question.diagnoser)
+    plugin = _diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, context)
-    wanted = _steps_wanted(wanted, evidence.steps)
-    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_replay)
-    replay: Replay = call(loaded, diagnoser, "replay", evidence.traces, wanted, context, check=check)
-    if wanted.changes:
+    options = _steps_wanted(options, evidence.steps)
+    diagnoser, check = plugin.record.diagnoser, unless_wrong(wrong_replay)
+    replay: Replay = call(plugin, diagnoser, "replay", evidence.traces, options, context, check=check)
+    if options.changes:
         replay = _without_measured(replay)
     if replay.timeline is not None:
         replay = replace(replay, timeline=with_kinds(replay.timeline, evidence.traces))
-    recorded = None
-    if wanted.timeline and len(replay.clock_offset_s) == len(evidence.loaded):
-        recorded = recorded_timeline(evidence.traces, replay.clock_offset_s, [step.step for step in replay.steps])
+    timeline = None
+    if options.timeline and len(replay.clock_offset_s) == len(evidence.loaded):
+        timeline = recorded_timeline(evidence.traces, replay.clock_offset_s, [step.step for step in replay.steps])
     return ReplayResult(
         profile=question.profile,
         replay=replay,
         evidence=evidence,
-        diagnoser=loaded.record.name,
-        diagnoser_version=loaded.record.version,
-        recorded=recorded,
+        diagnoser=plugin.record.name,
+        diagnoser_version=plugin.record.version,
+        recorded=timeline,
     )
 
 
@@ -69,61 +69,61 @@ def diagnose_traces(
     diagnosers: Diagnosers,
     loader: TraceLoader,
     question: TraceQuestion,
-    wanted: DiagnosisQuestion,
+    options: DiagnosisQuestion,
     context: DiagnoserContext,
 ) -> DiagnosisResult:
-    """Diagnose a job. Takes up to minutes: for a thread.
+    """Diagnose a job. Takes up to minutes: call it in a thread.
 
     Raises
     ------
     NodewiseError
         What stands in the way of an answer.
     """
-    loaded = _diagnoser_of(diagnosers, question.diagnoser)
+    plugin = _diagnoser_of(diagnosers, question.diagnoser)
     evidence = evidence_of(loader, question, context)
-    _require_steps(wanted.steps, "steps", evidence.steps)
-    diagnoser, check = loaded.record.diagnoser, unless_wrong(wrong_diagnosis)
+    _require_steps(options.steps, "steps", evidence.steps)
+    diagnoser, check = plugin.record.diagnoser, unless_wrong(wrong_diagnosis)
     traces, profile = evidence.traces, question.profile
-    diagnosis: Diagnosis = call(loaded, diagnoser, "diagnose", traces, profile, wanted, context, check=check)
+    diagnosis: Diagnosis = call(plugin, diagnoser, "diagnose", traces, profile, options, context, check=check)
     if diagnosis.timeline is not None:
         diagnosis = replace(diagnosis, timeline=with_kinds(diagnosis.timeline, evidence.traces))
-    recorded = None
-    if wanted.timeline and diagnosis.timeline is None:
-        # The diagnoser draws nothing: what was recorded can be drawn, each rank on its own clock.
-        recorded = recorded_timeline(evidence.traces, np.zeros(len(evidence.loaded)), wanted.steps)
+    timeline = None
+    if options.timeline and diagnosis.timeline is None:
+        # The diagnoser returns no timeline: the recorded one is returned, each rank on its own clock.
+        timeline = recorded_timeline(evidence.traces, np.zeros(len(evidence.loaded)), options.steps)
     return DiagnosisResult(
         profile=question.profile,
         diagnosis=replace(
             diagnosis,
-            bottlenecks=diagnosis.bottlenecks[: wanted.bottlenecks],
-            strategies=diagnosis.strategies[: wanted.strategies],
+            bottlenecks=diagnosis.bottlenecks[: options.bottlenecks],
+            strategies=diagnosis.strategies[: options.strategies],
         ),
         evidence=evidence,
-        diagnoser=loaded.record.name,
-        diagnoser_version=loaded.record.version,
-        recorded=recorded,
+        diagnoser=plugin.record.name,
+        diagnoser_version=plugin.record.version,
+        recorded=timeline,
     )
 
 
 def diagnose_step_times(diagnosers: Diagnosers, name: str, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
-    """What the times of steps say, of the diagnoser of a name. Takes up to seconds: for a thread.
+    """Diagnose step times with the diagnoser of a name. Takes up to seconds: call it in a thread.
 
     Raises
     ------
     NodewiseError
-        DIAGNOSER_NOT_FOUND, also for one that looks at traces alone.
+        DIAGNOSER_NOT_FOUND, also for a diagnoser that supports traces only.
     """
-    loaded = _diagnoser_of(diagnosers, name)
-    diagnoser = loaded.record.diagnoser
+    plugin = _diagnoser_of(diagnosers, name)
+    diagnoser = plugin.record.diagnoser
     if not hasattr(diagnoser, "diagnose_steps"):
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
-            f"diagnoser {loaded.record.name!r} supports traces only, not step times",
-            {"diagnoser": loaded.record.name},
+            f"diagnoser {plugin.record.name!r} supports traces only, not step times",
+            {"diagnoser": plugin.record.name},
         )
     check = unless_wrong(wrong_steps_diagnosis)
-    found: StepsDiagnosis = call(loaded, diagnoser, "diagnose_steps", windows, hours, check=check)
-    return found
+    diagnosis: StepsDiagnosis = call(plugin, diagnoser, "diagnose_steps", windows, hours, check=check)
+    return diagnosis
 
 
 def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRecord]:
@@ -135,23 +135,23 @@ def _diagnoser_of(diagnosers: Diagnosers, name: str) -> LoadedPlugin[DiagnoserRe
         DIAGNOSER_NOT_FOUND, with the names that are loaded.
     """
     available = ", ".join(diagnosers) or "none"
-    found = diagnosers.get(name)
-    if found is None and not name:
-        for kept in (list(diagnosers.values()), [each for each in diagnosers.values() if each.mode == "inline"]):
-            if len(kept) == 1:
-                return kept[0]
-    if found is None:
+    plugin = diagnosers.get(name)
+    if plugin is None and not name:
+        for candidates in (list(diagnosers.values()), [each for each in diagnosers.values() if each.mode == "inline"]):
+            if len(candidates) == 1:
+                return candidates[0]
+    if plugin is None:
         what = f"no diagnoser is named {name!r}" if name else "the request names no diagnoser, and there is no default"
         raise NodewiseError(
             Reason.DIAGNOSER_NOT_FOUND,
             f"{what}; loaded are: {available}",
             {"diagnoser": name, "available": available},
         )
-    return found
+    return plugin
 
 
 def _without_measured(replay: Replay) -> Replay:
-    """The replay of a changed job, which nobody measured: nothing can be compared."""
+    """The replay of a changed job, without measurements: a changed job was not measured."""
     steps = tuple(
         replace(step, measured_host_s=0.0, measured_device_s=0.0, rank_measured_host_s=()) for step in replay.steps
     )
@@ -159,25 +159,25 @@ def _without_measured(replay: Replay) -> Replay:
     return replace(replay, steps=steps, **nothing)
 
 
-def _steps_wanted(wanted: ReplayQuestion, steps: int) -> ReplayQuestion:
-    """The question, with the steps to test spelt out where some are fitted: none of these, unless in-sample."""
-    _require_steps(wanted.fit_steps, "fit_steps", steps)
-    _require_steps(wanted.test_steps, "test_steps", steps)
-    if wanted.in_sample or not wanted.fit_steps:
-        return wanted
-    if wanted.test_steps:
-        for place, step in enumerate(wanted.test_steps):
-            if step in wanted.fit_steps:
+def _steps_wanted(question: ReplayQuestion, steps: int) -> ReplayQuestion:
+    """The question with its test steps: where steps are fitted, all others, unless it is in-sample."""
+    _require_steps(question.fit_steps, "fit_steps", steps)
+    _require_steps(question.test_steps, "test_steps", steps)
+    if question.in_sample or not question.fit_steps:
+        return question
+    if question.test_steps:
+        for place, step in enumerate(question.test_steps):
+            if step in question.fit_steps:
                 raise invalid_field(f"test_steps[{place}]", "must not be among fit_steps unless in_sample is true")
-        return wanted
-    left = tuple(step for step in range(1, steps + 1) if step not in wanted.fit_steps)
+        return question
+    left = tuple(step for step in range(1, steps + 1) if step not in question.fit_steps)
     if not left:
         raise invalid_field("fit_steps", f"must leave one of the {steps} steps to test, or in_sample must be true")
-    return replace(wanted, test_steps=left)
+    return replace(question, test_steps=left)
 
 
-def _require_steps(wanted: Sequence[int], path: str, steps: int) -> None:
-    for place, step in enumerate(wanted):
+def _require_steps(ordinals: Sequence[int], path: str, steps: int) -> None:
+    for place, step in enumerate(ordinals):
         if not 1 <= step <= steps:
-            found = f"must be 1 to {steps}, ordinals of the steps in the traces" if steps else "must be empty"
-            raise invalid_field(f"{path}[{place}]", f"{found}; found {step}")
+            text = f"must be 1 to {steps}, ordinals of the steps in the traces" if steps else "must be empty"
+            raise invalid_field(f"{path}[{place}]", f"{text}; found {step}")

@@ -1,4 +1,4 @@
-"""What is asked of a diagnosis, and what comes of it."""
+"""Questions to diagnosers, and their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DiagnosisResult", "Evidence", "ReplayResult", "TraceQuestion"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TraceQuestion:
-    """Of which job, from which of its traces, and by whom.
+    """Question about a job's traces: which job, which traces, which diagnoser.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class TraceQuestion:
     diagnoser : str
         Its name; empty = the only one, or the shipped one.
     mapping : pairs of str
-        For readers of formats that do not say what is what.
+        For readers of formats that do not name categories, see :class:`TraceSource`.
     """
 
     profile: Profile
@@ -36,7 +36,7 @@ class TraceQuestion:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Evidence:
-    """Traces of one job, at most one a rank, by rank; ``load_s`` is how long it took to have them."""
+    """Traces of one job, at most one per rank, by rank; ``load_s`` is the time to load them."""
 
     loaded: tuple[LoadedTrace, ...]
     load_s: float
@@ -44,32 +44,32 @@ class Evidence:
     @property
     def traces(self) -> Sequence[Trace]:
         """The traces."""
-        return tuple(found.trace for found in self.loaded)
+        return tuple(each.trace for each in self.loaded)
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """Ranks that were recorded, ascending."""
-        return tuple(found.trace.rank for found in self.loaded)
+        return tuple(each.trace.rank for each in self.loaded)
 
     @property
     def world_size(self) -> int:
         """Ranks of the job; 0 = not known."""
-        return max(found.trace.world_size for found in self.loaded)
+        return max(each.trace.world_size for each in self.loaded)
 
     @property
     def events(self) -> int:
         """Events of all traces, those that readers left out included."""
-        return sum(found.trace.recorded_events for found in self.loaded)
+        return sum(each.trace.recorded_events for each in self.loaded)
 
     @property
     def steps(self) -> int:
-        """Steps that some rank recorded."""
-        return max(len(found.trace.steps) for found in self.loaded)
+        """Most steps that a rank recorded."""
+        return max(len(each.trace.steps) for each in self.loaded)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _AnsweredQuery:
-    """Who answered, of which job, from what; beside the answer's timeline the recorded one."""
+    """The diagnoser that answered, the job and the evidence; and the recorded timeline, beside the answer's."""
 
     profile: Profile
     evidence: Evidence

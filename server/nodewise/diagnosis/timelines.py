@@ -1,4 +1,4 @@
-"""What was recorded as a timeline, on one clock, to lie beside what was executed."""
+"""The recorded timeline, on one clock, for comparison with the replayed one."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
         Ordinals, from 1; empty = all.
     """
     offsets = np.rint(np.asarray(clock_offset_s) * 1e9).astype(np.int64)
-    found = [
+    windows = [
         (trace, window, int(offset))
         for trace, offset in zip(traces, offsets)
         if trace.timed and (window := _window(trace, steps)) is not None
     ]
-    if not found:
+    if not windows:
         return None
-    origin = min(window[0] - offset for _, window, offset in found)
+    origin = min(window[0] - offset for _, window, offset in windows)
     lanes: dict[str, int] = {}
     names: dict[str, int] = {}
     parts: list[dict[str, Ints]] = []
-    for trace, (begin, end), offset in found:
+    for trace, (begin, end), offset in windows:
         rows = np.flatnonzero((trace.begin_ns < end) & (trace.end_ns > begin))
         parts.append(
             {
@@ -58,18 +58,18 @@ def recorded_timeline(traces: Sequence[Trace], clock_offset_s: Floats, steps: Se
 
 
 def with_kinds(timeline: Timeline, traces: Sequence[Trace]) -> Timeline:
-    """A timeline whose events have kinds: where the diagnoser states none, those that the names have in the traces."""
+    """A timeline with kinds of events: where the diagnoser states none, the kinds of the names in the traces."""
     if len(timeline.kind):
         return timeline
-    known: dict[str, int] = {}
+    kind_by_name: dict[str, int] = {}
     for trace in traces:
         kinds = _kinds_of(trace)
-        # The last event of a name decides, and exchanges come after all others.
+        # The last event of a name decides, and exchanges come last.
         order = np.argsort(kinds, kind="stable")
         last = np.full(len(trace.names), -1, dtype=np.int64)
         last[trace.name[order]] = kinds[order]
-        known.update((name, kind) for name, kind in zip(trace.names, last.tolist()) if kind >= 0)
-    by_name = np.array([known.get(name, EventKind.OTHER) for name in timeline.names], dtype=np.int64)
+        kind_by_name.update((name, kind) for name, kind in zip(trace.names, last.tolist()) if kind >= 0)
+    by_name = np.array([kind_by_name.get(name, EventKind.OTHER) for name in timeline.names], dtype=np.int64)
     return replace(timeline, kind=freeze(by_name[timeline.name] if len(timeline) else by_name[:0]), kinds=KINDS)
 
 
@@ -82,14 +82,14 @@ def _kinds_of(trace: Trace) -> Ints:
 
 def lane_name(lane: Lane) -> str:
     """A lane for people: a stream of a device, or a host thread."""
-    named = f" {lane.name}" if lane.name else ""
+    suffix = f" {lane.name}" if lane.name else ""
     if lane.is_host:
-        return f"thread {lane.number}{named}"
-    return f"device {lane.device} stream {lane.number}{named}"
+        return f"thread {lane.number}{suffix}"
+    return f"device {lane.device} stream {lane.number}{suffix}"
 
 
 def _window(trace: Trace, steps: Sequence[int]) -> tuple[int, int] | None:
-    """From the first to the last of some steps, ns on the trace's clock."""
+    """Begin of the first and end of the last of some steps, ns on the trace's clock."""
     places = [step - 1 for step in steps if 0 < step <= len(trace.steps)] if steps else range(len(trace.steps))
     if not places:
         return None
@@ -98,7 +98,7 @@ def _window(trace: Trace, steps: Sequence[int]) -> tuple[int, int] | None:
 
 
 def _recode(dictionary: dict[str, int], words: Sequence[str], index: NDArray[np.integer]) -> Ints:
-    """Indexes into ``words`` as indexes into a dictionary that many traces share, to which what is used is added."""
-    used, inverse = np.unique(index, return_inverse=True)
-    places = np.array([dictionary.setdefault(words[word], len(dictionary)) for word in used.tolist()], dtype=np.int64)
+    """Indexes into ``words`` as indexes into a shared dictionary, to which the words in use are added."""
+    codes, inverse = np.unique(index, return_inverse=True)
+    places = np.array([dictionary.setdefault(words[word], len(dictionary)) for word in codes.tolist()], dtype=np.int64)
     return places[inverse] if len(places) else np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Watch over running jobs: what the times of their steps say is looked at once in a while, and told by a label."""
+"""Watch over running jobs: step times are diagnosed at intervals, and a label states the slowdowns."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["ALARM", "StepWatch", "alarm_label"]
 ALARM: Final = "nodewise.alarm"
 """The label of a profile whose job is slow: slowdowns that last, the newest first, separated by "; "."""
 LOOK_EVERY_S: Final = 10.0
-"""Between two looks at what a job's ranks report, by all who share the store: a slowdown lasts minutes before it costs
-anything, and a look at a thousand ranks takes seconds of a processor."""
+"""Between two diagnoses of a job's step times, by all processes of the store: a slowdown lasts minutes before it costs
+anything, and a diagnosis of a thousand ranks takes seconds of a processor."""
 LOOKED_BACK_S: Final = 3600.0
-"""Of a look."""
+"""Seconds of step times that a diagnosis covers."""
 LOOK_S: Final = 60.0
-"""Of a look, at most."""
+"""Most seconds of a diagnosis."""
 _LONGEST_LABEL: Final = 128
 
 _log = structlog.get_logger(__name__)
@@ -40,16 +40,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, eq=False)
 class StepWatch:
-    """Looks at running jobs.
+    """Watches running jobs.
 
     Attributes
     ----------
     compute : Compute
-        Where times of steps are diagnosed; whoever works there has ``answers``.
+        Pool that diagnoses step times; its workers have ``answers``.
     store, writer : ProfileStore, StoreWriter
-        Where times of steps are, and labels.
+        Store of step times, and writer of labels.
     reads : Executor
-        Threads for what reaches the disk.
+        Threads for reads from the disk.
     """
 
     compute: Compute[Any]
@@ -60,12 +60,12 @@ class StepWatch:
     _looks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def times(self, profile_id: str, since_s: float) -> tuple[StepTimes, StepTimes]:
-        """Windows of a period, and hours."""
+        """Step times since a time, and the hours."""
         steps = self.store.steps
         return steps.since(profile_id, time.time() - since_s), steps.hours(profile_id)
 
     def look_soon(self, profile_id: str, alarm: str) -> None:
-        """Look for slowdowns, unless somebody did lately; ``alarm`` is the text of the label now."""
+        """Look for slowdowns, unless a process did lately; ``alarm`` is the current text of the label."""
         now_s = time.monotonic()
         if self._next_look_s.get(profile_id, 0.0) > now_s:
             return
@@ -76,7 +76,7 @@ class StepWatch:
         look.add_done_callback(self._looks.discard)
 
     async def _look(self, profile_id: str, before: str) -> None:
-        """Diagnose the newest windows; what lasts becomes a label of the profile."""
+        """Diagnose the newest windows; lasting slowdowns become a label of the profile."""
         loop = asyncio.get_running_loop()
         try:
             if not await loop.run_in_executor(self.reads, self.store.claim, f"steps of {profile_id}", LOOK_EVERY_S):
@@ -87,18 +87,18 @@ class StepWatch:
                 if label.decode() != before:
                     batch = Batch(sequence_number=1, naming=Naming(labels={ALARM: label.decode()}), commit=True)
                     await asyncio.wrap_future(self.writer.append(profile_id, f"alarm-{uuid.uuid4().hex}", (batch,)))
-        except NodewiseError as error:  # the next report looks again
+        except NodewiseError as error:  # the next report starts another diagnosis
             _log.warning("steps_not_diagnosed", profile_id=profile_id, reason=str(error.reason))
 
 
-def _label(workshop: Any, asked: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
-    before, *times = asked
+def _label(workshop: Any, arguments: tuple[str, StepTimes, StepTimes], _run: LongRun) -> Iterator[bytes]:
+    before, *times = arguments
     yield alarm_label(diagnose_step_times(workshop.answers.registry.diagnosers, "", *times), before).encode()
 
 
 def alarm_label(diagnosis: StepsDiagnosis, before: str) -> str:
-    """The text of the label; an alarm that was in it already keeps its text. Empty = nothing is slow."""
-    stated = {entry.partition(" since ")[0]: entry for entry in before.split("; ") if entry}
+    """The text of the label; an alarm that is in it already keeps its text. Empty = no slowdown."""
+    old_entries = {entry.partition(" since ")[0]: entry for entry in before.split("; ") if entry}
     entries: list[str] = []
     for alarm in diagnosis.alarms:
         if alarm.end_s:
@@ -107,7 +107,7 @@ def alarm_label(diagnosis: StepsDiagnosis, before: str) -> str:
             alarm.kind, alarm.kind
         )
         begin = datetime.fromtimestamp(alarm.begin_s, UTC).isoformat(timespec="seconds")
-        entry = stated.get(name, f"{name} since {begin}")
+        entry = old_entries.get(name, f"{name} since {begin}")
         if entry not in entries and len("; ".join([*entries, entry])) <= _LONGEST_LABEL:
             entries.append(entry)
     return "; ".join(entries)

@@ -1,4 +1,4 @@
-"""Values that flow through Nodewise: frozen, typed, column-wise (NumPy) where there are many.
+"""The values of Nodewise: frozen, typed, and columns (NumPy) where there are many.
 
-No I/O, no protobuf, no pluggy. Import the module that names what you need.
+No I/O, no protobuf, no pluggy. Import from the single modules.
 """

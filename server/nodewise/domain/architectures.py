@@ -19,7 +19,7 @@ _WHOLE: Final = frozenset({"parameter_bytes", "tensors"})
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Architectures:
-    """Facts of models, one row each, by the names that a workload has them by. 0 = not known.
+    """Facts of models, one row each, with the names of a workload's fields. 0 = not known.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Architectures:
     parameter_bytes, tensors : int
         Parameters and the tensors that hold them.
     activation_bytes_per_sample : float
-        What the forward pass keeps for the backward pass.
+        Bytes that the forward pass keeps for the backward pass.
     """
 
     flops_per_sample: Floats
@@ -45,7 +45,7 @@ class Architectures:
 
     @staticmethod
     def of(workload: Workload) -> Architectures:
-        """The one architecture that a workload is of."""
+        """The architecture of a workload, as one row."""
         return Architectures(
             flops_per_sample=as_floats([workload.flops_per_sample or 0.0]),
             families=(workload.family or "",),
@@ -57,7 +57,7 @@ class Architectures:
 
     @staticmethod
     def concatenated(several: Sequence[Architectures]) -> Architectures:
-        """One after the other; at least one."""
+        """The rows of all parts, at least one part, one after the other."""
         families = tuple(dict.fromkeys(name for each in several for name in each.families))
         index = [families.index(each.families[place]) for each in several for place in each.family_index.tolist()]
         columns: dict[str, Any] = {
@@ -70,37 +70,37 @@ class Architectures:
         columns = {name: take_rows(getattr(self, name), rows) for name in (*_NUMBERS, "family_index")}
         return replace(self, **columns)
 
-    def over(self, shared: Workload) -> Architectures:
-        """The same, with what a shared workload says where a row says nothing."""
-        whole = Architectures.of(shared)
+    def over(self, workload: Workload) -> Architectures:
+        """The same rows; facts that a row does not state are the workload's."""
+        whole = Architectures.of(workload)
         columns: dict[str, Any] = {}
         for name in _NUMBERS:
-            column, known = getattr(self, name), getattr(whole, name)[0]
-            columns[name] = freeze(np.where(column == 0, known, column)) if known else column
-        if shared.family:
-            columns["families"] = tuple(name or shared.family for name in self.families)
+            column, value = getattr(self, name), getattr(whole, name)[0]
+            columns[name] = freeze(np.where(column == 0, value, column)) if value else column
+        if workload.family:
+            columns["families"] = tuple(name or workload.family for name in self.families)
         return replace(self, **columns)
 
-    def workload(self, row: int, shared: Workload) -> Workload:
-        """A shared workload with what a row says in place of what it says of the same."""
+    def workload(self, row: int, common: Workload) -> Workload:
+        """A common workload with the facts of a row in place of its own."""
         facts: dict[str, Any] = {}
         for name in _NUMBERS:
             number = getattr(self, name)[row].item()
             if number:
                 facts[name] = int(number) if name in _WHOLE else number
         family = self.families[int(self.family_index[row])]
-        return replace(shared, **facts | ({"family": family} if family else {}))
+        return replace(common, **facts | ({"family": family} if family else {}))
 
     def patterns(self) -> tuple[Ints, Ints]:
-        """What rows say, whatever the numbers: the first row of each pattern, those that say most first.
+        """Patterns of stated facts, whatever their values: the first row of each pattern, by most stated facts.
 
         Returns
         -------
         rows, of_row : int
-            A row of each pattern, and the place therein of each row's pattern.
+            A row of each pattern, and the index in it of each row's pattern.
         """
-        told = np.array([bool(name) for name in self.families])[self.family_index]
-        bits = np.stack([told, *(getattr(self, name) > 0 for name in _NUMBERS)], axis=1)
+        has_family = np.array([bool(name) for name in self.families])[self.family_index]
+        bits = np.stack([has_family, *(getattr(self, name) > 0 for name in _NUMBERS)], axis=1)
         codes, first, of_row = np.unique(bits @ (1 << np.arange(bits.shape[1])), return_index=True, return_inverse=True)
         order = np.lexsort((first, -bits[first].sum(axis=1)))
         place = np.empty(len(codes), dtype=np.int64)

@@ -12,14 +12,14 @@ __all__ = ["Budget"]
 
 
 class Budget:
-    """Time that is left for a piece of work, by a clock that never goes back. Who works looks at it often.
+    """Time that is left for a piece of work, by a monotonic clock. Work checks it often.
 
     Parameters
     ----------
     seconds : float
-        From now; infinite = as much as it takes.
+        From now; infinite = no limit.
     ended : callable or None
-        Tells that nobody waits any more, where another than :meth:`end` may say so.
+        Whether no caller waits any more, where that may become known without :meth:`end`.
     clock_s : callable
         The clock, in seconds.
     """
@@ -38,15 +38,15 @@ class Budget:
 
     @property
     def ended(self) -> bool:
-        """Whether nobody waits any more: nothing that is found now is of use, not even the best so far."""
+        """Whether no caller waits any more: no result is of use, not even the best so far."""
         return self._over or (self._elsewhere is not None and self._elsewhere())
 
     def end(self) -> None:
-        """Nobody waits any more."""
+        """Note that no caller waits any more."""
         self._over = True
 
     def look_up(self) -> None:
-        """End work that nobody waits for any more; time that is over ends none of it, for what there is may be told.
+        """End work that no caller waits for. Time that is used up ends none, as the best result so far may be returned.
 
         Raises
         ------
@@ -57,5 +57,5 @@ class Budget:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, "no caller waits for the answer any more")
 
     def remaining_s(self) -> float:
-        """Seconds left; 0 or less = end now, with what there is."""
+        """Seconds left; 0 or less = stop now and return the best result so far."""
         return 0.0 if self.ended else self._end_s - self._clock_s()

@@ -40,7 +40,7 @@ def freeze(array: ArrayT) -> ArrayT:
 
 
 def sum_columns(columns: Iterable[Floats]) -> Floats:
-    """The sum of columns, at least one, one after the other: NumPy's own order depends on the number of rows."""
+    """The sum of at least one column, added in their order, as NumPy's order depends on the number of rows."""
     first, *others = columns
     total: Floats = first.copy()
     for each in others:
@@ -54,53 +54,53 @@ SHARED_ROWS = 256
 
 @lru_cache(maxsize=4096)
 def constant_ints(rows: int, value: int) -> Ints:
-    """A read-only column of one whole number, shared; a long one is one number that is read again and again."""
+    """A read-only constant column of integers, shared; a long one is a single number with stride 0."""
     return _constant(rows, np.int64(value))
 
 
 @lru_cache(maxsize=4096)
 def constant_floats(rows: int, value: float) -> Floats:
-    """A read-only column of one number, shared."""
+    """A read-only constant column, shared."""
     return _constant(rows, np.float64(value))
 
 
 def constant(rows: int, value: float) -> NDArray[Any]:
-    """A read-only column of one number, of whole numbers where it is one."""
+    """A read-only constant column, of integers if the value is an int."""
     return constant_ints(rows, value) if isinstance(value, int) else constant_floats(rows, value)
 
 
 class _Alike(bytes):
-    """What a shared column of one number holds: by this it is known as one."""
+    """The buffer of a shared constant column; its type identifies such columns."""
 
 
 def shared_value(column: NDArray[Any]) -> Any:
-    """The number of a column that ``constant`` and its like share; None = it is no such column."""
+    """The value of a shared constant column; None = the column is not one."""
     base: Any = column.base
     return column.item(0) if type(base) is _Alike else None
 
 
 def _repeat(one: ArrayT, rows: int) -> ArrayT:
-    """One number as a long column; ``np.broadcast_to`` does the same twenty times slower."""
+    """One number as a long column, twenty times faster than ``np.broadcast_to``."""
     column: Any = np.ndarray((rows,), one.dtype, one, strides=(0,))
-    repeated: ArrayT = column
-    return repeated
+    result: ArrayT = column
+    return result
 
 
 def take_rows(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
-    """Some rows of a column; a constant one that is long stays one number."""
+    """Some rows of a column; a long constant column stays a single number."""
     constant = len(column) > 0 and column.strides == (0,)
-    found: Any = _repeat(column[:1], len(rows)) if constant else freeze(column[rows])
-    kept: ArrayT = found
-    return kept
+    rows_taken: Any = _repeat(column[:1], len(rows)) if constant else freeze(column[rows])
+    result: ArrayT = rows_taken
+    return result
 
 
 def holds(column: NDArray[Any], value: float) -> bool:
-    """Whether some row has a value. Of short columns a list tells it sooner than NumPy: 16 rows in 0.4 against 3 us."""
+    """Whether some row has a value. A list is faster for short columns than NumPy: 16 rows in 0.4 against 3 us."""
     return value in column.tolist() if len(column) <= SHARED_ROWS else bool((column == value).any())
 
 
 def only_value(column: NDArray[Any]) -> Any:
-    """The number that every row has; None where rows differ, or there are none."""
+    """The value of all rows; None where rows differ, or there are none."""
     if len(column) > SHARED_ROWS:
         return column[0].item() if (column == column[0]).all() else None
     values = column.tolist()
@@ -108,7 +108,7 @@ def only_value(column: NDArray[Any]) -> Any:
 
 
 def largest(column: Ints) -> int:
-    """The greatest number, at least 0."""
+    """The largest value, at least 0."""
     if len(column) > SHARED_ROWS:
         return int(np.maximum.reduce(column, initial=0))
     return max(column.tolist(), default=0)
@@ -122,14 +122,14 @@ def _constant(rows: int, number: np.generic) -> NDArray[Any]:
 
 
 def as_ints(values: Sequence[int] | NDArray[Any]) -> Ints:
-    """A read-only column of whole numbers; copies unless it already is one."""
+    """A read-only column of integers; copies unless the input is one."""
     if isinstance(values, np.ndarray) and values.dtype == np.int64 and not values.flags.writeable:
         return values
     return freeze(np.array(values, dtype=np.int64))
 
 
 def as_floats(values: Sequence[float] | NDArray[Any]) -> Floats:
-    """A read-only column of numbers; copies unless it already is one."""
+    """A read-only column of floats; copies unless the input is one."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
         return values
     return freeze(np.array(values, dtype=np.float64))

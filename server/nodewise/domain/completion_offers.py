@@ -1,4 +1,4 @@
-"""What can be had for a job: groups of nodes that may be taken away, and how the job reacts to that."""
+"""Offers for a job: groups of nodes that may be revoked, and the job's reaction to losses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = [
 
 
 class LossReaction(IntEnum):
-    """What the loss of a node does to those that are left.
+    """Effect of the loss of a node on the other nodes.
 
-    CONTINUE: nothing. RESTART: back to the last checkpoint, wait for all, restart. ELASTIC: a rendezvous, then the
-    others go on, and after another who joins; or all from the last checkpoint.
+    CONTINUE: none. RESTART: back to the last checkpoint, wait for all nodes, restart. ELASTIC: a rendezvous, then the
+    others continue, after another rendezvous with the replacement; or all restart from the last checkpoint.
     """
 
     UNSPECIFIED = 0
@@ -35,7 +35,7 @@ class LossReaction(IntEnum):
 
 
 class ChiefLoss(IntEnum):
-    """What the loss of the chief does, the first node of the first group; NONE: it is a node like any other."""
+    """Effect of the loss of the chief, the first node of the first group; NONE: the same as of any node."""
 
     NONE = 0
     FAIL = 1
@@ -53,16 +53,16 @@ class NodePrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReplacement:
-    """A node in the place of one that was lost.
+    """The replacement of a lost node.
 
     Attributes
     ----------
     delays_s : tuple of float
-        From the loss until it works, samples drawn with equal chance.
+        Seconds from the loss until it works: samples of equal probability.
     joins : str
-        Name of the group that it belongs to from then on; ``""`` = that of the one that was lost.
+        Name of the group that it belongs to; ``""`` = the lost node's group.
     bills_startup : bool
-        Whether it is paid for from when it is asked for.
+        Whether it is paid for from the time of its request.
     """
 
     delays_s: tuple[float, ...] = ()
@@ -77,19 +77,19 @@ class CompletionGroup:
     Attributes
     ----------
     nodes : int
-        At the start; 0 = only losses of other groups are replaced here.
+        Nodes at the start; 0 = the group has only replacements of other groups' losses.
     spot : bool
-        Whether they may be taken away.
+        Whether they may be revoked.
     price_per_h : float
-        Of one node; ``prices`` stand in its place where they are given.
+        Price of one node; ``prices`` are used instead where they are given.
     ages_s : tuple of float
-        How long each has run already; the last holds for all that follow; empty = all are new.
+        Age of each node at the start; the last value holds for all further nodes; empty = all are new.
     lifetime : LifetimeLaw
-        Which names no lifetimes but those of whoever estimates.
+        Names no lifetimes, so that the estimator uses its own.
     cap_s : float or None
-        Age at which the provider ends a node; None = as the lifetimes have it.
+        Age at which the provider ends a node; None = only the lifetimes end it.
     replacement : NodeReplacement or None
-        None = nothing is replaced.
+        None = losses are not replaced.
     """
 
     name: str = ""
@@ -108,7 +108,7 @@ class CompletionGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBytes:
-    """What a save writes, and saves of other sizes to the same store that were measured."""
+    """Bytes of a checkpoint, and measured checkpoints of other sizes to the same storage."""
 
     weights_bytes: float = 0.0
     graph_bytes: float = 0.0
@@ -119,16 +119,16 @@ class SavedBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionCheckpoints:
-    """Saves after every so much work, and after the last.
+    """Checkpoints at intervals of work, and after the last work.
 
     Attributes
     ----------
     seconds : float or SavedBytes
-        How long one takes.
+        Duration of one checkpoint.
     interval_s, interval_samples : float or None
-        Work between two: seconds with everybody alive, or samples; neither = what serves the objective best.
+        Work between two checkpoints: seconds with all nodes alive, or samples; neither = the best for the objective.
     stopped : float
-        Share of the job's speed that a save costs.
+        Share of the job's speed that is lost during a checkpoint.
     """
 
     seconds: float | SavedBytes = 0.0
@@ -139,23 +139,23 @@ class CompletionCheckpoints:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CompletionOffer:
-    """A cluster that can be had, and how the job reacts to losses there.
+    """A cluster on offer, and the job's reaction to losses there.
 
     Attributes
     ----------
     sync_mode, batch_per_worker, global_batch, parameter_servers, link_bytes_per_s
-        As in Configurations; not stated = as the job's evidence has it.
+        As in Configurations; not stated = from the job's evidence.
     kept_per_h : float
-        Price per hour of all that is kept to the end.
+        Price per hour of resources that are kept until the end.
     restart_s : float
-        Seconds without progress: RESTART, once all are there again; ELASTIC, of a rendezvous.
+        Seconds without progress: RESTART, once all nodes are back; ELASTIC, of a rendezvous.
     burst_probability, burst_others : float, int
-        Chance that a loss takes up to so many others of its group along.
+        Probability that a loss includes up to so many other nodes of its group.
     speeds : tuple of float
         Samples/s by nodes of each group alive, the last group's running fastest, from none to its capacity; empty = to
         be predicted.
     horizon_s : float or None
-        When to give up.
+        Time after which the job is given up.
     """
 
     name: str = ""
@@ -185,15 +185,15 @@ class CompletionOffer:
 
     @property
     def capacities(self) -> tuple[int, ...]:
-        """Most nodes that each group may come to hold: its own, and those whose losses may end up there."""
-        held = [0] * len(self.groups)
+        """Most nodes that each group can hold: its own, and replacements of other groups' losses."""
+        counts = [0] * len(self.groups)
         for start, group in enumerate(self.groups):
-            at, seen = start, set[int]()
-            while at not in seen:
-                seen.add(at)
-                held[at] += group.nodes
+            at, visited_groups = start, set[int]()
+            while at not in visited_groups:
+                visited_groups.add(at)
+                counts[at] += group.nodes
                 at = self.replacement_group(at)
-        return tuple(held)
+        return tuple(counts)
 
     @property
     def nodes(self) -> int:

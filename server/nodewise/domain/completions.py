@@ -1,4 +1,4 @@
-"""Completion on machines that can be taken away: how it is estimated, and what becomes of a job on an offer."""
+"""Completion on machines that can be revoked: the terms of an estimate, and a job's outcome on an offer."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionTerms:
-    """How completion is estimated.
+    """Terms of an estimate of completion.
 
     Attributes
     ----------
     simulates : bool
-        By runs against drawn lives, else by closed forms: means alone.
+        Whether runs against random lifetimes are simulated; else closed forms give means alone.
     runs : int
-        Of each offer.
+        Runs of each offer.
     deadline_s : float or None
-        What probabilities are told of.
+        Deadline of the probabilities; None = none.
     saves_cost : bool
-        Whether intervals between saves are chosen for cost instead of time.
+        Whether intervals between checkpoints minimise cost instead of time.
     now_s : float
-        Today, in seconds since 1970: how old lifetimes are.
+        Current time, in seconds since 1970; lifetimes have an age by it.
     budget : Budget or None
-        Time left; no part of the question. Where it is over, DEADLINE_EXCEEDED is raised.
+        Time left, not a part of the question; DEADLINE_EXCEEDED is raised once it is used up.
     """
 
     simulates: bool = True
@@ -51,17 +51,17 @@ class CompletionTerms:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CompletionCase:
-    """An offer with all that is needed to tell what becomes of the job there.
+    """An offer with everything that an estimate of the job's completion there needs.
 
     Attributes
     ----------
     samples : float
         Work.
     speeds : float array
-        Samples/s with so many nodes of each group alive: one axis per group, from 0 to its capacity. Sets that cannot
-        come about hold 0.
+        Samples/s by the number of live nodes of each group: one axis per group, from 0 to its capacity; 0 for sets that
+        cannot occur.
     log_spread : float
-        Standard deviation of ln(speed) that these are known to; 0 = they are certain.
+        Standard deviation of ln(speed); 0 = the speeds are certain.
     """
 
     offer: CompletionOffer
@@ -77,7 +77,7 @@ class CompletionCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionSpread:
-    """Mean over the runs that were done, its standard error, and quantiles over all runs; None = there is none."""
+    """Mean over the runs that finished, its standard error, and quantiles over all runs; None = undefined."""
 
     mean: float | None = None
     standard_error: float | None = None
@@ -88,7 +88,7 @@ class CompletionSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionBreakdown:
-    """Parts of the mean time; they add up to it. Degraded below 0: who came in the place of the lost is faster."""
+    """Parts of the mean time; they add up to it. ``degraded_s`` is below 0 where the replacements are faster."""
 
     compute_s: float
     degraded_s: float
@@ -99,7 +99,7 @@ class CompletionBreakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionSaves:
-    """Saves: seconds of one, work between two, whether that was chosen, and Young's and Daly's (None = no losses)."""
+    """Checkpoints: seconds of one, work between two, whether that was chosen, Young's and Daly's (None = no losses)."""
 
     seconds: float
     interval_samples: float
@@ -111,16 +111,16 @@ class CompletionSaves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What becomes of a job on an offer.
+    """The outcome of a job on an offer.
 
     Attributes
     ----------
     time_s, cost : CompletionSpread
-        Until it is done.
+        Until the job finishes.
     revocations_mean : float or None
         Nodes lost; None = no mean exists.
     deadline_probability, failure_probability : float or None
-        To be done by the deadline, and never; None = not told.
+        Of finishing by the deadline, and of never finishing; None = not estimated.
     """
 
     time_s: CompletionSpread

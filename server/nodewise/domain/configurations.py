@@ -58,13 +58,13 @@ class SyncMode(IntEnum):
     HYBRID = 4
 
 
-# Plain numbers: columns are compared with these quicker.
+# Plain integers, as comparing columns with them is faster.
 _ASYNC: Final = int(SyncMode.ASYNC)
 _HYBRID: Final = int(SyncMode.HYBRID)
 
 
 class PlacementRule(IntEnum):
-    """How workers are laid over nodes."""
+    """How workers are placed on nodes."""
 
     PACKED = 1
     SPREAD = 2
@@ -107,13 +107,13 @@ class Placement(RaggedWorkers):
 
     @staticmethod
     def of(rows: Iterable[Sequence[int]]) -> Placement:
-        """From one sequence per row."""
+        """Placements from one sequence per row."""
         parts = [tuple(row) for row in rows]
         return Placement(offsets_of(map(len, parts)), as_ints([count for part in parts for count in part]))
 
 
 class _Remembering:
-    """A place beside a value's fields for what was computed from them."""
+    """A slot for a value that is computed from the fields."""
 
     __slots__ = ("_rates",)
 
@@ -141,7 +141,7 @@ class Rates:
 
     @property
     def global_batch(self) -> Floats:
-        """Samples of one mini-batch from everyone, of asynchronous replicas too; 0 where the batch is not known."""
+        """Samples of one mini-batch from every worker, also of asynchronous ones; 0 where the batch is not known."""
         return self.samples_per_step * self.cycles_per_step
 
 
@@ -150,7 +150,7 @@ class Configurations(_Remembering):
     """Configurations as columns; all arrays are read-only and have one entry per row.
 
     Before a question reaches an estimator every "not stated" is resolved from the profile's evidence
-    (``estimation.resolution``), except a batch that nobody knows.
+    (``estimation.resolution``), except a batch that is not known.
 
     Attributes
     ----------
@@ -172,14 +172,14 @@ class Configurations(_Remembering):
     precisions, precision_index : tuple of str, int
         Dictionary of number formats; ``""`` = the job's own.
     backup_workers : int
-        Synchronous training: results of a step that are not waited for; its batch is that of the other workers.
+        Synchronous training: workers whose results a step does not wait for; its batch is that of the other workers.
     hybrid_sync_fraction, hybrid_switch_s : float
         Hybrid training: share of each worker's mini-batches run synchronously; seconds lost once at the switch.
     placement : Placement or None
         Explicit placement; None = every row is packed.
     worker_groups : WorkerGroups or None
-        Workers that are not alike; None = those of every row are. Read them with :meth:`groups`. Estimators that take
-        them into account list ``groups`` among their columns.
+        Workers that differ; None = the workers of each row are alike. Read them with :meth:`groups`. Estimators that
+        take them into account list ``groups`` among their columns.
     """
 
     nodes: Ints
@@ -243,14 +243,14 @@ class Configurations(_Remembering):
         return _defaults(rows)
 
     def replaced(self, **columns: object) -> Configurations:
-        """The same rows with some columns replaced; raises KeyError for one that there is not."""
+        """The same rows with some columns replaced; raises KeyError for an unknown column."""
         # Slot by slot: the constructor of a frozen class takes three times as long, most of what few rows take.
-        made = object.__new__(Configurations)
+        copy = object.__new__(Configurations)
         for put, column in zip(_SLOTS.values(), _VALUES(self)):
-            put(made, column)
+            put(copy, column)
         for name, column in columns.items():
-            _SLOTS[name](made, column)
-        return made
+            _SLOTS[name](copy, column)
+        return copy
 
     def take(self, rows: Ints) -> Configurations:
         """Some rows, in the given order."""
@@ -271,21 +271,21 @@ class Configurations(_Remembering):
         columns: dict[str, object] = {
             name: freeze(np.concatenate([getattr(part, name) for part in parts])) for name in COLUMNS
         }
-        grouped, groups = any(part.worker_groups is not None for part in parts), []
+        has_groups, groups = any(part.worker_groups is not None for part in parts), []
         for names, index in (("devices", "device_index"), ("precisions", "precision_index")):
             dictionary: dict[str, int] = {}
-            recoded = []
+            codes_of_parts = []
             for part in parts:
                 codes = np.array([dictionary.setdefault(name, len(dictionary)) for name in getattr(part, names)])
-                recoded.append(codes[getattr(part, index)])
-                if grouped and names == "devices":
+                codes_of_parts.append(codes[getattr(part, index)])
+                if has_groups and names == "devices":
                     groups.append((part.worker_groups or WorkerGroups.of([()] * len(part), ())).recode(codes))
             columns[names] = tuple(dictionary)
-            columns[index] = freeze(np.concatenate(recoded))
+            columns[index] = freeze(np.concatenate(codes_of_parts))
         placement = None
         if any(part.placement is not None for part in parts):
             placement = Placement.concatenated([part.placement or Placement.of([()] * len(part)) for part in parts])
-        worker_groups = WorkerGroups.concatenated(groups) if grouped else None
+        worker_groups = WorkerGroups.concatenated(groups) if has_groups else None
         return parts[0].replaced(**columns, placement=placement, worker_groups=worker_groups)
 
     def device_names(self) -> list[str]:
@@ -304,16 +304,16 @@ class Configurations(_Remembering):
 
     def groups(self, row: int) -> tuple[WorkerGroup, ...]:
         """Groups of alike workers of a resolved row, at least one: as stated, else all workers on the row's device."""
-        stated = () if self.worker_groups is None else self.worker_groups.row(row, self.devices)
-        return stated or (WorkerGroup(self.devices[self.device_index[row]], int(self.workers[row])),)
+        own = () if self.worker_groups is None else self.worker_groups.row(row, self.devices)
+        return own or (WorkerGroup(self.devices[self.device_index[row]], int(self.workers[row])),)
 
     def grouped(self) -> NDArray[np.bool_]:
         """Rows that state groups which say more than the row: another device, or another compute time."""
-        found = np.zeros(len(self), dtype=bool)
+        mask = np.zeros(len(self), dtype=bool)
         if self.worker_groups is not None:
             groups, rows = self.worker_groups, self.worker_groups.row_of_group()
-            found[rows[(groups.compute_factor != 1.0) | (groups.device_index != self.device_index[rows])]] = True
-        return found
+            mask[rows[(groups.compute_factor != 1.0) | (groups.device_index != self.device_index[rows])]] = True
+        return mask
 
     def cycles_per_step(self) -> Floats:
         """Steps in a step time: ASYNC and HYBRID, one of each worker (of each replica that workers share); else one."""
@@ -324,7 +324,7 @@ class Configurations(_Remembering):
 
     @property
     def rates(self) -> Rates:
-        """What turns step times into rates, remembered: the same rows are asked about again and again."""
+        """Columns that turn step times into rates; cached, as the same rows are used repeatedly."""
         try:
             return self._rates
         except AttributeError:
@@ -337,7 +337,7 @@ class Configurations(_Remembering):
             return rates
 
     def _alike_rates(self) -> Rates | None:
-        """The rates of a few rows of workers that each step alone, on batches alike; None = they are not like that."""
+        """Rates of few asynchronous rows with equal batches, a fast path; None = the rows are not such rows."""
         rows = len(self)
         if rows > SHARED_ROWS or only_value(self.sync_mode) != _ASYNC or not self.is_whole():
             return None
@@ -350,8 +350,8 @@ class Configurations(_Remembering):
 
     def steps_by_worker(self) -> NDArray[np.bool_]:
         """Rows whose step is one worker's mini-batch: ASYNC and HYBRID."""
-        found: NDArray[np.bool_] = (self.sync_mode == _ASYNC) | (self.sync_mode == _HYBRID)
-        return found
+        mask: NDArray[np.bool_] = (self.sync_mode == _ASYNC) | (self.sync_mode == _HYBRID)
+        return mask
 
     def degree(self) -> Floats:
         """Workers that hold one copy of the model together: tensor x pipeline x context parallelism.
@@ -368,13 +368,13 @@ class Configurations(_Remembering):
         """
         if self.is_whole():
             return np.maximum(self.workers, 1)
-        derived = np.floor(self.workers / np.maximum(self.degree(), 1.0))
-        replicas = np.where(self.data_parallel > 0, self.data_parallel, derived).astype(np.int64)
+        quotient = np.floor(self.workers / np.maximum(self.degree(), 1.0))
+        replicas = np.where(self.data_parallel > 0, self.data_parallel, quotient).astype(np.int64)
         backup = np.where(self.sync_mode == _ASYNC, 0, self.backup_workers)
         return np.maximum(replicas - backup, 1)
 
     def is_whole(self) -> bool:
-        """Whether surely every worker is a replica that is waited for: nothing else is stated of any row."""
+        """Whether every worker is certainly a replica that each step waits for: no row states anything else."""
         rows = len(self.workers)
         one, none = constant_ints(rows, 1), constant_ints(rows, 0)
         return (
@@ -400,14 +400,14 @@ class Configurations(_Remembering):
     def nodes_held(self) -> Ints:
         """Nodes that a row occupies: those of its workers, and one for each parameter server.
 
-        The one count that prices and budgets of nodes go by.
+        Prices and budgets of nodes use this count.
         """
         return self.nodes + np.maximum(self.parameter_servers, 0)
 
     def devices_held(self) -> Ints:
         """Devices that a row occupies: one for each worker, and as much again for each parameter server.
 
-        What fewest devices goes by: a server that costs nothing would always be worth having.
+        The objective of fewest devices uses this count, so that parameter servers are not free.
         """
         return self.workers + np.maximum(self.parameter_servers, 0)
 
@@ -426,13 +426,13 @@ def _defaults(rows: int) -> Configurations:
 
 
 _DEFAULT_NUMBERS: Final = {name: (type(value), value) for name, value in CONFIGURATION_DEFAULTS.items()}
-"""Numbers with their types: 0 is not 0.0 here."""
+"""Numbers with their types, as 0 and 0.0 differ here."""
 
 
 def _new_defaults(rows: int) -> Configurations:
     first = constant_ints(rows, 0)
-    made = {number: constant(rows, number[1]) for number in set(_DEFAULT_NUMBERS.values())}
-    columns: dict[str, Any] = {name: made[number] for name, number in _DEFAULT_NUMBERS.items()}
+    columns_by_number = {number: constant(rows, number[1]) for number in set(_DEFAULT_NUMBERS.values())}
+    columns: dict[str, Any] = {name: columns_by_number[number] for name, number in _DEFAULT_NUMBERS.items()}
     return Configurations(devices=("",), device_index=first, precisions=("",), precision_index=first, **columns)
 
 
@@ -452,7 +452,7 @@ def packed_placement(workers: int, nodes: int) -> tuple[int, ...]:
     counts = []
     left = workers
     for node in range(nodes):
-        # Every node that is still to come keeps at least one worker.
+        # Every later node keeps at least one worker.
         count = min(per_node, left - (nodes - node - 1))
         counts.append(count)
         left -= count

@@ -1,4 +1,4 @@
-"""Diagnoses: where the time of recorded steps goes, and what would buy it back."""
+"""Diagnoses: where the time of recorded steps goes, and what would shorten them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["Bottleneck", "Diagnosis", "DiagnosisQuestion", "RankShares", "StepPa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisQuestion:
-    """What to look for.
+    """Options of a diagnosis.
 
     Attributes
     ----------
     steps : tuple of int
         Ordinals of the steps, from 1; empty = all but the first and the last where there are more than three.
     bottlenecks, strategies : int
-        Most of each to answer with.
+        Most of each in the answer.
     largest_batch_factor : float
-        How many times the batch per worker may grow where recomputation frees memory; 1 = not at all.
+        Largest factor of the batch per worker where recomputation frees memory; 1 = no growth.
     timeline : bool
-        Whether the replayed events are wanted, for a picture.
+        Whether the answer includes the replayed events.
     """
 
     steps: tuple[int, ...] = ()
@@ -35,10 +35,10 @@ class DiagnosisQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottleneck:
-    """Something that costs time.
+    """A part of a step that costs time.
 
-    ``seconds`` is what it takes in a step; ``gain_if_removed_s`` how much shorter the replayed step is without it.
-    ``rank`` -1 = all. ``matters`` is False where the gain is within what steps differ by anyway.
+    ``seconds`` is its time in a step; ``gain_if_removed_s`` how much shorter the replayed step is without it.
+    ``rank`` -1 = all. ``matters`` is False where the gain is within the variation between steps.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Straggler:
     """Ranks that the others wait for at one exchange of the step.
 
     ``ranks`` lists all that arrived within the clock's uncertainty of the last: a tie where there are several.
-    ``imposed_wait_s`` is what the others wait in sum.
+    ``imposed_wait_s`` is the sum of the others' waits.
     """
 
     collective: str
@@ -69,8 +69,8 @@ class Straggler:
 class Strategy:
     """A change, or several together, and the step time that its replay predicts.
 
-    ``lower_step_s`` and ``upper_step_s`` hold the step with the stated coverage; ``rests_on`` says what the numbers
-    come from; ``speedup`` is per sample. ``acts_on`` are the parts that it makes shorter, each a kind, or kind and what
+    ``lower_step_s`` and ``upper_step_s`` hold the step with the stated coverage; ``rests_on`` names the source of the
+    numbers; ``speedup`` is per sample. ``acts_on`` are the parts that it makes shorter, each a kind, or kind and what
     with ``": "`` between; none = any.
     """
 
@@ -112,7 +112,7 @@ class StepPart:
 class RankShares:
     """Where one rank's mean step goes, seconds; device shares are 0 where nothing runs on a device.
 
-    A step lasts from where the one before is over, else from its mark, until its host and all work that it gave its
+    A step lasts from the end of the one before, else from its mark, until its host and all work that it gave its
     devices are done. ``parts`` divide it, the longest first. ``step_ordinals`` are the steps that the mean is of, with
     their begins, ns since the first of all ranks' began, and their lengths.
     """
@@ -135,13 +135,13 @@ class RankShares:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Diagnosis:
-    """Where the time goes, most worthwhile first.
+    """Where the time goes, largest gains first.
 
     Attributes
     ----------
     bound_by : str
         ``host``, ``device``, ``network``, ``skew`` (ranks wait for each other), ``loading``, or ``none``: nothing
-        stands out, or it cannot be told.
+        stands out, or the traces do not show it.
     step_s, persistence_s : float
         Mean step, and the mean absolute difference of a step from the mean of the others.
     exposed_communication_s : float

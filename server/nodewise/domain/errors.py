@@ -1,4 +1,4 @@
-"""Errors as values: every reason Nodewise can give, with its kind, in one catalogue.
+"""Errors as values: every reason of Nodewise, with its kind, in one catalogue.
 
 The boundary (``rpc/errors.py``) turns a :class:`NodewiseError` into a gRPC status; nothing below it knows gRPC. The
 text of any other exception never reaches a caller.
@@ -16,7 +16,7 @@ __all__ = ["CATALOGUE", "Kind", "NodewiseError", "Reason", "ReasonEntry", "Refus
 
 
 class Kind(Enum):
-    """What sort of failure a reason is; its value names the status code at the boundary (google.rpc.Code)."""
+    """Kind of a reason; its value names the gRPC status code (google.rpc.Code)."""
 
     INVALID = "INVALID_ARGUMENT"
     NOT_FOUND = "NOT_FOUND"
@@ -85,7 +85,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasonEntry:
-    """One line of the catalogue: the kind of a reason and what a caller should make of it."""
+    """One entry of the catalogue: the kind of a reason and its meaning for callers."""
 
     kind: Kind
     meaning: str
@@ -119,10 +119,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     ),
     Reason.ETAG_MISMATCH: (Kind.CONFLICT, "The profile changed since the etag was read."),
     Reason.SESSION_NOT_OPEN: (Kind.PRECONDITION, "The first message of an ingest stream must open a session."),
-    Reason.BATCH_OUT_OF_ORDER: (
-        Kind.PRECONDITION,
-        "A batch before this one is missing; resend from the named batch.",
-    ),
+    Reason.BATCH_OUT_OF_ORDER: (Kind.PRECONDITION, "A batch before this one is missing; resend from the named batch."),
     Reason.BATCH_CONFLICT: (Kind.EXISTS, "A batch with this number is stored with other content."),
     Reason.REQUEST_ID_REUSED: (Kind.EXISTS, "This request id was used for a request with other content."),
     Reason.EVIDENCE_MISSING: (Kind.PRECONDITION, "The answer needs more evidence; the error names the missing fields."),
@@ -144,10 +141,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
     Reason.READER_INVALID_RESULT: (Kind.INTERNAL, "The trace reader's columns are invalid; the server discarded them."),
     Reason.DIAGNOSER_FAILED: (Kind.INTERNAL, "The diagnoser raised an exception; the server's log has the details."),
     Reason.DIAGNOSER_INVALID_RESULT: (Kind.INTERNAL, "The diagnoser's answer is invalid; the server discarded it."),
-    Reason.SHARING_MODEL_FAILED: (
-        Kind.INTERNAL,
-        "The sharing model raised an exception; the log has the details.",
-    ),
+    Reason.SHARING_MODEL_FAILED: (Kind.INTERNAL, "The sharing model raised an exception; the log has the details."),
     Reason.SHARING_MODEL_INVALID_RESULT: (
         Kind.INTERNAL,
         "The sharing model's answer is invalid; the server discarded it.",
@@ -164,10 +158,7 @@ _ENTRIES: Final[Mapping[Reason, tuple[Kind, str]]] = {
         "The store cannot be read or written now; `cause` says why where that is known. Retry.",
     ),
     Reason.COMPUTE_LOST: (Kind.UNAVAILABLE, "The process that computed the answer died, and a new one started; retry."),
-    Reason.OVERLOADED: (
-        Kind.EXHAUSTED,
-        "Too many calls of this kind wait already; retry after the named delay.",
-    ),
+    Reason.OVERLOADED: (Kind.EXHAUSTED, "Too many calls of this kind wait already; retry after the named delay."),
     Reason.QUOTA_EXCEEDED: (
         Kind.EXHAUSTED,
         "The call would exceed a quota; the message names the quota and its limit. Retry where a delay is named.",
@@ -188,7 +179,7 @@ CATALOGUE: Final[Mapping[Reason, ReasonEntry]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A field and what would be right in it. ``field`` is a path such as ``configurations.nodes[3]``."""
+    """A field, and what it must hold. ``field`` is a path such as ``configurations.nodes[3]``."""
 
     field: str
     description: str
@@ -204,12 +195,12 @@ class Refusal:
 
     @staticmethod
     def missing(message: str, *fields: str) -> Refusal:
-        """What is known does not suffice; ``fields`` would help."""
+        """A refusal for missing evidence; ``fields`` would make an answer possible."""
         return Refusal(Reason.EVIDENCE_MISSING, message, fields)
 
     @staticmethod
     def unsupported(message: str, *fields: str) -> Refusal:
-        """A kind of configuration that is not answered."""
+        """A refusal of a kind of configuration that is not supported."""
         return Refusal(Reason.UNSUPPORTED_CONFIGURATION, message, fields)
 
 
@@ -220,11 +211,11 @@ class NodewiseError(Exception):
     Attributes
     ----------
     message : str
-        Written for the caller; holds nothing of the server's insides.
+        Text for the caller; holds no internals of the server.
     metadata : mapping of str to str
         Every dynamic part of the message. Names as in Python; the wire spells them in lowerCamelCase.
     retry_after_s : float or None
-        Delay after which asking again may succeed; None = as is usual for the kind of its reason.
+        Delay after which a retry may succeed; None = the default of the reason's kind.
     """
 
     reason: Reason
@@ -240,7 +231,7 @@ class NodewiseError(Exception):
         return f"{self.reason}: {self.message}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its values: an exception would be by its text alone."""
+        """Pickled by its fields; the default would keep only the text."""
         return type(self), (self.reason, self.message, dict(self.metadata), self.violations, self.retry_after_s)
 
     @property
@@ -251,29 +242,29 @@ class NodewiseError(Exception):
     @classmethod
     def invalid(cls, violations: Iterable[Violation], reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
         """An error that carries violations; its message is the first of them and how many there are."""
-        found = tuple(violations)
-        first = found[0]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return cls(reason, f"{first.field}: {first.description}{more}", {"field": first.field}, found)
+        several = tuple(violations)
+        first = several[0]
+        more = f" (and {len(several) - 1} more)" if len(several) > 1 else ""
+        return cls(reason, f"{first.field}: {first.description}{more}", {"field": first.field}, several)
 
     @classmethod
     def refused(cls, refusal: Refusal) -> NodewiseError:
-        """An error that says why nothing could be answered."""
+        """The error of a refusal."""
         metadata = {"missing_fields": ",".join(refusal.missing_fields)} if refusal.missing_fields else {}
         return cls(refusal.reason, refusal.message, metadata)
 
     @property
     def missing_fields(self) -> tuple[str, ...]:
         """Fields that would make an answer possible."""
-        named = self.metadata.get("missing_fields", "")
-        return tuple(named.split(",")) if named else ()
+        names = self.metadata.get("missing_fields", "")
+        return tuple(names.split(",")) if names else ()
 
     @property
     def refusal(self) -> Refusal:
-        """The same as the refusal of a job or of rows."""
+        """The error as the refusal of a job or of rows."""
         return Refusal(self.reason, self.message, self.missing_fields)
 
 
 def invalid_field(path: str, description: str) -> NodewiseError:
-    """One field that holds what it must not."""
+    """The error for one field with an invalid value."""
     return NodewiseError.invalid([Violation(path, description)])

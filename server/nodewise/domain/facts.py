@@ -1,4 +1,4 @@
-"""What the contract's facts about columns mean for the domain's: which there are, and what stands for nothing."""
+"""The domain's columns from the contract's facts: their names, and the values that mean "not stated"."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
 UNSTATED: Final = -1
 """Number of parameter servers that was not stated."""
 RAGGED: Final = frozenset({"placement", "groups"})
-"""Several entries a row, in compressed sparse rows."""
+"""Columns with several entries per row, in compressed sparse rows."""
 
 
 def default_of(fact: Fact) -> int | float:
-    """What a row holds that states nothing: the contract's default, or -1 (the evidence says, or it is not known)."""
+    """The value of a row that states nothing: the contract's default, or -1 (taken from evidence, or not known)."""
     if fact.default is not None:
         return fact.default
     number = 0 if fact.required else UNSTATED
@@ -41,7 +41,7 @@ def _is_number(fact: Fact) -> bool:
 
 
 NUMBER_COLUMNS: Final = tuple(fact for fact in CONFIGURATIONS.values() if _is_number(fact))
-"""Columns of configurations that hold one number in each row, names of dictionaries aside."""
+"""Columns of configurations with one number per row, without dictionaries of names."""
 CONFIGURATION_DEFAULTS: Final = _defaults(CONFIGURATIONS)
 PHASE_DEFAULTS: Final = _defaults(PHASE_TIMINGS)
 OBSERVATION_DEFAULTS: Final = _defaults(OBSERVATIONS)

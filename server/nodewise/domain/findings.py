@@ -1,4 +1,4 @@
-"""What is wrong in a request, collected and raised at once."""
+"""Violations of a request, collected and raised together."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 __all__ = ["Findings"]
 
 MAX_VIOLATIONS: Final = 20
-"""Violations that one error lists: a caller mends the first few, and replies stay small."""
+"""Most violations that one error lists, so that replies stay small."""
 
 
 class Findings:
-    """Collects what is wrong; :meth:`finish` raises it. Readers of one kind of request add their own checks."""
+    """Collects violations; :meth:`finish` raises them. Readers of one kind of request add their own checks."""
 
     def __init__(self) -> None:
         self._wrong: list[Violation] = []
@@ -21,21 +21,21 @@ class Findings:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing wrong was found so far."""
+        """Whether there is no violation so far."""
         return not self._wrong and not self._contradictions
 
     def wrong(self, path: str, description: str) -> None:
-        """A field holds what it must not."""
+        """Add a field with an invalid value."""
         if len(self._wrong) < MAX_VIOLATIONS:
             self._wrong.append(Violation(path, description))
 
     def contradicts(self, path: str, description: str) -> None:
-        """A field contradicts another."""
+        """Add a field that contradicts another one."""
         if len(self._contradictions) < MAX_VIOLATIONS:
             self._contradictions.append(Violation(path, description))
 
     def finish(self) -> None:
-        """Raise INVALID_FIELD, else CONTRADICTORY_FACTS, if anything was wrong."""
+        """Raise INVALID_FIELD, else CONTRADICTORY_FACTS, if there are violations."""
         if self._wrong:
             raise NodewiseError.invalid(self._wrong)
         if self._contradictions:

@@ -1,4 +1,4 @@
-"""Groups of workers that are not alike: other devices, or slower ones of the same."""
+"""Groups of workers that differ: in their device, or in their speed."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ class WorkerGroups(RaggedWorkers):
         return freeze(np.repeat(np.arange(len(self.offsets) - 1), self.counts()))
 
     def recode(self, codes: Ints) -> WorkerGroups:
-        """The same groups with other numbers for their devices: ``codes`` maps the old to the new."""
+        """The same groups with other indexes of their devices: ``codes`` maps old to new."""
         return WorkerGroups(self.offsets, self.workers, freeze(codes[self.device_index]), self.compute_factor)
 
     @staticmethod
     def of(rows: Iterable[Sequence[WorkerGroup]], devices: Sequence[str]) -> WorkerGroups:
-        """From one sequence of groups per row, and the dictionary that holds their devices."""
-        listed = [tuple(row) for row in rows]
-        groups = [group for row in listed for group in row]
+        """Groups from one sequence per row, and the dictionary of their devices."""
+        groups_of_rows = [tuple(row) for row in rows]
+        groups = [group for row in groups_of_rows for group in row]
         return WorkerGroups(
-            offsets_of(map(len, listed)),
+            offsets_of(map(len, groups_of_rows)),
             as_ints([group.workers for group in groups]),
             as_ints([devices.index(group.device) for group in groups]),
             as_floats([group.compute_factor for group in groups]),

@@ -1,4 +1,4 @@
-"""Lifetimes of machines that can be taken away, as they are stated: observations, laws, records."""
+"""Lifetimes of machines that can be revoked: observations, laws and records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class LifetimeFamily(IntEnum):
-    """What is made of observed lifetimes: as they are, a fitted law, or the nearer of both where it is near enough."""
+    """How observed lifetimes are used: as they are, as a fitted law, or as the nearer law if that is near enough."""
 
     UNSPECIFIED = 0
     EMPIRICAL = 1
@@ -45,14 +45,14 @@ class LifetimeOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLifetimes:
-    """Those that whoever estimates brings along under a name."""
+    """Lifetimes that the estimator provides under a name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmpiricalLifetimes:
-    """Share of the machines that was revoked by some ages, linear in between."""
+    """Share of the machines that was revoked by each age, linear in between."""
 
     ages_s: tuple[float, ...] = ()
     revoked: tuple[float, ...] = ()
@@ -60,7 +60,7 @@ class EmpiricalLifetimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedLifetimes:
-    """Seconds that each machine was there, and whether it was revoked then; no flags = all were."""
+    """Seconds that each machine lived, and whether it was revoked then; no flags = all were."""
 
     lives_s: tuple[float, ...] = ()
     revoked: tuple[bool, ...] = ()
@@ -83,7 +83,7 @@ class ExponentialLifetimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRecord:
-    """Nodes of a fleet that came and went, by event."""
+    """Nodes of a fleet that were added and removed, by event."""
 
     times_s: tuple[float, ...] = ()
     added: tuple[bool, ...] = ()
@@ -92,7 +92,7 @@ class FleetRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvailabilityRecord:
-    """How many nodes could be had from each time on, up to the end of the record."""
+    """How many nodes were available from each time on, up to the end of the record."""
 
     since_s: tuple[float, ...] = ()
     nodes: tuple[int, ...] = ()
@@ -109,7 +109,7 @@ class AvailabilityLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRevocations:
-    """When, from the start, as many nodes are lost; the others live."""
+    """Times, from the start, at which one node each is lost; the other nodes live on."""
 
     times_s: tuple[float, ...] = ()
 
@@ -135,22 +135,22 @@ class LifetimeLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifetimeBasis:
-    """What the lives of a group rest on.
+    """Evidence for the lifetimes of a group.
 
     Attributes
     ----------
     group : int
-        Place of the group in its offer.
+        Index of the group in its offer.
     data_set, device, region : str
         Observations, or what was stated in their place; ``""`` = not known.
     measured_time : float
-        When observing ended, at the latest, in seconds since 1970; 0 = not known.
+        Latest end of the observations, in seconds since 1970; 0 = not known.
     machines : int
-        Observed; 0 = a law that was stated.
+        Observed machines; 0 = a stated law.
     law : str
         ``empirical``, ``weibull``, ``exponential``, ``trace`` or ``stated``.
     ks_distance : float or None
-        Largest distance between the law and what was observed; None = it is what was observed.
+        Largest distance between the law and the observations; None = the observations themselves are used.
     """
 
     group: int

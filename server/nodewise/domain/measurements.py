@@ -1,4 +1,4 @@
-"""Tables of measurements: rows of many jobs, some to learn from, some to be predicted."""
+"""Tables of measurements: rows of many jobs, some to learn from, others to predict."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class MeasurementTable:
     measured_at_s, exposed_sync_s, steps, step_variation : float, float, int, float
         As in Observations.
     measured_memory_bytes, fitted : float, int
-        What the fullest device held at most, 0 = not measured; 0 = ran out of memory.
+        Peak memory of the fullest device, 0 = not measured; whether the run fitted, 0 = it ran out of memory.
     phase_rows, phase_timings : int, PhaseTimings
-        Rows that carry phase timings (each once), and these.
+        Rows with phase timings (each once), and their timings.
     workloads, networks : tuple
         Facts, one per job.
     """
@@ -68,52 +68,52 @@ class MeasurementTable:
         """The table with these rows alone, each at most once; jobs keep their numbers."""
         number = np.full(len(self), -1, dtype=np.int64)
         number[rows] = np.arange(len(rows))
-        timed = as_ints(np.flatnonzero(number[self.phase_rows] >= 0))
+        phase_rows = as_ints(np.flatnonzero(number[self.phase_rows] >= 0))
         columns = {"job_index", "train", "fitted", *OBSERVATION_DEFAULTS}
         return replace(
             self,
             **{name: freeze(getattr(self, name)[rows]) for name in columns},
             configurations=self.configurations.take(rows),
-            phase_rows=freeze(number[self.phase_rows[timed]]),
-            phase_timings=self.phase_timings.take(timed),
+            phase_rows=freeze(number[self.phase_rows[phase_rows]]),
+            phase_timings=self.phase_timings.take(phase_rows),
         )
 
     def mask_test_measurements(self) -> MeasurementTable:
-        """The table without what was measured in rows that are to be predicted: no rate, time or phase of theirs."""
-        timed = as_ints(np.flatnonzero(self.train[self.phase_rows]))
-        measured: dict[str, Any] = {
+        """The table without measurements of the rows to predict: no rate, time or phase of theirs."""
+        phase_rows = as_ints(np.flatnonzero(self.train[self.phase_rows]))
+        columns: dict[str, Any] = {
             name: freeze(np.where(self.train, getattr(self, name), unknown))
             for name, unknown in {**OBSERVATION_DEFAULTS, "fitted": 1}.items()
         }
         return replace(
             self,
-            **measured,
-            phase_rows=freeze(self.phase_rows[timed]),
-            phase_timings=self.phase_timings.take(timed),
+            **columns,
+            phase_rows=freeze(self.phase_rows[phase_rows]),
+            phase_timings=self.phase_timings.take(phase_rows),
         )
 
     def visible_profile(self, job: int, rows: Ints | None = None) -> Profile:
-        """What an estimator may know of a job: its facts and its train rows.
+        """The profile that an estimator may see of a job: its facts and its train rows.
 
         Parameters
         ----------
         rows : int
-            The job's rows in the order that the profile shall have; None = the table's.
+            The job's rows in the order of the profile; None = the table's order.
         """
         own = self.rows_of(job) if rows is None else rows
         visible = own[self.train[own]]
         rates = self.steps_per_s[visible] > 0
-        held = (self.measured_memory_bytes[visible] > 0) | (self.fitted[visible] == 0)
+        has_memory = (self.measured_memory_bytes[visible] > 0) | (self.fitted[visible] == 0)
         timing = np.full(len(self), -1, dtype=np.int64)
         timing[self.phase_rows] = np.arange(len(self.phase_rows))
-        timed = timing[visible]
+        phase_rows = timing[visible]
         return Profile(
             profile_id=self.jobs[job],
             workload=self.workloads[job],
             network=self.networks[job],
-            phase_timings=self.phase_timings.take(as_ints(timed[timed >= 0])),
+            phase_timings=self.phase_timings.take(as_ints(phase_rows[phase_rows >= 0])),
             observations=self._observations(as_ints(visible[rates])),
-            memory_runs=self._observations(as_ints(visible[held & ~rates])),
+            memory_runs=self._observations(as_ints(visible[has_memory & ~rates])),
         )
 
     def _observations(self, rows: Ints) -> Observations:

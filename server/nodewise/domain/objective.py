@@ -26,11 +26,11 @@ __all__ = [
 
 
 MOST_BATCHES: Final = 32
-"""Batches that are tried in each row."""
+"""Most batches that are tried for each row."""
 
 
 class Rule:
-    """How rows are compared, and the limits that the chosen one keeps; None = no limit.
+    """How rows are compared, and the limits of the recommended row; None = no limit.
 
     ``max_nodes`` counts nodes as prices do: those of the workers and one for each parameter server. ``max_cost`` is in
     the prices' currency, ``deadline_s`` in seconds from now.
@@ -89,14 +89,14 @@ class FewestDevices(Rule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Nodes that can be had, and what they cost.
+    """Nodes on offer, and their price.
 
     Attributes
     ----------
     device : str
         Accelerator of the node; ``""`` = any that has no offer of its own.
     price_per_node_hour : float
-        Of a node that runs workers or a parameter server.
+        Price of a node that runs workers or a parameter server.
     start_up_s : float
         Seconds until its nodes work, in which they are paid for.
     """
@@ -110,7 +110,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentConfiguration:
-    """What a job runs on now: its row, what a move loses, and those in which a move must pay; None = the work's."""
+    """The current configuration: its row, seconds that a move loses, and the payback window; None = the work's."""
 
     row: int
     restart_cost_s: float = 0.0
@@ -119,7 +119,7 @@ class CurrentConfiguration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticalEfficiency:
-    """What another batch is worth: a sample at batch m counts (noise scale + initial batch) / (noise scale + m)."""
+    """Statistical efficiency: a sample at batch m counts (noise scale + initial batch) / (noise scale + m)."""
 
     gradient_noise_scale_samples: float
     initial_batch_samples: float
@@ -143,7 +143,7 @@ class BatchBounds:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Objective:
-    """What is asked for, and all that it is judged by.
+    """The objective of a recommendation, with everything that it depends on.
 
     Attributes
     ----------
@@ -157,15 +157,15 @@ class Objective:
     remaining_samples, remaining_epochs : float or None
         Work left; epochs need the workload's samples per epoch. Neither = all of the workload's epochs, where known.
     offers : tuple of Offer
-        What nodes cost; empty = costs are not known.
+        Prices of nodes; empty = costs are not known.
     offers_of_rows : tuple of int or None
         The offer that each row names, -1 = none; None = no row does.
     current : CurrentConfiguration or None
-        What a move is compared with.
+        The configuration that a move is compared with.
     efficiency : StatisticalEfficiency or None
-        Given, goodput is compared instead of throughput.
+        If given, goodput is compared instead of throughput.
     batch_bounds : BatchBounds or None
-        Given, rows without a global batch get the one of best goodput.
+        If given, rows without a global batch get the one of best goodput.
     """
 
     rule: Rule = Knee()
@@ -180,24 +180,24 @@ class Objective:
     batch_bounds: BatchBounds | None = None
 
     def of_rows(self, rows: Sequence[int]) -> Objective:
-        """The same for some rows of the question, in their order; a move is not judged among them."""
-        named = self.offers_of_rows
-        if named is None and self.current is None:
+        """The objective for some rows of the question, in their order, without the comparison with the current row."""
+        index = self.offers_of_rows
+        if index is None and self.current is None:
             return self
-        return replace(self, offers_of_rows=None if named is None else tuple(named[row] for row in rows), current=None)
+        return replace(self, offers_of_rows=None if index is None else tuple(index[row] for row in rows), current=None)
 
     @property
     def currency(self) -> str:
-        """That of the offers, which share one; empty without any."""
+        """The currency of the offers, which share one; empty without offers."""
         return self.offers[0].currency if self.offers else ""
 
 
 KNEE: Final = Objective()
-"""What is asked for where nothing is said."""
+"""The default objective."""
 
 
 class RecommendationBound(IntEnum):
-    """What kept a recommendation from being larger."""
+    """The limit that kept a recommendation from being larger."""
 
     NOTHING = 0
     RANGE = 1
@@ -215,9 +215,9 @@ class Recommendation:
     samples_per_s, finish_s, cost : float or None
         Of that row, restart included where the job moves; None = not known.
     keeps_current : bool
-        It is the row that the job runs on now.
+        Whether it is the row that the job runs on now.
     bounded_by : RecommendationBound
-        What ended the search, where the largest row of all was chosen.
+        The limit of the search, where the largest row of all was chosen.
     """
 
     row: int

@@ -1,4 +1,4 @@
-"""Plans: which configurations a search may choose from, and what it has to say of them."""
+"""Plans: the configurations that a search may choose from, and the reasons why others are excluded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIMENSIONS: Final = (
     "sync_mode",
     "parameter_servers",
 )
-"""Columns of Configurations that tell the configurations of a space apart, in their canonical order: the last tie of a
+"""Columns of Configurations that distinguish the configurations of a space, in their canonical order: the last tie of a
 search is broken by the smaller value of the first of them that differs; devices and precisions count by the
 alphabet of their names."""
 
@@ -47,7 +47,7 @@ class PlanPool:
     workers_per_node : int
         Devices of each node, all of which are used.
     link_bytes_per_s : float
-        Network of one node per direction; 0 = as the catalogue has it for the device.
+        Network of one node per direction; 0 = the catalogue's value for the device.
     """
 
     device: str
@@ -58,7 +58,7 @@ class PlanPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanConstraints:
-    """What a search may choose from. ``None`` = every valid value; tuples are ascending and hold each value once.
+    """The values that a search may choose. ``None`` = every valid value; tuples are ascending and hold each value once.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class PlanConstraints:
     precisions : tuple of str
         Number formats; ``""`` = the job's own.
     parameter_servers : tuple of int or None
-        Servers of configurations that have some; None = as many as ``max_nodes`` leaves.
+        Numbers of servers of configurations with servers; None = as many as ``max_nodes`` leaves.
     sync_modes : tuple of int or None
         Values of :class:`SyncMode`: ASYNC, SYNC, ALLREDUCE.
     max_nodes : int or None
@@ -84,9 +84,9 @@ class PlanConstraints:
     memory_headroom_bytes : float
         Memory of each device that must stay free.
     upper_memory : bool
-        The upper bound of the memory's interval must fit, where the estimator tells one.
+        Whether the upper bound of the memory's interval must fit, where the estimator gives one.
     memory_factor, link_factor : float
-        What the memory of every device and the network of every node are multiplied by: "with twice the bandwidth".
+        Factors of every device's memory and every node's network, for questions such as "with twice the bandwidth".
     """
 
     pools: tuple[PlanPool, ...]
@@ -112,17 +112,17 @@ class PlanConstraints:
 
     def allows(self, name: str, value: int) -> bool:
         """Whether a value of one of the optional columns may be chosen."""
-        allowed: tuple[int, ...] | None = getattr(self, name)
-        return allowed is None or value in allowed
+        values: tuple[int, ...] | None = getattr(self, name)
+        return values is None or value in values
 
 
 RECOMPUTATIONS: Final = tuple(int(value) for value in Recomputation if value != Recomputation.UNSPECIFIED)
-"""Every way to recompute, where the constraints leave it open."""
+"""All ways to recompute, used where the constraints state none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """Configurations that the constraints allow and that are none, or that were found and cannot be used.
+    """Configurations that the constraints allow but that are invalid, or that violate a limit.
 
     Attributes
     ----------

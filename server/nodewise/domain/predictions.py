@@ -1,4 +1,4 @@
-"""Predictions: what a model answers, as columns, one row per configuration."""
+"""Predictions: a model's answer as columns, one row per configuration."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 UNATTRIBUTED: Final = "unattributed"
-"""The part of a step that nothing divides further: it is no row's bottleneck."""
+"""The part of a step without a cause; it is never a bottleneck."""
 
 
 class RowStatus(IntEnum):
-    """What became of a row."""
+    """Status of a row."""
 
     ANSWERED = 1
     REFUSED = 2
@@ -60,19 +60,19 @@ class Fidelity(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a model should answer.
+    """Options of a prediction.
 
     Attributes
     ----------
     fidelity : Fidelity
         By the model, or by simulation where there is one.
     seed : int
-        Seed of whatever is random.
+        Seed of all random numbers.
     simulated_steps : int
         SIMULATE: steps to count in each row after warming up, workers' cycles where a step is one worker's mini-batch,
-        else rounds; 0 = as many as the model thinks right.
+        else rounds; 0 = the model's default.
     budget : Budget or None
-        Time left for the call, None = as much as it takes. No part of the question: an answer must not depend on it. A
+        Time left for the call, None = no limit. Not a part of the question: an answer must not depend on it. A
         simulation that it would cut short raises DEADLINE_EXCEEDED.
     """
 
@@ -91,19 +91,19 @@ class RowRefusal:
 
     @staticmethod
     def first(rows: int, checks: Iterable[tuple[NDArray[np.bool_], Refusal]]) -> tuple[RowRefusal, ...]:
-        """Of so many rows those that a check refuses, each by the first one; a check masks the rows that fail it."""
+        """Refusals of rows by the first check that they fail; each check masks the rows that fail it."""
         left = np.ones(rows, dtype=bool)
-        found = []
+        refusals = []
         for wrong, refusal in checks:
             members = np.flatnonzero(wrong & left)
             if len(members):
                 left[members] = False
-                found.append(RowRefusal(tuple(members.tolist()), refusal))
-        return tuple(found)
+                refusals.append(RowRefusal(tuple(members.tolist()), refusal))
+        return tuple(refusals)
 
     @staticmethod
     def left(rows: int, refusals: Iterable[RowRefusal]) -> NDArray[np.bool_]:
-        """Mask of the rows, of so many, that none of these refuses."""
+        """Mask of the rows that none of these refuses."""
         left = np.ones(rows, dtype=bool)
         for each in refusals:
             left[list(each.rows)] = False
@@ -142,12 +142,12 @@ class Predictions:
     extrapolation : float
         1 = within what the evidence identifies, 2 = twice the largest scale that it identifies.
     memory_bytes, excess_memory_bytes : float or None
-        Memory per device, and how much of it is missing.
+        Memory per device, and the bytes by which it exceeds the device.
     once_s : float or None
         Seconds spent once besides the steps, such as at a hybrid's switch; they count in the time to finish.
     extra : mapping of name to float column
-        What else the model has to say; names carry units (``sync_step_s``, ``lower_bound_steps_per_s``). Those that
-        begin with ``memory_`` are also said of rows that do not fit.
+        Further results; names carry units (``sync_step_s``, ``lower_bound_steps_per_s``). Those that
+        begin with ``memory_`` are also given for rows that do not fit.
     simulated : bool
         Whether the rows were simulated, and ``log_spread`` is that of the simulation.
     refusals, notices : tuple
@@ -184,8 +184,8 @@ class Predictions:
     def all_answered(self) -> bool:
         """Whether every row is answered."""
         status = self.status
-        shared = constant_ints(len(status), _ANSWERED)
-        return status is shared or bool(np.logical_and.reduce(np.equal(status, _ANSWERED)))
+        all_ones = constant_ints(len(status), _ANSWERED)
+        return status is all_ones or bool(np.logical_and.reduce(np.equal(status, _ANSWERED)))
 
     @staticmethod
     def assembled(
@@ -205,23 +205,23 @@ class Predictions:
         refusals: tuple[RowRefusal, ...] = (),
         notices: tuple[Notice, ...] = (),
     ) -> Predictions:
-        """Predictions of every row from the parts of their steps, at least one, each with one entry per row.
+        """Predictions of all rows from the parts of their steps, at least one part, each with one entry per row.
 
         Rows of ``refusals`` are refused; rows that need more memory than there is do not fit. Both hold 0 in every
-        column, whatever is given for them, but for what a row that does not fit needs.
+        column, whatever is given for them, except the memory of a row that does not fit.
 
         Parameters
         ----------
         step_s : float or None
-            Seconds of the step; None = the parts one after the other, in every row alike.
+            Seconds of the step; None = the sum of the parts.
         bottleneck : int or None
-            Which part it is in each row; None = as :func:`bottlenecks_of`.
+            Index of the bottleneck's part in each row; None = as :func:`bottlenecks_of`.
         staleness : pair of float columns or None
             Mean and 95th percentile.
         memory_bytes, memory_capacity_bytes : float or None
-            What a device needs and what it has; a capacity of 0 is not known.
+            Memory that a device needs, and that it has; a capacity of 0 is not known.
         memory_extra : mapping of name to float column or None
-            What else there is to say of memory, also where it does not suffice; names begin with ``memory_``.
+            Further results about memory, also for rows that do not fit; names begin with ``memory_``.
         """
         total = sum_columns(breakdown_s.values()) if step_s is None else step_s
         rows = len(total)
@@ -288,7 +288,7 @@ class Predictions:
         refusals: tuple[RowRefusal, ...] = (),
         notices: tuple[Notice, ...] = (),
     ) -> Predictions:
-        """Predictions of a model that says little more than seconds per step, as :meth:`assembled`.
+        """Predictions of a model with little more than seconds per step, as :meth:`assembled`.
 
         Without a breakdown the whole step is unattributed, and no row has a bottleneck.
         """
@@ -322,13 +322,13 @@ class Predictions:
         }
         for group in _GROUPS:
             columns[group] = {name: take_rows(column, rows) for name, column in getattr(self, group).items()}
-        moved = [RowRefusal(new_places(each.rows), each.refusal) for each in self.refusals]
-        noticed = [(each, new_places(each.rows)) for each in self.notices]
+        row_refusals = [RowRefusal(new_places(each.rows), each.refusal) for each in self.refusals]
+        notices = [(each, new_places(each.rows)) for each in self.notices]
         return replace(
             self,
             **columns,
-            refusals=tuple(each for each in moved if each.rows),
-            notices=tuple(replace(each, rows=at) for each, at in noticed if at or not each.rows),
+            refusals=tuple(each for each in row_refusals if each.rows),
+            notices=tuple(replace(each, rows=at) for each, at in notices if at or not each.rows),
         )
 
     @staticmethod
@@ -339,48 +339,48 @@ class Predictions:
         refusals: tuple[RowRefusal, ...] = (),
         notices: tuple[Notice, ...] = (),
     ) -> Predictions:
-        """So many rows of which each piece answers some: their places, None = all of them, and their predictions.
+        """Predictions of ``rows`` rows from pieces: the indexes of a piece's rows, None = all, and their predictions.
 
-        What a piece does not have is 0 in its rows. Refusals and notices name rows of the whole; ``refusals`` are of
-        rows that no piece has, ``notices`` come before those of the pieces, of which equal ones become one.
+        A column that a piece lacks is 0 in its rows. Refusals and notices name rows of the whole; ``refusals`` are of
+        rows that no piece has, ``notices`` come before those of the pieces; equal notices are merged.
         """
         if len(pieces) == 1 and pieces[0][0] is None:
             whole = pieces[0][1]
             return replace(whole, notices=(*notices, *whole.notices)) if notices else whole
-        placed = [(np.arange(rows) if at is None else at, found) for at, found in pieces]
-        columns = [_columns(found) for _, found in pieces]
+        places_and_pieces = [(np.arange(rows) if at is None else at, piece) for at, piece in pieces]
+        columns = [_columns(piece) for _, piece in pieces]
         names = dict.fromkeys(name for each in columns for name in each)
         position = {name: number for number, name in enumerate(names)}
         values = np.zeros((len(names), rows))
-        bottlenecks = tuple(dict.fromkeys(name for _, found in pieces for name in found.bottlenecks))
+        bottlenecks = tuple(dict.fromkeys(name for _, piece in pieces for name in piece.bottlenecks))
         status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
         index = np.full(rows, -1, dtype=np.int64)
-        for (at, found), each in zip(placed, columns, strict=True):
+        for (at, piece), each in zip(places_and_pieces, columns, strict=True):
             values[np.array([[position[name]] for name in each]), at] = list(each.values())
-            status[at] = found.status
-            entries = np.array([*map(bottlenecks.index, found.bottlenecks), -1])
-            index[at] = entries[found.bottleneck_index]
+            status[at] = piece.status
+            entries = np.array([*map(bottlenecks.index, piece.bottlenecks), -1])
+            index[at] = entries[piece.bottleneck_index]
         freeze(values)
-        grouped: dict[str, dict[str, Floats]] = {}
+        by_group: dict[str, dict[str, Floats]] = {}
         for (group, name), number in position.items():
-            grouped.setdefault(group, {})[name] = values[number]
-        alone: Mapping[str, Any] = grouped.get("") or dict.fromkeys(_PLAIN, constant_floats(rows, 0.0))
-        moved = [
+            by_group.setdefault(group, {})[name] = values[number]
+        alone: Mapping[str, Any] = by_group.get("") or dict.fromkeys(_PLAIN, constant_floats(rows, 0.0))
+        row_refusals = [
             RowRefusal(tuple(at[list(each.rows)].tolist()), each.refusal)
-            for at, found in placed
-            for each in found.refusals
+            for at, piece in places_and_pieces
+            for each in piece.refusals
         ]
         return Predictions(
             status=freeze(status),
             **alone,
-            breakdown_s=grouped.get("breakdown_s", {}),
-            utilisation=grouped.get("utilisation", {}),
-            extra=grouped.get("extra", {}),
+            breakdown_s=by_group.get("breakdown_s", {}),
+            utilisation=by_group.get("utilisation", {}),
+            extra=by_group.get("extra", {}),
             bottlenecks=bottlenecks,
             bottleneck_index=freeze(index),
-            simulated=any(found.simulated for _, found in pieces),
-            refusals=tuple(sorted((*moved, *refusals), key=lambda each: each.rows)),
-            notices=(*notices, *_merge_notices(rows, placed)),
+            simulated=any(piece.simulated for _, piece in pieces),
+            refusals=tuple(sorted((*row_refusals, *refusals), key=lambda each: each.rows)),
+            notices=(*notices, *_merge_notices(rows, places_and_pieces)),
         )
 
 
@@ -390,10 +390,10 @@ _GROUPS: Final = ("breakdown_s", "utilisation", "extra")
 
 
 def _columns(predictions: Predictions) -> dict[tuple[str, str], Floats]:
-    """Columns of numbers by group, ``""`` for those that stand alone, and name."""
+    """Columns of numbers by group and name; the group of single columns is ``""``."""
     alone = (("", name, getattr(predictions, name)) for name in (*_PLAIN, *_OPTIONAL))
-    grouped = ((group, *item) for group in _GROUPS for item in getattr(predictions, group).items())
-    return {(group, name): column for group, name, column in (*alone, *grouped) if column is not None}
+    in_groups = ((group, *item) for group in _GROUPS for item in getattr(predictions, group).items())
+    return {(group, name): column for group, name, column in (*alone, *in_groups) if column is not None}
 
 
 def bottlenecks_of(parts: Mapping[str, Floats], rows: int) -> Ints:
@@ -403,20 +403,20 @@ def bottlenecks_of(parts: Mapping[str, Floats], rows: int) -> Ints:
         return constant_ints(rows, 0 if whole is None else -1)
     columns = np.stack(list(parts.values()))
     if whole is None:
-        found: Ints = np.argmax(columns, axis=0)
-        return found
+        largest: Ints = np.argmax(columns, axis=0)
+        return largest
     columns[list(parts).index(UNATTRIBUTED)] = -1.0
     return np.where(2.0 * whole > np.add.reduce(list(parts.values())), -1, np.argmax(columns, axis=0))
 
 
-def _merge_notices(rows: int, placed: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:
-    """What the pieces say, with the rows of the whole that it is said of."""
-    found: dict[tuple[str, str], list[Ints]] = {}
-    for at, predictions in placed:
+def _merge_notices(rows: int, places_and_pieces: Sequence[tuple[Ints, Predictions]]) -> Iterable[Notice]:
+    """Notices of all pieces, with rows of the whole."""
+    members_by_notice: dict[tuple[str, str], list[Ints]] = {}
+    for at, predictions in places_and_pieces:
         for notice in predictions.notices:
             members = at[list(notice.rows)] if notice.rows else at
-            found.setdefault((notice.reason, notice.message), []).append(members)
-    for (reason, message), parts in found.items():
+            members_by_notice.setdefault((notice.reason, notice.message), []).append(members)
+    for (reason, message), parts in members_by_notice.items():
         members = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
         if len(members):
             yield Notice(reason, message, tuple(members.tolist()) if len(members) < rows else ())

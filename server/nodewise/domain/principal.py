@@ -1,4 +1,4 @@
-"""Who asks, and what he may: roles, and which profiles."""
+"""The caller's identity and rights: roles, and prefixes of profiles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Final
 __all__ = ["ANYONE", "EVERYTHING", "Principal", "Role", "normal_prefix"]
 
 EVERYTHING: Final = ("",)
-"""Prefixes of whoever may touch every profile."""
+"""Prefixes of a caller with rights to every profile."""
 
 
 class Role(StrEnum):
-    """What a caller is there for. ``admin`` is let in wherever another role is."""
+    """Role of a caller. ``admin`` includes every other role."""
 
     READ = "read"
     INGEST = "ingest"
@@ -34,18 +34,18 @@ def normal_prefix(prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller as the server knows him.
+    """An authenticated caller, or any caller of a server without authentication.
 
     Attributes
     ----------
     subject : str
-        Names him in logs and quotas, such as ``token:k3f9``; holds no secret. Empty = nobody asked who he is.
+        Identifies the caller in logs and quotas, such as ``token:k3f9``; holds no secret. Empty = not authenticated.
     roles : frozenset of Role
-        What he is there for.
+        The caller's roles.
     prefixes : tuple of str
-        Ids of profiles that he may touch begin with one of them; ``EVERYTHING`` = any, empty = none.
+        Prefixes of the profile ids that the caller may use; ``EVERYTHING`` = all, empty = none.
     expire_time_s : float
-        Seconds since 1970 after which he is not let in.
+        Seconds since 1970 after which calls are refused.
     """
 
     subject: str
@@ -55,42 +55,42 @@ class Principal:
 
     @property
     def is_known(self) -> bool:
-        """Whether he said who he is."""
+        """Whether the caller is authenticated."""
         return bool(self.subject)
 
     @property
     def everywhere(self) -> bool:
-        """Whether he may touch every profile."""
+        """Whether the caller may use every profile."""
         return "" in self.prefixes
 
     @property
     def namespace(self) -> str:
-        """What his quota goes by, with others of his kind: the first segment of all his prefixes; empty = none."""
+        """The namespace of the caller's quota: the common first segment of all prefixes; empty = none."""
         first = {prefix.partition("/")[0] for prefix in self.prefixes}
         return first.pop() if len(first) == 1 else ""
 
     def has(self, roles: Iterable[Role]) -> bool:
-        """Whether one of these roles is his."""
+        """Whether the caller has one of these roles."""
         return Role.ADMIN in self.roles or not self.roles.isdisjoint(roles)
 
     def covers(self, profile_id: str) -> bool:
-        """Whether he may touch the profile of this name, if there is one."""
+        """Whether the caller may use the profile of this id, which need not exist."""
         return profile_id.startswith(self.prefixes)
 
     def reaches(self, namespace: str) -> bool:
-        """Whether he may touch any profile of a namespace; the unnamed one is for who may touch every profile."""
+        """Whether the caller may use any profile of a namespace; the unnamed one needs rights to every profile."""
         within = f"{namespace}/"
         return self.everywhere or (bool(namespace) and any(_meet(within, prefix) for prefix in self.prefixes))
 
     def scopes(self, name_prefix: str) -> tuple[str, ...]:
-        """Starts of names that begin with a prefix and are his, by name, none inside another."""
-        found = {max(name_prefix, own, key=len) for own in self.prefixes if _meet(name_prefix, own)}
+        """The caller's prefixes within a prefix, sorted, none inside another."""
+        prefixes = {max(name_prefix, own, key=len) for own in self.prefixes if _meet(name_prefix, own)}
         return tuple(
-            sorted(each for each in found if not any(each != other and each.startswith(other) for other in found))
+            sorted(each for each in prefixes if not any(each != other and each.startswith(other) for other in prefixes))
         )
 
     def is_expired(self, now_s: float | None = None) -> bool:
-        """Whether his time is over, by now unless a time (seconds since 1970) is given."""
+        """Whether the credentials have expired: now, or at a given time (seconds since 1970)."""
         return (time.time() if now_s is None else now_s) >= self.expire_time_s
 
 
@@ -99,4 +99,4 @@ def _meet(first: str, second: str) -> bool:
 
 
 ANYONE: Final = Principal("", frozenset(Role), EVERYTHING)
-"""Whoever connects to a server that asks nobody who he is: he may do everything."""
+"""Any caller of a server without authentication: it has all rights."""

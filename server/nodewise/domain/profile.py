@@ -22,11 +22,11 @@ UNKNOWN: Final = -1.0
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Runs:
-    """Runs as columns, one row each: what ran, and numbers that were measured."""
+    """Runs as columns, one row each: their configurations and measured numbers."""
 
     configurations: Configurations
     UNKNOWN_NUMBERS: ClassVar[Mapping[str, int | float]]
-    """What columns hold where nothing is known."""
+    """Values of columns that mean "not known"."""
 
     def __len__(self) -> int:
         return len(self.configurations)
@@ -37,11 +37,11 @@ class _Runs:
         return cls._unknown(Configurations.of(0))
 
     @classmethod
-    def _unknown(cls, configurations: Configurations, **known: Any) -> Self:
-        """Runs of which no number is known but these."""
+    def _unknown(cls, configurations: Configurations, **columns: Any) -> Self:
+        """Runs with these columns; all others are not known."""
         rows = len(configurations)
-        unknown = {name: constant(rows, value) for name, value in cls.UNKNOWN_NUMBERS.items() if name not in known}
-        return cls(configurations=configurations, **unknown, **known)
+        unknown = {name: constant(rows, value) for name, value in cls.UNKNOWN_NUMBERS.items() if name not in columns}
+        return cls(configurations=configurations, **unknown, **columns)
 
     def take(self, rows: Ints) -> Self:
         """Some rows, in the given order."""
@@ -51,13 +51,13 @@ class _Runs:
     @classmethod
     def concatenated(cls, parts: Sequence[Self]) -> Self:
         """The rows of all parts, one after the other."""
-        kept = [part for part in parts if len(part)]
-        if not kept:
+        several = [part for part in parts if len(part)]
+        if not several:
             return cls.none()
         columns: dict[str, Any] = {
-            name: freeze(np.concatenate([getattr(part, name) for part in kept])) for name in cls.UNKNOWN_NUMBERS
+            name: freeze(np.concatenate([getattr(part, name) for part in several])) for name in cls.UNKNOWN_NUMBERS
         }
-        configurations = Configurations.concatenated([part.configurations for part in kept])
+        configurations = Configurations.concatenated([part.configurations for part in several])
         return cls(configurations=configurations, **columns)
 
 
@@ -110,7 +110,7 @@ class Observations(_Runs):
     exposed_sync_s : float
         Synchronisation not hidden by compute per step; negative = not known.
     measured_memory_bytes : float
-        What the fullest device held at most, context and the allocator's cache included; 0 = not known.
+        Peak memory of the fullest device, context and the allocator's cache included; 0 = not known.
     number : int
         Number within the profile, from 1; 0 = not stored.
     """
@@ -127,16 +127,16 @@ class Observations(_Runs):
 
     @staticmethod
     def of(configurations: Configurations, steps_per_s: Floats) -> Observations:
-        """Throughputs of which nothing more is known."""
+        """Observations with throughputs alone."""
         return Observations._unknown(configurations, steps_per_s=steps_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceReference:
-    """A trace that the trace store holds under the hash of its bytes.
+    """A reference to a trace in the trace store, by the hash of its bytes.
 
-    ``format`` is a reader's name, or ``auto`` for that of the reader which recognises it; ``rank`` -1 and
-    ``world_size`` 0 are as the trace says.
+    ``format`` is a reader's name, or ``auto`` for the reader that recognises it; ``rank`` -1 and
+    ``world_size`` 0 are taken from the trace.
     """
 
     content_sha256: str
@@ -148,7 +148,7 @@ class TraceReference:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Profile:
-    """What is known of a job at one revision.
+    """The evidence and facts of a job at one revision.
 
     Attributes
     ----------
@@ -161,9 +161,9 @@ class Profile:
     phase_timing_numbers : int
         Number of each phase timing within the profile, from 1; empty for an inline profile.
     memory_runs : Observations
-        Runs whose rate is not known (0), of a table: what a device held, or 0 bytes where it ran out of memory.
+        Runs of a table without a rate (0): a device's peak memory, or 0 bytes where it ran out of memory.
     display_name, labels : str, mapping of str to str
-        What people call it and list it by; no part of the content.
+        Display name and labels; not a part of the content.
     """
 
     profile_id: str = ""

@@ -1,4 +1,4 @@
-"""Rows that each hold a number of entries: compressed sparse rows of workers."""
+"""Rows with any number of entries each, as compressed sparse rows of workers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["RaggedWorkers", "offsets_of"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RaggedWorkers:
-    """Row r has entries ``offsets[r]`` to ``offsets[r + 1]`` of ``workers``, and of what columns stand beside it.
+    """Row r has entries ``offsets[r]`` to ``offsets[r + 1]`` of ``workers``, and of the subclass's columns.
 
     Attributes
     ----------
     offsets : (rows + 1,) int
-        Where the entries of each row begin; an empty range means that nothing is stated of the row.
+        Start of each row's entries; an empty range means that the row states nothing.
     workers : int
         Workers of each entry.
     """
@@ -33,7 +33,7 @@ class RaggedWorkers:
         return freeze(np.diff(self.offsets))
 
     def row_workers(self) -> Ints:
-        """Workers that the entries of each row hold; 0 where it has none."""
+        """Sum of the workers of each row's entries; 0 where it has none."""
         up_to = np.concatenate(([0], np.cumsum(self.workers, dtype=np.int64)))
         return freeze(up_to[self.offsets[1:]] - up_to[self.offsets[:-1]])
 
@@ -52,5 +52,5 @@ class RaggedWorkers:
 
 
 def offsets_of(counts: Iterable[int]) -> Ints:
-    """Where the entries of rows begin that have so many."""
+    """Offsets of rows, from their numbers of entries."""
     return as_ints(np.concatenate(([0], np.cumsum(list(counts), dtype=np.int64))))

@@ -21,12 +21,12 @@ __all__ = [
 
 
 class ChangeKind(IntEnum):
-    """What is changed in the recorded job before it is executed again."""
+    """Kind of a change of the recorded job before it is replayed."""
 
     SCALE = 0
-    """Durations of what is selected times ``value`` (dimensionless, 0 or more)."""
+    """Durations of the selected events times ``value`` (dimensionless, 0 or more)."""
     DELAY = 1
-    """``value`` seconds more for everything that is selected, each time."""
+    """``value`` seconds more for each selected event."""
     LINK_BANDWIDTH = 2
     """The link carries ``value`` times the bytes per second (dimensionless, above 0)."""
     LINK_LATENCY = 3
@@ -39,7 +39,7 @@ class ChangeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change. An empty selection means everything that the kind may concern.
+    """One change. An empty selection selects every event that the kind applies to.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Change:
     event_kinds : tuple of str
         ``operator``, ``call``, ``kernel``, ``copy``, ``fill``, ``gap`` (host time between events), ``collective``.
     ranks : tuple of int
-        Ranks concerned.
+        Selected ranks.
     """
 
     kind: ChangeKind
@@ -63,7 +63,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayQuestion:
-    """Which steps to predict, from which.
+    """Steps to predict, and steps to learn from.
 
     Attributes
     ----------
@@ -74,9 +74,9 @@ class ReplayQuestion:
     in_sample : bool
         Whether a step may be predicted from durations of its own: a check of the graph, never of accuracy.
     changes : tuple of Change
-        Applied before the replay; measured times are then not comparable and are left out.
+        Applied before the replay; measured times are then left out, as they are not comparable.
     timeline : bool
-        Whether the replayed events are wanted.
+        Whether the answer includes the replayed events.
     """
 
     fit_steps: tuple[int, ...] = ()
@@ -88,12 +88,12 @@ class ReplayQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedStep:
-    """One step: since the one before was over, else its mark; ``host`` until its host and devices are done, seconds.
+    """One step, from the end of the one before, else from its mark; ``host`` until host and devices are done, seconds.
 
     ``device`` is until its devices are. The slowest rank counts. A time of 0 is left out: not comparable, or nothing
     runs on a device. ``rank_predicted_host_s`` has one entry per rank in ascending order. ``lower_host_s`` and
-    ``upper_host_s`` hold the changed step where traces of some ranks are missing: these go on as recorded, or change as
-    the others do; 0 where nothing is open.
+    ``upper_host_s`` bound the changed step where traces of some ranks are missing: these stay as recorded, or change as
+    the others do; 0 where no trace is missing.
     """
 
     step: int
@@ -109,11 +109,11 @@ class ReplayedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedCollective:
-    """One exchange of a step: transfer told from waiting, seconds.
+    """One exchange of a step: its transfer and its waiting apart, seconds.
 
     ``ranks``, ``arrival_s`` (since the first arrival) and ``wait_s`` go together. ``late_ranks`` lists the last rank,
-    then all that arrived so little before it that clocks and jitter leave open who was last; ``margin_s`` is how much
-    earlier the next one came that is not among them.
+    then all that arrived within the clocks' uncertainty and jitter before it; ``margin_s`` is how much
+    earlier the next other rank arrived.
     """
 
     step: int
@@ -132,7 +132,7 @@ class ReplayedCollective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeCounts:
-    """Edges of one kind: stated by the trace, inferred, and known to be missing."""
+    """Numbers of edges of one kind: stated by the trace, inferred, and known to be missing."""
 
     found: int = 0
     inferred: int = 0
@@ -143,9 +143,9 @@ class EdgeCounts:
 class Timeline:
     """Executed events as columns; times in ns since the first step began. ``lanes`` and ``names`` are dictionaries.
 
-    ``kind`` indexes ``kinds`` (``operator``, ``kernel``, ``collective`` ...), empty = not known; ``waiting_ns`` is what
-    an exchange waits for others at its begin, empty = not known. ``part`` indexes ``parts`` of a step, each its kind
-    and what it is with ``": "`` between; -1 = none, empty = not known.
+    ``kind`` indexes ``kinds`` (``operator``, ``kernel``, ``collective`` ...), empty = not known. ``waiting_ns`` is how
+    long an exchange waits for others at its begin, empty = not known. ``part`` indexes ``parts`` of a step, each its
+    kind and its subject with ``": "`` between; -1 = none, empty = not known.
     """
 
     rank: Ints
@@ -167,20 +167,20 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Replay:
-    """What a replay found. Errors are means of |predicted / measured - 1| over the steps tested.
+    """Result of a replay. Errors are means of |predicted / measured - 1| over the tested steps.
 
     Attributes
     ----------
     persistence_error : float or None
-        The same error of predicting each step as the mean of the steps fitted; None = a single step.
+        The error of predicting each step as the mean of the fitted steps; None = a single step.
     kernel_start_p50_error_s, kernel_start_p95_error_s : float
-        Of the devices' work, against its recorded begin within its step.
+        Errors of the devices' begins, against the recorded begin within the step.
     edges : mapping of str to EdgeCounts
         By kind: ``host``, ``launch``, ``stream``, ``stream_wait``, ``host_sync``, ``collective``, ``forward_backward``,
         ``stated``, and two that are always inferred: ``contention`` (work that waits for another stream's to leave the
         device) and ``queue`` (a launch that waits for room in the device's queue).
     clock_offset_s, clock_uncertainty_s : (ranks,) float
-        Of every rank to the first, as found; uncertainty 0 for a single rank, -1 where nothing ties two clocks.
+        Offset of every rank's clock to the first; uncertainty 0 for a single rank, -1 where nothing relates two clocks.
     events, nodes : int
         Events of the files, those that readers leave out included; nodes of the graph.
     """

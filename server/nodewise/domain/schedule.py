@@ -1,4 +1,4 @@
-"""Clusters, jobs that want a share of them, curves to decide by, and what a policy decides."""
+"""Clusters, jobs that request devices, throughput curves, and a policy's decisions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NodePool:
     Attributes
     ----------
     available_devices : (nodes,) int
-        Devices on each node that may be given out; those that the request's jobs hold are included.
+        Allocatable devices of each node; those that the request's jobs hold are included.
     link_bytes_per_s : float
         0 = not known.
     price_per_node_hour : float or None
@@ -47,7 +47,7 @@ class NodePool:
     node_names : tuple of str
         One per node, unique; empty = nodes have indexes alone.
     devices_per_node : int
-        Nodes are given out whole, each with so many devices; 0 = devices are given out one by one.
+        Nodes are allocated whole, each with so many devices; 0 = devices are allocated one by one.
     max_nodes : int or None
         Nodes that the pool may grow to; None = it does not grow.
     """
@@ -63,23 +63,23 @@ class NodePool:
 
     @property
     def total_devices(self) -> int:
-        """Devices that may be given out."""
+        """Allocatable devices."""
         return int(self.available_devices.sum())
 
     @property
     def step(self) -> int:
-        """What numbers of devices that a job holds here, servers included, are multiples of."""
+        """Granularity: a job's devices here, servers included, are a multiple of it."""
         return max(self.devices_per_node, 1)
 
     @property
     def most_nodes(self) -> int:
-        """Nodes that the pool may have."""
+        """Most nodes of the pool."""
         return len(self.available_devices) if self.max_nodes is None else self.max_nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentAllocation:
-    """What a job runs on: pool, (node index, devices) pairs with those of servers included, and since when.
+    """The allocation of a running job: pool, (node index, devices) pairs with those of servers, and its age.
 
     ``shares_with`` is the id of the job that runs on the same devices; empty = none.
     """
@@ -97,21 +97,21 @@ class CurrentAllocation:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class JobFacts:
-    """What a job says of itself, whatever the cluster; times in seconds since 1970 or as durations.
+    """Facts of a job that do not depend on the cluster; times in seconds since 1970 or as durations.
 
     Attributes
     ----------
     remaining_samples : float
         Samples left (mini-batches where the batch is not known); above 0.
     server_devices : int
-        Taken besides the workers, in the same pool.
+        Devices of its servers, besides the workers', in the same pool.
     restarts : int
         How often it was restarted so far.
     preemptible : bool
-        Whether it may be stopped or moved while it runs. A policy is shown one that may not without rows, as any that
-        is not its to change.
+        Whether it may be stopped or moved while it runs. A policy gets a job that may not without rows, like any that
+        it cannot change.
     gradient_noise_scale_samples, initial_batch_samples : float or None
-        What its statistical efficiency follows from: the gradient noise scale, and the global batch that remaining
+        Inputs of its statistical efficiency: the gradient noise scale, and the global batch that remaining
         samples are counted at. None = not known.
     """
 
@@ -140,7 +140,7 @@ _facts_of: Final = attrgetter(*_JOB_FACTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState(JobFacts):
-    """A job that wants devices; see the contract's ScheduleJob.
+    """A job that requests devices; see the contract's ScheduleJob.
 
     ``allowed_devices`` is ascending and holds numbers of worker devices; ``allowed_pools`` holds indexes.
     """
@@ -154,14 +154,14 @@ class JobState(JobFacts):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class JobColumns:
-    """What jobs state, one array each of shape (jobs,), for rules that look at all of them at once.
+    """Facts of jobs as arrays of shape (jobs,), for vectorised policies.
 
     Attributes
     ----------
     submit_time_s, remaining_samples, weight, restart_cost_s, server_devices, requested_devices
         As in ``JobState``.
     pool, held_devices : int
-        What a job runs on, servers included; -1 and 0 where it does not run.
+        Pool and devices of a running job, servers included; -1 and 0 where it does not run.
     has_run : bool
         Whether the job has state to restore when it starts anew.
     order : int
@@ -200,16 +200,16 @@ class JobColumns:
 
 def submission_order(jobs: Sequence[JobState]) -> Ints:
     """Indexes of jobs by submit time, then by id."""
-    submitted = [job.submit_time_s for job in jobs]
-    order = np.argsort(submitted, kind="stable")
-    if len(set(submitted)) < len(jobs):
-        order = np.array(sorted(range(len(jobs)), key=lambda job: (submitted[job], jobs[job].job_id)))
+    times_s = [job.submit_time_s for job in jobs]
+    order = np.argsort(times_s, kind="stable")
+    if len(set(times_s)) < len(jobs):
+        order = np.array(sorted(range(len(jobs)), key=lambda job: (times_s[job], jobs[job].job_id)))
     return as_ints(order)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ClusterState:
-    """All that a policy may know besides the curves. ``memory`` is what it returned last time.
+    """Everything that a policy may know besides the curves. ``memory`` is its last returned memory.
 
     ``sharing`` None = every job has its devices to itself.
     """
@@ -225,14 +225,14 @@ class ClusterState:
 
     @property
     def columns(self) -> JobColumns:
-        """What the jobs state, as columns; made when they are first asked for."""
+        """Facts of the jobs as columns, computed at the first use."""
         if self._columns is None:
             self.knows(JobColumns.of(self.jobs))
         assert self._columns is not None
         return self._columns
 
     def knows(self, columns: JobColumns) -> None:
-        """Take over columns of exactly these jobs from someone who keeps them, instead of making them."""
+        """Use existing columns of exactly these jobs, instead of computing them."""
         object.__setattr__(self, "_columns", columns)
 
 
@@ -262,7 +262,7 @@ class Curves:
     """Throughput of every job on every allowed (pool, devices), in compressed sparse rows.
 
     Rows of job j are ``offsets[j]:offsets[j + 1]``, by pool, then by ascending devices. Only answered configurations
-    that fit the empty cluster are listed; a job without rows has no answer and can be given nothing.
+    that fit the empty cluster are listed; a job without rows has no answer and gets nothing.
 
     Attributes
     ----------
@@ -289,21 +289,21 @@ class Curves:
         return slice(int(self.offsets[job]), int(self.offsets[job + 1]))
 
     def at_requests(self, state: ClusterState) -> Requests:
-        """What every job would get, pool by pool, with its requested devices or the next larger count."""
+        """Devices and throughput of every job in every pool, at its requested devices or the next larger count."""
         shape = (len(state.jobs), len(state.pools))
         workers, rates = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        wanted, servers = state.columns.requested_devices, state.columns.server_devices
+        requests, servers = state.columns.requested_devices, state.columns.server_devices
         lengths = np.diff(self.offsets)
         job = np.repeat(np.arange(shape[0]), lengths)
-        large = self.devices >= np.repeat(wanted, lengths)
+        large = self.devices >= np.repeat(requests, lengths)
         # Rows come by job, pool and count: the first large enough one of a job and pool is the smallest.
         first = large.copy()
         first[1:] &= ~large[:-1] | (job[1:] != job[:-1]) | (self.pool[1:] != self.pool[:-1])
         rows = np.flatnonzero(first)
         workers[job[rows], self.pool[rows]] = self.devices[rows]
         rates[job[rows], self.pool[rows]] = self.samples_per_s[rows]
-        taken = np.where(workers > 0, workers + servers[:, np.newaxis], 0)
-        return Requests(workers=workers, devices=taken, samples_per_s=rates)
+        devices = np.where(workers > 0, workers + servers[:, np.newaxis], 0)
+        return Requests(workers=workers, devices=devices, samples_per_s=rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +311,8 @@ class Grant:
     """Worker devices for one job in one pool; ``devices`` 0 = nothing. ``why`` is for people.
 
     ``shares_with`` is the job (its index) on whose device this one runs beside it; -1 = on devices of its own. Both
-    have one worker device in the same pool and no servers, and are a pair of ``ClusterState.sharing``; of two that
-    share, one alone says so.
+    have one worker device in the same pool and no servers, and are a pair of ``ClusterState.sharing``; only one of two
+    jobs that share states it.
     """
 
     devices: int
@@ -340,15 +340,15 @@ class Shares:
     Attributes
     ----------
     shares : (jobs, pools) float
-        Of the time, how much each job is due on its requested devices of each pool; a row adds up to at most 1.
+        Share of time that each job gets on its requested devices of each pool; a row adds up to at most 1.
     round_s : float
-        Seconds that a round is meant to last.
+        Seconds of a round.
     hold_s : float
-        Seconds that shares hold at least although jobs come and go; the policy is not asked again before.
+        Least seconds that shares stay valid although jobs come and go; the policy is not called before.
     shuffle_seed : int or None
-        Not None = no pool is preferred to another: the order in which pools are served is drawn anew each round.
+        Not None = no pool is preferred: the order of the pools is random in each round.
     leftovers : bool
-        Whether jobs run on what is left free in a pool of which they have no share.
+        Whether jobs run on free devices of a pool of which they have no share.
     """
 
     shares: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""How well predictions matched the observations that arrived after them, as sums that can be added in any order."""
+"""Accuracy of predictions against later observations, as sums that can be added in any order."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ScoreSums:
     absolute_log_error, log_error : float
         Sums of |ln| and of ln: the latter is above 0 where predictions were too fast.
     intervals, covered : int
-        Those of them whose prediction had an interval, and whose measurement lay in it, bounds included.
+        Observations whose prediction had an interval, and whose measurement lay in it, bounds included.
     unanswered : int
-        Observations besides them that there was no answer for.
+        Further observations without an answer.
     """
 
     observations: int = 0
@@ -36,12 +36,12 @@ class ScoreSums:
 
     @property
     def mean_absolute_log_error(self) -> float:
-        """Of at least one observation."""
+        """Mean of |ln| over the observations, at least one."""
         return self.absolute_log_error / self.observations
 
     @property
     def mean_log_error(self) -> float:
-        """Of at least one observation; above 0 = predicted too fast."""
+        """Mean of ln over the observations, at least one; above 0 = predicted too fast."""
         return self.log_error / self.observations
 
     @property

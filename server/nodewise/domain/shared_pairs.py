@@ -1,4 +1,4 @@
-"""Which jobs of a cluster may share a device, and what they keep there."""
+"""Pairs of jobs of a cluster that may share a device, and their shares of solo speed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class SharedPairs:
     Attributes
     ----------
     kinds : (jobs,) int
-        Kind of each job; -1 = it shares with nobody.
+        Kind of each job; -1 = the job shares no device.
     shares : tuple of (kinds, kinds) float, one per pool
-        What a job of the row's kind keeps beside one of the column's; 0 = these two do not share.
+        Share of a job of the row's kind beside one of the column's; 0 = these two do not share.
     """
 
     kinds: Ints
@@ -30,5 +30,5 @@ class SharedPairs:
         if job == other or min(kind, beside) < 0:
             return None
         table = self.shares[pool]
-        found = float(table[kind, beside]), float(table[beside, kind])
-        return found if min(found) > 0.0 else None
+        pair = float(table[kind, beside]), float(table[beside, kind])
+        return pair if min(pair) > 0.0 else None

@@ -1,4 +1,4 @@
-"""Jobs that share one device: what is known of each alone, what was measured of them together, and what they keep."""
+"""Jobs that share one device: facts of each alone, measurements of them together, and predicted shares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class SharingMode(StrEnum):
-    """How the driver lets processes share a device. Runs of one mode teach nothing about another."""
+    """How the driver shares a device among processes. Runs of one mode are no evidence for another."""
 
     TIME_SLICED = "time-sliced"
     """Separate contexts take turns: kernels of two processes never overlap (the default of CUDA)."""
@@ -35,7 +35,7 @@ class SharingMode(StrEnum):
 
 
 class ShareBasis(StrEnum):
-    """What a share rests on."""
+    """Evidence for a share."""
 
     MEASURED = "measured"
     """The pair ran."""
@@ -44,25 +44,25 @@ class ShareBasis(StrEnum):
     PARTNER = "partner"
     """One of the two ran with others."""
     SOLO = "solo"
-    """Neither was ever seen beside another."""
+    """Neither ran beside another job."""
 
 
 class ShareVerdict(StrEnum):
-    """What sharing comes to. The total of all shares is the work done per second, 1 = one job alone."""
+    """Verdict on sharing. The total of all shares is the work per second, 1 = one job alone."""
 
     DOES_NOT_FIT = "does not fit"
     """Together they need more memory, or more slices, than the device has."""
     EXCLUSIVE = "exclusive"
     """The total is below 1 all over its range: one after the other is faster."""
     SERIALISED = "serialised"
-    """The range of the total holds 1: they take turns, and nothing is known to be gained."""
+    """The range of the total holds 1: a gain is not certain."""
     CONCURRENT = "concurrent"
     """The total is above 1 all over its range."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelShape:
-    """Launch of a kernel: what one block needs, and how many blocks there are."""
+    """Launch of a kernel: resources of one block, and the number of blocks."""
 
     blocks: int
     threads_per_block: int
@@ -72,7 +72,7 @@ class KernelShape:
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """Streaming multiprocessors of a device, and what one of them holds at once."""
+    """Streaming multiprocessors of a device, and the resources of each."""
 
     processors: int
     threads: int
@@ -87,7 +87,7 @@ class SoloJob:
 
     name: str
     model: str = ""
-    """What jobs of other batch sizes and precisions share; empty = the job's name."""
+    """Common name of jobs that differ in batch size and precision; empty = the job's name."""
     device_utilisation: float | None = None
     """Share of the time in which some kernel ran, 0 to 1."""
     memory_utilisation: float | None = None
@@ -105,13 +105,13 @@ class SoloJob:
 
     @property
     def family(self) -> str:
-        """The model, or the name where no model is told."""
+        """The model, or the name where no model is stated."""
         return self.model or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PairRun:
-    """Two jobs that ran together on one device, and the share of its solo speed that each kept."""
+    """Two jobs that ran together on one device, and each one's share of its solo speed."""
 
     jobs: tuple[SoloJob, SoloJob]
     shares: tuple[float, float]
@@ -126,7 +126,7 @@ class SharedDeviceRun:
     partner_profile_id : str
         Name of the other job's profile, which need not be stored.
     share, partner_share : float
-        Of its solo speed that this job kept, and the other one.
+        This job's share of its solo speed, and the other job's.
     measured_at_s : float
         Seconds since 1970; 0 = not known.
     """
@@ -140,13 +140,13 @@ class SharedDeviceRun:
 
     @property
     def content_sha256(self) -> str:
-        """What it is known by: the same run has the same."""
+        """The identity of the run, from its content."""
         return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SharingQuestion:
-    """Which jobs would share a device, and what was measured there.
+    """Jobs that would share a device, and measurements on it.
 
     Attributes
     ----------
@@ -155,13 +155,13 @@ class SharingQuestion:
     runs : tuple of PairRun
         Measured on this device in this mode.
     sets : tuple of tuple of SoloJob
-        Who would share; each holds one job or more.
+        Jobs that would share a device, one set each; a set holds at least one job.
     memory_bytes : float or None
-        Of the device; None = not known: needs of memory are not checked.
+        Memory of the device; None = not known, and memory is not checked.
     processors : Processors or None
-        None = not known: shapes of kernels tell nothing.
+        None = not known; shapes of kernels are then ignored.
     coverage : float
-        What share of the ranges shall hold the truth, 0 to 1.
+        Coverage of the ranges, 0 to 1.
     """
 
     device: str = ""
@@ -184,7 +184,7 @@ class DeviceShares:
     """Low end, middle and high end of the sum of shares."""
     verdict: ShareVerdict
     basis: ShareBasis | None
-    """The weakest of what the pairs rest on; None for a job alone."""
+    """The weakest evidence of the pairs; None for a job alone."""
     memory_bytes: float | None
-    """What the jobs need together; None = unknown for one of them."""
+    """Memory of all the jobs; None = unknown for one of them."""
     warnings: tuple[str, ...] = ()

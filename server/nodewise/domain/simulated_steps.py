@@ -1,4 +1,4 @@
-"""How long a simulation of each row is: what is counted where the asker says nothing, and what that takes."""
+"""Length of a simulation of each row: the number of steps counted by default, and its cost."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from nodewise.domain.configurations import SyncMode
 __all__ = ["counted_cycles", "counted_steps"]
 
 USUAL_CYCLES: Final = 20_000
-"""Steps of asynchronous workers, all of them together, that are counted: an error of the throughput of about 1 %."""
+"""Counted steps of all asynchronous workers together: an error of the throughput of about 1 %."""
 USUAL_ROUNDS: Final = 2_000
-"""The same for rounds, in each of which every worker takes part."""
+"""Counted rounds of synchronous workers."""
 USUAL_ROUNDS_CYCLES: Final = 400_000
-"""Cycles in all, beyond which fewer rounds are counted: more workers are sampled in each."""
+"""Cycles of all workers beyond which fewer rounds are counted, as each round samples more workers."""
 FEWEST_ROUNDS: Final = 100
 FEWEST_CYCLES: Final = 10
-"""Rounds, and cycles of each asynchronous worker, that are counted at least: fewer would measure how they began."""
+"""Least rounds, and cycles of each asynchronous worker: fewer would measure the start-up."""
 
 
-def counted_steps(sync_mode: Ints, workers: Ints, stated: int) -> Ints:
+def counted_steps(sync_mode: Ints, workers: Ints, steps: int) -> Ints:
     """Steps that a simulation of each row counts: rounds, or single workers' cycles where these are asynchronous.
 
     Parameters
     ----------
-    stated : int
-        What was asked for; 0 = as many as are right.
+    steps : int
+        Requested steps; 0 = the default.
     """
     rounds = np.clip(USUAL_ROUNDS_CYCLES // np.maximum(workers, 1), FEWEST_ROUNDS, USUAL_ROUNDS)
-    cycles = np.maximum(stated or USUAL_CYCLES, np.maximum(FEWEST_CYCLES * workers, FEWEST_ROUNDS))
-    return as_ints(np.where(sync_mode == SyncMode.ASYNC, cycles, max(stated, FEWEST_ROUNDS) if stated else rounds))
+    cycles = np.maximum(steps or USUAL_CYCLES, np.maximum(FEWEST_CYCLES * workers, FEWEST_ROUNDS))
+    return as_ints(np.where(sync_mode == SyncMode.ASYNC, cycles, max(steps, FEWEST_ROUNDS) if steps else rounds))
 
 
-def counted_cycles(sync_mode: Ints, workers: Ints, stated: int) -> Ints:
-    """Single workers' cycles that these steps come to: what a simulation's time goes with."""
+def counted_cycles(sync_mode: Ints, workers: Ints, steps: int) -> Ints:
+    """Single workers' cycles of these steps, which a simulation's time is proportional to."""
     each = np.where(sync_mode == SyncMode.ASYNC, 1, workers)
-    return as_ints(counted_steps(sync_mode, workers, stated) * each)
+    return as_ints(counted_steps(sync_mode, workers, steps) * each)

@@ -1,4 +1,4 @@
-"""Times of steps that a job's ranks report while it runs, and what they say."""
+"""Step times that a running job's ranks report, and their diagnosis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodewise.domain.columns import Floats, Ints
 __all__ = ["STEP_PARTS", "SlowHour", "StepAlarm", "StepTimes", "StepsDiagnosis"]
 
 STEP_PARTS: Final = ("loading", "forward", "backward", "exchange", "update")
-"""Parts of a step that a recorder tells apart."""
+"""Parts of a step that a recorder measures separately."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -24,7 +24,7 @@ class StepTimes:
     rank, node : (n,) int
         Which process; its machine within the job, -1 = not known.
     first_step, steps : (n,) int
-        Number of the window's first step, a multiple of how many steps it has, and how many these are.
+        Number of the window's first step, a multiple of its number of steps, and that number.
     begin_s : (n,) float
         When it began, seconds since 1970.
     step_s : (n,) float
@@ -62,7 +62,7 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepAlarm:
-    """A slowdown that was found in the times of steps.
+    """A slowdown in the step times.
 
     Attributes
     ----------
@@ -71,15 +71,15 @@ class StepAlarm:
     ranks : tuple of int
         The slow ones; empty = all.
     node : int
-        Their machine, where they are those of one; -1 = not one machine.
+        Their machine, if they are on one; -1 = several machines.
     part : str
         The part of the step that grew most, of ``STEP_PARTS``, or ``step``.
     first_step : int
-        Since this step; -1 = since the first that is known.
+        First slow step; -1 = the first known step.
     begin_s, end_s : float
-        When it began and was over, seconds since 1970; an end of 0 = it lasts.
+        Begin and end, seconds since 1970; an end of 0 = it lasts.
     slowdown, lower_slowdown, upper_slowdown : float
-        Time over what it was, or over that of the other ranks, with its interval (90 %).
+        Time relative to the time before, or to the other ranks, with its interval (90 %).
     what : str
         The same in one sentence.
     """
@@ -112,7 +112,7 @@ class SlowHour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsDiagnosis:
-    """What the times of steps say: alarms, the newest first, hours that recur, and the same in one sentence.
+    """Diagnosis of step times: alarms, the newest first, recurring slow hours, and a summary in one sentence.
 
     ``steps`` counts those of one rank, ``lost_windows`` windows between a rank's first and last that never came;
     ``step_s`` is the median over ranks and windows.

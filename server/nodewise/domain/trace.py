@@ -1,4 +1,4 @@
-"""Traces: what one rank of a job recorded, as columns."""
+"""Traces: the recorded events of one rank of a job, as columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Codes = NDArray[np.int8]
 
 
 class EventKind(IntEnum):
-    """What an event is, whatever the recorder called it."""
+    """Kind of an event, independent of the recorder's name for it."""
 
     OPERATOR = 0
     """A framework's operator on a host thread."""
@@ -56,7 +56,7 @@ class EventKind(IntEnum):
 
 
 class CollectiveKind(IntEnum):
-    """What ranks exchange."""
+    """Kind of an exchange between ranks."""
 
     UNKNOWN = 0
     ALL_REDUCE = 1
@@ -91,7 +91,7 @@ class SyncKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Where events run one after the other (or nested): a host thread, or a stream of a device.
+    """A sequence of events (or nested events): a host thread, or a stream of a device.
 
     ``device`` is -1 for a host thread; ``number`` is the thread's or the stream's.
     """
@@ -108,7 +108,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessGroup:
-    """Ranks that exchange. ``ranks`` is empty where the recorder cut or left out the list; ``size`` 0 = not known."""
+    """Ranks of an exchange. ``ranks`` is empty where the recorder cut or omitted the list; ``size`` 0 = not known."""
 
     name: str
     size: int = 0
@@ -117,7 +117,7 @@ class ProcessGroup:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Records:
-    """Columns of what a recorder states besides events; those of kinds hold small numbers."""
+    """Columns of a recorder's statements besides events; columns of kinds hold small integers."""
 
     @classmethod
     def none(cls) -> Self:
@@ -235,7 +235,7 @@ class Frames(_Records):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceReport:
-    """What a reader met: counts by name (``events``, ``device_events_linked``, ``malformed`` ...), and warnings."""
+    """A reader's counts by name (``events``, ``device_events_linked``, ``malformed`` ...), and warnings."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -243,16 +243,16 @@ class TraceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSource:
-    """What is known of a trace besides its bytes.
+    """Facts of a trace besides its bytes.
 
     Attributes
     ----------
     name : str
         File name without directories; may tell the format and nothing else.
     rank, world_size : int
-        As the sender states them; -1 and 0 = as the trace says.
+        As the sender states them; -1 and 0 = taken from the trace.
     mapping : mapping of str to str
-        For generic Chrome traces: which categories or names are what (see docs/reference/replay.md).
+        For generic Chrome traces: the kinds of categories or names (see docs/reference/replay.md).
     """
 
     name: str = ""
@@ -263,7 +263,7 @@ class TraceSource:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Trace:
-    """What one rank recorded. Events are columns in order of begin, longer ones first, so that spans nest.
+    """The trace of one rank. Events are columns in order of begin, longer ones first, so that spans nest.
 
     Attributes
     ----------
@@ -323,7 +323,7 @@ class Trace:
 
     @property
     def recorded_events(self) -> int:
-        """Events that were recorded, those that the reader left out included where it counted them."""
+        """Number of recorded events, including those that the reader left out and counted."""
         return self.report.counts.get("events", len(self))
 
     @property

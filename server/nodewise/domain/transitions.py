@@ -1,4 +1,4 @@
-"""Changes that a job makes on purpose: from spot to on demand by a deadline, from synchronous to asynchronous."""
+"""Planned changes of a job: from spot to on demand by a deadline, from synchronous to asynchronous training."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemandQuestion:
-    """When to pay for machines on demand, so as to be done by a deadline for the least money.
+    """When to pay for machines on demand, so that the job meets a deadline at the least cost.
 
     Attributes
     ----------
     work_s, deadline_s : float
         Length of the job on either kind of machine; by when it must be done, from its start.
     switch_s : float
-        From asking for either kind to working on it, which is paid for.
+        From requesting either kind of machine to working on it; this time is paid for.
     spot_per_h, on_demand_per_h : float
         Prices of all the machines.
     availability : AvailabilityRecord or AvailabilityLaw
-        What rules are played against.
+        Availability that rules are simulated against.
     learned_from : tuple of AvailabilityRecord
-        Other records that teach the plan.
+        Other records that the plan is learned from.
     nodes_needed : int
-        Nodes that must be there at once.
+        Nodes that the job needs at the same time.
     tick_s : float
-        How often it is decided.
+        Seconds between two decisions.
     starts : int
-        Starts that are played.
+        Number of starts that are simulated.
     """
 
     work_s: float
@@ -57,7 +57,7 @@ class OnDemandQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemandRule:
-    """What a rule came to; ``until_s`` is when a timed one goes on demand."""
+    """Results of a rule; ``until_s`` is when a timed rule switches to on demand."""
 
     rule: str
     until_s: float | None = None
@@ -72,7 +72,7 @@ class OnDemandRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemandOutcome:
-    """Rules, cheapest first; the one to take and why; and when on demand must be asked for if nothing was done."""
+    """Rules, cheapest first; the recommended one and why; and when on demand must start if no work is done before."""
 
     rules: tuple[OnDemandRule, ...]
     rule: str
@@ -92,10 +92,10 @@ class HybridRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HybridTimes:
-    """Synchronous first, asynchronous after: the times of all the work in one mode, and what is asked of mixtures.
+    """Synchronous first, asynchronous after: times of all the work in one mode, and the requested mixtures.
 
-    Times of 0 are still to be predicted. ``slowdowns`` tell how much slower than the others each worker is; empty =
-    nobody is.
+    Times of 0 are still to be predicted. ``slowdowns`` state how much slower than the others each worker is; empty =
+    none is.
     """
 
     synchronous_s: float = 0.0
@@ -120,7 +120,7 @@ class HybridPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StragglerPolicy:
-    """What may be done about slow workers: ``wait``, ``drop`` or ``asynchronous``."""
+    """A policy for slow workers: ``wait``, ``drop`` or ``asynchronous``."""
 
     policy: str
     dropped: int

@@ -1,4 +1,4 @@
-"""How reasons that people read say numbers."""
+"""Numbers in texts for people."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ WORDS: Final = {
     "pipeline_schedule": ("1f1b", "gpipe", "zero-bubble", "dualpipe"),
     "adapter": ("lora", "dora"),
 }
-"""Facts that take one of some words."""
+"""Facts that are one of several words."""
 STATE_SIZE: Final = 128
 """Values of state for each channel (T. Dao and A. Gu, "Transformers are SSMs", ICML 2024: Mamba-2's models)."""
 _PARTS: Final = (
@@ -27,7 +27,7 @@ _PARTS: Final = (
     ("state_space_size", "state_space_size", "state_space_layers", "state_space_layers_count"),
     ("state_size", "state_size", "state_space_layers", "state_space_layers_count"),
 )
-"""Facts of a part and the fact that says that there is one, each with its name on the wire."""
+"""Facts of a part, and the fact without which the part does not exist, each with its name on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Transformer:
     expert_feed_forward_size : int
         Width of one expert; 0 = ``feed_forward_size``.
     shared_expert_feed_forward_size : int
-        Width of the experts that every token visits, together.
+        Total width of the experts that every token visits.
     expert_layers : int
         Layers with experts, the others are dense; 0 = all, where there are experts.
     key_value_latent_size, query_latent_size : int
@@ -62,7 +62,7 @@ class Transformer:
     value_head_size : int
         Width of a head's values; 0 = ``head_size``.
     attention_window, windowed_layers : int
-        Tokens that a token attends to at most, 0 = all before it; layers of which this holds, 0 = all.
+        Most tokens that a token attends to, 0 = all before it; layers with this limit, 0 = all.
     attention_layers : int
         Layers with attention; 0 = all that have no state space.
     state_space_layers, state_space_size, state_size : int
@@ -138,22 +138,22 @@ class Transformer:
         return self.hidden_size * (3.0 * self.channels + 2.0 * states) if self.state_space_layers else 0.0
 
     def multiplied_elements(self) -> float:
-        """Elements of all matrices that one token is multiplied with, those of the output layer aside."""
+        """Elements of all matrices that one token is multiplied with, without the output layer."""
         inner = self.feed_forward_size or 4 * self.hidden_size
-        fed = self.layers_with_feed_forward
-        sparse = min(self.expert_layers or fed, fed) if self.experts else 0
-        visited = self.experts_per_token * (self.expert_feed_forward_size or inner)
-        width = (fed - sparse) * inner + sparse * (visited + self.shared_expert_feed_forward_size)
-        found = self.layers_with_attention * self.attention_elements()
-        found += self.state_space_layers * self.state_space_elements()
-        return found + self.hidden_size * (3.0 if self.gated_feed_forward else 2.0) * width
+        feed_forward_layers = self.layers_with_feed_forward
+        sparse = min(self.expert_layers or feed_forward_layers, feed_forward_layers) if self.experts else 0
+        expert_width = self.experts_per_token * (self.expert_feed_forward_size or inner)
+        width = (feed_forward_layers - sparse) * inner + sparse * (expert_width + self.shared_expert_feed_forward_size)
+        elements = self.layers_with_attention * self.attention_elements()
+        elements += self.state_space_layers * self.state_space_elements()
+        return elements + self.hidden_size * (3.0 if self.gated_feed_forward else 2.0) * width
 
     def violations(self, path: str) -> list[Violation]:
-        """Dimensions that no model has together. ``path`` stands before each field."""
-        found = []
+        """Dimensions that contradict each other. ``path`` is the prefix of each field."""
+        violations = []
 
         def wrong(name: str, text: str) -> None:
-            found.append(Violation(f"{path}.{name}", text))
+            violations.append(Violation(f"{path}.{name}", text))
 
         heads = self.attention_heads
         if not self.head_size and self.hidden_size % heads:
@@ -173,10 +173,10 @@ class Transformer:
             ):
                 if value:
                     wrong(name, f"must be 0 where there are no experts (experts_count 0), found {value}")
-        return [*found, *self._of_parts(path)]
+        return [*violations, *self._of_parts(path)]
 
     def _of_parts(self, path: str) -> Iterator[Violation]:
-        """Layers of one kind that are more than all, and facts of a part that is not stated."""
+        """Kinds of layers that exceed the number of layers, and facts of a part that is not stated."""
         for name in (
             "expert_layers",
             "windowed_layers",
@@ -192,8 +192,8 @@ class Transformer:
         ):
             text = f"must be below head_size, of which it is a part, found {self.rotary_head_size}"
             yield Violation(f"{path}.rotary_head_size", text)
-        for name, field, needed, other in _PARTS:
-            if getattr(self, name) and not getattr(self, needed):
+        for name, field, part_name, other in _PARTS:
+            if getattr(self, name) and not getattr(self, part_name):
                 text = f"must be 0 where {other} is not stated, found {getattr(self, name)}"
                 yield Violation(f"{path}.{field}", text)
 
@@ -205,13 +205,13 @@ class Encoder:
     Attributes
     ----------
     tokens_per_sample : int
-        What it processes of a sample, such as the patches of all images.
+        Tokens of a sample, such as the patches of all images.
     attended_tokens : int
         Tokens that attend to each other, such as the patches of one image; 0 = all of a sample.
     feed_forward_size : int
         0 = four times the hidden size.
     frozen : bool
-        It is not trained.
+        Whether it is not trained.
     """
 
     layers: int
@@ -223,15 +223,15 @@ class Encoder:
     frozen: bool = False
 
     def violations(self, path: str) -> list[Violation]:
-        """Dimensions that no encoder has together. ``path`` stands before each field."""
-        found = []
+        """Dimensions that contradict each other. ``path`` is the prefix of each field."""
+        violations = []
         if self.hidden_size % self.attention_heads:
             text = f"must divide hidden_size ({self.hidden_size}), found {self.attention_heads}"
-            found.append(Violation(f"{path}.attention_heads_count", text))
+            violations.append(Violation(f"{path}.attention_heads_count", text))
         if self.attended_tokens > self.tokens_per_sample:
             text = f"must be at most tokens_per_sample ({self.tokens_per_sample}), found {self.attended_tokens}"
-            found.append(Violation(f"{path}.attended_tokens_count", text))
-        return found
+            violations.append(Violation(f"{path}.attended_tokens_count", text))
+        return violations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is trained.
+    """The model and data of a training job.
 
     Attributes
     ----------
@@ -275,21 +275,21 @@ class Workload:
     frozen_weights_share, frozen_weight_bits : float or None
         Share of the weights that are not trained (LoRA), and the bits that each of them is held in (QLoRA).
     offload : str or None
-        What is kept in the host's memory: one of :data:`WORDS`.
+        State that is kept in the host's memory: one of :data:`WORDS`.
     reduction_precision : str or None
-        Number format that gradients are added up in over replicas.
+        Number format of the sum of gradients over replicas.
     sharding_devices : int or None
         Devices that a ZeRO stage splits over; groups of so many are replicas of each other (hybrid sharding).
     recomputed_share : float or None
         Share of the layers that full recomputation computes again.
     family : str or None
-        Who built the model of which parts, such as "ResNet".
+        Family of models that it belongs to, such as "ResNet".
     activation_bytes_per_sample : float or None
-        What the forward pass keeps for the backward pass, parameters aside.
+        Bytes that the forward pass keeps for the backward pass, without parameters.
     master_weights : bool or None
         Whether the optimizer keeps a 32-bit copy of weights that are trained in 16 bits.
     optimizer_state_bits : float or None
-        Of each value of the optimizer's state.
+        Bits of each value of the optimizer's state.
     fused_loss : bool or None
         Whether output layer and loss never hold all logits.
     execution, pipeline_schedule, adapter : str or None
@@ -306,7 +306,7 @@ class Workload:
     devices_per_worker : int or None
         Devices of one worker of a parameter server, which add up their gradients before it pushes them.
     encoder : Encoder or None
-        What stands before the transformer.
+        The encoder before the transformer.
     """
 
     model_name: str | None = None
@@ -346,36 +346,36 @@ class Workload:
     encoder: Encoder | None = None
 
     def violations(self, path: str) -> list[Violation]:
-        """What contradicts itself: shards that are not those of the whole. ``path`` stands before each field."""
-        found = [] if self.transformer is None else self.transformer.violations(f"{path}.transformer")
+        """Facts that contradict each other, such as shards and their sum. ``path`` is the prefix of each field."""
+        violations = [] if self.transformer is None else self.transformer.violations(f"{path}.transformer")
         if self.encoder is not None:
-            found += self.encoder.violations(f"{path}.encoder")
+            violations += self.encoder.violations(f"{path}.encoder")
         if self.transformer is not None and self.stage_layers and sum(self.stage_layers) != self.transformer.layers:
             text = f"must add up to layers_count ({self.transformer.layers}), but add up to {sum(self.stage_layers)}"
-            found.append(Violation(f"{path}.stage_layers", text))
+            violations.append(Violation(f"{path}.stage_layers", text))
         if self.transformer is not None and self.busiest_expert_share and self.transformer.experts:
             least = 1.0 / self.transformer.experts
             if self.busiest_expert_share < least:
                 text = f"must be at least 1 / experts_count ({least:.4g}), found {self.busiest_expert_share:g}"
-                found.append(Violation(f"{path}.busiest_expert_share", text))
+                violations.append(Violation(f"{path}.busiest_expert_share", text))
         parts = (
             ("shard_bytes", self.shard_bytes, "parameter_bytes", self.parameter_bytes),
             ("shard_tensors_counts", self.shard_tensors, "tensors_count", self.tensors),
         )
         for name, shards, whole_name, whole in parts:
             if shards is not None and whole is not None and sum(shards) != whole:
-                found.append(
+                violations.append(
                     Violation(f"{path}.{name}", f"must add up to {whole_name} ({whole}), but add up to {sum(shards)}")
                 )
         for name, words in WORDS.items():
             word = getattr(self, name)
             if word and word not in words:
-                found.append(Violation(f"{path}.{name}", f"must be one of {', '.join(words)}, found {word!r}"))
+                violations.append(Violation(f"{path}.{name}", f"must be one of {', '.join(words)}, found {word!r}"))
         servers, of_tensors = self.shard_bytes, self.shard_tensors
         if servers is not None and of_tensors is not None and len(servers) != len(of_tensors):
             text = f"must have one entry per server as shard_bytes ({len(servers)}), found {len(of_tensors)}"
-            found.append(Violation(f"{path}.shard_tensors_counts", text))
-        return found
+            violations.append(Violation(f"{path}.shard_tensors_counts", text))
+        return violations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +387,7 @@ class Network:
     link_bytes_per_s : float or None
         Link of a server or node per direction, as provisioned.
     half_duplex : bool or None
-        Both directions share that rate.
+        Whether both directions share that rate.
     worker_link_bytes_per_s : float or None
         Highest rate of one worker's link.
     per_message_s, round_trip_s : float or None
@@ -404,27 +404,27 @@ class Network:
 FactsT = TypeVar("FactsT", Workload, Network)
 
 
-def merged_facts(known: FactsT, new: FactsT, path: str) -> FactsT:
+def merged_facts(old: FactsT, new: FactsT, path: str) -> FactsT:
     """Both sets of facts in one.
 
     Raises
     ------
     NodewiseError
-        CONTRADICTORY_FACTS, naming every field of ``new`` that disagrees with what is known, or that does together
-        with it.
+        CONTRADICTORY_FACTS, naming every field of ``new`` that contradicts ``old``, alone or together
+        with other fields.
     """
     values: dict[str, object] = {}
     violations = []
-    for field in fields(known):
-        old_value, new_value = getattr(known, field.name), getattr(new, field.name)
+    for field in fields(old):
+        old_value, new_value = getattr(old, field.name), getattr(new, field.name)
         if old_value is not None and new_value is not None and old_value != new_value:
             violations.append(
                 Violation(f"{path}.{field.name}", f"is {new_value!r} here but {old_value!r} in the job's profile")
             )
         values[field.name] = old_value if new_value is None else new_value
-    merged = type(known)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name
-    if not violations and isinstance(merged, Workload):
-        violations = merged.violations(path)
+    result = type(old)(**values)  # type: ignore[arg-type]  # each value is that very field's, by name
+    if not violations and isinstance(result, Workload):
+        violations = result.violations(path)
     if violations:
         raise NodewiseError.invalid(violations, Reason.CONTRADICTORY_FACTS)
-    return merged
+    return result

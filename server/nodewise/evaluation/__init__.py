@@ -1,1 +1,1 @@
-"""How good predictions are: backtests over tables of measurements, and their scores."""
+"""Accuracy of predictions: backtests over tables of measurements, and their scores."""

@@ -1,6 +1,6 @@
 """Backtest: estimators see a table's train rows, predict its test rows, and are scored.
 
-Nothing of a running service takes part but its plugins and catalogue: the answers, its models and its priors are made
+A backtest uses only the plugins and the catalogue of a running service: its answers, models and priors are created
 for the run and end with it.
 """
 
@@ -37,11 +37,11 @@ __all__ = ["ALL", "run_backtest"]
 ALL: Final = "all"
 """Name that stands for every loaded estimator."""
 COVERAGE: Final = 0.9
-"""Coverage of the intervals that are asked for."""
+"""Coverage of the requested intervals."""
 TOO_LARGE: Final = "INFEASIBLE_MEMORY: does not fit into the devices' memory"
 """Why a row of that status has no rate."""
 KEPT_BYTES: Final = 8 << 20
-"""What a backtest keeps: jobs come one after the other, each with the few models of its estimators."""
+"""Bytes of models that a backtest keeps: jobs come one after the other, each with few models."""
 
 
 def run_backtest(
@@ -60,23 +60,23 @@ def run_backtest(
     Parameters
     ----------
     answers : Answers
-        Whose plugins and catalogue are used; its models, priors and profiles are not.
+        Source of the plugins and the catalogue; its models, priors and profiles are not used.
     table : MeasurementTable
         Train rows may be seen, test rows are predicted and, where they are measured, scored.
     calibration : MeasurementTable or None
         Train rows of other jobs, as evidence about devices and software.
     estimators : sequence of str
-        Names, "auto" for the service's choice job by job, "all" for every one that is loaded.
+        Names, "auto" for the service's choice job by job, "all" for every loaded estimator.
     sources : sequence of str
-        Where each job of the table comes from. What estimators learn for a job, they then learn from jobs of other
+        Source of each job of the table. For a job, estimators then learn from jobs of other
         sources and the calibration. Empty = from all jobs.
     evidence : int or None
         Rows of each job that estimators see, as ``shown_of_each``; None = its train rows.
     progress : callable or None
-        Called with the jobs done and to do, over all estimators, before each job and at the end. What it raises ends
-        the run.
+        Called with the finished jobs and all jobs, over all estimators, before each job and at the end. An exception
+        ends the run.
     look : callable
-        Called wherever work has lasted for some milliseconds; what it raises ends the run too.
+        Called every few milliseconds of work; an exception ends the run too.
 
     Raises
     ------
@@ -84,55 +84,55 @@ def run_backtest(
         ESTIMATOR_NOT_FOUND.
     """
     names = _names(answers, estimators)
-    numbered = as_ints(np.arange(len(table)))
+    numbers = as_ints(np.arange(len(table)))
     if evidence is not None:
-        table, numbered = shown_of_each(table, table.job_index, evidence)
+        table, numbers = shown_of_each(table, table.job_index, evidence)
     cases = cases_of(table, look)
     others = () if calibration is None else cases_of(calibration, look)
-    asked = [case for case in cases if len(case.rows)]
-    tell = progress or (lambda *_: None)  # nobody wants to know
-    done, total = 0, len(names) * len(asked)
-    tell(done, total)
-    taught = []
-    for fold in folds_of(asked, cases, sources):
+    cases_with_rows = [case for case in cases if len(case.rows)]
+    tell = progress or (lambda *_: None)  # no progress is reported
+    case_count, total = 0, len(names) * len(cases_with_rows)
+    tell(case_count, total)
+    folds_with_lessons = []
+    for fold in folds_of(cases_with_rows, cases, sources):
         corpus = evidence_of((*fold.others, *others))
-        learned = learned_from(answers.registry, corpus, look)
+        lesson = learned_from(answers.registry, corpus, look)
         calibrations = calibrations_of(
-            learned.registry, corpus, catalogue=answers.estimators.catalogue, priors=learned.priors, look=look
+            lesson.registry, corpus, catalogue=answers.estimators.catalogue, priors=lesson.priors, look=look
         )
-        taught.append((fold.asked, learned, calibrations))
+        folds_with_lessons.append((fold.asked, lesson, calibrations))
     runs = []
     for name in names:
         run = []
-        for scored, learned, calibrations in taught:
-            # Asked anew each time: no estimator finds its models fitted by the one before it, and times compare.
+        for cases_of_fold, lesson, calibrations in folds_with_lessons:
+            # New answers each time, so that no estimator finds fitted models of another, and times are comparable.
             fresh = Answers(
-                learned.registry,
+                lesson.registry,
                 catalogue=answers.estimators.catalogue,
-                priors=learned.priors,
+                priors=lesson.priors,
                 calibrations=calibrations,
                 space=CacheSpace(KEPT_BYTES),
             )
-            for case in scored:
-                run.append(_predict(fresh, learned, name, case))
-                done += 1
-                tell(done, total)
+            for case in cases_of_fold:
+                run.append(_predict(fresh, lesson, name, case))
+                case_count += 1
+                tell(case_count, total)
         runs.append((name, sorted(run, key=lambda result: result.case.job)))
-    lessons = [learned for _, learned, _ in taught]
+    lessons = [lesson for _, lesson, _ in folds_with_lessons]
     truth = Truth.of(table)
-    found = (_evaluation(answers, truth, lessons, name, run) for name, run in runs)
+    results = (_evaluation(answers, truth, lessons, name, run) for name, run in runs)
     evaluations = tuple(
-        replace(each, predictions=replace(each.predictions, rows=freeze(numbered[each.predictions.rows])))
-        for each in found
+        replace(each, predictions=replace(each.predictions, rows=freeze(numbers[each.predictions.rows])))
+        for each in results
     )
     return BacktestResult(evaluations=evaluations, prior=_describe_priors(lessons, runs))
 
 
 def _describe_priors(lessons: Sequence[Learned], runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
-    """The priors that answers rest on, and what they were learned from: those learned from the same told together."""
+    """The priors that answers rest on, and their sources; priors with the same sources are listed together."""
     bases = [case.answer.basis for _, run in runs for case in run if case.answer is not None]
-    used = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
-    priors = {p.prior_id: p for learned in lessons for p in learned.priors.values() if p.prior_id in used}
+    prior_ids = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
+    priors = {p.prior_id: p for lesson in lessons for p in lesson.priors.values() if p.prior_id in prior_ids}
     alike: dict[str, list[str]] = {}
     for name, prior in sorted(priors.items()):
         alike.setdefault(", ".join(prior.sources) or "nothing", []).append(name)
@@ -141,8 +141,8 @@ def _describe_priors(lessons: Sequence[Learned], runs: Sequence[tuple[str, Seque
 
 def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
     names: dict[str, None] = {}
-    for asked in estimators or (AUTO,):
-        for name in answers.registry.predicting if asked == ALL else (asked,):
+    for request in estimators or (AUTO,):
+        for name in answers.registry.predicting if request == ALL else (request,):
             if name != AUTO:
                 answers.estimators.named(name)
             names[name] = None
@@ -151,7 +151,7 @@ def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _CaseResult:
-    """What one estimator made of one job; ``error`` None = ``answer`` holds."""
+    """Result of one estimator for one job; ``error`` None = ``answer`` is valid."""
 
     case: Case
     answer: Answer | None
@@ -160,24 +160,24 @@ class _CaseResult:
     predict_s: float
 
 
-def _predict(answers: Answers, learned: Learned, name: str, case: Case) -> _CaseResult:
-    if name in learned.failures:
-        return _CaseResult(case=case, answer=None, error=learned.failures[name], fit_s=0.0, predict_s=0.0)
+def _predict(answers: Answers, lesson: Learned, name: str, case: Case) -> _CaseResult:
+    if name in lesson.failures:
+        return _CaseResult(case=case, answer=None, error=lesson.failures[name], fit_s=0.0, predict_s=0.0)
     question = Question(
         profile=case.profile, configurations=case.configurations, terms=Terms(estimator=name, coverage=COVERAGE)
     )
     answer = error = None
-    started = fitted = time.perf_counter()
+    start_s = fit_end_s = time.perf_counter()
     try:
         try:
-            resolved = answers.resolve(question)
+            query = answers.resolve(question)
         finally:
-            fitted = time.perf_counter()
-        answer = answers.complete(question, resolved)
+            fit_end_s = time.perf_counter()
+        answer = answers.complete(question, query)
     except NodewiseError as caught:
         error = caught
-    ended = time.perf_counter()
-    return _CaseResult(case=case, answer=answer, error=error, fit_s=fitted - started, predict_s=ended - fitted)
+    end_s = time.perf_counter()
+    return _CaseResult(case=case, answer=answer, error=error, fit_s=fit_end_s - start_s, predict_s=end_s - fit_end_s)
 
 
 def _evaluation(
@@ -191,7 +191,7 @@ def _evaluation(
         return with_memory(metrics_by(outcomes, part, parts, taus), memory, part)
 
     everything = metrics_of(as_ints(np.zeros(len(outcomes), dtype=np.int64)), 1)[0]
-    seconds = [each for learned in lessons for each in learned.seconds.items()]
+    seconds = [each for lesson in lessons for each in lesson.seconds.items()]
     learning_s = math.fsum(taken_s for estimator, taken_s in seconds if name in (AUTO, estimator))
     jobs = [result.case.job for result in run]
     number = np.zeros(len(truth.table.jobs), dtype=np.int64)
@@ -216,14 +216,14 @@ def _evaluation(
 
 def _by_sync(truth: Truth, metrics_of: Callable[[Ints, int], list[Metrics]]) -> tuple[tuple[str, Metrics], ...]:
     modes, part = np.unique(truth.sync_mode, return_inverse=True)
-    found = metrics_of(as_ints(part), len(modes))
-    return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), found))
+    metrics_of_modes = metrics_of(as_ints(part), len(modes))
+    return tuple((SyncMode(mode).name.lower(), metrics) for mode, metrics in zip(modes.tolist(), metrics_of_modes))
 
 
 def _gather(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
     """The jobs' answers as columns in the table's order."""
     rows = len(truth.table)
-    steps, lower, upper, held = (np.zeros(rows) for _ in range(4))
+    steps, lower, upper, memory = (np.zeros(rows) for _ in range(4))
     status = np.full(rows, int(RowStatus.REFUSED), dtype=np.int64)
     reasons = {"": 0}
     reason = np.zeros(rows, dtype=np.int64)
@@ -239,16 +239,16 @@ def _gather(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
             continue
         predictions = result.answer.predictions
         if predictions.memory_bytes is not None:
-            held[where] = predictions.memory_bytes
+            memory[where] = predictions.memory_bytes
         status[where] = predictions.status
         steps[where] = np.where(predictions.answered, result.answer.steps_per_s, 0.0)
         if result.answer.interval is not None:
             lower[where], upper[where] = _bounds(result.answer, predictions.answered)
         for refusal in predictions.refusals:
-            named = np.zeros(len(where), dtype=np.bool_)
-            named[[row for row in refusal.rows if 0 <= row < len(where)]] = True
+            has_reason = np.zeros(len(where), dtype=np.bool_)
+            has_reason[[row for row in refusal.rows if 0 <= row < len(where)]] = True
             text = f"{refusal.refusal.reason}: {refusal.refusal.message}"
-            refuse(where[named & (predictions.status == RowStatus.REFUSED)], text)
+            refuse(where[has_reason & (predictions.status == RowStatus.REFUSED)], text)
         beyond = where[predictions.status == RowStatus.INFEASIBLE_MEMORY]
         if len(beyond):
             reason[beyond] = reasons.setdefault(TOO_LARGE, len(reasons))
@@ -261,16 +261,16 @@ def _gather(truth: Truth, run: Sequence[_CaseResult]) -> RowPredictions:
         steps_per_s=freeze(steps[truth.rows]),
         lower_steps_per_s=freeze(lower[truth.rows]),
         upper_steps_per_s=freeze(upper[truth.rows]),
-        memory_bytes=freeze(held[truth.rows]),
+        memory_bytes=freeze(memory[truth.rows]),
         status=freeze(status[truth.rows]),
         reasons=tuple(reasons),
         reason_index=freeze(reason[truth.rows]),
     )
 
 
-def _bounds(answer: Answer, answered: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[Floats, Floats]:
-    """Bounds that are numbers; 0 in rows without."""
+def _bounds(answer: Answer, is_answered: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[Floats, Floats]:
+    """Bounds of the rows' intervals; 0 in rows without."""
     assert answer.interval is not None
     lower, upper = answer.interval.lower_steps_per_s, answer.interval.upper_steps_per_s
-    there = answered & (lower > 0) & np.isfinite(upper)
+    there = is_answered & (lower > 0) & np.isfinite(upper)
     return np.where(there, lower, 0.0), np.where(there, upper, 0.0)

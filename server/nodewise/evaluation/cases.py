@@ -1,6 +1,6 @@
-"""From a table to what is put to estimators: per job a profile and what is asked, nothing of what is to be predicted.
+"""Cases for estimators from a table: per job a profile and rows to predict, without the measurements of these rows.
 
-Estimators meet the profiles and configurations of cases alone. These hold no rate of a row that is to be predicted, no
+Estimators get only the profiles and configurations of cases. These hold no rate of a row to predict, no
 name of a job and no order of the table, so no prediction can depend on them.
 """
 
@@ -32,7 +32,7 @@ class Case:
     configurations : Configurations
         The rows to predict, in an order that follows from their content.
     job, rows : int
-        Where in the table the answers belong; not for estimators.
+        Index of the job and rows in the table; not for estimators.
     """
 
     profile: Profile
@@ -42,7 +42,7 @@ class Case:
 
 
 def cases_of(table: MeasurementTable, look: Callable[[], None] = lambda: None) -> tuple[Case, ...]:
-    """Every job that has rows, in the order of the table's dictionary; ``look`` is called before each."""
+    """A case for each job with rows, in the order of the table's dictionary; ``look`` is called before each."""
     blind = table.mask_test_measurements()
     order = canonical_order(blind)
     jobs = blind.job_index[order]
@@ -66,17 +66,17 @@ def cases_of(table: MeasurementTable, look: Callable[[], None] = lambda: None) -
 
 def _nameless(profile: Profile) -> Profile:
     """The same profile without its name and without other jobs' names of devices."""
-    phases, observations, held = profile.phase_timings, profile.observations, profile.memory_runs
+    phases, observations, memory_runs = profile.phase_timings, profile.observations, profile.memory_runs
     return replace(
         profile,
         profile_id="",
         phase_timings=replace(phases, configurations=compact(phases.configurations)),
         observations=replace(observations, configurations=compact(observations.configurations)),
-        memory_runs=replace(held, configurations=compact(held.configurations)),
+        memory_runs=replace(memory_runs, configurations=compact(memory_runs.configurations)),
     )
 
 
 def evidence_of(cases: Iterable[Case]) -> tuple[Profile, ...]:
-    """What estimators learn from: all that is known of any job, ordered by content; without a fact, nothing."""
+    """Profiles to learn from: those of all jobs that are not empty, ordered by content."""
     profiles = [case.profile for case in cases if not case.profile.is_empty]
     return tuple(sorted(profiles, key=lambda profile: profile.digest))

@@ -1,4 +1,4 @@
-"""Decisions: what choosing by prediction costs, compared with knowing.
+"""Decisions: the cost of choosing by prediction instead of by measurement.
 
 Within a job, rows of equal global batch are alternatives. The one with the highest predicted samples/s is chosen; ties
 are averaged. Its regret is the share of the best alternative's measured samples/s that is lost.
@@ -25,7 +25,7 @@ class Decisions:
     Attributes
     ----------
     cell : int
-        Which rows the group was made of.
+        Cell of the group's rows.
     regret : float
         1 - X(chosen) / X(best), X = measured samples/s; 0 to 1.
     hit : float
@@ -45,10 +45,10 @@ def batches_of(configurations: Configurations) -> tuple[Ints, Ints]:
     """
     replicas = configurations.replicas()
     accumulation = configurations.accumulation
-    stated = configurations.global_batch
-    shares = -(-stated // (replicas * accumulation))
+    global_batch = configurations.global_batch
+    shares = -(-global_batch // (replicas * accumulation))
     per_worker = np.where(configurations.batch_per_worker > 0, configurations.batch_per_worker, shares) * accumulation
-    everyone = np.where(stated > 0, stated, replicas * per_worker)
+    everyone = np.where(global_batch > 0, global_batch, replicas * per_worker)
     return everyone, np.where(configurations.steps_by_worker(), per_worker, everyone)
 
 
@@ -67,31 +67,31 @@ def decisions_of(
     cell : int
         Rows of different cells are never alternatives (a cell is a job).
     global_batch : int
-        0 = not known: the row is nobody's alternative.
+        0 = not known: the row belongs to no group.
     configuration : int
         Equal numbers, equal configurations; a group needs two different ones.
     """
-    known = np.flatnonzero(global_batch > 0)
-    group, first = _number(cell[known], global_batch[known])
-    _, representative = _number(group, configuration[known])
+    rows_with_batch = np.flatnonzero(global_batch > 0)
+    group, first = _number(cell[rows_with_batch], global_batch[rows_with_batch])
+    _, representative = _number(group, configuration[rows_with_batch])
     different = np.bincount(group[representative], minlength=len(first))
     real = different > 1
-    kept = real[group]
-    rows, groups = known[kept], int(real.sum())
-    number = (np.cumsum(real) - 1)[group[kept]]
-    predicted, measured = predicted_samples_per_s[rows], measured_samples_per_s[rows]
-    best = segments.maxima(measured, number, groups)[number]
-    chosen: NDArray[np.bool_] = predicted == segments.maxima(predicted, number, groups)[number]
-    share = segments.means((measured / best)[chosen], number[chosen], groups)
+    in_group = real[group]
+    rows, groups = rows_with_batch[in_group], int(real.sum())
+    number = (np.cumsum(real) - 1)[group[in_group]]
+    predicted_rates, measured_rates = predicted_samples_per_s[rows], measured_samples_per_s[rows]
+    best = segments.maxima(measured_rates, number, groups)[number]
+    is_best: NDArray[np.bool_] = predicted_rates == segments.maxima(predicted_rates, number, groups)[number]
+    share = segments.means((measured_rates / best)[is_best], number[is_best], groups)
     return Decisions(
-        cell=cell[known][first[real]],
+        cell=cell[rows_with_batch][first[real]],
         regret=1.0 - share,
-        hit=segments.means((measured == best)[chosen], number[chosen], groups),
+        hit=segments.means((measured_rates == best)[is_best], number[is_best], groups),
     )
 
 
 def _number(first: Ints, second: Ints) -> tuple[Ints, Ints]:
-    """A number for each distinct pair, as a column, and one row that holds each."""
+    """A number for each distinct pair, as a column, and one row of each."""
     values, code = np.unique(second, return_inverse=True)
     _, rows, number = np.unique(first * max(len(values), 1) + code, return_index=True, return_inverse=True)
     return number, rows

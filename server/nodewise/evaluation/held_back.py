@@ -1,4 +1,4 @@
-"""What a backtest holds back beside test rows: whole sources from what is learned, and rows of a job's own evidence."""
+"""Data that a backtest holds back besides test rows: whole sources from learning, and rows of a job's evidence."""
 
 from __future__ import annotations
 
@@ -17,54 +17,54 @@ __all__ = ["Fold", "folds_of", "shown_of_each"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Jobs that are asked about together, and those that may be learned from for them."""
+    """Jobs that are predicted together, and the jobs that estimators may learn from for them."""
 
     asked: tuple[Case, ...]
     others: tuple[Case, ...]
 
 
-def folds_of(asked: Sequence[Case], cases: Sequence[Case], sources: Sequence[str]) -> tuple[Fold, ...]:
+def folds_of(test_cases: Sequence[Case], cases: Sequence[Case], sources: Sequence[str]) -> tuple[Fold, ...]:
     """One fold per source, by name, with the jobs of all other sources; without sources one, with all jobs.
 
     Parameters
     ----------
-    asked, cases : sequence of Case
+    test_cases, cases : sequence of Case
         Jobs with rows to predict, and all.
     sources : sequence of str
-        By the number of a job.
+        Source of each job, by its number.
     """
     if not sources:
-        return (Fold(tuple(asked), tuple(cases)),)
+        return (Fold(tuple(test_cases), tuple(cases)),)
     return tuple(
         Fold(
-            tuple(case for case in asked if sources[case.job] == name),
+            tuple(case for case in test_cases if sources[case.job] == name),
             tuple(case for case in cases if sources[case.job] != name),
         )
-        for name in sorted({sources[case.job] for case in asked})
+        for name in sorted({sources[case.job] for case in test_cases})
     )
 
 
 def shown_of_each(table: MeasurementTable, group: Ints, most: int) -> tuple[MeasurementTable, Ints]:
-    """The table with exactly ``most`` rows to learn from in each group that has as many, and the rows that it keeps.
+    """The table with exactly ``most`` train rows in each group that has as many, and the indexes of its rows.
 
-    Shown are train rows before measured test rows, smaller scales (nodes, then workers) before larger ones. Train
+    Train rows are taken before measured test rows, smaller scales (nodes, then workers) before larger ones. Train
     rows beyond are left out: they are neither seen nor scored.
 
     Parameters
     ----------
     group : int
-        Of each row, such as its job.
+        Group of each row, such as its job.
     """
     content = np.empty(len(table), dtype=np.int64)
     content[canonical_order(table)] = np.arange(len(table))
-    measured = (table.steps_per_s > 0.0) | (table.measured_memory_bytes > 0.0)
+    has_measurement = (table.steps_per_s > 0.0) | (table.measured_memory_bytes > 0.0)
     configurations = table.configurations
-    usable = np.flatnonzero(table.train | measured)
+    usable = np.flatnonzero(table.train | has_measurement)
     columns = (content, configurations.workers, configurations.nodes, ~table.train, group)
     order = usable[np.lexsort([column[usable] for column in columns])]
     _, first, length = np.unique(group[order], return_index=True, return_counts=True)
     rank = np.arange(len(order)) - np.repeat(first, length)
     train = np.zeros(len(table), dtype=np.bool_)
     train[order[rank < most]] = True
-    kept = as_ints(np.flatnonzero(train | ~table.train))
-    return replace(table, train=freeze(train)).take(kept), kept
+    visible_rows = as_ints(np.flatnonzero(train | ~table.train))
+    return replace(table, train=freeze(train)).take(visible_rows), visible_rows

@@ -1,4 +1,4 @@
-"""Scores of memory: what devices were said to hold beside what they held, and verdicts beside what became of runs."""
+"""Scores of memory: predicted against measured bytes, and predicted against actual fit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class MemoryOutcomes:
     Attributes
     ----------
     predicted_bytes, measured_bytes : float
-        0 = none; rows without a predicted one take no part.
+        0 = none; rows without a prediction are not scored.
     said_to_fit : bool
-        Answered.
+        Whether the row was answered.
     ran, ran_out : bool
         Whether the row is known to have run, or to have run out of memory.
     """
@@ -37,13 +37,13 @@ class MemoryOutcomes:
 
 def with_memory(metrics: list[Metrics], outcomes: MemoryOutcomes, part: Ints) -> list[Metrics]:
     """Scores with those of memory; None = undefined. ``part`` is the place of each row's part among the scores."""
-    told = outcomes.predicted_bytes > 0.0
-    compared = told & (outcomes.measured_bytes > 0.0)
-    error = np.abs(outcomes.predicted_bytes[compared] / outcomes.measured_bytes[compared] - 1.0)
-    ran, ran_out = told & outcomes.ran, told & outcomes.ran_out
+    has_prediction = outcomes.predicted_bytes > 0.0
+    in_both = has_prediction & (outcomes.measured_bytes > 0.0)
+    error = np.abs(outcomes.predicted_bytes[in_both] / outcomes.measured_bytes[in_both] - 1.0)
+    ran, ran_out = has_prediction & outcomes.ran, has_prediction & outcomes.ran_out
     parts = len(metrics)
     columns = {
-        "memory_mape": segments.means(error, part[compared], parts),
+        "memory_mape": segments.means(error, part[in_both], parts),
         "false_fits": segments.means(outcomes.said_to_fit[ran_out], part[ran_out], parts),
         "false_refusals": segments.means(~outcomes.said_to_fit[ran], part[ran], parts),
     }

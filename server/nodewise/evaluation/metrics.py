@@ -57,7 +57,7 @@ class Outcomes:
 
 
 def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, float] | None = None) -> list[Metrics]:
-    """Scores of each part, without times: over rows that are answered and measured. None = undefined.
+    """Scores of each part, without times, over answered and measured rows. None = undefined.
 
     A decision is a group of rows of one job and one global batch. A job without a tau (one row, or all alike) is left
     out of ``kendall``; bounds of an interval lie in it; ``regret`` is a mean over jobs of means over their decisions.
@@ -67,26 +67,26 @@ def metrics_by(outcomes: Outcomes, part: Ints, parts: int, taus: dict[bytes, flo
     part : int
         The part of each row, from 0.
     parts : int
-        How many there are; one without rows has scores all the same.
+        Number of parts; one without rows has scores too.
     taus : dict or None
         Kendall's tau by rows, read and added to: for several partitions of the same outcomes.
     """
-    scored = np.flatnonzero(outcomes.answered & (outcomes.measured_steps_per_s > 0))
-    of = part[scored]
-    cells = _Cells.of(of, outcomes.job[scored])
+    scored_rows = np.flatnonzero(outcomes.answered & (outcomes.measured_steps_per_s > 0))
+    of = part[scored_rows]
+    cells = _Cells.of(of, outcomes.job[scored_rows])
     columns = {
-        **_errors(outcomes, scored, of, parts, cells, {} if taus is None else taus),
-        **_intervals(outcomes, scored, of, parts, cells),
-        **_choices(outcomes, scored, parts, cells),
+        **_errors(outcomes, scored_rows, of, parts, cells, {} if taus is None else taus),
+        **_intervals(outcomes, scored_rows, of, parts, cells),
+        **_choices(outcomes, scored_rows, parts, cells),
     }
     rows = segments.counts(of, parts).tolist()
-    refused = segments.counts(part[~outcomes.answered], parts).tolist()
+    refusal_counts = segments.counts(part[~outcomes.answered], parts).tolist()
     groups = columns.pop("groups").tolist()
     scores = {name: _or_none(column) for name, column in columns.items()}
     return [
         Metrics(
             rows_count=rows[number],
-            refused_count=refused[number],
+            refused_count=refusal_counts[number],
             groups_count=int(groups[number]),
             **{name: column[number] for name, column in scores.items()},
         )
@@ -112,16 +112,17 @@ class _Cells:
 
 
 def _errors(
-    outcomes: Outcomes, scored: Ints, part: Ints, parts: int, cells: _Cells, known: dict[bytes, float]
+    outcomes: Outcomes, scored_rows: Ints, part: Ints, parts: int, cells: _Cells, tau_cache: dict[bytes, float]
 ) -> dict[str, Floats]:
-    predicted, measured = outcomes.predicted_steps_per_s[scored], outcomes.measured_steps_per_s[scored]
+    predicted_rates = outcomes.predicted_steps_per_s[scored_rows]
+    measured_rates = outcomes.measured_steps_per_s[scored_rows]
     with np.errstate(over="ignore"):
-        error = np.abs(predicted / measured - 1.0)
-        step_error = np.abs(measured / predicted - 1.0)
-    log_ratio = np.log(predicted) - np.log(measured)
+        error = np.abs(predicted_rates / measured_rates - 1.0)
+        step_error = np.abs(measured_rates / predicted_rates - 1.0)
+    log_ratio = np.log(predicted_rates) - np.log(measured_rates)
     by_cell = segments.means(np.abs(log_ratio), cells.cell, len(cells))
-    taus = _taus(predicted, measured, scored, cells, known)
-    ranked = ~np.isnan(taus)
+    taus = _taus(predicted_rates, measured_rates, scored_rows, cells, tau_cache)
+    has_tau = ~np.isnan(taus)
     return {
         "mape": segments.means(error, part, parts),
         "median_ape": segments.quantiles(error, part, parts, 0.5),
@@ -131,20 +132,22 @@ def _errors(
         "mean_abs_ln": segments.means(np.abs(log_ratio), part, parts),
         "bias": segments.means(log_ratio, part, parts),
         "macro_abs_ln": segments.means(by_cell, cells.part, parts),
-        "kendall": segments.means(taus[ranked], cells.part[ranked], parts),
+        "kendall": segments.means(taus[has_tau], cells.part[has_tau], parts),
     }
 
 
-def _taus(predicted: Floats, measured: Floats, scored: Ints, cells: _Cells, known: dict[bytes, float]) -> Floats:
+def _taus(
+    predicted_rates: Floats, measured_rates: Floats, scored_rows: Ints, cells: _Cells, tau_cache: dict[bytes, float]
+) -> Floats:
     """Kendall's tau-b of each cell; NaN where it is undefined."""
     taus = np.full(len(cells), np.nan)
     order = np.argsort(cells.cell, kind="stable")
     ends = np.cumsum(segments.counts(cells.cell, len(cells)))
     for number, rows in enumerate(np.split(order, ends[:-1]) if len(cells) else ()):
-        key = scored[rows].tobytes()
-        if key not in known:
-            known[key] = _tau(predicted[rows], measured[rows])
-        taus[number] = known[key]
+        key = scored_rows[rows].tobytes()
+        if key not in tau_cache:
+            tau_cache[key] = _tau(predicted_rates[rows], measured_rates[rows])
+        taus[number] = tau_cache[key]
     return taus
 
 
@@ -153,38 +156,38 @@ def _tau(first: Floats, second: Floats) -> float:
 
     if (first == first[0]).all() or (second == second[0]).all():
         return math.nan
-    # Only the statistic is used, so the cheap p-value will do; SciPy's divides by zero for two rows.
+    # Only the statistic is used, so the cheaper p-value suffices; SciPy's exact one divides by zero for two rows.
     method: Literal["exact", "asymptotic"] = "asymptotic" if len(first) > 2 else "exact"
     return float(kendalltau(first, second, method=method).statistic)
 
 
-def _intervals(outcomes: Outcomes, scored: Ints, part: Ints, parts: int, cells: _Cells) -> dict[str, Floats]:
-    there = outcomes.lower_steps_per_s[scored] > 0
-    rows, of, cell = scored[there], part[there], cells.cell[there]
-    measured = outcomes.measured_steps_per_s[rows]
+def _intervals(outcomes: Outcomes, scored_rows: Ints, part: Ints, parts: int, cells: _Cells) -> dict[str, Floats]:
+    there = outcomes.lower_steps_per_s[scored_rows] > 0
+    rows, of, cell = scored_rows[there], part[there], cells.cell[there]
+    rates = outcomes.measured_steps_per_s[rows]
     lower, upper = outcomes.lower_steps_per_s[rows], outcomes.upper_steps_per_s[rows]
-    covered = (lower <= measured) & (measured <= upper)
+    is_covered = (lower <= rates) & (rates <= upper)
     width = np.log(upper) - np.log(lower)
-    # Winkler, 1972: the width, and 2 / alpha times what the measurement lies outside.
-    missed = np.maximum(np.log(lower) - np.log(measured), 0.0) + np.maximum(np.log(measured) - np.log(upper), 0.0)
-    by_cell = segments.means(covered, cell, len(cells))
-    judged = ~np.isnan(by_cell)
+    # Winkler, 1972: the width, and 2 / alpha times the distance of the measurement from the interval.
+    distance = np.maximum(np.log(lower) - np.log(rates), 0.0) + np.maximum(np.log(rates) - np.log(upper), 0.0)
+    by_cell = segments.means(is_covered, cell, len(cells))
+    has_interval = ~np.isnan(by_cell)
     return {
-        "coverage90": segments.means(covered, of, parts),
-        "worst_job_coverage90": segments.minima(by_cell[judged], cells.part[judged], parts),
+        "coverage90": segments.means(is_covered, of, parts),
+        "worst_job_coverage90": segments.minima(by_cell[has_interval], cells.part[has_interval], parts),
         "width90": segments.means(width, of, parts),
-        "interval_score90": segments.means(width + MISS_WEIGHT * missed, of, parts),
+        "interval_score90": segments.means(width + MISS_WEIGHT * distance, of, parts),
     }
 
 
-def _choices(outcomes: Outcomes, scored: Ints, parts: int, cells: _Cells) -> dict[str, Floats]:
-    samples_per_step = outcomes.samples_per_step[scored]
+def _choices(outcomes: Outcomes, scored_rows: Ints, parts: int, cells: _Cells) -> dict[str, Floats]:
+    samples_per_step = outcomes.samples_per_step[scored_rows]
     decisions = decisions_of(
         cell=cells.cell,
-        global_batch=outcomes.global_batch[scored],
-        configuration=outcomes.configuration[scored],
-        predicted_samples_per_s=outcomes.predicted_steps_per_s[scored] * samples_per_step,
-        measured_samples_per_s=outcomes.measured_steps_per_s[scored] * samples_per_step,
+        global_batch=outcomes.global_batch[scored_rows],
+        configuration=outcomes.configuration[scored_rows],
+        predicted_samples_per_s=outcomes.predicted_steps_per_s[scored_rows] * samples_per_step,
+        measured_samples_per_s=outcomes.measured_steps_per_s[scored_rows] * samples_per_step,
     )
     part = cells.part[decisions.cell]
     by_cell = segments.means(decisions.regret, decisions.cell, len(cells))
@@ -198,5 +201,5 @@ def _choices(outcomes: Outcomes, scored: Ints, parts: int, cells: _Cells) -> dic
 
 
 def _or_none(column: Floats) -> list[float | None]:
-    """Numbers, None where there is none: an empty mean, or more than a number holds."""
+    """Numbers; None where one is not finite: an empty mean, or an overflow."""
     return [value if there else None for value, there in zip(column.tolist(), np.isfinite(column).tolist())]

@@ -1,4 +1,4 @@
-"""Ranks of rows by their content, so that nothing depends on the order in which a table lists them."""
+"""Ranks of rows by their content, so that results do not depend on the order of a table's rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DICTIONARIES: Final = {"devices": "device_index", "precisions": "precision_inde
 def configuration_ranks(configurations: Configurations) -> Ints:
     """One number per row, ascending by content: equal numbers, equal configurations.
 
-    An explicit placement that is the packed one equals none, and so do groups that say no more than their row.
+    An explicit placement that is the packed one equals none, and so do groups that add nothing to their row.
     """
     columns: list[NDArray[Any]] = [getattr(configurations, name) for name in CONFIGURATION_COLUMNS]
     for names, index in _DICTIONARIES.items():
@@ -42,7 +42,7 @@ def configuration_ranks(configurations: Configurations) -> Ints:
 
 
 def compact(configurations: Configurations) -> Configurations:
-    """The same rows without what they do not use: dictionaries hold their own names, in order; no empty columns."""
+    """The same rows without unused parts: dictionaries hold only names in use, sorted; no empty columns."""
     changes: dict[str, object] = {}
     groups = configurations.worker_groups
     if groups is not None and not len(groups.workers):
@@ -51,11 +51,11 @@ def compact(configurations: Configurations) -> Configurations:
         dictionary, column = getattr(configurations, names), getattr(configurations, index)
         in_groups = groups.device_index if groups is not None and names == "devices" else column[:0]
         in_use = np.unique(np.concatenate((column, in_groups)))
-        used = tuple(sorted({dictionary[code] for code in in_use.tolist()})) or ("",)
-        if used != dictionary:
-            number = {name: code for code, name in enumerate(used)}
+        names_in_use = tuple(sorted({dictionary[code] for code in in_use.tolist()})) or ("",)
+        if names_in_use != dictionary:
+            number = {name: code for code, name in enumerate(names_in_use)}
             codes = np.array([number.get(name, 0) for name in dictionary], dtype=np.int64)
-            changes[names], changes[index] = used, freeze(codes[column])
+            changes[names], changes[index] = names_in_use, freeze(codes[column])
             if groups is not None and names == "devices":
                 changes["worker_groups"] = groups.recode(codes)
     if configurations.placement is not None and not len(configurations.placement.workers):
@@ -64,7 +64,7 @@ def compact(configurations: Configurations) -> Configurations:
 
 
 def canonical_order(table: MeasurementTable) -> Ints:
-    """Rows job by job, within a job by what they hold: rows that swap places swap nothing else.
+    """Rows job by job, within a job by their content, whatever the order of the table.
 
     Rows that tie are alike in everything that an estimator can see.
     """
@@ -103,11 +103,11 @@ def _layouts(placement: Placement) -> list[tuple[int, ...]]:
 
 
 def _groups(configurations: Configurations) -> list[tuple[Any, ...]]:
-    """What the groups of each row say; nothing where they say no more than their row."""
-    stated = configurations.grouped().tolist()
+    """The groups of each row; empty where they add nothing to their row."""
+    has_groups = configurations.grouped().tolist()
     return [
         tuple((group.device, group.workers, group.compute_factor) for group in configurations.groups(row))
-        if stated[row]
+        if has_groups[row]
         else ()
         for row in range(len(configurations))
     ]
@@ -126,7 +126,7 @@ def _dense_ranks(columns: Sequence[NDArray[Any]], rows: int) -> Ints:
     order = np.lexsort(varying[::-1])
     starts = np.zeros(rows, dtype=np.int64)
     for column in varying:
-        ordered = column[order]
-        starts[1:] |= ordered[1:] != ordered[:-1]
+        sorted_column = column[order]
+        starts[1:] |= sorted_column[1:] != sorted_column[:-1]
     ranks[order] = np.cumsum(starts)
     return ranks

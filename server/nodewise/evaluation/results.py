@@ -1,4 +1,4 @@
-"""What a backtest returns."""
+"""Results of a backtest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BacktestResult", "EstimatorEvaluation", "RowPredictions"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RowPredictions:
-    """Predictions of the rows that were to be predicted, in the table's order.
+    """Predictions of the test rows, in the table's order.
 
     Attributes
     ----------
@@ -21,11 +21,11 @@ class RowPredictions:
     steps_per_s, lower_steps_per_s, upper_steps_per_s : float
         Predicted, and the bounds of the 90 % interval; 0 = none.
     memory_bytes : float
-        What the fullest device is predicted to hold; 0 = not said.
+        Predicted memory of the fullest device; 0 = none.
     status : int
         Values of RowStatus.
     reasons, reason_index : tuple of str, int
-        Why there is no answer, ``REASON: text``, and the entry of each row; the first, empty, is that of answered ones.
+        Reasons of missing answers, ``REASON: text``, and the entry of each row; the first, empty, is for answered rows.
     """
 
     rows: Ints
@@ -45,12 +45,12 @@ class EstimatorEvaluation:
     Attributes
     ----------
     estimator, version : str
-        As asked for; the choice of the service ("auto") has no version.
+        As requested; the choice of the service ("auto") has no version.
     overall : Metrics
         Over all test rows.
     by_job, by_sync : tuple of (name, Metrics)
         Over the test rows of each job, in the order of the table's dictionary; of each synchronisation mode. Times are
-        not told apart by mode.
+        not separated by mode.
     """
 
     estimator: str
@@ -63,7 +63,7 @@ class EstimatorEvaluation:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class BacktestResult:
-    """Scores of every estimator asked for; ``prior`` names the shipped prior that was used, "" = none."""
+    """Scores of every requested estimator; ``prior`` names the shipped prior in use, "" = none."""
 
     evaluations: tuple[EstimatorEvaluation, ...]
     prior: str = ""

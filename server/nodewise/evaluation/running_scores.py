@@ -1,4 +1,4 @@
-"""Running scores: what arrived, against what the revision before it had predicted."""
+"""Running scores: new observations against the predictions of the revision before them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ spread."""
 
 
 def auto_version(registry: Registry) -> str:
-    """The version that ``auto`` is scored under: the estimators that it chooses among, with theirs."""
-    return ", ".join(f"{name} {loaded.record.version}" for name, loaded in sorted(registry.predicting.items()))
+    """The version of ``auto`` in scores: the estimators that it chooses among, with their versions."""
+    return ", ".join(f"{name} {plugin.record.version}" for name, plugin in sorted(registry.predicting.items()))
 
 
 def scorable_observations(
@@ -34,33 +34,33 @@ def scorable_observations(
     """The observations of a commit that can be scored, ``most`` of them.
 
     Left out are those that were retracted meanwhile, those without a rate, and those whose configuration the evidence
-    before them does not complete: nobody could have asked about it in that way.
+    before them does not complete, as no question could have been about it.
 
     Parameters
     ----------
     before, after : Profile
-        At the revision before the commit and at that of the commit.
+        The profile before and after the commit.
     """
     observations = after.observations
     new = (observations.number >= commit.first_number) & (observations.number <= commit.last_number)
-    wanted = new & (observations.steps_per_s > 0.0)
+    mask = new & (observations.steps_per_s > 0.0)
     if commit.retracted:
-        wanted &= np.isin(observations.number, list(commit.retracted), invert=True)
-    found = observations.take(freeze(np.flatnonzero(wanted).astype(np.int64, copy=False)))
-    found = found.take(_space_out(len(found), most))
-    if _resolves(answers, before, found):
-        return found
-    return found.take(
-        as_ints([row for row in range(len(found)) if _resolves(answers, before, found.take(as_ints([row])))])
+        mask &= np.isin(observations.number, list(commit.retracted), invert=True)
+    scorable = observations.take(freeze(np.flatnonzero(mask).astype(np.int64, copy=False)))
+    scorable = scorable.take(_space_out(len(scorable), most))
+    if _resolves(answers, before, scorable):
+        return scorable
+    return scorable.take(
+        as_ints([row for row in range(len(scorable)) if _resolves(answers, before, scorable.take(as_ints([row])))])
     )
 
 
 def score_predictions(
     answers: Answers, before: Profile, observations: Observations, estimator: str = AUTO
 ) -> ScoreSums:
-    """The score of what an estimator answers from a profile about configurations that were measured later.
+    """The score of an estimator's predictions from a profile against later measurements.
 
-    Rows that it refuses are counted apart. Fits the profile unless the model is kept from earlier.
+    Refused rows are counted separately. Fits the profile unless the model is cached.
 
     Raises
     ------
@@ -74,19 +74,19 @@ def score_predictions(
 def score_of(answer: Answer, measured_steps_per_s: Floats) -> ScoreSums:
     """The score of an answer against measured rates above 0, row by row."""
     rows = np.flatnonzero(answer.predictions.answered & (answer.steps_per_s > 0.0))
-    measured = measured_steps_per_s[rows]
-    log_error = np.log(answer.steps_per_s[rows]) - np.log(measured)
-    intervals = covered = 0
+    measured_rates = measured_steps_per_s[rows]
+    log_error = np.log(answer.steps_per_s[rows]) - np.log(measured_rates)
+    intervals = covered_count = 0
     if answer.interval is not None:
         lower, upper = answer.interval.lower_steps_per_s[rows], answer.interval.upper_steps_per_s[rows]
         intervals = len(rows)
-        covered = int(((lower <= measured) & (measured <= upper)).sum())
+        covered_count = int(((lower <= measured_rates) & (measured_rates <= upper)).sum())
     return ScoreSums(
         observations=len(rows),
         absolute_log_error=float(np.abs(log_error).sum()),
         log_error=float(log_error.sum()),
         intervals=intervals,
-        covered=covered,
+        covered=covered_count,
         unanswered=len(measured_steps_per_s) - len(rows),
     )
 

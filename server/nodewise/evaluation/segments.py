@@ -1,4 +1,4 @@
-"""Sums and quantiles of segments of a column. The order of rows within a segment does not change a bit of them."""
+"""Sums and quantiles of segments of a column, bit for bit independent of the order of rows within a segment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def counts(segment: Ints, segments: int) -> Ints:
 
 def means(values: Floats | NDArray[np.bool_], segment: Ints, segments: int) -> Floats:
     """Mean of each segment; NaN where it has no rows."""
-    # Sums of rounded numbers depend on their order: by value, it is everyone's.
+    # Sums of rounded numbers depend on their order; an order by value does not depend on the table's.
     order = np.lexsort((values, segment))
     sums = np.bincount(segment[order], weights=values[order], minlength=segments)
     with np.errstate(invalid="ignore"):
@@ -36,15 +36,15 @@ def minima(values: Floats, segment: Ints, segments: int) -> Floats:
 
 def quantiles(values: Floats, segment: Ints, segments: int, share: float) -> Floats:
     """Quantile of each segment, linear between neighbours as ``numpy.quantile``; NaN where it has no rows."""
-    found = np.full(segments, np.nan)
+    result = np.full(segments, np.nan)
     rows = counts(segment, segments)
     there = rows > 0
-    ordered = values[np.lexsort((values, segment))]
+    sorted_values = values[np.lexsort((values, segment))]
     first = (np.cumsum(rows) - rows)[there]
     position = share * (rows[there] - 1)
     below = np.floor(position).astype(np.int64)
-    low = ordered[first + below]
-    high = ordered[first + np.minimum(below + 1, rows[there] - 1)]
-    with np.errstate(invalid="ignore"):  # between infinities there is no number
-        found[there] = low + (high - low) * (position - below)
-    return found
+    low = sorted_values[first + below]
+    high = sorted_values[first + np.minimum(below + 1, rows[there] - 1)]
+    with np.errstate(invalid="ignore"):  # NaN between infinities
+        result[there] = low + (high - low) * (position - below)
+    return result

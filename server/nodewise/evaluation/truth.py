@@ -1,4 +1,4 @@
-"""What was measured in the rows that were to be predicted, beside what was predicted."""
+"""Measurements of the test rows, against their predictions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Truth"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Truth:
-    """The test rows of a table, in its order, with all that scoring needs."""
+    """The test rows of a table, in its order, with everything that scoring needs."""
 
     table: MeasurementTable
     rows: Ints
@@ -61,13 +61,13 @@ class Truth:
         )
 
     def memory(self, predictions: RowPredictions) -> MemoryOutcomes:
-        """What rows were said to hold beside what they held; a row whose rate was measured ran."""
+        """Predicted memory, of the same rows, beside the measured memory; a row with a measured rate ran."""
         table = self.table
-        fitted, held_bytes = table.fitted[self.rows] != 0, table.measured_memory_bytes[self.rows]
+        fits, held_bytes = table.fitted[self.rows] != 0, table.measured_memory_bytes[self.rows]
         return MemoryOutcomes(
             predicted_bytes=predictions.memory_bytes,
             measured_bytes=held_bytes,
             said_to_fit=predictions.status == RowStatus.ANSWERED,
-            ran=fitted & ((held_bytes > 0.0) | (table.steps_per_s[self.rows] > 0.0)),
-            ran_out=~fitted,
+            ran=fits & ((held_bytes > 0.0) | (table.steps_per_s[self.rows] > 0.0)),
+            ran_out=~fits,
         )

@@ -1,1 +1,1 @@
-"""Where plugins live: the registry of what is loaded, and the one guarded call of everything that is theirs."""
+"""Plugins in this process and in hosts: the registry of loaded plugins, and the one guarded call into them."""

@@ -31,12 +31,12 @@ class LateError(Exception):
 
 
 class Background:
-    """Calls to the plugins of one host that their callers may leave. Threads share it.
+    """Calls to the plugins of one host that a caller may stop waiting for. Threads share it.
 
     Parameters
     ----------
     patience_s : float
-        Seconds to wait for a plugin whose last duration is unknown. Not waited for: a plugin that took longer.
+        Seconds to wait for a plugin whose last duration is unknown. There is no wait for one that took longer.
     """
 
     def __init__(self, patience_s: float) -> None:
@@ -50,9 +50,9 @@ class Background:
         Parameters
         ----------
         calls : CallCounts
-            Of the plugin.
+            Counts of the plugin's calls.
         methods : tuple of str
-            What is called in the work.
+            Methods that the work calls.
         key : hashable
             Equal keys have equal results.
 
@@ -81,7 +81,7 @@ class Background:
         return result
 
     def _start(self, key: Hashable, work: Callable[[], Any]) -> Future[Any]:
-        """The call that runs or has run; started now, unless an earlier one takes too long already."""
+        """The running or finished call; a new one is started unless an earlier one already takes too long."""
         with self._lock:
             entry = self._questions.get(key)
             if entry is not None:

@@ -1,7 +1,7 @@
-"""A circuit breaker: a plugin that fails again and again is left alone for a while, and then tried with one call.
+"""A circuit breaker: calls to a plugin that fails repeatedly pause for a while, and one trial call ends the pause.
 
-The trial is the request that failed, sent again by a thread of the breaker: no caller waits for it. What cannot be
-asked again, such as to read a stream that was read, is tried by the next caller.
+The trial is the request that failed, sent again by a thread of the breaker: no caller waits for it. A request that
+cannot be repeated, such as to read a consumed stream, is tried by the next caller.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SOON_S: Final = 0.1
 """Seconds after which callers that ask during a trial may retry: most calls take milliseconds."""
 
 Later = Callable[[float, Callable[[], None]], Callable[[], None]]
-"""Has something done after so many seconds, and gives what cancels that."""
+"""Schedules work after so many seconds, and returns a function that cancels it."""
 
 
 def later(seconds: float, work: Callable[[], None]) -> Callable[[], None]:
-    """In a thread of its own, which keeps no process from its end."""
+    """Run work later in a daemon thread; returns a function that cancels it."""
     timer = threading.Timer(seconds, work)
     timer.name, timer.daemon = "nodewise-breaker", True
     timer.start()
@@ -36,7 +36,7 @@ def later(seconds: float, work: Callable[[], None]) -> Callable[[], None]:
 
 
 class Breaker:
-    """Of one plugin. Threads share it.
+    """The circuit breaker of one plugin. Threads share it.
 
     Closed, it counts failures. Open, it rejects every call until its time is over; then it admits one thread, that of
     the trial or, where there can be none, of a caller. It closes when the method that failed succeeds: an assessment
@@ -45,9 +45,9 @@ class Breaker:
     Parameters
     ----------
     clock_s : callable
-        A clock that never goes back, in seconds.
+        A monotonic clock, in seconds.
     later : callable
-        Where trials are made.
+        Schedules trials.
     """
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic, later: Later = later) -> None:
@@ -69,19 +69,19 @@ class Breaker:
 
     @property
     def is_closed(self) -> bool:
-        """Whether every caller may ask."""
+        """Whether every caller may call the plugin."""
         return self._opened_s is None
 
     def listen(self, listener: Callable[[bool], None]) -> Callable[[], None]:
-        """Call a listener at each change, in the thread of the change: True = it is closed now.
+        """Call a listener at each change, in the thread of the change: True = the breaker is closed now.
 
-        Returns what ends that: generations of plugins may share a breaker, and the listener belongs to one.
+        Returns a function that removes it: generations of plugins may share a breaker, and a listener belongs to one.
         """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def wait_s(self) -> float:
-        """0 = ask now, and say what came of it; else seconds until it may be worth asking again."""
+        """0 = call now, and record the outcome; else seconds until a call may succeed again."""
         if self.is_closed:
             return 0.0
         with self._lock:
@@ -100,9 +100,9 @@ class Breaker:
             return 0.0
 
     def record_failure(self, method: str, retry: Callable[[], object] | None = None) -> bool:
-        """A call failed; whether it is open since now.
+        """Record a failed call; returns whether this opened the breaker.
 
-        ``again`` asks the same once more, and says here what came of it; None = that cannot be done.
+        ``retry`` repeats the call and records its outcome here; None = the call cannot be repeated.
         """
         now_s = self._clock_s()
         with self._lock:
@@ -123,12 +123,12 @@ class Breaker:
         return True
 
     def _plan(self) -> None:
-        """Have a trial made when the time is over."""
+        """Schedule a trial for the end of the pause."""
         if self._again is not None and not self._is_ended:
             self._cancel = self._later(self._open_s, self._try)
 
     def _try(self) -> None:
-        """Ask what failed once more."""
+        """Repeat the failed call."""
         with self._lock:
             retry = self._again
             if retry is None or self._is_ended:
@@ -143,7 +143,7 @@ class Breaker:
                     self._plan()
 
     def end(self) -> None:
-        """Make no trial any more."""
+        """Make no further trials."""
         with self._lock:
             self._is_ended = True
             self._again = None
@@ -151,7 +151,7 @@ class Breaker:
                 self._cancel()
 
     def record_success(self, method: str) -> bool:
-        """A call succeeded; whether it is closed since now."""
+        """Record a successful call; returns whether this closed the breaker."""
         if self.is_closed:
             return False
         with self._lock:

@@ -1,9 +1,9 @@
-"""The one door to plugins: whatever is asked of one goes through here, and so does whatever comes of it.
+"""The one guarded call into plugins: every request to a plugin goes through here, and so does every answer.
 
-A caller says which plugin, which object of it (the record's own, or one that it answered with), which method, with
-what, and what a true answer is. It gets that answer, a refusal in words that can be told, or a :class:`PluginError`:
-never anything else that the plugin raises, and nothing of its text. Objects, names of methods and values are all that
-crosses: whether the object lives in this process is not the caller's to know.
+A caller states the plugin, an object of it (the record's own, or an earlier answer), the method, the arguments
+and a check of the answer. It gets a valid answer, a refusal that is fit for callers, or a :class:`PluginError`:
+never another exception of the plugin, and nothing of its text. Only objects, names of methods and values are
+exchanged, so that the object may live in another process.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _MISSING: Final = object()
 
 
 class PluginError(NodewiseError):
-    """A plugin failed, or answered with something that cannot be true. What it refuses is a plain NodewiseError."""
+    """A plugin failed, or returned an invalid answer. A plugin's refusal is a plain NodewiseError."""
 
 
 class UnavailableError(PluginError):
-    """A plugin was not asked: its process does something else, is replaced, or failed too often just now."""
+    """A plugin was not called: its process is busy, is being replaced, or failed repeatedly."""
 
 
 class ImpossibleAnswerError(Exception):
-    """What is wrong with an answer, in words for callers; checks raise it."""
+    """An answer is invalid: the text, for callers, says why. Checks raise it."""
 
 
 def call(
@@ -70,31 +70,31 @@ def call(
     quiet: bool = False,
     following: Following | None = None,
 ) -> AnswerT:
-    """Ask a plugin.
+    """Call a method of a plugin's object.
 
     Parameters
     ----------
     plugin : LoadedPlugin
-        Whose code this is.
+        The plugin that the object belongs to.
     target : object
-        The record's object, or one that it answered with.
+        The record's object, or an object that it returned.
     check : callable
-        From an answer to what is made of it; raises ImpossibleAnswerError for one that cannot be true. What else it
-        raises is the answer's fault too: attributes of a plugin's values may do anything.
+        Converts the answer to the result; raises ImpossibleAnswerError for an invalid one. Any other exception of it
+        counts as an invalid answer too: attributes of a plugin's values may do anything.
     about : str
-        What the plugin is asked about, for the error; "" = the caller knows.
+        Subject of the call, for the error; "" = the caller knows it.
     quiet : bool
-        Leave a failure out of the log: the caller will ask the same again, and log it then.
+        Whether a failure is not logged, because the caller will repeat the call, and log it then.
     following : tuple or None
-        What will be asked of the same plugin next, with the same arguments, unless this answer holds a refusal: a
-        process of its own answers both at once.
+        The next call to the same plugin, with the same arguments, which follows unless this answer is a refusal: a
+        host answers both at once.
 
     Raises
     ------
     PluginError
-        *_FAILED when the plugin raises, *_INVALID_RESULT when its answer cannot be true.
+        *_FAILED when the plugin raises an exception, *_INVALID_RESULT when its answer is invalid.
     NodewiseError
-        The plugin's refusal, if it is fit for callers; an error of our own objects that the plugin was given.
+        The plugin's refusal, if it is fit for callers; or an error of a server's object that the plugin called.
     """
     this = _PluginCall(plugin, method, about, quiet)
     if following is not None and isinstance(target, Remote):
@@ -123,12 +123,12 @@ def has(plugin: LoadedPlugin[Any], target: Any, protocol: type, method: str) -> 
 
 
 def soon(plugin: LoadedPlugin[Any], methods: tuple[str, ...], key: Hashable, work: Callable[[], AnswerT]) -> AnswerT:
-    """The result of work that calls these methods of a plugin; a caller that can do without it waits only so long.
+    """The result of work that calls these methods of a plugin, for a caller that can do without a late result.
 
     Raises
     ------
     UnavailableError
-        If it is not done yet: it goes on, and the next caller that asks for the same gets its result.
+        If the result is late: the work goes on, and the next caller with the same key gets its result.
     """
     if plugin.background is None:
         return work()
@@ -139,9 +139,9 @@ def soon(plugin: LoadedPlugin[Any], methods: tuple[str, ...], key: Hashable, wor
 
 
 def make_renewable(make: Callable[[], AnswerT]) -> AnswerT:
-    """The result of ``make``, which is called again where the result is in a process that was replaced.
+    """The result of ``make``, which is called again if the result was in a process that was replaced.
 
-    For what follows from arguments that do not change, such as a fitted model.
+    For results of arguments that do not change, such as a fitted model.
     """
     result = make()
     if isinstance(result, Remote):
@@ -167,13 +167,13 @@ def _accept_any(answer: Any) -> Any:
 
 
 def impossible(plugin: LoadedPlugin[Any], method: str, problem: str) -> PluginError:
-    """That an answer cannot be true, found out after the call; logged."""
+    """The error for an answer that is found invalid after the call; logged."""
     return _PluginCall(plugin, method).impossible(problem)
 
 
 @dataclass(frozen=True, slots=True)
 class _PluginCall:
-    """One call, as errors and the log name it."""
+    """One call, as errors and the log describe it."""
 
     plugin: LoadedPlugin[Any]
     method: str
@@ -183,7 +183,7 @@ class _PluginCall:
     def run(
         self, work: Callable[[], Any], check: Callable[[Any], AnswerT], following: Following | None = None
     ) -> AnswerT:
-        """What the work comes to, checked and counted; ``following`` as of :func:`call`."""
+        """The checked result of the work; the call is counted. ``following`` as in :func:`call`."""
         count = self.plugin.calls.add
         self._admit()
         start_s = perf_counter()
@@ -214,19 +214,19 @@ class _PluginCall:
         return result
 
     def retry(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> None:
-        """Ask again, for the breaker, which learns what comes of it."""
+        """Repeat the call for the breaker, which records the outcome."""
         with suppress(NodewiseError):
             self.run(work, check)
 
     def _admit(self) -> None:
-        """Refuse at once what would only fail again."""
+        """Refuse a call at once while the breaker is open."""
         breaker = self.plugin.breaker
         wait_s = 0.0 if breaker is None else breaker.wait_s()
         if wait_s > 0.0:
             raise self.unavailable("failed repeatedly, and the server pauses calls to it", wait_s)
 
     def note(self, retry: Callable[[], None] | None) -> None:
-        """Let the breaker know, and the operator if it changes; ``again`` asks what failed, None = nothing did."""
+        """Record the outcome in the breaker, and log its changes; ``retry`` repeats a failed call, None = success."""
         breaker = self.plugin.breaker
         if breaker is None:
             return
@@ -244,7 +244,7 @@ class _PluginCall:
         return UnavailableError(reason, f"{subject}: it {problem}", fields, (), retry_after_s)
 
     def impossible(self, problem: str, fault: BaseException | None = None) -> PluginError:
-        """That the answer cannot be true."""
+        """The error for an invalid answer."""
         text = as_text(problem, MOST_TEXT)
         fields = {**self._fields, "problem": text}
         if not self.quiet:
@@ -253,13 +253,13 @@ class _PluginCall:
         return PluginError(self._reason("INVALID_RESULT"), message, fields)
 
     def _unsound(self, exception: BaseException) -> BaseException:
-        """What the caller gets for what a check raised."""
+        """The caller's error for an exception of a check."""
         if isinstance(exception, ImpossibleAnswerError):
             return self.impossible(str(exception))
         return exception if is_interrupt(exception) else self.impossible("it cannot be read", exception)
 
     def error_of(self, exception: BaseException) -> BaseException:
-        """What the caller gets for what the plugin raised."""
+        """The caller's error for an exception of the plugin."""
         if is_interrupt(exception):
             return exception
         if isinstance(exception, UnavailableError):
@@ -272,13 +272,13 @@ class _PluginCall:
             return self._fault(exception)
         refusal = _tellable(exception) if isinstance(exception, NodewiseError) else None
         if refusal is not None and (self._kind != "policy" or refusal.reason is Reason.DEADLINE_EXCEEDED):
-            return refusal  # a policy decides about what it is given, and may refuse nothing
+            return refusal  # a policy must decide, and may refuse nothing else
         if not self.quiet:
             _log_failure(f"{self._kind}_failed", self._fields, exception)
         return PluginError(self._reason("FAILED"), self._describe("failed in"), self._fields)
 
     def _fault(self, fault: HostFaultError) -> PluginError:
-        """What the caller gets for what happened in a host; a traceback is the log's alone."""
+        """The caller's error for a fault of a host; only the log gets a traceback."""
         fields = {**self._fields, "problem": fault.what} if fault.what else self._fields
         if not self.quiet:
             _log.error(f"{self._kind}_failed", **fields, raised=fault.exception_name, exception=fault.detail)
@@ -287,7 +287,7 @@ class _PluginCall:
 
     @property
     def _kind(self) -> str:
-        """Its kind, as errors and the log name it."""
+        """The plugin's kind, as in errors and the log."""
         kind = next(hook.kind for hook in HOOKS.values() if isinstance(self.plugin.record, hook.record))
         return kind.removeprefix("trace_")
 
@@ -296,7 +296,7 @@ class _PluginCall:
 
     @property
     def _fields(self) -> dict[str, str]:
-        """What identifies the call."""
+        """Fields that identify the call."""
         record = self.plugin.record
         identity = {self._kind: record.name, "version": record.version}
         return {**identity, "distribution": self.plugin.distribution, "method": self.method}

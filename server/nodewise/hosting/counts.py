@@ -1,4 +1,4 @@
-"""How often plugins were called, how often they failed, and how long it took."""
+"""Numbers of calls to plugins, of failures, and their durations."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["CallCounts", "Tally"]
 class Tally:
     """Calls of one method: all of them, those that failed, and the seconds spent in all.
 
-    A refusal is an answer; an answer that cannot be true is a failure. A call that makes others (a fit that builds on
-    another estimator's model) holds their seconds as well.
+    A refusal is an answer; an invalid answer is a failure. The seconds of a call that makes others (a fit that uses
+    another estimator's model) include theirs.
     """
 
     calls: int = 0
@@ -30,7 +30,7 @@ class CallCounts:
         self._last_s: dict[str, float] = {}
 
     def add(self, method: str, seconds: float, *, failed: bool) -> None:
-        """One more call."""
+        """Count one call."""
         with self._lock:
             calls, failures, total_s = self._tallies.get(method, (0, 0, 0.0))
             self._tallies[method] = (calls + 1, failures + failed, total_s + seconds)

@@ -1,4 +1,4 @@
-"""Distributions that bring plugins, as their metadata describes them before any of their code is imported."""
+"""Distributions with plugins, from their metadata, before any of their code is imported."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def allowed_entry_points(
 
 
 def canonical(names: Iterable[str]) -> frozenset[str]:
-    """Names of distributions as they are compared."""
+    """Names of distributions in their normalised form."""
     return frozenset(str(canonicalize_name(name)) for name in names)
 
 
 def origin_of(entry_point: metadata.EntryPoint) -> str:
-    """Where its distribution lies, and since when: pip writes files anew each time. "" = it belongs to none."""
+    """Folder and time of installation of its distribution; "" = it belongs to none."""
     if entry_point.dist is None:
         return ""
     metadata_path = getattr(entry_point.dist, "_path", None)
@@ -66,7 +66,7 @@ def origin_of(entry_point: metadata.EntryPoint) -> str:
 
 
 def folder_of(entry_point: metadata.EntryPoint) -> str:
-    """The folder of a distribution that this process would not find; "" = it would."""
+    """The folder of a distribution that is outside this process's search path; "" = it is inside."""
     if entry_point.dist is None:
         return ""
     place = str(entry_point.dist.locate_file(""))
@@ -85,5 +85,5 @@ def distribution_of(entry_point: metadata.EntryPoint) -> str:
 
 @lru_cache(maxsize=256)
 def _name_and_version(dist: metadata.Distribution) -> tuple[str, str]:
-    """Name and version. Each look at them parses all metadata, the long description too."""
+    """Name and version, read once, as reading them parses all metadata."""
     return dist.name, dist.version

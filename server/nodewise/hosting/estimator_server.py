@@ -1,6 +1,6 @@
 """Serve the estimators of a Python module at an address: ``python -m nodewise.hosting.estimator_server MODULE TARGET``.
 
-As a server in another language would, in a process, container or machine of its own.
+It runs in a process, container or machine of its own, like a server in another language.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ THREADS: Final = 4
 
 
 def serve(plugin: Any, target: str, credentials: grpc.ServerCredentials | None = None) -> grpc.Server:
-    """A server of what a module (or object) registers as estimators, started.
+    """A started server of the estimators that a module (or object) registers.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def serve(plugin: Any, target: str, credentials: grpc.ServerCredentials | None =
     Raises
     ------
     ValueError
-        Something that it registers cannot be used; the text says what.
+        A record of the module is invalid; the text says which and why.
     """
     name = getattr(plugin, "__name__", type(plugin).__name__)
     records: list[EstimatorRecord] = []
@@ -69,7 +69,7 @@ def serve(plugin: Any, target: str, credentials: grpc.ServerCredentials | None =
 
 
 def main() -> None:
-    """Serve as the command line says, until SIGTERM."""
+    """Parse the command line and serve until SIGTERM."""
     parser = argparse.ArgumentParser(description="Serve the estimators of a module at an address.")
     parser.add_argument("module", help="module with hooks of nodewise.plugin")
     parser.add_argument("target", help="unix:///path or host:port")

@@ -1,4 +1,4 @@
-"""Ctrl-C: the operator's, told apart from a plugin that raises KeyboardInterrupt."""
+"""Ctrl-C by the operator, distinguished from a plugin that raises KeyboardInterrupt."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Interrupt", "is_interrupt", "marked_interrupts"]
 
 
 class Interrupt(KeyboardInterrupt):
-    """Ctrl-C as it is raised within :func:`marked_interrupts`: no plugin raises this one."""
+    """Ctrl-C, as raised within :func:`marked_interrupts`; no plugin raises it."""
 
 
 @contextmanager
 def marked_interrupts() -> Iterator[None]:
-    """Within the block SIGINT raises :class:`Interrupt`; for callers that let plugins run in the main thread.
+    """Within the block SIGINT raises :class:`Interrupt`, for callers that run plugins in the main thread.
 
-    Changes nothing in other threads, or where someone handles SIGINT otherwise already.
+    Changes nothing in other threads, or where another handler of SIGINT is installed.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -33,7 +33,7 @@ def marked_interrupts() -> Iterator[None]:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an exception is the operator's Ctrl-C, which must pass.
+    """Whether an exception is the operator's Ctrl-C, which must not be caught.
 
     Python delivers signals to the main thread alone. There a KeyboardInterrupt may be the operator's as long as SIGINT
     has Python's own handler, which raises just that; a server handles SIGINT by its event loop, which raises nothing.

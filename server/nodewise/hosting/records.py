@@ -1,4 +1,4 @@
-"""What a plugin registers: its records found hook by hook, and whether each can be used."""
+"""Records of a plugin, collected hook by hook and validated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 RESERVED_NAMES: Final = frozenset({"auto", "all"})
 
 _COLUMNS: Final = {field.name for field in fields(Configurations)} | {"groups", "precision"}
-"""Names that ``EstimatorRecord.columns`` may hold; ``groups`` and ``precision`` stand for what they are kept in."""
+"""Names that ``EstimatorRecord.columns`` may hold; ``groups`` and ``precision`` stand for several columns each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Hook:
     attribute: str
     protocol: type
     kinds: str = ""
-    """Where the registry has them."""
+    """The attribute of the registry that holds them."""
 
 
 HOOKS: Final[Mapping[str, Hook]] = MappingProxyType(
@@ -64,9 +64,9 @@ HOOKS: Final[Mapping[str, Hook]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class PluginProblem:
-    """A plugin or record that was left out.
+    """A plugin or record that was not loaded.
 
-    ``reason`` is PLUGIN_BROKEN, PLUGIN_INVALID or PLUGIN_API_MISMATCH, and PLUGIN_LOADING for what joins later.
+    ``reason`` is PLUGIN_BROKEN, PLUGIN_INVALID or PLUGIN_API_MISMATCH, or PLUGIN_LOADING for one that is still loading.
     """
 
     name: str
@@ -77,20 +77,20 @@ class PluginProblem:
 
 
 RecordOrProblem = tuple[Hook, Any] | PluginProblem
-"""A record, or why one was left out."""
+"""A record, or the reason why one was not loaded."""
 
 
 def records_of(
     name: str, value: str, load: Callable[[], Any], distribution: str, tell: Callable[[BaseException], None]
 ) -> Iterator[RecordOrProblem]:
-    """The valid records of one plugin, hook by hook, and what is wrong with the others.
+    """The valid records of one plugin, hook by hook, and the problems of the others.
 
     Parameters
     ----------
     name, value : str
-        Of its entry point.
+        Name and value of the entry point.
     load : callable
-        Imports what the entry point names.
+        Imports the object that the entry point names.
     tell : callable
         Called with the exception that the plugin raised.
     """
@@ -151,15 +151,12 @@ def wrong_with(record: Any, hook: Hook, *, answers: bool = True) -> tuple[str, s
     except (InvalidSpecifier, TypeError, AttributeError):
         return "PLUGIN_INVALID", f"plugin_api {record.plugin_api!r} is not a version range such as '>=1.0,<2'"
     if PLUGIN_API_VERSION not in versions:
-        return (
-            "PLUGIN_API_MISMATCH",
-            f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}",
-        )
+        return ("PLUGIN_API_MISMATCH", f"supports plugin API {record.plugin_api}, this server has {PLUGIN_API_VERSION}")
     return None
 
 
 def _is_parameter(parameter: Any) -> bool:
-    """A parameter that can be listed and checked against."""
+    """Whether a parameter can be listed, and values checked against it."""
     return (
         isinstance(parameter, PolicyParameter)
         and is_name(parameter.name)
@@ -169,7 +166,7 @@ def _is_parameter(parameter: Any) -> bool:
 
 
 def _unknown_columns(record: Any) -> str:
-    """What an estimator's ``columns`` hold that is no column; empty = nothing."""
+    """Entries of an estimator's ``columns`` that are not columns; empty = none."""
     if not isinstance(record, EstimatorRecord):
         return ""
     columns: Any = record.columns

@@ -1,4 +1,4 @@
-"""The registry: an immutable snapshot of every plugin that could be loaded, and of those that could not."""
+"""The registry: an immutable snapshot of all loaded plugins, and of the problems of those that are not loaded."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ __all__ = ["Hosting", "LoadedPlugin", "PluginConflictError", "PluginProblem", "R
 _log = structlog.get_logger(__name__)
 
 MOST_RECORDS: Final = 32
-"""Of one kind and distribution; the shipped one alone has as many as it likes."""
+"""Most records of one kind and distribution; the shipped distribution has no limit."""
 
 RecordT = TypeVar("RecordT", EstimatorRecord, PolicyRecord, TraceReaderRecord, DiagnoserRecord, SharingModelRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosting:
-    """That plugins run in hosts, and which do not.
+    """Settings of plugin hosts.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class Hosting:
     trusted : collection of str
         Distributions besides the shipped one that run inline.
     listings : mapping of distribution to Listing, or None
-        What another process knows of plugins that run in hosts: these start when they are first asked, and there are
-        no others. None = each host lists what it brings.
+        Listings of hosts by another process: these hosts start at their first call, and there are
+        no others. None = each host lists its own records.
     wait_s : float
-        Seconds until the registry goes without what still loads; see :func:`refresh`.
+        Seconds to wait for hosts that are still loading; see :func:`refresh`.
     addresses : mapping of name to Address
-        Estimators that answer in servers of their own.
+        Addresses of estimator servers.
     """
 
     limits: HostLimits = field(default_factory=HostLimits)
@@ -80,26 +80,26 @@ class Hosting:
 
 
 class PluginConflictError(RuntimeError):
-    """Two distributions bring a record of one kind under one name: nothing may choose between them."""
+    """Two distributions provide a record of one kind under one name, and the server does not choose between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin(Generic[RecordT]):
-    """A record, the distribution (with version) that brought it, and where it runs.
+    """A record, its distribution (with version), and where it runs.
 
     Attributes
     ----------
     mode : str
         ``inline``, ``thread`` or ``process``.
     origin : str
-        Tells two loadings of one version from each other, such as the folder that it was loaded from; "" = there was
+        Distinguishes two loadings of one version, such as the folder that it was loaded from; "" = there was
         but one.
     calls : CallCounts
-        What was asked of it since it was loaded.
+        Its calls since it was loaded.
     breaker : Breaker or None
-        What keeps it from being asked while it fails; None = nothing does.
+        Pauses calls to it while it fails; None = no breaker.
     background : Background or None
-        Where callers that can do without it ask it; None = they ask it as all callers do.
+        Runs calls of callers that can do without it; None = they call it directly.
     """
 
     record: RecordT
@@ -113,7 +113,7 @@ class LoadedPlugin(Generic[RecordT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    """What can be asked. Immutable: a change is a new snapshot."""
+    """All loaded plugins. Immutable: a change is a new snapshot."""
 
     estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]
     policies: Mapping[str, LoadedPlugin[PolicyRecord]]
@@ -135,7 +135,7 @@ class Registry:
 
     @property
     def loading_distributions(self) -> tuple[str, ...]:
-        """Distributions that are still being loaded: what they bring is not known yet."""
+        """Distributions that are still loading: their records are not known yet."""
         return tuple(plugin.key.distribution for plugin in self.plugins if plugin.is_loading)
 
     @property
@@ -150,27 +150,27 @@ class Registry:
 
     @property
     def listings(self) -> dict[str, Listing]:
-        """What the hosts said of themselves, for other processes."""
+        """Listings of the hosts, for other processes."""
         return {host.distribution: host.known_listing for host in self._peers if host.known_listing is not None}
 
     def close(self) -> None:
-        """Give up the hosts: plugins of those that no other registry has refuse what they are asked afterwards."""
+        """Release the hosts: those that no other registry uses end, and later calls to their plugins are refused."""
         for plugin in self.plugins:
             plugin.end()
 
     @property
     def predicting(self) -> Mapping[str, LoadedPlugin[EstimatorRecord]]:
-        """Estimators that predict throughput: those that ``auto`` asks."""
+        """Estimators that predict throughput: those that ``auto`` chooses among."""
         return {name: plugin for name, plugin in self.estimators.items() if plugin.record.predicts}
 
     @property
     def by_kind(self) -> Mapping[str, Mapping[str, LoadedPlugin[Any]]]:
-        """All of them by the kinds that the contract lists."""
+        """All plugins by the contract's kinds."""
         return {hook.kind: getattr(self, hook.kinds) for hook in HOOKS.values()}
 
     @property
     def generation(self) -> str:
-        """Tells one set of plugins from another: a digest of names, versions and distributions by kind."""
+        """Identifies a set of plugins: a digest of names, versions and distributions by kind."""
         records = [
             sorted((name, each.record.version, each.distribution) for name, each in kind.items())
             for kind in self.by_kind.values()
@@ -197,23 +197,23 @@ def load_registry(
     entry_points : callable or None
         Where entry points come from; None = the installed distributions.
     hosting : Hosting or None
-        None = everything is imported here, and what is not shipped runs in threads.
+        None = all plugins are imported here, and those that are not shipped run in threads.
     registries : sequence of Registry
-        Of this process: what is the same in one of them is shared with it, hosts with their models among it.
+        Other registries of this process: equal plugins are shared with them, hosts with their models included.
 
     Raises
     ------
     PluginConflictError
-        If two distributions bring the same name. Everything else that is wrong with a plugin leaves that plugin out and
+        If two distributions provide the same name. Any other fault of a plugin leaves that plugin out and
         is listed among the problems.
     """
     terms = hosting or Hosting()
-    trusted = canonical(terms.trusted)
+    trusted_names = canonical(terms.trusted)
     here: dict[str, list[metadata.EntryPoint]] = {}
     apart: dict[str, list[metadata.EntryPoint]] = {}
     for entry_point in allowed_entry_points(entry_points, allowed, safe_mode=safe_mode):
         name = name_of(entry_point)
-        inline = hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted
+        inline = hosting is None or name == SHIPPED_DISTRIBUTION or canonicalize_name(name) in trusted_names
         distribution = distribution_of(entry_point)
         if inline or terms.listings is None or distribution in terms.listings:
             (here if inline else apart).setdefault(distribution, []).append(entry_point)
@@ -245,7 +245,7 @@ def _wait_until_known(plugin: SharedPlugin, end_s: float) -> bool:
 
 
 def _address_peers(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
-    """Makers of the peers at addresses; where listings are given, of the listed ones only."""
+    """Constructors of peers at addresses; where listings are given, only of the listed ones."""
     peers: dict[Key, Callable[[], Peer]] = {}
     for name, address in terms.addresses.items():
         key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
@@ -256,7 +256,7 @@ def _address_peers(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
 
 
 def _start(key: Key, host: Peer) -> SharedPlugin:
-    """What a host brings that finds out now."""
+    """The shared plugin of a host that lists its records now."""
     host.begin()
     message = "it is still loading; the server uses it as soon as it has loaded"
     loading = [PluginProblem(name, key.distribution, "plugin", "PLUGIN_LOADING", message) for name, _ in key.points]
@@ -286,7 +286,7 @@ def refresh(registry: Registry, *, serving: bool = True) -> Registry:
 
 
 def _without_duplicates(plugins: Sequence[SharedPlugin]) -> list[SharedPlugin]:
-    """No two with one name: plugins of this process keep theirs, then the distribution that comes first."""
+    """Remove duplicate names: inline plugins keep theirs, then the distribution that comes first."""
     names: set[tuple[str, str]] = set()
     by_key: dict[Key, SharedPlugin] = {}
     for plugin in sorted(plugins, key=lambda plugin: (plugin.host is not None, plugin.key.distribution)):
@@ -308,7 +308,7 @@ def _without_names(plugin: SharedPlugin, names: Collection[tuple[str, str]]) -> 
 def _leave_out(
     plugin: SharedPlugin, records: Iterable[tuple[Hook, Any]], left: Iterable[tuple[str, str, str]]
 ) -> SharedPlugin:
-    """A plugin with the records that it keeps, and kind, name and fault of those that it does not, which are logged."""
+    """A plugin without some records; their kind, name and fault become problems, which are logged."""
     problems = [PluginProblem(name, plugin.key.distribution, kind, "PLUGIN_INVALID", why) for kind, name, why in left]
     for problem in problems:
         _log_left_out(problem)
@@ -316,7 +316,7 @@ def _leave_out(
 
 
 def _registry(plugins: Sequence[SharedPlugin]) -> Registry:
-    """Of what all plugins bring, without others' claims to shipped names. Raises PluginConflictError."""
+    """The registry of all plugins, without others' records under shipped names. Raises PluginConflictError."""
     shipped_names = {
         (hook.kind, entry.record.name)
         for plugin in plugins
@@ -338,12 +338,12 @@ def _is_shipped(key: Key) -> bool:
 
 
 def _share(key: Key, registries: Sequence[Registry]) -> SharedPlugin | None:
-    """What another registry has already; None = none has it."""
+    """The same plugin from another registry; None = none has it."""
     return shared_from(key, (plugin for registry in registries for plugin in registry.plugins))
 
 
 def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Key:
-    # What was imported into this process stays, wherever another build of it may lie.
+    # A module that was imported into this process stays, even where another build of it is installed.
     origin = origin_of(points[0]) if mode == "process" else ""
     return Key(distribution, mode, origin, tuple((point.name, point.value) for point in points))
 
@@ -359,7 +359,7 @@ def _with_records(
     outcomes: Iterable[RecordOrProblem],
     make_entry: Callable[[Any], LoadedPlugin[Any]],
 ) -> SharedPlugin:
-    """A plugin with what its distribution brings, and what is wrong with it, which is logged."""
+    """A plugin with its distribution's records and problems, which are logged."""
     records: list[tuple[Hook, Any]] = []
     problems: list[PluginProblem] = []
     for each in outcomes:
@@ -415,7 +415,7 @@ def _with_listing(plugin: SharedPlugin) -> SharedPlugin:
     """A plugin with the records that its host lists."""
     host = plugin.host
     assert host is not None
-    # Models live in one process: what was fitted in another one must not be taken for its own.
+    # Models live in one process: a model of another process must not be used in this one.
     origin = f"{plugin.key.origin} in host {host.number}"
     background = Background(host.limits.auto_patience_s)
 

@@ -1,7 +1,7 @@
-"""Parts of registries: what one distribution brought, shared by all registries in which that distribution is the same.
+"""Plugins of one distribution, shared by all registries in which that distribution is the same.
 
 A registry is a new snapshot, but what did not change is not loaded again: a module is imported once in a process, and
-a host goes on with the models that it has. It ends with the last registry that has it.
+a host keeps its models. It ends with the last registry that uses it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Key", "SharedPlugin", "shared_from"]
 
 
 class Key(NamedTuple):
-    """The same for two loadings that must come to the same.
+    """Identifies the result of loading a distribution.
 
     Attributes
     ----------
@@ -45,15 +45,15 @@ class SharedPlugin:
     ----------
     key : Key
     records : tuple of pairs
-        Each a Hook and what is Loaded of it.
+        Each a Hook and a LoadedPlugin.
     host : Peer or None
-        What answers for it; None = it runs inline.
+        The host that runs it; None = it runs inline.
     lease : object
-        By which the host knows the registry that has this plugin.
+        The host's token for the registry that uses this plugin.
     is_loading : bool
-        Whether its host was still loading, so that it is not known what it brings.
+        Whether its host was still loading, so that its records are not known.
     listing : Listing or None
-        What its host had said that it brings.
+        The listing of its host that these records come from.
     """
 
     key: Key
@@ -72,21 +72,21 @@ class SharedPlugin:
         return self.host.wait_until_known(0.0) if self.is_loading else self.host.known_listing is not self.listing
 
     def with_new_lease(self) -> SharedPlugin | None:
-        """The same for another registry, with a lease of its own; None = its host has ended."""
+        """A copy for another registry, with a lease of its own; None = its host has ended."""
         if self.host is None:
             return self
         lease = self.host.lease()
         return None if lease is None else replace(self, lease=lease)
 
     def end(self) -> None:
-        """Give the host up, which ends with the last plugin that has it. Again = nothing more."""
+        """Release the host, which ends with the last plugin that uses it. A second call does nothing."""
         if self.host is not None and self.host.end(self.lease):
             for _, plugin in self.records:
                 plugin.breaker.end()
 
 
 def shared_from(key: Key, plugins: Iterable[SharedPlugin]) -> SharedPlugin | None:
-    """A plugin for another registry, of what is loaded already; None = it must be loaded.
+    """A plugin for another registry, from the loaded ones; None = it must be loaded.
 
     One whose host could not be loaded is tried again.
     """

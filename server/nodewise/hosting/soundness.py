@@ -1,4 +1,4 @@
-"""Whether what a plugin says in words can be told to a caller: reasons of the catalogue, texts that are texts."""
+"""Whether a plugin's text is fit for callers: reasons of the catalogue, values that are strings."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ MOST_TEXT: Final = 16_384
 """Characters of a name (of a part, a station, a reason) and of a text for people."""
 
 is_a: Final[Callable[[Any, type], bool]] = isinstance
-"""For attributes of a plugin's values, which need not hold what they are annotated with."""
+"""For attributes of a plugin's values, whose types may differ from their annotations."""
 
 
 def is_name(name: Any) -> bool:
-    """A name: printable, not empty, not too long."""
+    """Whether a value is a name: printable, not empty, not too long."""
     return isinstance(name, str) and 0 < len(name) <= MOST_NAME and name.isprintable()
 
 
 def is_text(text: Any) -> bool:
-    """Text that can be sent: not too long, and no halves of characters, which have no bytes."""
+    """Whether a text can be sent: not too long, and without lone surrogates, which have no encoding."""
     return isinstance(text, str) and len(text) <= MOST_TEXT and (text.isprintable() or _has_bytes(text))
 
 
 def as_text(text: Any, most: int) -> str:
-    """What can be sent of a text: at most so many characters, halves of characters marked; "" = it is no text."""
+    """A text as it can be sent: truncated, lone surrogates marked; "" = the value is not a string."""
     return text[:most].encode(errors="replace").decode() if isinstance(text, str) else ""
 
 
 def is_sound_refusal(refusal: Any) -> bool:
-    """Whether a plugin's refusal can be told to a caller: a reason of the catalogue, texts that are texts."""
+    """Whether a plugin's refusal is fit for callers: a reason of the catalogue, values that are strings."""
     return (
         is_a(refusal, Refusal)
         and is_a(refusal.reason, Reason)
@@ -44,7 +44,7 @@ def is_sound_refusal(refusal: Any) -> bool:
 
 
 def is_sound_error(error: NodewiseError) -> bool:
-    """Whether an error that a plugin raised can be told to a caller as it is."""
+    """Whether an error that a plugin raised is fit for callers as it is."""
     return (
         is_a(error.reason, Reason)
         and is_text(error.message)

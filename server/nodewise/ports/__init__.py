@@ -1,1 +1,1 @@
-"""Seams that the upper rooms implement, and the settings that the lower rooms read."""
+"""Interfaces that upper layers implement, and settings that lower layers read."""

@@ -14,13 +14,13 @@ KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
 Part = tuple[object, int]
-"""What several entries hold, such as a model, and what it weighs: counted once for as long as one of them is kept."""
+"""A value that several entries share, such as a model, and its weight, which is counted once for all of them."""
 
 _WHOLE: Final[tuple[Part, ...]] = ()
 
 
 class _Entry:
-    """What a cache keeps under a key; compared by identity."""
+    """An entry of a cache; compared by identity."""
 
     __slots__ = ("entries", "key", "parts", "value", "weight")
 
@@ -31,12 +31,12 @@ class _Entry:
 
 
 class CacheSpace:
-    """Room that caches share: of all their entries the one that was used least recently goes first.
+    """A capacity that caches share: the least recently used of all their entries is evicted first.
 
     Parameters
     ----------
     capacity : int
-        Sum of the weights that is kept: bytes, unless all its caches count something else.
+        Largest sum of weights: bytes, unless all its caches use another unit.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -44,19 +44,19 @@ class CacheSpace:
         self.lock = threading.Lock()
         self._weight = 0
         self.order: OrderedDict[_Entry, None] = OrderedDict()
-        """Entries of all caches, the one that was used last at the end."""
+        """Entries of all caches, the most recently used at the end."""
         self._total: dict[int, int] = {}
-        """How many entries hold a part, by its identity: they keep it alive."""
+        """Numbers of entries that share a part, by the part's identity; the entries keep it alive."""
 
     @property
     def weight(self) -> int:
-        """What is kept now."""
+        """The current sum of weights."""
         return self._weight
 
     def add(self, entry: _Entry) -> list[_Entry]:
         """Add an entry; returns the evicted ones, which the caller drops once the lock is free.
 
-        With the lock held, as all below.
+        The caller holds the lock, also for all methods below.
         """
         self.order[entry] = None
         self._weight += entry.weight
@@ -68,22 +68,22 @@ class CacheSpace:
         return [] if self._weight <= self.capacity else self._make_room()
 
     def reweigh(self, entry: _Entry, weight: int) -> list[_Entry]:
-        """Count an entry as so much from now on, its parts as before; returns the evicted ones, as :meth:`add`."""
+        """Change the weight of an entry, not of its parts; returns the evicted ones, as :meth:`add`."""
         self._weight += weight - entry.weight
         entry.weight = weight
         return [] if self._weight <= self.capacity else self._make_room()
 
     def _make_room(self) -> list[_Entry]:
-        evicted = []
+        entries = []
         while self._weight > self.capacity:
             oldest = next(iter(self.order))
             del oldest.entries[oldest.key]
             self.remove(oldest)
-            evicted.append(oldest)
-        return evicted
+            entries.append(oldest)
+        return entries
 
     def remove(self, entry: _Entry) -> None:
-        """Count an entry no longer."""
+        """Remove an entry."""
         del self.order[entry]
         self._weight -= entry.weight
         for part, weight in entry.parts:
@@ -95,12 +95,12 @@ class CacheSpace:
 
 
 class LruCache(Generic[KeyT, ValueT]):
-    """A mapping that forgets what was used least recently.
+    """A mapping that evicts the least recently used entries.
 
     Parameters
     ----------
     space : CacheSpace or int
-        Shared with other caches, or the capacity of one of its own. What weighs more than that is not kept at all.
+        Shared with other caches, or the capacity of a space of its own. An entry above the capacity is not kept.
     """
 
     def __init__(self, space: CacheSpace | int) -> None:
@@ -126,9 +126,9 @@ class LruCache(Generic[KeyT, ValueT]):
         Parameters
         ----------
         weight : int
-            Of what this entry alone holds, its key included.
+            Weight of the entry without shared parts, its key included.
         parts : tuple of Part
-            What it shares with other entries, each once.
+            Parts that it shares with other entries, each once.
         """
         space, whole = self._space, weight
         for part in parts:
@@ -137,39 +137,39 @@ class LruCache(Generic[KeyT, ValueT]):
             return
         entry = _Entry(self._entries, key, value, weight, parts)
         with space.lock:
-            before = self._entries.setdefault(key, entry)  # keys take long to hash: once
+            before = self._entries.setdefault(key, entry)  # hashing a key is slow, so it is done once
             if before is not entry:
                 space.remove(before)
                 self._entries[key] = entry
-            evicted = space.add(entry)
-        # What is let go of may end processes or ask this cache: not while the lock is held.
-        evicted.clear()
+            entries = space.add(entry)
+        # Evicted values may end processes or use this cache when they are dropped, so this happens outside the lock.
+        entries.clear()
 
     def weigh(self, key: KeyT, weight: int) -> None:
-        """Count what is kept under a key as so much from now on; nothing where it has gone meanwhile."""
+        """Change the weight of the entry of a key; nothing happens if it was evicted meanwhile."""
         space = self._space
-        evicted: list[_Entry] = []
+        entries: list[_Entry] = []
         with space.lock:
             entry = self._entries.get(key)
             if entry is not None:
-                evicted = space.reweigh(entry, weight)
-        evicted.clear()
+                entries = space.reweigh(entry, weight)
+        entries.clear()
 
     def newest(self, most: int) -> list[KeyT]:
-        """Keys of what was used last, the last first."""
+        """Keys of the most recently used entries, the latest first."""
         with self._space.lock:
             keys: Iterator[Any] = (entry.key for entry in reversed(self._space.order) if entry.entries is self._entries)
             return list(islice(keys, most))
 
     def drop(self, matches: Callable[[KeyT], bool]) -> None:
-        """Forget some entries."""
+        """Remove the entries whose keys match."""
         with self._space.lock:
-            evicted = [entry for key, entry in self._entries.items() if matches(key)]
-            for entry in evicted:
+            entries = [entry for key, entry in self._entries.items() if matches(key)]
+            for entry in entries:
                 del self._entries[entry.key]
                 self._space.remove(entry)
-        evicted.clear()
+        entries.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self.drop(lambda _: True)

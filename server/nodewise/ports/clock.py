@@ -1,4 +1,4 @@
-"""Time, as a seam."""
+"""The interface to the time of day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """Where the time of day comes from."""
+    """Source of the time of day."""
 
     def now_s(self) -> float:
         """Seconds since 1970 (UTC)."""

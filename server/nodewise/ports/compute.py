@@ -1,4 +1,4 @@
-"""Long work as a port: done away from the event loop, with progress, ended as soon as no caller waits for it."""
+"""The interface to long work: outside the event loop, with progress, and ended as soon as no caller waits for it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ WithT = TypeVar("WithT")
 WithT_co = TypeVar("WithT_co", covariant=True)
 
 Work = Callable[[WithT, Any, "LongRun"], Iterator[bytes]]
-"""A function of a module's own (processes find it by its name): what it works with, its argument (a value that can be
+"""A module-level function (processes find it by its name): from its tools, its argument (a value that can be
 pickled) and its run, to messages."""
 
 
 class LongRun:
-    """A piece of long work as itself sees it: how long it may take, and where its progress goes.
+    """A piece of long work from inside: its budget and its progress.
 
     Parameters
     ----------
     budget : Budget
-        Time that is left.
+        Remaining time.
     send : callable
         Takes messages, in order; may block.
     """
@@ -44,12 +44,12 @@ class LongRun:
         self._next_s = 0.0
 
     def do(self, work: Work[WithT], tools: WithT, argument: Any) -> None:
-        """Do the work, and send what it answers.
+        """Do the work, and send its messages.
 
         Raises
         ------
         NodewiseError
-            What the work raises; DEADLINE_EXCEEDED once no caller waits any more.
+            Errors of the work; DEADLINE_EXCEEDED once no caller waits any more.
         """
         try:
             for message in work(tools, argument, self):
@@ -65,7 +65,7 @@ class LongRun:
                     self._later.cancel()
 
     def tell(self, write: Callable[[], bytes]) -> None:
-        """Report progress, as often as you like: the newest report is written every PROGRESS_EVERY_S."""
+        """Report progress, at any rate: only the newest report is written every PROGRESS_EVERY_S."""
         with self._sending:
             self._untold = write
             left_s = self._next_s - time.monotonic()
@@ -80,7 +80,7 @@ class LongRun:
         with self._sending:
             self._later = None
             if self._untold is not None:
-                with suppress(OSError):  # the receiver has gone: the work finds out when it answers
+                with suppress(OSError):  # the receiver has gone, which the work notices when it sends its answer
                     self._tell()
 
     def _tell(self) -> None:
@@ -91,7 +91,7 @@ class LongRun:
 
 
 class Compute(Protocol[WithT_co]):
-    """Does long work: so many pieces at a time, of the others so many waiting."""
+    """Does long work: a limited number of pieces at a time, and a limited number waiting."""
 
     def run(self, work: Work[WithT_co], argument: Any, end_s: float, late_s: float) -> AsyncGenerator[bytes, None]:
         """The messages of a piece of work as they come. Leaving early ends the work.
@@ -99,12 +99,12 @@ class Compute(Protocol[WithT_co]):
         Parameters
         ----------
         end_s, late_s : float
-            When the work should end with what there is, and when no caller waits any more (``time.monotonic``, which
+            When the work should end with its best result, and when no caller waits any more (``time.monotonic``, which
             all processes of a machine share).
 
         Raises
         ------
         NodewiseError
-            What the work raises; OVERLOADED if too many wait already; COMPUTE_LOST if its process died;
+            Errors of the work; OVERLOADED if too many wait already; COMPUTE_LOST if its process died;
             DEADLINE_EXCEEDED.
         """

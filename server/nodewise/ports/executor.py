@@ -1,4 +1,4 @@
-"""Engines that do many independent pieces of work, as a seam: processes of this machine, or a cluster's."""
+"""The interface to engines for many independent pieces of work: processes of this machine, or of a cluster."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ UnitT = TypeVar("UnitT")
 ResultT = TypeVar("ResultT")
 
 Work = Callable[[SharedT, UnitT], ResultT]
-"""A function of a module's own (processes find it by its name): what all units share, and one unit, to a result. Pure:
-the result depends on nothing else, in particular not on which process did what before."""
+"""A module-level function (processes find it by its name): from the shared value and one unit to a result. It is pure:
+the result depends on nothing else, in particular not on earlier work of a process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[ResultT]):
-    """What became of the unit at ``index``: a result, or why there is none."""
+    """Outcome of the unit at ``index``: a result, or a fault."""
 
     index: int
     result: ResultT | None = None
@@ -34,14 +34,14 @@ class WorkExecutor(Protocol):
     def run(
         self, work: Work[SharedT, UnitT, ResultT], shared: SharedT, units: Sequence[UnitT]
     ) -> Iterator[Outcome[ResultT]]:
-        """One outcome per unit, as they come. A unit that raises, or whose process dies, costs no other.
+        """One outcome per unit, as they finish. A unit that raises, or whose process dies, does not affect the others.
 
-        Leaving the iterator early ends what runs; nothing is left behind.
+        Closing the iterator early ends the running units and their processes.
         """
 
 
 def run_unit(work: Work[SharedT, UnitT, ResultT], shared: SharedT, index: int, unit: UnitT) -> Outcome[ResultT]:
-    """Do one unit; what it raises becomes its fault."""
+    """Do one unit; an exception becomes its fault."""
     try:
         return Outcome(index=index, result=work(shared, unit))
     except NodewiseError as error:
@@ -51,5 +51,5 @@ def run_unit(work: Work[SharedT, UnitT, ResultT], shared: SharedT, index: int, u
 
 
 def failure(index: int, fault: str) -> Outcome[ResultT]:
-    """A unit without a result."""
+    """The outcome of a unit without a result."""
     return Outcome(index=index, fault=fault)

@@ -1,4 +1,4 @@
-"""How many bytes a value takes: an estimate for caches, of bounded effort."""
+"""Estimates of the bytes of a value, for caches, of bounded effort."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 __all__ = ["footprint"]
 
 MOST_VALUES: Final = 20_000
-"""Values that are looked at, about ten milliseconds; those beyond are not counted."""
+"""Most values that are visited, about ten milliseconds; further ones are not counted."""
 SAMPLED: Final = 256
-"""Of longer lists and mappings so many are looked at, and stand for the others."""
+"""Entries of longer lists and mappings that are sampled, and extrapolated to all."""
 
 _NUMBERS: Final = frozenset({int, float, bool, complex, type(None)})
 _NUMBER_BYTES: Final = 28
 _SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
-"""Code: there once, whatever refers to it."""
+"""Types of code, which exist once, whatever refers to them."""
 _ARRAY_BYTES: Final = 112
 
 
@@ -30,7 +30,7 @@ def footprint(value: object, but: Collection[object] = ()) -> int:
     Parameters
     ----------
     but : collection
-        Values that are there anyway, such as the catalogue.
+        Values that exist anyway, such as the catalogue.
     """
     seen_ids, objects, looked_ids = {id(each) for each in but}, 0.0, 0
     waiting: list[tuple[Any, float]] = [(value, 1.0)]
@@ -59,7 +59,7 @@ def footprint(value: object, but: Collection[object] = ()) -> int:
 
 
 def _array_bytes(array: Any, seen: set[int]) -> int:
-    """Of an array, and of what it is a view of unless that was counted."""
+    """Bytes of an array, and of the array that it is a view of unless that was counted."""
     base = array
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -72,7 +72,7 @@ def _array_bytes(array: Any, seen: set[int]) -> int:
 
 
 def _held_values(value: Any, kind: type) -> list[Any]:
-    """What a value refers to."""
+    """The values that a value refers to."""
     if kind in (tuple, list, set, frozenset):
         return list(value)
     if isinstance(value, dict | MappingProxyType):

@@ -1,4 +1,4 @@
-"""Caps of a call. Every error about one names it and the way round it."""
+"""Limits of a call. Every error about a limit names it and the alternative."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nodewise.domain.errors import NodewiseError, Reason
 __all__ = ["Limits", "too_much"]
 
 LARGEST_CONFIGURATION: Final = 1 << 20
-"""Beyond it exact models, which are linear in it, take minutes and gigabytes."""
+"""Largest number of nodes or workers: beyond it exact models, which are linear in it, take minutes and gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Caps of a call, each at least 1. Raises ValueError otherwise.
+    """Limits of a call, each at least 1. Raises ValueError otherwise.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class Limits:
     backtest_rows : int
         Rows of a table.
     max_nodes, max_workers : int
-        Largest configuration that is taken for a question and not for a slip; exact models are linear in it.
+        Largest configuration that is not taken for a typing error; exact models are linear in it.
     simulated_steps_per_call : int
-        Steps that a call's simulations count, of all rows together, whatever their size.
+        Steps of a call's simulations, over all rows, whatever their size.
     simulated_cycles_per_question : int
         Cycles of single workers that the simulations of one job's question count, of all rows together: a million take
         about a second, and each round of a synchronous job is one of every worker.
@@ -49,23 +49,23 @@ class Limits:
         Pools of a cluster to schedule on or to simulate, nodes of all its pools together, and their devices: eight on
         each of the most nodes.
     devices_per_node : int
-        Devices on one node of a cluster, a few times the largest machines that are sold as one: what is placed is
-        looked for by the number that a node has left.
+        Devices on one node of a cluster, a few times the largest machines that are sold as one: the scheduler
+        indexes nodes by their free devices.
     sharing_jobs_per_call, sharing_runs_per_call, sharing_sets_per_call : int
-        Jobs, measured pairs and sets of a PredictSharing: every pair of 180 jobs. Learning inverts matrices of some
-        columns for each job that ran, again and again: seconds for a hundred jobs, a minute for a few hundred.
+        Jobs, measured pairs and sets of a PredictSharing: every pair of 180 jobs. Learning repeatedly inverts matrices
+        of some columns for each job that ran: seconds for a hundred jobs, a minute for a few hundred.
     entries_per_list : int
-        Entries of a list of messages or names in a request that no other limit is about; counted before decoding.
+        Entries of a list of messages or names in a request without another limit; counted before decoding.
     parts_per_call : int
         Fields of a request on all levels that hold such lists, together: about a tenth of a second of counting.
     bytes_in_flight : int
-        Requests above 64 KiB that are at hand, of all calls together. Reading takes up to about thirty times as much
+        Bytes of requests above 64 KiB in memory, over all calls. Decoding takes up to about thirty times as much
         memory as the bytes on the wire.
     unread_reply_bytes : int
-        Replies above 64 KiB that callers have not read yet, of all calls together; those of streams and over HTTP do
+        Bytes of replies above 64 KiB that callers have not read yet, over all calls; those of streams and over HTTP do
         not count.
     reply_bytes : int
-        Largest reply: gRPC's default for what a client takes.
+        Largest reply: gRPC's default limit of a client.
     """
 
     rows_per_call: int = 65_536
@@ -105,14 +105,14 @@ class Limits:
 
 
 def too_much(text: str, limit: str, value: int, count: int, alternative: str = "") -> NodewiseError:
-    """A call that holds more than its cap.
+    """The error for a call that exceeds a limit.
 
     Parameters
     ----------
     text : str
-        What was found, what the call takes, and what to do.
+        What was found, the limit, and what to do.
     alternative : str
-        Method that takes the parts; empty = none is named.
+        Method that takes larger requests; empty = none.
     """
     metadata = {"limit": limit, "value": str(value), "found": str(count)}
     return NodewiseError(Reason.LIMIT_EXCEEDED, text, metadata | ({"alternative": alternative} if alternative else {}))

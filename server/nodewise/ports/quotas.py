@@ -1,4 +1,4 @@
-"""Quotas of callers: most that each may have open at once in a worker."""
+"""Quotas of callers: limits of each caller's concurrent calls in a worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["NO_QUOTAS", "CallerQuotas"]
 
 @dataclass(frozen=True, kw_only=True)
 class CallerQuotas:
-    """Most that a caller may have open at once; 0 = no limit.
+    """Limits of a caller's concurrent calls; 0 = no limit.
 
     Attributes
     ----------

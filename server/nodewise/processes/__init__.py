@@ -1,1 +1,1 @@
-"""Processes of this machine that work for this one: start, watch, limit, stop, and when to start one again."""
+"""Child processes: start, watch, limit, stop, and when to restart one."""

@@ -1,4 +1,4 @@
-"""How soon a process that died is started again, and when that is of no use any more."""
+"""Delays before a process that died is restarted, and when to give up."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Final
 __all__ = ["Backoff"]
 
 FORGIVEN_PER_S: Final = 0.5
-"""Deaths that a second of service makes up for: a process that served two seconds starts with a clean slate. Only what
-keeps processes from serving adds up."""
+"""Deaths that a second of service offsets: two seconds offset one death, so only faults that keep processes from
+serving add up."""
 FIRST_DELAY_S: Final = 0.5
-"""Before the second start in a row (the first is at once); twice as long before each one after it."""
+"""Seconds before the second restart in a row (the first is immediate); doubled before each further one."""
 LONGEST_DELAY_S: Final = 30.0
-"""The longest time until a fault that has gone is noticed."""
+"""Largest delay, so that the end of a fault is noticed in time."""
 
 
 class Backoff:
-    """Counts deaths of processes; time in service makes up for earlier deaths.
+    """Counts deaths of processes; time in service offsets earlier deaths.
 
     Parameters
     ----------
     budget : float
-        Number of deaths, not made up for by service, at which another start is of no use.
+        Number of deaths, not offset by service, at which to give up.
     """
 
     def __init__(self, budget: float) -> None:
@@ -33,10 +33,10 @@ class Backoff:
         self._deaths = max(0.0, self._deaths - served_s * FORGIVEN_PER_S) + 1.0
         if self._deaths < 2.0:
             return 0.0
-        doublings = min(self._deaths - 2.0, 64.0)  # a float has no room beyond, and the longest delay is long reached
+        doublings = min(self._deaths - 2.0, 64.0)  # avoids overflow; the longest delay is reached long before
         return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0**doublings))
 
     @property
     def is_spent(self) -> bool:
-        """Whether another start is of no use."""
+        """Whether to give up."""
         return self._deaths >= self._budget

@@ -1,4 +1,4 @@
-"""Messages between a process and one that it started: bytes with their length before them, over a pair of sockets."""
+"""Messages between a process and its child: length-prefixed bytes over a pair of sockets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _PART_BYTES: Final = 1 << 20
 
 
 class Channel:
-    """An end that blocks.
+    """A blocking end of a channel.
 
     Parameters
     ----------
     descriptor : int
-        Of one of a pair of sockets; closed with the channel.
+        Descriptor of one of a pair of sockets; closed with the channel.
     timeout_s : float or None
         Longest wait for a part of a message, after which TimeoutError is raised; None = for ever.
     """
@@ -30,7 +30,7 @@ class Channel:
         self._socket.settimeout(timeout_s)
 
     def send(self, message: bytes) -> None:
-        """Send a message. Raises OSError if the other end is gone."""
+        """Send a message. Raises OSError if the other end is closed."""
         self._socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def receive(self) -> bytes:
@@ -47,7 +47,7 @@ class Channel:
         return bytes(data)
 
     def duplicate(self) -> socket.socket:
-        """The same end once more, for an :class:`AsyncChannel` that receives in the place of this one."""
+        """A duplicate of this end, for an :class:`AsyncChannel` that receives instead of this one."""
         return self._socket.dup()
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class Channel:
 
 
 class AsyncChannel:
-    """An end of an event loop. One task receives, any task sends."""
+    """An end of a channel on an event loop. One task receives, any task sends."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -68,12 +68,12 @@ class AsyncChannel:
         return cls(*await asyncio.open_unix_connection(sock=connection))
 
     async def send(self, message: bytes) -> None:
-        """Send a message, after what was sent before. Raises OSError if the other end is gone."""
+        """Send a message, after earlier ones. Raises OSError if the other end is closed."""
         self._writer.writelines((_LENGTH.pack(len(message)), message))
         await self._writer.drain()
 
     async def receive(self) -> bytes:
-        """The next message; a receiver that is cancelled loses none. Raises EOFError if there are no more."""
+        """The next message; a cancelled receiver loses none. Raises EOFError if there are no more."""
         try:
             if self._count is None:
                 (self._count,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))

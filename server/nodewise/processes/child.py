@@ -1,4 +1,4 @@
-"""What a started process does first: it ends with its parent, has its name and limits, and calls its function."""
+"""Start-up of a child process: it arranges to end with its parent, sets name and limits, and calls its function."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["end_with_parent", "limit_memory", "run", "set_name"]
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
-"""Of Linux' prctl."""
+"""Option of Linux' prctl."""
 
 
 def run(order: Mapping[str, Any]) -> None:
-    """Do what :func:`~nodewise.processes.spawning.spawn` says; never returns."""
-    # An interrupt of the terminal reaches every process of its group; the parent ends this one.
+    """Run an order of :func:`~nodewise.processes.spawning.spawn`; never returns."""
+    # A terminal's interrupt reaches every process of its group; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     number = signal.Signals(order["death_signal"])
@@ -36,19 +36,19 @@ def run(order: Mapping[str, Any]) -> None:
 def end_with_parent(number: signal.Signals, parent: int) -> None:
     """Have the kernel send this process a signal when the thread that started it ends."""
     _prctl(_PR_SET_PDEATHSIG, int(number))
-    if os.getppid() != parent:  # it ended before
+    if os.getppid() != parent:  # the parent ended before
         os.kill(os.getpid(), number)
 
 
 def set_name(name: str) -> None:
-    """Name this process as ``ps -o comm`` tells it; at most 15 letters."""
+    """Set the name of this process, as ``ps -o comm`` shows it; at most 15 letters."""
     _prctl(_PR_SET_NAME, name.encode())
 
 
 def limit_memory(most_bytes: int) -> None:
-    """Let this process allocate so much more than it has by now; an allocation beyond fails (MemoryError).
+    """Limit what this process may allocate beyond its current memory; more fails with MemoryError.
 
-    RLIMIT_DATA counts what is allocated; RLIMIT_AS would count address space too, of which libraries reserve gigabytes
+    RLIMIT_DATA counts allocated memory; RLIMIT_AS would count address space too, of which libraries reserve gigabytes
     that they never use.
     """
     import resource  # noqa: PLC0415  # not on Windows, where nothing is started either
@@ -59,7 +59,7 @@ def limit_memory(most_bytes: int) -> None:
 
 
 def _prctl(option: int, value: int | bytes) -> None:
-    """Does nothing where the C library has none."""
+    """Call prctl; does nothing where the C library lacks it."""
     try:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""A process that this one started: its end is waited for by its pidfd, and its group is killed with it."""
+"""A child process: the end is awaited by its pidfd, and its process group is killed with it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["Process", "start_ticks", "status_text"]
 class Process:
     """A process that leads a process group of its own. Any thread may use it.
 
-    What it started in its group is killed as soon as its end is noticed, before it is waited for: until then the kernel
-    gives its number to no other process.
+    Its group is killed as soon as its end is noticed, before it is reaped: until then the kernel
+    gives its id to no other process.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Process:
         return self.wait(0.0)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Wait for its end; returns the status, None = it still runs after so many seconds (None = for ever)."""
+        """Wait for its end; returns the status, None = it still runs after the timeout (None = no timeout)."""
         if self._popen.returncode is None and self._has_ended(timeout_s):
             with self._reaping:
                 if self._popen.returncode is None:
@@ -86,13 +86,13 @@ class Process:
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it now, with all that it has started in its group. Returns at once: its end can be waited for."""
+        """Kill it and its group. Returns at once; its end can be awaited."""
         with self._reaping:
             if self._popen.returncode is None:
                 self._kill_group()
 
     async def stop(self, grace_s: float) -> int:
-        """Ask it to end by SIGTERM, kill it if it has not after so many seconds; returns the status."""
+        """Send SIGTERM, then kill it if it runs after so many seconds; returns the status."""
         self.send(signal.SIGTERM)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
@@ -106,22 +106,22 @@ class Process:
 
 
 def status_text(status: int) -> str:
-    """How a process ended, in words: "exit status 1", "SIGSEGV"."""
+    """How a process ended, as text: "exit status 1", "SIGSEGV"."""
     if status >= 0:
         return f"exit status {status}"
     try:
         return signal.Signals(-status).name
-    except ValueError:  # signals of real time have no names
+    except ValueError:  # real-time signals have no names
         return f"signal {-status}"
 
 
 def start_ticks(pid: int) -> int:
-    """When a process began, in ticks since the machine did: tells it from another that has its number later.
+    """Start time of a process, in ticks since boot: distinguishes it from a later process with the same id.
 
-    0 where the kernel does not tell, or no process has that number.
+    0 where the kernel does not state it, or no process has that id.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return int(stat.rpartition(")")[2].split()[19])  # the name before the parenthesis may hold anything
+        return int(stat.rpartition(")")[2].split()[19])  # the name before the parenthesis may hold any character
     except (OSError, IndexError, ValueError):
         return 0

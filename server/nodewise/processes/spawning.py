@@ -22,14 +22,14 @@ _PROGRAM: Final = (
     "import json, sys; order = json.loads(sys.argv.pop()); sys.path[:] = order['path']; "
     "from nodewise.processes.child import run; run(order)"
 )
-"""What it can import is what this process can, however this process was started."""
+"""The child's import path is this process's, however this process was started."""
 ALLOWED: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"),
     *("PYTHONPATH", "PYTHONHASHSEED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"),
     *("VIRTUAL_ENV", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_CACHE_DIR", "GRPC_VERBOSITY"),
 )
-"""Variables that tell of the machine and of no secret."""
+"""Environment variables about the machine, none of which holds a secret."""
 
 Stream = int | IO[bytes] | None
 
@@ -46,7 +46,7 @@ def spawn(
     nice: int = 0,
     own_session: bool = False,
 ) -> Process:
-    """Start an interpreter that calls a function, and ends with it. Blocks for milliseconds, until it has started.
+    """Start an interpreter that calls a function and then ends. Blocks for milliseconds, until it has started.
 
     It leads a process group of its own (signals of a terminal do not reach it), reads nothing from standard input,
     holds no descriptor but those that are passed, ignores SIGINT and SIGHUP, and the kernel sends it a signal when this
@@ -57,26 +57,26 @@ def spawn(
     function : str
         ``module:name``.
     *arguments
-        Of the function: JSON values. Other processes can read them, so no secrets.
+        Arguments of the function: JSON values. Other processes can read them, so they must not be secrets.
     name : str
         For ``ps -o comm``; at most 15 letters.
     pass_fds : collection of int
         Descriptors that it inherits, with their numbers.
     environment : mapping or None
-        All of its variables; None = those of this process.
+        Its environment variables; None = those of this process.
     stdout, stderr
         As of ``subprocess.Popen``; None = those of this process.
     death_signal : Signals
-        That the kernel sends when this process ends. With SIGKILL what the process forks (``os.fork``) gets it too.
+        Signal that the kernel sends when this process ends. With SIGKILL forks (``os.fork``) of the child get it too.
     nice : int
         Added to its niceness.
     own_session : bool
-        Whether it leads a session too: what it starts can leave its group for no group of another session.
+        Whether it leads a session too, so that its children cannot move to a group of another session.
 
     Raises
     ------
     OSError
-        There is no process, memory or descriptor to be had.
+        No process, memory or descriptor is available.
     """
     order = {
         "path": sys.path,
@@ -101,14 +101,14 @@ def spawn(
         )
         return Process(popen)
 
-    # Its parent is, to the kernel, the thread that started it: one that lasts as long as the process.
+    # To the kernel its parent is the starting thread, so a thread is used that lasts as long as the process.
     if threading.current_thread() is threading.main_thread():
         return start()
     return _starter(os.getpid()).submit(start).result()
 
 
 def spawn_connected(function: str, *arguments: Any, **options: Any) -> tuple[Process, socket.socket]:
-    """As :func:`spawn`, with one of a pair of sockets, whose descriptor is the function's first argument.
+    """As :func:`spawn`; the function's first argument is the descriptor of one of a pair of sockets.
 
     Returns the process and the other socket.
     """
@@ -122,12 +122,12 @@ def spawn_connected(function: str, *arguments: Any, **options: Any) -> tuple[Pro
 
 
 def allowed_environment(names: Collection[str] = (), **values: str) -> dict[str, str]:
-    """Variables of this process that are no secret, those of some names, and further values."""
-    allowed = {*ALLOWED, *names}
-    return {**{name: value for name, value in os.environ.items() if name in allowed}, **values}
+    """Variables of this process that hold no secrets, those of some names, and further values."""
+    names_allowed = {*ALLOWED, *names}
+    return {**{name: value for name, value in os.environ.items() if name in names_allowed}, **values}
 
 
 @cache
 def _starter(_pid: int) -> ThreadPoolExecutor:
-    """Of this process: a fork has none of the threads of the process before."""
+    """The starting thread of this process; a fork has none of its parent's threads."""
     return ThreadPoolExecutor(1, thread_name_prefix="nodewise-starter")

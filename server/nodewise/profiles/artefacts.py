@@ -1,4 +1,4 @@
-"""Artefacts of traces: their columns, kept so that a trace is read once and then mapped into memory.
+"""Artefacts of traces: their columns in files, so that a trace is parsed once and then mapped into memory.
 
 A directory keeps one file for each trace as one reader read it: a head, then every column at a multiple of 64 bytes.
 One file and not one ``.npy`` for each of thirty columns: it is opened and mapped once, and it appears as a whole, under
@@ -51,7 +51,7 @@ _log = structlog.get_logger(__name__)
 
 DEFAULT_ARTEFACT_BYTES: Final = 32 << 30
 MAPPED_NAMES_BYTES: Final = 256 << 20
-"""Dictionaries of mapped traces that a process keeps, which alone take its memory; at least LEAST_WEIGHT each."""
+"""Most bytes of dictionaries of mapped traces, the only part in a process's own memory; at least LEAST_WEIGHT each."""
 LEAST_WEIGHT: Final = 1 << 20
 
 ABANDONED_S: Final = 86_400.0
@@ -59,7 +59,7 @@ ABANDONED_S: Final = 86_400.0
 _UNFINISHED: Final = "reading-"
 
 FORMAT: Final = 3
-"""Of the files; part of every key, so that files of another release are not looked at."""
+"""Version of the files; part of every key, so that files of another release are ignored."""
 _MAGIC: Final = b"nodewise trace\0\0"
 _HEAD: Final = struct.Struct("<16sQQI4x")
 """Magic, bytes of the description, bytes of the file, CRC-32 of the description."""
@@ -85,7 +85,7 @@ _TABLES: Final = {
     "frames": Frames,
 }
 _STATED: Final = tuple(f.name for f in fields(Trace) if f.name not in {*_COLUMNS, *_TABLES})
-"""What else a trace holds: words, and numbers of all of it."""
+"""Fields of a trace that are not columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,22 +101,22 @@ class ArtefactKey:
 
     @property
     def name(self) -> str:
-        """A file name of its own, whatever a reader's version holds."""
+        """A unique and valid file name, whatever characters a reader's version holds."""
         identity = (FORMAT, self.reader, self.reader_version, self.rank, self.world_size, self.mapping)
         return hashlib.sha256(repr(identity).encode()).hexdigest()[:40]
 
 
 class TraceArtefacts:
-    """Keeps traces as they were read. Safe from many threads and processes; bounded, what is used least goes first.
+    """Stores parsed traces. Safe from many threads and processes; bounded, the least recently used are deleted first.
 
     Files: ``<first two digits>/<sha256 of the trace>/<name of the key>.columns``.
 
     Parameters
     ----------
     root : path
-        Directory, in one that exists; made when the first trace was read.
+        Directory, in an existing one; created with the first artefact.
     max_bytes : int
-        Of all files together. The newest is kept whatever its size.
+        Most bytes of all files together. The newest file is kept whatever its size.
     """
 
     def __init__(self, root: Path, max_bytes: int = DEFAULT_ARTEFACT_BYTES) -> None:
@@ -125,7 +125,7 @@ class TraceArtefacts:
         self._maps: LruCache[ArtefactKey, tuple[Trace, ...]] = LruCache(MAPPED_NAMES_BYTES)
 
     def get(self, key: ArtefactKey) -> tuple[Trace, ...] | None:
-        """The traces of a file, or None if they are not kept, or cannot be used any more."""
+        """The traces of a file; None = there is no usable artefact."""
         mapped_traces = self._maps.get(key)
         if mapped_traces is not None:
             return mapped_traces
@@ -136,7 +136,7 @@ class TraceArtefacts:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
-            # Torn by a loss of power, or by another hand: it is read anew.
+            # Damaged by a power loss or another program: the trace is parsed again.
             _log.warning("trace_artefact_unusable", trace=key.content_sha256, reader=key.reader, exc_info=True)
             with suppress(OSError):
                 path.unlink()
@@ -145,13 +145,13 @@ class TraceArtefacts:
         return traces
 
     def put(self, key: ArtefactKey, traces: Sequence[Trace]) -> tuple[Trace, ...]:
-        """Keep the traces of a file; returns them as ``get`` would. A disk that does not take them is no failure.
+        """Store the traces of a file; returns them as ``get`` does. A failed write is logged, not raised.
 
         The file is on the disk when this returns.
         """
         path = self._path(key)
         try:
-            for folder in (self._root, path.parent.parent, path.parent):  # not above: a store that is closed stays gone
+            for folder in (self._root, path.parent.parent, path.parent):  # not above: a closed store stays deleted
                 folder.mkdir(mode=0o700, exist_ok=True)
             self._write(path, traces)
             self._make_room()
@@ -161,7 +161,7 @@ class TraceArtefacts:
         return self.get(key) or tuple(traces)
 
     def remove(self, content_sha256: str) -> None:
-        """Forget what was read of a file, if anything was. Processes that have it mapped keep it."""
+        """Delete the artefacts of a trace. Processes that have mapped them keep them."""
         self._maps.drop(lambda key: key.content_sha256 == content_sha256)
         shutil.rmtree(self._folder(content_sha256), ignore_errors=True)
 
@@ -188,7 +188,7 @@ class TraceArtefacts:
                 raise
 
     def _make_room(self) -> None:
-        """Drop files until those that are left fit, the longest unused first; and what a process left that died."""
+        """Delete the least recently used files until the rest fits; and unfinished files of processes that died."""
         for path in self._root.glob(f"{_UNFINISHED}*"):
             with suppress(OSError):
                 if path.stat().st_mtime < time.time() - ABANDONED_S:
@@ -197,7 +197,7 @@ class TraceArtefacts:
 
 
 def make_room(paths: Iterable[Path], most_bytes: int) -> None:
-    """Delete files until those that are left fit, the longest unused first; the newest stays, whatever its size."""
+    """Delete the least recently used files until the rest fits; the newest stays, whatever its size."""
     files = []
     for path in paths:
         with suppress(OSError):  # gone meanwhile
@@ -221,7 +221,7 @@ def columns_of(trace: Trace) -> dict[str, NDArray[Any]]:
 
 
 def _describe(traces: Sequence[Trace]) -> tuple[bytes, list[NDArray[Any]], int]:
-    """The description of a file, its columns, and the bytes of all of it."""
+    """The description of a file, its columns, and its size in bytes."""
     descriptions: list[dict[str, Any]] = []
     columns: list[NDArray[Any]] = []
     for trace in traces:
@@ -247,7 +247,7 @@ def _map_file(path: Path) -> tuple[Trace, ...]:
     Raises
     ------
     ValueError, KeyError, TypeError
-        If the file is not as it was written.
+        If the file is damaged.
     """
     with path.open("rb") as file:
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -290,7 +290,7 @@ def _trace(description: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Tra
 
 
 def _name_bytes(trace: Trace) -> int:
-    """Roughly what the dictionaries take: a string's head is 50 bytes."""
+    """Approximate bytes of the dictionaries: a string's header is 50 bytes."""
     return _text_bytes(trace.names) + _text_bytes(lane.name for lane in trace.lanes)
 
 

@@ -1,4 +1,4 @@
-"""Batches: what a session of ingest sends, numbered, and the hash that tells a resent batch from another one."""
+"""Batches: numbered messages of an ingest session, and the hash that identifies a resent batch."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Batch:
     trace_chunks : tuple of TraceChunk
         Pieces of traces.
     naming : Naming
-        What the profile is called from this unit on.
+        Display name and labels from this unit on.
     commit : bool
         Ends the unit: this and all batches since the session's last commit count from then on.
 
@@ -97,18 +97,18 @@ class Batch:
 
     @property
     def facts(self) -> StatedFacts:
-        """All that is stated besides rows."""
+        """Facts and names of the batch."""
         return StatedFacts(workload=self.workload, network=self.network, naming=self.naming)
 
     @property
     def has_content(self) -> bool:
-        """Whether there is anything to store besides the wish to commit."""
+        """Whether there is anything to store besides the commit."""
         rows = len(self.observations) + len(self.phase_timings) + len(self.shared_runs)
         return bool(rows or self.trace_chunks or self.has_facts or self.naming)
 
     @property
     def estimated_bytes(self) -> int:
-        """Roughly what it takes in memory, for bounding queues."""
+        """Approximate bytes in memory, to bound queues."""
         rows = len(self.observations) + len(self.phase_timings) + len(self.shared_runs)
         return _BATCH_BYTES + _ROW_BYTES * rows + sum(len(chunk.data) for chunk in self.trace_chunks)
 

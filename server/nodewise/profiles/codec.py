@@ -1,6 +1,6 @@
 """The stored form of facts and rows: canonical JSON, versioned, with columns.
 
-What is written here is read for as long as profiles live: names and defaults are those that the contract states of its
+Stored forms are read for as long as profiles live: names and defaults are those that the contract states of its
 columns (``nodewise.domain.facts``), and a test holds them to the first release's. A column is left out where every row
 holds the default, one value where all rows agree, else a list. Numbers keep every bit, the sign of zero included; NaN
 and infinity are refused. Numbers of observations are not part of it, because they follow from the order of commits.
@@ -44,7 +44,7 @@ FORMAT_VERSION: Final = 1
 DICTIONARIES: Final[Mapping[str, str]] = {"devices": "device_index", "precisions": "precision_index"}
 
 _SHARED_ROWS: Final = 256
-"""Longest constant column that is shared between profiles; longer ones are rarely met twice."""
+"""Longest constant column that profiles share; longer ones rarely occur twice."""
 
 
 _TOGETHER_BYTES: Final = 8 << 20
@@ -86,7 +86,7 @@ def facts_to_json(facts: Workload | Network, path: str) -> dict[str, Any]:
 
 
 def facts_from_json(kind: type[FactsT], value_by_name: Mapping[str, Any]) -> FactsT:
-    """The facts that :func:`facts_to_json` gave."""
+    """The facts of :func:`facts_to_json`'s result."""
     values = dict(value_by_name)
     if "transformer" in values:
         values["transformer"] = Transformer(**values["transformer"])
@@ -107,7 +107,7 @@ def facts_from_json(kind: type[FactsT], value_by_name: Mapping[str, Any]) -> Fac
 
 
 def _column_to_json(column: NDArray[Any], default: float, rows: int, path: str) -> Any:
-    """None = all default."""
+    """A column as JSON; None = all rows hold the default."""
     if len(column) != rows:
         raise invalid_field(path, f"must have one entry for each of the {rows} rows, has {len(column)}")
     is_float = isinstance(default, float)
@@ -282,12 +282,12 @@ def _table(contents: Iterable[Mapping[str, Any]], name: str) -> list[tuple[int, 
 
 
 def stated_from_payload(payload: bytes) -> StatedFacts:
-    """What a batch states besides its rows.
+    """The facts and names of a batch.
 
     Raises
     ------
     PayloadError
-        For bytes that are no batch of this format.
+        For bytes that are not a batch of this format.
     """
     if not any(name in payload for name in _BESIDES_ROWS):  # most batches: rows alone
         return NOTHING
@@ -303,17 +303,17 @@ def stated_from_payload(payload: bytes) -> StatedFacts:
 
 
 def shared_run_to_json(run: SharedDeviceRun) -> dict[str, Any]:
-    """A run beside another job. Raises NodewiseError INVALID_FIELD for a number that is not finite."""
+    """A run beside another job as JSON. Raises NodewiseError INVALID_FIELD for a number that is not finite."""
     return {each.name: _value_to_json(getattr(run, each.name), f"shared_runs.{each.name}") for each in fields(run)}
 
 
 def shared_runs_from_payload(payload: bytes) -> list[SharedDeviceRun]:
-    """Runs beside other jobs that a batch states.
+    """Runs beside other jobs in a batch.
 
     Raises
     ------
     PayloadError
-        For bytes that are no batch of this format.
+        For bytes that are not a batch of this format.
     """
     if b'"shared_runs"' not in payload:  # most batches
         return []
@@ -330,7 +330,7 @@ def runs_from_payloads(payloads: Iterable[bytes]) -> tuple[PhaseTimings, Observa
     Raises
     ------
     PayloadError
-        For bytes that are no batch of this format.
+        For bytes that are not a batch of this format.
     """
     timings: list[PhaseTimings] = []
     observations: list[Observations] = []
@@ -354,7 +354,7 @@ def _content(payload: bytes) -> Mapping[str, Any]:
 
 
 def _together(payloads: Iterable[bytes]) -> Iterator[list[Mapping[str, Any]]]:
-    """Contents of so many batches at a time that small ones are read quickly and large ones do not fill the memory."""
+    """Contents of batches in groups, so that small ones are read quickly and large ones do not fill the memory."""
     contents: list[Mapping[str, Any]] = []
     size = 0
     for payload in payloads:

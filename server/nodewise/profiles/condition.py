@@ -39,29 +39,29 @@ _TEXTS: Final = {
 }
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _PASSING: Final = frozenset({LOCKED, FULL, READ_ONLY, UNREACHABLE})
-"""What is over as soon as something can be written again."""
+"""Causes that end with the next successful write."""
 
 
 def store_unavailable(cause: str = "") -> NodewiseError:
-    """What a caller is told where the store does not answer: the log says more, and the caller may retry."""
+    """The caller's error where the store does not answer; the log has the details, and the caller may retry."""
     message = _TEXTS.get(cause, "the store cannot be read or written now; retry later")
     return NodewiseError(Reason.STORE_UNAVAILABLE, message, {"cause": cause} if cause else {})
 
 
 class StoreCondition:
-    """What one process met of its store. Safe from many threads.
+    """The fault of a store, as one process knows it. Safe from many threads.
 
     Parameters
     ----------
     types : tuple of type
-        What the database raises.
+        Exception types of the database.
     cause_of : callable
-        The cause of what it raised, one of the words above; empty = none that is known.
+        Returns the cause of an exception, one of the words above; empty = unknown.
 
     Attributes
     ----------
     cause : str
-        The fault of the store now; empty = none was met.
+        The current fault of the store; empty = none is known.
     """
 
     def __init__(self, types: tuple[type[Exception], ...], cause_of: Callable[[Exception], str]) -> None:
@@ -70,7 +70,7 @@ class StoreCondition:
         self.cause = ""
 
     def note(self, error: Exception) -> str:
-        """Note and return the cause of what a database, a disk or damaged content raised."""
+        """Note and return the cause of an exception of a database, a disk or damaged content."""
         if isinstance(error, self.types):
             cause = self._cause_of(error)
         elif isinstance(error, OSError):
@@ -81,10 +81,10 @@ class StoreCondition:
         return cause
 
     def record_write(self) -> None:
-        """Note a successful write: the faults of writes are over."""
+        """Note a successful write, which ends the faults of writes."""
         self.over(*_PASSING)
 
     def over(self, *causes: str) -> None:
-        """What ailed it is over, if it is one of these."""
+        """End the current fault, if it is one of these causes."""
         if self.cause in causes:
             self.cause = ""

@@ -1,4 +1,4 @@
-"""The digest of a profile's content: what caches and answers are keyed by."""
+"""The digest of a profile's content, the key of caches and answers."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from nodewise.domain.workload import Network, Transformer, Workload
 __all__ = ["CONFIGURATION_COLUMNS", "DIGEST_VERSION", "PHASE_COLUMNS", "content_digest"]
 
 DIGEST_VERSION: Final = 2
-"""Changes whenever the same content would get another digest; stored digests of other versions are not used."""
+"""Incremented whenever the same content gets another digest; stored digests of other versions are not used."""
 
 CONFIGURATION_COLUMNS: Final = tuple(
     f.name
     for f in fields(Configurations)
     if f.name not in {"devices", "device_index", "precisions", "precision_index", "placement", "worker_groups"}
 )
-"""Columns of one number in each row: what stands beside dictionaries, placements and groups."""
+"""Columns with one number per row, without dictionaries, placements and groups."""
 PHASE_COLUMNS: Final = tuple(f.name for f in fields(PhaseTimings) if f.name != "configurations")
 _LATER: Final = "measured_memory_bytes"
-"""A column that counts only where something is known, so that digests from before it hold."""
+"""A column that counts only where it states something, so that older digests stay valid."""
 _OBSERVATIONS: Final = tuple(f.name for f in fields(Observations) if f.name not in {"configurations", _LATER})
 _DIMENSIONS_OF_0_1: Final = (
     *("layers", "hidden_size", "attention_heads", "sequence_length", "vocabulary_size", "key_value_heads"),
     *("feed_forward_size", "experts", "experts_per_token", "head_size", "gated_feed_forward", "untied_embeddings"),
     *("expert_feed_forward_size", "shared_expert_feed_forward_size", "expert_layers"),
 )
-"""Dimensions that always count; later ones only where they are stated, so that digests from before them hold."""
+"""Dimensions that always count; later ones count only where they are stated, so that older digests stay valid."""
 _FACTS: Final = {kind: tuple(f.name for f in fields(kind)) for kind in (Workload, Network)}
 
 
 def content_digest(profile: Profile) -> str:
-    """SHA-256 of all that an estimator can see in a profile, hexadecimal; for stored and inline profiles alike.
+    """SHA-256, hexadecimal, of everything that an estimator can see in a stored or inline profile.
 
     Covered are the facts that are known, every column and dictionary of the phase timings, of the observations with
     their numbers and of runs that are known by their memory alone, and the references to traces; not the name, uid,
@@ -60,13 +60,13 @@ def content_digest(profile: Profile) -> str:
         parts.append(repr([run.content_sha256 for run in profile.shared_runs]).encode())
     try:
         content = b"".join(parts)
-    except TypeError:  # strided columns are no buffer
+    except TypeError:  # strided columns have no contiguous buffer
         content = b"".join([part if isinstance(part, bytes) else part.tobytes() for part in parts])
     return hashlib.sha256(content).hexdigest()
 
 
 class _PlainText(str):
-    """A text that shows as itself in the text of what holds it."""
+    """A string whose ``repr`` is the string itself."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -87,7 +87,7 @@ def _dimensions(transformer: Transformer) -> _PlainText:
 
 
 def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[str]) -> None:
-    """Columns are as long as the stated number of rows and 8 bytes an entry: nothing can be read in two ways."""
+    """Columns have the stated number of rows and 8 bytes per entry, so that the encoding is unambiguous."""
     rows = len(runs)
     if not rows:
         parts.append(b"|0|")
@@ -110,7 +110,7 @@ def _add(parts: list[Any], runs: PhaseTimings | Observations, names: Sequence[st
 
 
 def _in_order_of_use(names: tuple[str, ...], index: Ints) -> tuple[tuple[str, ...], Ints]:
-    """The dictionary without what no row uses, in order of first use."""
+    """The dictionary without unused entries, in order of first use."""
     if len(names) == 1:
         return names, index
     order: dict[str, int] = {}

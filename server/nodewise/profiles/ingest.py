@@ -1,4 +1,4 @@
-"""What an append means: pure planning, shared by all stores, so that they decide alike and before they write."""
+"""Plans of appends: pure functions, shared by all stores, so that they decide alike and before they write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["AppendPlan", "ChunkStep", "Commit", "ProfileState", "SessionState", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileState:
-    """A profile as an append meets it.
+    """A profile before an append.
 
     ``last_number`` is that of the newest observation, ``last_timing_number`` of the newest phase timing, retracted or
     not.
@@ -40,7 +40,7 @@ class TraceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """A session as an append meets it: its numbers and what it staged since its last commit."""
+    """A session before an append: its numbers and what it staged since its last commit."""
 
     durable: int = 0
     committed: int = 0
@@ -53,7 +53,7 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStep:
-    """A chunk to be written: ``trace`` is its trace afterwards, ``settled_bytes`` what the store vouches for before."""
+    """A chunk to write: ``trace`` is its trace afterwards, ``settled_bytes`` the settled bytes before."""
 
     chunk: TraceChunk
     settled_bytes: int
@@ -74,7 +74,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendPlan:
-    """What to write, and the states afterwards."""
+    """The rows to write, and the states afterwards."""
 
     profile: ProfileState
     session: SessionState
@@ -89,7 +89,7 @@ def plan_append(
     batches: Sequence[EncodedBatch],
     stored_hash: Callable[[int], bytes | None],
 ) -> AppendPlan:
-    """Decide what batches do to a session and its profile, one after the other.
+    """Plan the effect of batches on a session and its profile, one after the other.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def plan_append(
     for encoded_batch in batches:
         number = encoded_batch.batch.sequence_number
         if number <= session.durable:
-            stored = new[number].content_hash if number in new else stored_hash(number)
-            if stored != encoded_batch.content_hash:
+            stored_digest = new[number].content_hash if number in new else stored_hash(number)
+            if stored_digest != encoded_batch.content_hash:
                 raise _conflict(number)
             continue
         if number != session.durable + 1:
@@ -151,7 +151,7 @@ def _stage(profile: ProfileState, session: SessionState, batch: Batch) -> tuple[
 
 
 def _chunk_step(trace: TraceState | None, chunk: TraceChunk, sequence_number: int, path: str) -> ChunkStep:
-    """What a chunk does to its trace. The trace store sees to it that bytes sent again are the same."""
+    """The effect of a chunk on its trace. The trace store checks that resent bytes are the same."""
     if trace is None:
         if not chunk.trace_id:
             raise invalid_field(f"{path}.trace_id", "must not be empty")

@@ -1,4 +1,4 @@
-"""What a store keeps for running scores: commits that wait to be scored, and the scores so far."""
+"""Running scores in a store: commits that wait to be scored, and the scores so far."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["MOST_ATTEMPTS", "MOST_WAITING", "ScoreLedger", "UnscoredCommit", "pu
 
 
 MOST_WAITING: Final = 4096
-"""Commits that wait at most, the oldest dropped first: minutes of scoring, and a file that does not grow where nobody
+"""Most commits that wait, the oldest dropped first: minutes of scoring, and a file that does not grow where no server
 scores."""
 MOST_ATTEMPTS: Final = 3
-"""Times that a commit is taken up: one whose scoring ends the process must not end it at every start."""
+"""Most attempts to score a commit: one whose scoring crashes the process must not crash it at every start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +29,13 @@ class UnscoredCommit:
     Attributes
     ----------
     key : int
-        Names it in the store; never used twice.
+        Identifies it in the store; never used twice.
     uid : str
-        Of the profile: another profile may have its name by now.
+        Uid of the profile: another profile may have its name by now.
     revision : int
-        That the commit made; the revision before is what predicts.
+        Revision of the commit; the revision before it makes the predictions.
     first_number, last_number : int
-        Of its observations.
+        Range of its observations.
     retracted : frozenset of int
         Those of them that were retracted meanwhile.
     """
@@ -50,7 +50,7 @@ class UnscoredCommit:
 
 
 _SWEEP: Final = 256
-"""Commits between looks at how many wait: a commit itself costs one row."""
+"""Commits between two counts of those that wait: a commit itself costs one row."""
 _FREE: Final = """
 SELECT u.key, u.attempts, p.key, p.profile_id, p.uid, u.revision, u.first_number, u.last_number
 FROM unscored u JOIN profiles p ON p.key = u.profile_key WHERE u.claimed_until_s <= ? ORDER BY u.key LIMIT 1"""
@@ -67,7 +67,7 @@ _log = structlog.get_logger(__name__)
 
 
 def put_unscored(connection: Connection, profile_key: int, commits: tuple[Commit, ...]) -> None:
-    """Put down the commits that can be scored, in the transaction that stores them."""
+    """Queue the commits that can be scored, in the transaction that stores them."""
     for commit in commits:
         if commit.revision == 1 or not commit.rows:
             continue
@@ -83,8 +83,8 @@ def put_unscored(connection: Connection, profile_key: int, commits: tuple[Commit
 class ScoreLedger:
     """Running scores of a store. Safe from many threads and processes; may block.
 
-    The transaction that stores a commit puts it down here too, so none is forgotten; the one that adds its scores takes
-    it away, so none counts twice, however often and by whomever it was worked on. Every method raises NodewiseError
+    The transaction that stores a commit queues it too, so none is lost; the transaction that adds its scores removes
+    it, so none counts twice, however many processes score it. Every method raises NodewiseError
     STORE_UNAVAILABLE if the database does not answer.
 
 
@@ -100,9 +100,9 @@ class ScoreLedger:
         self._reading, self._writing, self._now = reading, writing, now
 
     def claim(self, lease_s: float) -> UnscoredCommit | None:
-        """The commit that has waited longest, for one scorer alone until the lease ends; None = none is free.
+        """The commit that has waited longest, for one scorer until the lease ends; None = none is free.
 
-        One that was claimed MOST_ATTEMPTS times is dropped instead.
+        A commit that was claimed MOST_ATTEMPTS times is dropped instead.
         """
         now = self._now()
         with self._reading("look for commits to score") as connection:
@@ -135,14 +135,14 @@ class ScoreLedger:
         return None
 
     def release(self, commit: UnscoredCommit) -> None:
-        """Give a claimed commit back untouched: the next claim may have it, and this one does not count."""
+        """Return a claimed commit: the next claim may take it, and this claim is not counted."""
         with self._writing("release a commit to score") as connection:
             connection.execute(
                 "UPDATE unscored SET claimed_until_s = 0, attempts = attempts - 1 WHERE key = ?", (commit.key,)
             )
 
     def settle(self, commit: UnscoredCommit, sums: Mapping[tuple[str, str], ScoreSums]) -> bool:
-        """Add what a commit's observations scored, by (estimator, version), and take it off the list.
+        """Add the scores of a commit's observations, by (estimator, version), and remove it from the queue.
 
         False = nothing was added: it was settled or dropped before, or its profile is deleted.
         """
@@ -161,7 +161,7 @@ class ScoreLedger:
             return True
 
     def waiting(self) -> int:
-        """Commits that are not settled yet, claimed or not."""
+        """Number of commits that are not settled yet, claimed or not."""
         with self._reading("count commits to score") as connection:
             (count,) = connection.execute("SELECT count(*) FROM unscored").fetchone()
             return int(count)

@@ -1,4 +1,4 @@
-"""What people call a profile and list it by: no part of its content."""
+"""Display name and labels of a profile, which are no part of its content."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from nodewise.domain.errors import invalid_field
 __all__ = ["MOST_LABELS", "UNNAMED", "Naming"]
 
 MOST_LABELS: Final = 32
-"""Labels of a profile."""
+"""Most labels of a profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """What people call a profile and list it by, or what changes of that.
+    """Display name and labels of a profile, or changes of them.
 
     Attributes
     ----------
     display_name : str or None
-        None = as it is.
+        None = unchanged.
     labels : mapping of str to str
-        Labels to set; an empty value takes its label away, others stay.
+        Labels to set; an empty value removes its label, others stay.
     """
 
     display_name: str | None = None
@@ -40,7 +40,7 @@ class Naming:
         return Naming(display_name=name, labels={**self.labels, **later.labels})
 
     def without_removals(self) -> Naming:
-        """What holds once all changes are made: taken away is left out.
+        """The result of all changes, without removed labels.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""From a URL to a store."""
+"""Opening the store of a URL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POSTGRES: Final = frozenset({"postgresql", "postgres"})
 _SQLITE: Final = frozenset({"", "memory", "sqlite"})
 _USUAL: Final = StoreOptions()
 _GROUP: Final = "nodewise.stores"
-"""Of entry points, named like schemes: functions of the URL and :class:`StoreOptions` that return a ProfileStore."""
+"""Group of entry points, named by scheme: functions of the URL and :class:`StoreOptions` that return a ProfileStore."""
 
 _log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ def open_store(url: str, options: StoreOptions = _USUAL) -> ProfileStore:
     NodewiseError
         INVALID_FIELD for another scheme or no path; STORE_UNAVAILABLE if the file cannot be opened.
     StoreFormatError
-        If the file is no store of ours, or of a newer release.
+        If the file is not a store of Nodewise, or has the schema of a newer release.
     """
     scheme = _scheme(url)
     if scheme in _POSTGRES:
@@ -57,21 +57,21 @@ def open_traces(
     artefact_bytes: int = DEFAULT_ARTEFACT_BYTES,
     cache_bytes: int = DEFAULT_CACHE_BYTES,
 ) -> TraceStore:
-    """The store of traces that is named: a directory, or ``s3://BUCKET/PREFIX``.
+    """The store of traces of a URL: a directory, or ``s3://BUCKET/PREFIX``.
 
     Parameters
     ----------
     cache : path or None
-        Directory for what is kept here of traces that are elsewhere; None = a temporary one.
+        Directory for local copies of traces in a bucket; None = a temporary one.
     sync_chunks : bool
-        Whether chunks in a directory survive the loss of power.
+        Whether chunks in a directory survive a power loss.
     artefact_bytes, cache_bytes : int
-        Most that is kept of what was read of traces, and of copies of those that are elsewhere.
+        Most bytes of artefacts of traces, and of local copies of traces in a bucket.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for a URL of another scheme, or without what reads it.
+        INVALID_FIELD for another scheme, or if its client is not installed.
     """
     scheme, colon, _ = where.partition("://")
     if not colon:
@@ -86,12 +86,12 @@ def open_traces(
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file of a store that is one; None = it is none.
+    """The file of a SQLite store; None = the store is of another kind.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for no path.
+        INVALID_FIELD for a URL without a path.
     """
     return _path(url) if _scheme(url) in _SQLITE else None
 
@@ -123,13 +123,13 @@ def _postgres(url: str, options: StoreOptions) -> ProfileStore:
 
 
 def _scheme(url: str) -> str:
-    """In small letters; that of a plain path is empty."""
+    """The scheme in lower case; empty for a plain path."""
     match = _SCHEME.fullmatch(url)
     return "" if match is None else match[1].lower()
 
 
 def _path(url: str) -> Path | None:
-    """The file of a store; None = it is in memory."""
+    """The file of a SQLite store; None = it is in memory."""
     scheme = _scheme(url)
     path = url.partition(":")[2] if scheme else url
     if scheme == "memory":

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL as statements of stores expect it, which is made anew after it was lost."""
+"""A connection to PostgreSQL with the interface that stores use; it reconnects after it was lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nodewise.profiles.condition import CORRUPT, DELETED, FULL, LOCKED, READ_ONL
 __all__ = ["CHANNEL", "PostgresConnection", "cause_of", "connect", "conninfo_of"]
 
 CHANNEL: Final = "nodewise_generation"
-"""On which every change of a profile is told, with the store's generation."""
+"""Channel on which every change of a profile is announced, with the store's generation."""
 _CONNECT_S: Final = 5
 _IDLE_S: Final = 60
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -28,14 +28,14 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# A replica that hangs inside a transaction holds up every other: the database ends it. Whoever waits for another
+# A replica that hangs inside a transaction holds up every other: the database ends it. A writer that waits for another
 # gives up before its caller does, as with a SQLite file.
 _SETTINGS: Final = (
     "SET lock_timeout = '4s'",
     "SET statement_timeout = '30s'",
     f"SET idle_in_transaction_session_timeout = '{_IDLE_S}s'",
     "SET client_min_messages = warning",
-    # What is acknowledged survives the death of the database: one that is set to forget the last moments is not heard.
+    # Acknowledged writes survive a crash of the database, whatever its own setting of synchronous_commit.
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
 )
 
@@ -51,11 +51,11 @@ _CAUSES: Final = {
     "3F000": DELETED,
     "3D000": DELETED,
 }
-"""By SQLSTATE: what the database says of itself, or that our tables or it itself are no more."""
+"""Causes by SQLSTATE: faults of the database, or missing tables, or a missing database."""
 
 
 def cause_of(error: Exception) -> str:
-    """What an error of the database says of the store."""
+    """The cause of an error of the database."""
     state = getattr(error, "sqlstate", None)
     if state is None or state[:2] in ("08", "57"):
         return UNREACHABLE if isinstance(error, psycopg.OperationalError) else ""
@@ -63,7 +63,7 @@ def cause_of(error: Exception) -> str:
 
 
 class _UntypedNumber(Dumper):
-    """Numbers whose type follows from where they stand, as strings' does."""
+    """Numbers whose type follows from their place in the statement, as that of strings does."""
 
     oid = 0
 
@@ -72,7 +72,7 @@ class _UntypedNumber(Dumper):
 
 
 def conninfo_of(url: str) -> str:
-    """What libpq connects by, with our defaults where the URL says nothing.
+    """The connection string for libpq, with defaults where the URL states nothing.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def conninfo_of(url: str) -> str:
 
 
 def connect(conninfo: str) -> psycopg.Connection[Any]:
-    """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
+    """A connection in autocommit mode with the store's settings; any thread may use it, one at a time."""
     connection = psycopg.connect(conninfo, autocommit=True)
     try:
         connection.adapters.register_dumper(int, _UntypedNumber)
@@ -104,11 +104,11 @@ def _with_placeholders(statement: str) -> str:
 
 
 class PostgresConnection:
-    """Implements Connection. One that was lost is made anew when the next transaction begins, never within one."""
+    """Implements Connection. A lost one reconnects when the next transaction begins, never within one."""
 
     dialect = "postgresql"
     reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    # The row of the generation is every writer's lock: generations are seen in the order in which they count.
+    # The row of the generation is the lock of all writers, so that generations become visible in their order.
     writing = "BEGIN; SELECT value FROM meta WHERE name = 'generation' FOR UPDATE"
     labelled = "jsonb_exists(CAST(labels AS jsonb), ?)"
     labelled_as = "CAST(labels AS jsonb) ->> CAST(? AS text) = ?"
@@ -136,7 +136,7 @@ class PostgresConnection:
         """As the protocol says."""
         if statement in (self.reading, self.writing):
             return self._begin(statement)
-        # Bytes come as they are rather than as hexadecimal digits.
+        # Binary results, so that bytes do not come as hexadecimal digits.
         return self._connection.execute(_with_placeholders(statement), tuple(values), binary=True)
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> psycopg.Cursor[Any]:
@@ -146,7 +146,7 @@ class PostgresConnection:
         return cursor
 
     def close(self) -> None:
-        """Let go of it, for good."""
+        """Close the connection for good."""
         self._is_closed = True
         self._connection.close()
 

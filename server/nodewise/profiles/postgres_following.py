@@ -1,4 +1,4 @@
-"""How far behind another replica's writes this one may be: notified at once, polled where no notification comes."""
+"""Following other replicas' writes: by notifications, and by polling where none comes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from nodewise.profiles.postgres_connection import CHANNEL
 __all__ = ["MOST_BEHIND_S", "GenerationFollower"]
 
 _ASKED_S: Final = 1.0
-"""Between two looks at the counter, told or not: a connection may be lost without a word."""
+"""Between two reads of the counter, also without a notification: a connection may be lost silently."""
 MOST_BEHIND_S: Final = 3.0
-"""A number that was confirmed longer ago is not believed."""
+"""Seconds after which a generation that was not confirmed is not used."""
 
 _log = structlog.get_logger(__name__)
 
 
 class GenerationFollower:
-    """Knows the store's generation without asking for it: a thread listens to what writers tell.
+    """Follows the store's generation without queries: a thread listens to notifications of writers.
 
     Parameters
     ----------
     connecting : callable
-        Makes the connection that listens, again whenever it was lost.
+        Makes the listening connection, also after it was lost.
     """
 
     def __init__(self, connecting: Callable[[], psycopg.Connection[Any]]) -> None:
@@ -41,12 +41,12 @@ class GenerationFollower:
         self._thread.start()
 
     def value(self) -> int | None:
-        """The generation; None = it was not confirmed lately, ask the database."""
+        """The generation; None = not confirmed lately, so that the database must be queried."""
         fresh = time.monotonic() - self._confirmed_s <= MOST_BEHIND_S
         return self._value if fresh else None
 
     def note(self, generation: int) -> None:
-        """Note the generation after a write or a query: it is at least this."""
+        """Note a lower bound of the generation, after a write or a query."""
         with self._lock:
             self._value = max(self._value, generation)
 
@@ -62,7 +62,7 @@ class GenerationFollower:
                     connection.execute(f"LISTEN {CHANNEL}")
                     self._listen(connection)
             except psycopg.Error as error:
-                if not self._closing.is_set() and lost_s <= self._confirmed_s:  # said once, until it comes back
+                if not self._closing.is_set() and lost_s <= self._confirmed_s:  # logged once, until it is restored
                     lost_s = time.monotonic()
                     _log.warning("store_not_followed", error=type(error).__name__, text=str(error))
             self._closing.wait(_ASKED_S)

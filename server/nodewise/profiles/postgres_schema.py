@@ -1,4 +1,4 @@
-"""How the tables of a store come to be in a PostgreSQL database."""
+"""Creation of a store's tables in a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nodewise.profiles.store import StoreFormatError
 
 __all__ = ["prepare"]
 
-# The compression that is the default takes more of a processor than all else the database does for a batch.
+# The default compression takes more processor time than all other work of the database for a batch.
 _HAS_LZ4: Final = "SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression'"
 _TABLES: Final = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"
 _COLUMNS_OF_META: Final = """
@@ -19,14 +19,14 @@ AND table_name = 'meta' AND (column_name, data_type) IN (('name', 'text'), ('val
 
 
 def prepare(connection: Connection) -> None:
-    """Create our tables in a database that has none, and add what later versions brought, inside a transaction.
+    """Create the tables in an empty database, or upgrade them, inside a transaction.
 
-    Whoever else does waits.
+    Other processes that do so wait.
 
     Raises
     ------
     StoreFormatError
-        If the database holds other tables, or ours of a schema that this release does not know; nothing was written
+        If the database holds other tables, or a schema that this release does not know; nothing was written
         then.
     """
     (encoding,) = connection.execute("SHOW server_encoding").fetchone()

@@ -26,8 +26,8 @@ __all__ = ["PostgresProfileStore"]
 class PostgresProfileStore(SqlProfileStore):
     """Profiles in one database.
 
-    Writers of all replicas take turns. What another replica writes is known as soon as the database tells, and after
-    three seconds at the latest.
+    Writers of all replicas take turns. Changes by another replica are known as soon as the database announces them, and
+    after three seconds at the latest.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class PostgresProfileStore(SqlProfileStore):
         self._asking = threading.Lock()
 
     def generation(self) -> int:
-        """As the protocol says, but that another replica's change may show a little later."""
+        """As the protocol says; another replica's change may show a little later."""
         if self._is_closed:
             raise store_unavailable()
         self._check_place()
@@ -71,7 +71,7 @@ class PostgresProfileStore(SqlProfileStore):
             return int(value)
 
     def check(self) -> None:
-        """As the protocol says. A database that is another by now stays refused until the server is restarted."""
+        """As the protocol says. A replaced database is refused until the server is restarted."""
         with self._reading("check") as connection:
             asking = "SELECT value, pg_is_in_recovery() FROM meta WHERE name = 'store_id'"
             row = connection.execute(asking).fetchone()
@@ -82,7 +82,7 @@ class PostgresProfileStore(SqlProfileStore):
             raise store_unavailable(READ_ONLY)
         if self.condition.cause in (REPLACED, CORRUPT):
             raise store_unavailable(self.condition.cause)
-        if self.condition.cause:  # as a write would
+        if self.condition.cause:  # as a write does
             with self._adding("check") as connection:
                 write_a_little(connection)
 
@@ -92,7 +92,7 @@ class PostgresProfileStore(SqlProfileStore):
         super().close()
 
     def _check_place(self) -> None:
-        """Refuse to go on with another store than was opened: what was acknowledged is not in it."""
+        """Refuse another store than the opened one, as acknowledged writes are not in it."""
         if self.condition.cause == REPLACED:
             raise store_unavailable(REPLACED)
 

@@ -14,12 +14,12 @@ def _opener(path: str, flags: int) -> int:
 
 
 def open_private(path: Path, mode: str) -> BinaryIO:
-    """Open a file of bytes; one that is made can be read by its owner alone."""
+    """Open a binary file; a new one can be read only by its owner."""
     return cast(BinaryIO, open(path, mode, opener=_opener))  # Path.open takes no opener
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a directory, and those above it that are missing, for their owner alone."""
+    """Create a directory and its missing parents, for their owner alone."""
     if not path.is_dir():
         make_private_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)

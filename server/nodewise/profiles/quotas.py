@@ -30,21 +30,21 @@ BATCH_BYTES: Final = 256
 PROFILE_BYTES: Final = 1024
 SESSION_BYTES: Final = 512
 RETRACTED_BYTES: Final = 64
-"""What rows take beside their content, roughly: keys, hashes and indexes. Empty batches fill a disk as well."""
+"""Approximate bytes of a row besides its content: keys, hashes and indexes. Empty batches fill a disk as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What is stored, or comes to it; deleted profiles count until they are purged.
+    """What is stored, or an increase of it; deleted profiles count until they are purged.
 
     Attributes
     ----------
     stored_bytes : int
-        Evidence as the rows have it, and about what these take beside it.
+        Bytes of evidence, and about what its rows take besides.
     trace_bytes : int
-        Traces, whole ones and those that are arriving; one that several sessions sent counts for each of them.
+        Bytes of traces, complete and unfinished; a trace that several sessions sent counts for each of them.
     profiles : int
-        Profiles, those too of which nothing was committed yet.
+        Profiles, also those without a commit.
     """
 
     stored_bytes: int = 0
@@ -67,7 +67,7 @@ NO_USAGE: Final = Usage()
 
 @dataclass(frozen=True, kw_only=True)
 class StoreQuotas:
-    """Most that may be stored; 0 = no limit.
+    """Limits of what may be stored; 0 = no limit.
 
     Attributes
     ----------
@@ -76,13 +76,13 @@ class StoreQuotas:
         included until they are purged. A hundred thousand profiles of a thousand runs each take about 10 GB.
         0 = no limit, as for all quotas.
     trace_bytes : int
-        Traces of a namespace, as they were sent, each session's count.
+        Traces of a namespace, as they were sent, counted per session.
     profiles : int
         Profiles of a namespace.
     total_bytes : int
         Evidence and traces of all namespaces together.
     free_bytes : int
-        What ingest leaves free on the disks of the store and of traces, where these are directories.
+        Bytes that ingest leaves free on the disks of the store and of traces, where these are directories.
     """
 
     stored_bytes: int = 64 << 30
@@ -104,21 +104,21 @@ _WHAT: Final = {
 def _check_quotas(
     quotas: StoreQuotas, namespace: str, usage: Usage, total: Usage, more: Usage, free_bytes: int | None
 ) -> None:
-    """Refuse what would exceed a quota.
+    """Raise an error for an increase that would exceed a quota.
 
     Parameters
     ----------
     held, total : Usage
-        What the namespace has by now, and all together.
+        Current usage of the namespace, and of all namespaces together.
     more : Usage
-        What is to come to it.
+        The increase.
     free_bytes : int or None
-        On the disk; None = unknown.
+        Free bytes of the disk; None = unknown.
 
     Raises
     ------
     NodewiseError
-        QUOTA_EXCEEDED, with the quota's name, what was found and what is allowed.
+        QUOTA_EXCEEDED, with the quota's name, the usage and the limit.
     """
     for name, (what, unit) in _WHAT.items():
         limit, amount = getattr(quotas, name), getattr(usage, name) + getattr(more, name)
@@ -151,13 +151,13 @@ def _quota_error(text: str, quota: str, amount: int, limit: int, **beside: str) 
 
 
 # Counters are rows of `meta`: "usage:KIND:NAMESPACE", and "usage_of_all:KIND" of all together. A store that an earlier
-# release wrote has none of them, nor the mark that they count: they are made of what the tables hold, once.
+# release wrote has no counters, and no mark that they are complete: they are computed from the tables once.
 _COUNTED: Final = "usage_counted"
 _KINDS: Final = ("stored_bytes", "trace_bytes", "profiles")
 _PREFIX: Final = "usage:"
 _TOTALS: Final = tuple(f"usage_of_all:{kind}" for kind in _KINDS)
 _TOGETHER: Final = 256
-"""Profiles that are counted by one statement: none takes long, however large the store."""
+"""Profiles per counting statement, so that no statement takes long."""
 _ADD: Final = (
     "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = meta.value + excluded.value"
 )
@@ -180,7 +180,7 @@ _PROFILES: Final = "SELECT key, profile_id FROM profiles WHERE key > ? ORDER BY 
 
 
 def usage_of_profile(connection: Connection, key: int) -> Usage:
-    """What a profile stores, by its rows."""
+    """Usage of a profile, from its rows."""
     size_bytes = PROFILE_BYTES
     for statement, each in zip(_PARTS, _PART_BYTES):
         rows, content = connection.execute(statement, (key,)).fetchone()
@@ -190,7 +190,7 @@ def usage_of_profile(connection: Connection, key: int) -> Usage:
 
 
 def usage_by_namespace(connection: Connection) -> dict[str, Usage]:
-    """What each namespace stores, of those that store anything."""
+    """Usage of each namespace that stores anything."""
     kinds_by_namespace: dict[str, dict[str, int]] = defaultdict(dict)
     has_marker = False
     for name, value in connection.execute("SELECT name, value FROM meta").fetchall():
@@ -215,14 +215,14 @@ def _count_again(connection: Connection) -> dict[str, Usage]:
 
 
 class Counting:
-    """The counters in one transaction that writes, which no other runs beside.
+    """The counters within one write transaction; only one runs at a time.
 
     Parameters
     ----------
     quotas : StoreQuotas
-        What is allowed.
+        Limits.
     free_bytes : callable
-        On the disks, asked once; None = unknown.
+        Returns the free bytes of the disks, called once; None = unknown.
     """
 
     def __init__(self, connection: Connection, quotas: StoreQuotas, free_bytes: Callable[[], int | None]) -> None:
@@ -235,14 +235,14 @@ class Counting:
         self._more: dict[str, Usage] = defaultdict(Usage)
 
     def begin(self, profile_ids: Iterable[str]) -> None:
-        """Look up what the namespaces of these have, outside of what may be taken back by itself."""
+        """Read the usage of these profiles' namespaces, before the first savepoint."""
         namespaces = sorted({namespace_of(profile_id) for profile_id in profile_ids})
         if not self._look_up(namespaces):
             self._connection.executemany(_ADD, [*_counters(_count_again(self._connection)), (_COUNTED, 1)])
             self._look_up(namespaces)
 
     def check(self, profile_id: str, more: Usage) -> None:
-        """Refuse what would exceed a quota. Raises NodewiseError QUOTA_EXCEEDED."""
+        """Raise NodewiseError QUOTA_EXCEEDED for an increase that would exceed a quota."""
         namespace = namespace_of(profile_id)
         usage, all_more = self._usage[namespace] + self._more[namespace], sum(self._more.values(), NO_USAGE)
         if not self._free_bytes:
@@ -253,23 +253,25 @@ class Counting:
         _check_quotas(self._quotas, namespace, usage, self._total + all_more, more, free)
 
     def add(self, profile_id: str, more: Usage) -> None:
-        """It is stored; with less than nothing, gone."""
+        """Count a change of what is stored; negative = removed."""
         self._more[namespace_of(profile_id)] += more
 
     def settle(self) -> None:
-        """Write the counters down, as the transaction ends."""
+        """Write the counters at the end of the transaction."""
         rows = [row for row in _counters(self._more) if row[1]]
         if rows:
             self._connection.executemany(_ADD, rows)
 
     def _look_up(self, namespaces: list[str]) -> bool:
-        """What these have, and all together; False = the store does not count yet."""
+        """Read the counters of these, and the total; False = the store has no counters yet."""
         of_all = _TOTALS if self._quotas.total_bytes else ()
         names = [_COUNTED, *of_all, *(_name(kind, each) for each in namespaces for kind in _KINDS)]
         places = ", ".join("?" * len(names))
         statement = f"SELECT name, value FROM meta WHERE name IN ({places})"  # noqa: S608  # places alone
         values = {name: int(value) for name, value in self._connection.execute(statement, names).fetchall()}
-        self._total = Usage(**{kind: values.get(name, 0) for kind, name in zip(_KINDS, of_all)})  # where it matters
+        self._total = Usage(
+            **{kind: values.get(name, 0) for kind, name in zip(_KINDS, of_all)}
+        )  # where a quota needs it
         self._usage = {
             each: Usage(**{kind: values.get(_name(kind, each), 0) for kind in _KINDS}) for each in namespaces
         }
@@ -281,7 +283,7 @@ def _name(kind: str, namespace: str) -> str:
 
 
 def _counters(more: Mapping[str, Usage]) -> list[tuple[str, int]]:
-    """Rows to add to the counters, those of all together too."""
+    """Rows to add to the counters, the total included."""
     total = sum(more.values(), NO_USAGE)
     rows = [(name, getattr(total, kind)) for kind, name in zip(_KINDS, _TOTALS)]
     return rows + [(_name(kind, each), getattr(usage, kind)) for each, usage in more.items() for kind in _KINDS]

@@ -1,4 +1,4 @@
-"""Profiles kept in memory for as long as nothing changed."""
+"""A cache of profiles, valid as long as they do not change."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nodewise.profiles.store import ProfileStore
 __all__ = ["ProfileReader", "profile_bytes"]
 
 READER_BYTES: Final = 64 << 20
-"""Room of a reader that shares none: a quarter of a million rows."""
+"""Bytes of a reader without a shared cache: a quarter of a million rows."""
 LEAP: Final = 1_000_000
-"""More changes than come between two looks at a store; where they do, a profile is read anew for nothing."""
+"""More changes than occur between two checks of a store; if they do occur, a profile is re-read needlessly."""
 MOST_CHANGED: Final = 10_000
-"""Profiles of which it is noted when they changed; where more did, all that is kept is read anew once."""
+"""Profiles whose times of change are noted; if more changed, the whole cache is re-read once."""
 _PROFILE_BYTES: Final = 4_096
 _LAYER_BYTES: Final = 512
 """An object of a few dozen numbers and names: a layer, or a run beside another job."""
@@ -30,29 +30,29 @@ _TIMING_BYTES: Final = _CONFIGURATION_BYTES + 8 * (len(PHASE_DEFAULTS) + 1)
 
 
 def profile_bytes(profile: Profile) -> int:
-    """About what a profile takes: 6.3 MB where it has 27,000 rows."""
+    """Approximate bytes of a profile: 6.3 MB for 27,000 rows."""
     rows = _OBSERVATION_BYTES * len(profile.observations) + _TIMING_BYTES * len(profile.phase_timings)
     return _PROFILE_BYTES + rows + _LAYER_BYTES * (len(profile.workload.layers or ()) + len(profile.shared_runs))
 
 
 def _brought_back(before: Hashable, now: Hashable) -> bool:
-    """Whether the store may have been filled from a backup in between: its generations leap then.
+    """Whether the store may have been restored from a backup in between: its generations leap then.
 
-    A profile may have come to the revision that is kept by another way.
+    The cached revision of a profile may have other content then.
     """
     return isinstance(before, int) and isinstance(now, int) and now - before > LEAP
 
 
 class ProfileReader:
-    """Loads profiles and keeps those used last; an answer is as new as the store's generation. Safe from many threads.
+    """Loads profiles and caches the last used; a result is as new as the store's generation. Safe from many threads.
 
     Parameters
     ----------
     store : ProfileStore
         Read from; the caller closes it.
     space : CacheSpace or None
-        For the profiles that are kept, each at its newest revision alone: bytes. The one used last always is. None =
-        one of its own.
+        Cache space, in bytes, for profiles at their newest revisions. The last used profile is always kept. None =
+        a space of its own.
     """
 
     def __init__(self, store: ProfileStore, space: CacheSpace | None = None) -> None:
@@ -61,7 +61,7 @@ class ProfileReader:
         self._cache: LruCache[str, tuple[Hashable, Profile]] = LruCache(self._space)
         self._changes = _Changes(store)
         self.confirm = self._changes.confirm
-        """As :meth:`_Changes.confirm`; an attribute, since each kept reply is confirmed."""
+        """As :meth:`_Changes.confirm`; an attribute for speed, since each cached reply is confirmed."""
 
     def get(self, profile_id: str) -> Profile:
         """The profile at its newest revision; the same object for as long as that is the newest.
@@ -76,7 +76,7 @@ class ProfileReader:
         if entry is not None and self._changes.is_unchanged(profile_id, entry[0], generation):
             return entry[1]
         self._changes.note(generation)
-        # What is loaded now is at least as new as the generation read before.
+        # The loaded profile is at least as new as the generation that was read before.
         last_read = None if entry is None or _brought_back(entry[0], generation) else entry[1]
         try:
             profile = self._store.load(profile_id, last_read)
@@ -88,7 +88,7 @@ class ProfileReader:
         return profile
 
     def at(self, profile_id: str, revision: int | None) -> Profile:
-        """The profile at an exact revision; kept only if that is the newest (None = whatever it is).
+        """The profile at an exact revision (None = the newest); only the newest is cached.
 
         Raises
         ------
@@ -110,19 +110,19 @@ class ProfileReader:
         return entry[0] if entry is not None and entry[1] is profile else None
 
     def from_cache(self, profile_id: str, generation: Hashable) -> Profile | None:
-        """The profile if it was the newest at a generation, and need not be read, else None: never blocks on the disk.
+        """The cached profile if it was the newest at a generation, else None; never blocks on the disk.
 
         Parameters
         ----------
         generation : hashable
-            Of the store, read since the question came.
+            Generation of the store, read after the question came.
         """
         entry = self._cache.get(profile_id)
         return entry[1] if entry is not None and self._changes.is_unchanged(profile_id, entry[0], generation) else None
 
 
 class _Changes:
-    """Which profiles changed when, as far as a store tells it: a commit of one leaves what is kept of others."""
+    """Which profiles changed when, as far as a store reports it: a commit of one keeps cached data of others."""
 
     def __init__(self, store: ProfileStore) -> None:
         self._store = store
@@ -130,17 +130,17 @@ class _Changes:
         self._last_generation: Hashable = None
         """Generation up to which changes are noted."""
         self._from: Hashable = None
-        """Generation since which they are; None = none is."""
+        """Generation from which changes are noted; None = none are."""
         self._changed: dict[str, Any] = {}
         """A generation at or after the last change of each profile that changed."""
 
     def confirm(self, profile_id: str, since: Hashable) -> Hashable | None:
-        """The store's generation now if a profile surely is as it was at an earlier one, else None."""
+        """The store's current generation if a profile certainly did not change since an earlier one, else None."""
         now = self._store.generation()
         return now if since == now or self.is_unchanged(profile_id, since, now) else None
 
     def is_unchanged(self, profile_id: str, before: Hashable, now: Hashable) -> bool:
-        """Whether a profile surely did not change between two generations."""
+        """Whether a profile certainly did not change between two generations."""
         if before == now:
             return True
         with self._lock:
@@ -149,7 +149,7 @@ class _Changes:
             return first is not None and first <= before and self._changed.get(profile_id, first) <= before
 
     def note(self, now: Hashable) -> None:
-        """Note what changed up to a generation."""
+        """Note the changes up to a generation."""
         with self._lock:
             self._note(now)
 
@@ -163,5 +163,5 @@ class _Changes:
             self._changed.clear()
             self._from = now if isinstance(now, int) else None
         else:
-            # What changed after `now` was read is listed too, and again at the next look.
+            # Changes after `now` was read are listed too, and again at the next check.
             self._changed.update(dict.fromkeys(names, now))

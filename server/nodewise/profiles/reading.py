@@ -1,4 +1,4 @@
-"""From a reference to a trace: the reader that knows its format, its columns as kept, or read now and kept."""
+"""Loading traces: choice of the reader of a file, and its columns from the artefacts or from the reader."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = ["AUTO_FORMAT", "DEFAULT_UNPACKED_BYTES", "LoadedTrace", "TraceLoader"
 _log = structlog.get_logger(__name__)
 
 AUTO_FORMAT: Final = "auto"
-"""Format of a trace whose reader is to be found by its content; no reader is called so."""
+"""Format of a trace whose reader is chosen by its content; no reader has this name."""
 DEFAULT_UNPACKED_BYTES: Final = 8 << 30
 HEAD_BYTES: Final = 64 << 10
-"""What a reader sees of a file to recognise it."""
+"""Bytes of a file that a reader gets to recognise it."""
 BUFFER_BYTES: Final = 1 << 20
 _MOST_TEXT: Final = 1000
-"""Characters of what a reader says that are passed on."""
+"""Characters of a reader's message that are passed on."""
 
 Advanced = Callable[[int, int], None]
 Pairs = tuple[tuple[str, str], ...]
@@ -52,7 +52,7 @@ class LoadedTrace:
 
 @dataclass(frozen=True, slots=True)
 class _TraceFile:
-    """A file to read, what is said of it, and where it stands in the profile."""
+    """A file to read, its reference, and its index in the profile."""
 
     reference: TraceReference
     mapping: Pairs
@@ -60,7 +60,7 @@ class _TraceFile:
 
     @property
     def source(self) -> TraceSource:
-        """As readers take it."""
+        """The file's facts, as readers get them."""
         reference = self.reference
         return TraceSource(rank=reference.rank, world_size=reference.world_size, mapping=dict(self.mapping))
 
@@ -69,12 +69,12 @@ _Flight = Future[tuple[LoadedTrace, ...]]
 
 
 class TraceLoader:
-    """Reads the traces that profiles refer to, each file once however many ask for it at the same time.
+    """Reads the traces that profiles refer to; concurrent requests for a file share one reading.
 
     Parameters
     ----------
     store : TraceStore
-        Holds the files, and what was read of them.
+        Holds the files and their artefacts.
     readers : mapping of name to Loaded
         Readers of traces.
     max_unpacked_bytes : int
@@ -110,16 +110,16 @@ class TraceLoader:
         remaining_s: Callable[[], float] | None = None,
         mapping: Pairs = (),
     ) -> tuple[LoadedTrace, ...]:
-        """Read files, or find them read. Slow the first time: for a thread.
+        """Load files, from artefacts where there are any. The first time is slow: call it in a thread.
 
         Parameters
         ----------
         advanced : callable or None
-            Called with the number of bytes that are read, and of all.
+            Called with the bytes read so far, and the bytes of all files.
         remaining_s : callable or None
             Seconds left; none left = stop.
         mapping : pairs of str
-            For readers of formats that do not say what is what.
+            For readers of formats that do not name categories, see :class:`TraceSource`.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class TraceLoader:
         return tuple(traces)
 
     def _join(self, file: _TraceFile, check: Callable[[int], None]) -> tuple[LoadedTrace, ...]:
-        """The result of the reading under way; reads where there is none, or where its caller has gone."""
+        """The result of a running reading; starts one where there is none, or where its caller has gone."""
         while True:
             with self._lock:
                 flight = self._flights.get(file)
@@ -192,7 +192,7 @@ class TraceLoader:
         return tuple(LoadedTrace(trace=trace, **read) for trace in traces)
 
     def _reader_by_name(self, file: _TraceFile) -> LoadedPlugin[TraceReaderRecord] | None:
-        """The reader that a reference names; None = it is to be recognised."""
+        """The reader that a reference names; None = it is chosen by content."""
         name = file.reference.format
         if name in {"", AUTO_FORMAT}:
             return None
@@ -206,7 +206,7 @@ class TraceLoader:
         return ", ".join(self._readers) or "none is loaded"
 
     def _recognise(self, file: _TraceFile) -> LoadedPlugin[TraceReaderRecord]:
-        """The reader that is surest of the file, of equals the first by name; one that fails keeps no other from it."""
+        """The reader with the highest confidence, of equals the first by name; readers that fail are skipped."""
         with self._open(file, lambda _: None) as stream:
             head = io.BufferedReader(stream, HEAD_BYTES).read(HEAD_BYTES)
         if not head.strip():
@@ -256,7 +256,7 @@ class TraceLoader:
 
 
 def _confidence(answer: Any) -> float:
-    """What a reader answers when it is asked whether it recognises a file: 0 to 1."""
+    """A reader's confidence that it recognises a file, 0 to 1, checked."""
     if not isinstance(answer, int | float | np.number | np.bool_) or not 0 <= answer <= 1:
         raise ImpossibleAnswerError("a value that is not a confidence from 0 to 1")
     return float(answer)
@@ -268,21 +268,21 @@ def _with_warning(trace: Trace, problem: str) -> Trace:
 
 
 def _which(file: _TraceFile) -> str:
-    """A trace as its sender knows it."""
+    """The name of a trace for its sender."""
     rank = "" if file.reference.rank < 0 else f" of rank {file.reference.rank}"
     return f"trace {file.reference.content_sha256[:12]}{rank}"
 
 
 def _text_of(error: NodewiseError) -> str:
-    """The message of a reader about a file, fit for callers."""
+    """The message of a reader's error, if it is fit for callers."""
     message: Any = error.message
     text = message if isinstance(message, str) else "it cannot be read"
     return text.encode(errors="replace").decode()[:_MOST_TEXT]
 
 
 def _unreadable(file: _TraceFile, why: str, reason: Reason = Reason.INVALID_FIELD) -> NodewiseError:
-    """That a trace cannot be read: which and why."""
-    # A file is wrong or too large; a reader's other reasons would claim something of the service.
+    """The error for a trace that cannot be read."""
+    # A file is invalid or too large; other reasons of a reader would be about the service.
     reason_for_caller = reason if reason is Reason.LIMIT_EXCEEDED else Reason.INVALID_FIELD
     error = NodewiseError.invalid([Violation(file.path, f"{_which(file)}: {why}")], reason_for_caller)
     return replace(error, metadata={**error.metadata, "content_sha256": file.reference.content_sha256})

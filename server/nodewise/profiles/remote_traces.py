@@ -1,4 +1,4 @@
-"""Traces that are kept away from this machine, with a directory here for what arrives and for what is read."""
+"""Traces in a bucket, with a local directory for unfinished traces and for copies."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from nodewise.profiles.traces import (
 __all__ = ["RemoteTraceStore", "S3Blobs"]
 
 GARBAGE_S: Final = 86_400.0
-"""Age from which unreferenced files are deleted: the batch that they were written for was stored or given up."""
+"""Age from which unreferenced files are deleted: the batch that they were written for was stored or abandoned."""
 _HELD_S: Final = 3600.0
-"""For so long it is believed that an object is there which this process wrote or saw: much less than garbage lives."""
+"""Seconds for which an object that this process wrote or saw is assumed to exist: far less than GARBAGE_S."""
 _MOST_HELD: Final = 65_536
 _log = structlog.get_logger(__name__)
 
 
 class RemoteTraceStore(TraceStore):
-    """Traces as objects elsewhere, with files of this machine beside.
+    """Traces as objects in a bucket, with local files.
 
-    A chunk is an object before it is acknowledged, and so is a trace before its last chunk is: any replica can go on
-    with what another began. :meth:`prepare` does this ahead of the transaction that stores the batch, because the
-    storage may take long and the database lets one write at a time. In that transaction ``write`` and ``finish`` work
-    on the files of this machine; ``finish`` asks once whether the trace is there, as one that nothing referred to may
+    A chunk is an object before it is acknowledged, and so is a trace before its last chunk is: any replica can continue
+    a trace that another began. :meth:`prepare` does this before the transaction that stores the batch, because the
+    storage may take long and the database allows one writer at a time. In that transaction ``write`` and ``finish`` use
+    local files; ``finish`` checks once that the trace exists, as an unreferenced trace may
     have been deleted since, which also happens in a transaction.
 
     Parameters
     ----------
     blobs : S3Blobs
-        Where they are: ``blobs/<sha256>`` for good, ``staged/<folder>/<sha256 of a chunk>-<any>`` while they arrive.
+        The bucket: finished traces in ``blobs/<sha256>``, chunks in ``staged/<folder>/<sha256 of a chunk>-<any>``.
     root : path or None
-        Directory for stages, for copies of traces that are read, and for artefacts; None = a temporary one.
+        Directory for stages, copies of traces and artefacts; None = a temporary one.
     cache_bytes : int
-        Most that copies of traces take; what was used least goes first.
+        Most bytes of copies of traces; the least recently used are deleted first.
     """
 
     away = True
@@ -85,15 +85,15 @@ class RemoteTraceStore(TraceStore):
         self._tidying = ThreadPoolExecutor(1, thread_name_prefix="nodewise-traces")
 
     def close(self) -> None:
-        """As for a directory; what is being tidied up ends soon, the rest is left to the next process."""
+        """As for a directory; a running clean-up ends soon, and the next process continues it."""
         self._closing = True
         self._tidying.shutdown(wait=True, cancel_futures=True)
         super().close()
 
-    # --- ahead of the transaction
+    # --- before the transaction
 
     def prepare(self, arriving: Iterable[tuple[UnfinishedTrace, Sequence[TraceChunk]]]) -> None:
-        """As the directory's says; STORE_UNAVAILABLE if it cannot be kept."""
+        """As for a directory; STORE_UNAVAILABLE if the bucket fails."""
         for trace, chunks in arriving:
             if trace.size_bytes and not self._knows(trace.stage, trace.size_bytes):
                 self._gather(trace)
@@ -104,14 +104,14 @@ class RemoteTraceStore(TraceStore):
                 self._put_piece(trace.folder, hashlib.sha256(chunk.data).hexdigest(), chunk.data)
 
     def _put_piece(self, folder: str, sha256: str, data: bytes) -> None:
-        """Keep a chunk, unless this process did so lately."""
+        """Store a chunk, unless this process did so lately."""
         key = f"{folder}/{sha256}"
-        if not self._holds(key):  # by a name of its own, which no clean-up deletes
+        if not self._holds(key):  # by a unique name, which no clean-up deletes
             self._blobs.put(f"staged/{key}-{uuid.uuid4().hex[:8]}", io.BytesIO(data), len(data))
             self._hold(key)
 
     def _holds(self, key: str) -> bool:
-        """Whether something was there lately, as this process knows."""
+        """Whether this process wrote or saw an object lately."""
         with self._lock:
             return self._copies.get(key, -math.inf) > time.monotonic() - _HELD_S
 
@@ -123,13 +123,13 @@ class RemoteTraceStore(TraceStore):
                 self._copies.popitem(last=False)
 
     def _knows(self, stage: str, settled_bytes: int) -> bool:
-        """Whether the file of a stage here holds what is settled: bytes that this process wrote or gathered."""
+        """Whether the local file of a stage holds the settled bytes, as written or gathered by this process."""
         with self._lock:
             entry = self._hashes.get(stage)
         return entry is not None and entry[0] == settled_bytes and self._stage_path(stage).exists()
 
     def _gather(self, trace: UnfinishedTrace) -> None:
-        """Write the file of a stage anew from its pieces: they went through another process."""
+        """Write the local file of a stage from its pieces, which came through another process."""
         hasher, size = hashlib.sha256(), 0
         path = self._stage_path(trace.stage)
         make_private_folder(path.parent)
@@ -176,23 +176,23 @@ class RemoteTraceStore(TraceStore):
             new += chunk.data[max(0, size + len(new) - chunk.offset_bytes) :]
         hasher.update(new)
         name, total = hasher.hexdigest(), size + len(new)
-        if self._holds(name) or total > self._max_bytes:  # too large a one is refused where it is written
+        if self._holds(name) or total > self._max_bytes:  # a trace that is too large is refused where it is written
             return
         if self._blobs.size_bytes(_object(name)) != total:
             with self._stage_path(trace.stage).open("rb") if size else io.BytesIO() as file:
                 self._blobs.put(_object(name), _JoinedFile(file, size, new), total)
         self._hold(name)
 
-    # --- inside it
+    # --- inside the transaction
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
-        """As for a directory; STORE_UNAVAILABLE if what is settled is not here."""
+        """As for a directory; STORE_UNAVAILABLE if the settled bytes are not here."""
         if settled_bytes and not self._knows(stage, settled_bytes):
             raise unavailable("another replica has more of the trace by now; retry")
         return super().write(stage, settled_bytes, offset_bytes, data)
 
     def finish(self, stage: str, size_bytes: int) -> str:
-        """As for a directory; STORE_UNAVAILABLE if the trace is not where it is kept for good."""
+        """As for a directory; STORE_UNAVAILABLE if the trace is not in the bucket."""
         name = super().finish(stage, size_bytes)
         if self._blobs.size_bytes(_object(name), soon=True) != size_bytes:
             self._copies.pop(name, None)
@@ -201,7 +201,7 @@ class RemoteTraceStore(TraceStore):
         return name
 
     def discard(self, stage: str) -> None:
-        """Forget a stage, and a little later its pieces."""
+        """Delete a stage, and in the background its pieces."""
         super().discard(stage)
         if (folder := self._folders.pop(stage, None)) is not None:
             self._later(lambda: self._drop_pieces(folder))
@@ -210,7 +210,7 @@ class RemoteTraceStore(TraceStore):
         self._blobs.remove([name for name, _ in self._blobs.list_objects(f"staged/{folder}/")])
 
     def remove_all(self, names: Iterable[str]) -> None:
-        """As for a directory. STORE_UNAVAILABLE if they stay, some perhaps gone already."""
+        """As for a directory. STORE_UNAVAILABLE if some were not deleted."""
         names = list(names)
         for name in names:
             self._copies.pop(name, None)
@@ -219,7 +219,7 @@ class RemoteTraceStore(TraceStore):
             super().remove(name)
 
     def remove(self, content_sha256: str) -> None:
-        """As for a directory. STORE_UNAVAILABLE if it stays."""
+        """As for a directory. STORE_UNAVAILABLE if it was not deleted."""
         if is_hash(content_sha256):
             self.remove_all([content_sha256])
 
@@ -234,16 +234,16 @@ class RemoteTraceStore(TraceStore):
     # --- reading
 
     def open(self, content_sha256: str) -> BinaryIO:
-        """As for a directory: a copy is fetched if there is none here. STORE_UNAVAILABLE if that fails."""
+        """As for a directory: a missing copy is fetched. STORE_UNAVAILABLE if that fails."""
         if not self._has_copy(content_sha256):
             self._fetch(content_sha256)
         file = super().open(content_sha256)
         with suppress(OSError):
-            self._blob(content_sha256).touch()  # copies go in the order of their last use
+            self._blob(content_sha256).touch()  # copies are deleted in order of their last use
         return file
 
     def _has_copy(self, name: str) -> bool:
-        """Whether there is a copy here."""
+        """Whether there is a local copy."""
         return is_hash(name) and self._blob(name).exists()
 
     def _fetch(self, name: str) -> None:
@@ -267,11 +267,11 @@ class RemoteTraceStore(TraceStore):
     # --- whole stores
 
     def holds(self, content_sha256: str) -> int | None:
-        """As for a directory: whether it is kept for good, whatever is here."""
+        """As for a directory: the trace in the bucket, not a local copy."""
         return self._blobs.size_bytes(_object(content_sha256)) if is_hash(content_sha256) else None
 
     def keep(self, content_sha256: str, source: BinaryIO) -> None:
-        """As for a directory; no copy stays here."""
+        """As for a directory; no local copy is kept."""
         with tempfile.TemporaryDirectory(dir=self.root, prefix="keeping-") as scratch:
             copy = Path(scratch, "blob")
             size = copy_checked(source, copy, content_sha256)
@@ -284,21 +284,21 @@ class RemoteTraceStore(TraceStore):
         return super().open_stage(trace)
 
     def keep_stage(self, trace: UnfinishedTrace, source: BinaryIO) -> None:
-        """As for a directory: in pieces as it came."""
+        """As for a directory: in pieces of the chunks' sizes."""
         content = source.read(trace.size_bytes)
         for piece in trace.pieces():
             data = content[piece.offset_bytes : piece.offset_bytes + piece.size_bytes]
             self._put_piece(trace.folder, piece.sha256, data)
 
-    # --- tidying up
+    # --- clean-up
 
     def sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
-        """As the directory's says."""
+        """As for a directory."""
         self._later(lambda: self._sweep(unfinished, referred))
 
     def _sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
         before_s = self._now() - GARBAGE_S
-        for path in (self.root / "staged").glob("*"):  # a session that goes on gathers its stage anew
+        for path in (self.root / "staged").glob("*"):  # a session that continues gathers its stage again
             with suppress(OSError):
                 if path.stat().st_mtime < before_s:
                     self.doubt(path.name)
@@ -319,7 +319,7 @@ class RemoteTraceStore(TraceStore):
             except (NodewiseError, OSError) as error:
                 _log.warning("trace_cleanup_failed", error=type(error).__name__, text=str(error))
 
-        with suppress(RuntimeError):  # closing: the next process tidies up
+        with suppress(RuntimeError):  # closing: the next process cleans up
             self._tidying.submit(tidy)
 
     def _make_room(self) -> None:

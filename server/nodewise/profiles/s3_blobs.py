@@ -1,4 +1,4 @@
-"""Traces in a bucket of S3, or of what speaks like it."""
+"""Traces in a bucket of S3, or of compatible storage."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _log = structlog.get_logger(__name__)
 
 _URL: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9._/-]*))?")
 _DEFAULT_REGION: Final = "us-east-1"
-"""What storage that is not Amazon's takes, where nothing is said."""
+"""The region where none is configured, which other storage than Amazon's accepts."""
 _REMOVED_TOGETHER: Final = 1000
 _ABSENT: Final = frozenset({"404", "NoSuchKey", "NotFound"})
 _ASKED_S: Final = 30.0
 _ASKED_AWAY_S: Final = 5.0
-"""Between two looks whether the storage answers, while it does and while it does not."""
+"""Seconds between two checks whether the storage answers."""
 _AWAY: Final = "the storage of traces cannot be read or written now; retry later"
 _QUIET_S: Final = 5.0
-"""After a call in a hurry failed, further ones fail at once."""
+"""Seconds after the failure of a call with ``soon`` in which further ones fail at once."""
 _PART: Final = TransferConfig(multipart_threshold=16 << 20, multipart_chunksize=16 << 20, max_concurrency=4)
 
-# Checksums of newer kinds only where the storage asks for them: not all that speak like S3 know them.
+# Newer checksums only where the storage requires them, as not all compatible storage supports them.
 _COMMON: Final[dict[str, Any]] = {
     "request_checksum_calculation": "when_required",
     "response_checksum_validation": "when_required",
@@ -55,18 +55,18 @@ def unavailable(why: str) -> NodewiseError:
 
 
 class SupportsRead(Protocol):
-    """What is read from where it stands."""
+    """A file that is read from its current position."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes; -1 = all that are left."""
+        """The next bytes; -1 = all that remain."""
 
 
 class S3Blobs:
-    """Objects in a bucket, by boto3, which reads credentials, region and endpoint where AWS's own programs do.
+    """Objects in a bucket, by boto3, which finds credentials, region and endpoint where AWS's own programs do.
 
     Names have letters, digits, ``-`` and ``/``. An object appears as a whole or not at all. Safe from many threads and
-    processes; may block. Every method raises NodewiseError STORE_UNAVAILABLE where the storage does not do what is
-    asked: the log says why.
+    processes; may block. Every method raises NodewiseError STORE_UNAVAILABLE where the storage fails:
+    the log says why.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class S3Blobs:
     Attributes
     ----------
     problem : str
-        Why the storage did not do what was last asked; empty = it did.
+        Why the last operation of the storage failed; empty = it succeeded.
 
     Raises
     ------
@@ -98,14 +98,14 @@ class S3Blobs:
         self.problem = ""
 
     def check(self) -> str:
-        """The problem now: the storage is asked now and then where no call did, and often while it is away."""
+        """The current problem: the storage is probed at intervals where no call used it, and often while it fails."""
         with suppress(NodewiseError):
             if time.monotonic() > self._asked_s + (_ASKED_AWAY_S if self.problem else _ASKED_S):
                 self.size_bytes("blobs/none", soon=True)
         return self.problem
 
     def put(self, name: str, source: SupportsRead, size_bytes: int) -> None:
-        """Keep all that is left of a source, in parts where it is large; durable when this returns."""
+        """Store the rest of a source, in parts where it is large; durable when this returns."""
         with self._use_client() as client:
             if size_bytes <= _PART.multipart_threshold:
                 client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=source.read())
@@ -124,9 +124,9 @@ class S3Blobs:
         return True
 
     def size_bytes(self, name: str, *, soon: bool = False) -> int | None:
-        """Of an object; None = there is none.
+        """Size of an object in bytes; None = there is none.
 
-        ``soon``: the caller delays others, so this gives up within seconds, and at once where it did so lately.
+        ``soon``: the caller delays others, so this fails within seconds, and at once after a recent failure.
         """
         with self._use_client(soon=soon) as client:
             try:
@@ -138,7 +138,7 @@ class S3Blobs:
             return int(head["ContentLength"])
 
     def list_objects(self, prefix: str) -> Iterator[tuple[str, float]]:
-        """Names of objects, and when each was written, in seconds since 1970."""
+        """Names of objects, and their times of writing, in seconds since 1970."""
         with self._use_client() as client:
             pages = client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix):
@@ -146,7 +146,7 @@ class S3Blobs:
                     yield entry["Key"][len(self._prefix) :], entry["LastModified"].timestamp()
 
     def abandon(self, before_s: float) -> None:
-        """Forget uploads that began before a time and never ended."""
+        """Abort unfinished uploads that began before a time."""
         with self._use_client() as client:
             pages = client.get_paginator("list_multipart_uploads")
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix):
@@ -156,7 +156,7 @@ class S3Blobs:
                         client.abort_multipart_upload(Bucket=self._bucket, **parameters)
 
     def remove(self, names: Iterable[str], *, soon: bool = False) -> None:
-        """Delete objects, those that there are, a thousand at a time; ``soon`` as above."""
+        """Delete existing objects, a thousand at a time; ``soon`` as above."""
         left = iter(names)
         while together := [{"Key": self._prefix + name} for name in islice(left, _REMOVED_TOGETHER)]:
             with self._use_client(soon=soon) as client:
@@ -196,13 +196,13 @@ class S3Blobs:
 
 
 def _new_clients() -> dict[bool, Any]:
-    """Clients that are patient, and that are in a hurry."""
+    """Clients with long and with short timeouts."""
     session = boto3.Session()
     common = Config(**_COMMON)
     region = session.region_name or _DEFAULT_REGION
     patient = session.client("s3", region_name=region, config=common.merge(_PATIENT))
     if "amazonaws.com" not in (urlsplit(patient.meta.endpoint_url).hostname or ""):
-        # Others rarely have a host for each bucket.
+        # Compatible storage rarely has a host name per bucket.
         common = common.merge(Config(s3={"addressing_style": "path"}))
         patient = session.client("s3", region_name=region, config=common.merge(_PATIENT))
     return {False: patient, True: session.client("s3", region_name=region, config=common.merge(_HURRIED))}

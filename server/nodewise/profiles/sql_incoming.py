@@ -1,4 +1,4 @@
-"""What the rows say of traces that are kept elsewhere: how those that arrive go on, and what nothing refers to."""
+"""Queries about traces in a bucket: the state of unfinished ones, and unreferenced ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def brings_traces(request: AppendRequest) -> bool:
 def incoming_of(
     connection: Connection, request: AppendRequest, pieces: Callable[[int, str], Sequence[Piece]]
 ) -> list[tuple[UnfinishedTrace, list[TraceChunk]]]:
-    """What a request brings of each trace that it continues; what does not continue one is left for its transaction.
+    """A request's chunks by the trace that they continue; chunks that continue none are left to the transaction.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def incoming_of(
             rows = connection.execute(
                 "SELECT trace_id, size_bytes, finished_sequence_number FROM traces WHERE session_key = ?", (key,)
             )
-            sizes = {trace_id: -1 if finished else size for trace_id, size, finished in rows}
+            sizes = {trace_id: -1 if is_complete else size for trace_id, size, is_complete in rows}
     settled_bytes, finished_ids = dict(sizes), {trace_id for trace_id, size in sizes.items() if size < 0}
     chunks_by_trace: dict[str, list[TraceChunk]] = {}
     for batch in request.batches:
@@ -73,12 +73,12 @@ def incoming_of(
 
 
 def _folder(profile_id: str, session_id: str, trace_id: str) -> str:
-    """Of the pieces of a trace, before its profile has a uid: a later profile of that name keeps its own beside."""
+    """Folder of the pieces of a trace, before its profile has a uid; a later profile of that name uses it too."""
     return stage_name(profile_id, session_id, trace_id)
 
 
 def pieces_of(connection: Connection, session_key: int, trace_id: str) -> list[Piece]:
-    """The chunks that are settled of a trace, in order."""
+    """The settled chunks of a trace, in order."""
     payloads = connection.execute(
         "SELECT payload FROM batches WHERE session_key = ? ORDER BY sequence_number", (session_key,)
     )
@@ -98,13 +98,13 @@ WHERE t.content_sha256 IS NULL ORDER BY t.key"""
 
 
 def unfinished_folders(connection: Connection) -> set[str]:
-    """Where pieces are that a batch to come may need."""
+    """Folders of pieces that a later batch may need."""
     rows = connection.execute(_UNFINISHED).fetchall()
     return {_folder(profile_id, session_id, trace_id) for profile_id, _, session_id, trace_id, _, _ in rows}
 
 
 def unfinished_traces(connection: Connection) -> list[UnfinishedTrace]:
-    """Every trace of which some bytes are stored and more are to come."""
+    """All unfinished traces with stored bytes."""
     return [
         UnfinishedTrace(
             stage=stage_name(uid, session_id, trace_id),

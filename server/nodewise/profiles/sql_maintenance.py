@@ -1,4 +1,4 @@
-"""Looking after what a store holds, in small steps: which store it is, what is damaged, what is kept no longer."""
+"""Maintenance of a store in small steps: its identity, damage, and retention."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEP_ROWS: Final = 32
 _STEP_PROFILES: Final = 64
 _STEP_OBSERVATIONS: Final = 4096
 _WHOLE_BYTES: Final = 256 << 20
-"""A file up to this size is looked through by SQLite as a whole; of larger ones all but the batches, whose content is
+"""A file up to this size is checked by SQLite as a whole; of larger ones all tables but the batches, whose content is
 read anyway."""
 _BATCHES: Final = """
 SELECT session_key, sequence_number, content_hash, payload FROM batches
@@ -44,12 +44,12 @@ _RETRACTED: Final = "SELECT number FROM retracted WHERE profile_key = ? AND numb
 
 
 def identity_of(connection: Connection, before: int | None = None) -> int:
-    """A number of the store's own, which its copies and backups share. One that has none yet gets it.
+    """The store's identity, a number that its copies and backups share. A store without one gets it.
 
     Parameters
     ----------
     before : int or None
-        Of the store that was in its place before numbers were given; None = a new one.
+        Identity to give to a store without one; None = a new number.
     """
     asking = "SELECT value FROM meta WHERE name = 'store_id'"
     row = connection.execute(asking).fetchone()
@@ -62,12 +62,12 @@ def identity_of(connection: Connection, before: int | None = None) -> int:
 
 
 def write_a_little(connection: Connection) -> None:
-    """Change a value that is never read, to see whether writes succeed: an unchanged row would not be written."""
+    """Change a value that is never read, to test writes: an unchanged row would not be written."""
     connection.execute("INSERT INTO meta VALUES ('written', 1) ON CONFLICT (name) DO UPDATE SET value = meta.value + 1")
 
 
 def claim_task(connection: Connection, task: str, now_s: float, lease_s: float) -> bool:
-    """Whether a task was free, and is taken now. In a transaction that writes."""
+    """Claim a task in a write transaction; False = another process holds it."""
     name = f"task {task}"
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     if row is not None and row[0] > now_s:
@@ -80,7 +80,7 @@ def claim_task(connection: Connection, task: str, now_s: float, lease_s: float) 
 
 
 def damaged_tables(connection: Connection, rest: Callable[[], bool]) -> int:
-    """How many tables SQLite finds damaged; what it says of them is logged."""
+    """Number of tables that SQLite finds damaged; its messages are logged."""
     damage_count = 0
     ((pages,), (size,)) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -97,7 +97,7 @@ def damaged_tables(connection: Connection, rest: Callable[[], bool]) -> int:
 
 
 def damaged_batches(reading: Connected, rest: Callable[[], bool]) -> int:
-    """How many batches are not as they were written; each is logged with its profile."""
+    """Number of damaged batches; each is logged with its profile."""
     damage_count = 0
     after = (0, 0)
     while rest():
@@ -118,7 +118,7 @@ def damaged_batches(reading: Connected, rest: Callable[[], bool]) -> int:
 def let_go(
     store: ProfileStore, rules: Retention, now_s: float, reading: Connected, adding: Connected
 ) -> Mapping[str, int]:
-    """Let go of what is kept no longer, as :meth:`ProfileStore.keep` says."""
+    """Delete expired data, as :meth:`ProfileStore.keep` says."""
     counts: Counter[str] = Counter()
     if rules.profiles_s is not None:
         counts["profiles"] = sum(_apply(store, some) for some in _deletions_of(reading, now_s - rules.profiles_s))
@@ -130,7 +130,7 @@ def let_go(
 
 
 def _deletions_of(reading: Connected, until_s: float) -> Iterator[list[WriteRequest]]:
-    """Deletions of profiles that were not changed since; by their etags, so that one that changes meanwhile stays."""
+    """Requests to delete profiles without later changes; with their etags, so that one that changes meanwhile stays."""
     keys: set[str] = set()
     while True:
         with reading("find what is kept no longer") as connection:
@@ -143,7 +143,7 @@ def _deletions_of(reading: Connected, until_s: float) -> Iterator[list[WriteRequ
 
 
 def _retract(store: ProfileStore, reading: Connected, until_s: float) -> int:
-    """Retract observations that were committed before; returns how many."""
+    """Retract observations that were committed before a time; returns how many."""
     count = 0
     while True:
         with reading("find what is kept no longer") as connection:
@@ -166,7 +166,7 @@ def _traces(store: ProfileStore, adding: Connected, until_s: float) -> int:
     old = [name for name, stored_s in store.traces.finished_traces() if stored_s <= until_s]
     count = 0
     for begin in range(0, len(old), _STEP_PROFILES):
-        # Traces are finished in transactions that write: none of these is referred to anew while this one is open.
+        # Only write transactions finish traces, so no new reference appears while this one is open.
         with adding("delete traces") as connection:
             removed_traces = [
                 name
@@ -179,7 +179,7 @@ def _traces(store: ProfileStore, adding: Connected, until_s: float) -> int:
 
 
 def _apply(store: ProfileStore, requests: list[WriteRequest]) -> int:
-    """Write; returns how many were not refused. A store that does not answer raises."""
+    """Write requests; returns how many succeeded. Raises if the store does not answer."""
     outcomes = store.apply(requests)
     errors = [outcome for outcome in outcomes if isinstance(outcome, NodewiseError)]
     for error in errors:

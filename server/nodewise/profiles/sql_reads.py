@@ -70,7 +70,7 @@ class ProfileRow:
 
     @property
     def state(self) -> ProfileState:
-        """As an append meets it."""
+        """The state of the profile before an append."""
         naming = Naming(display_name=self.display_name, labels=orjson.loads(self.labels))
         return ProfileState(
             revision=self.revision,
@@ -110,7 +110,7 @@ _RETRACTIONS: Final = "SELECT max(time_s) FROM retractions WHERE profile_key = ?
 
 
 def stated_out(stated: StatedFacts) -> bytes:
-    """Facts as stored beside a profile, and with a change of its names beside a session."""
+    """The stored form of a profile's facts, or of a session's facts and names."""
     if not stated:
         return b""
     facts: list[Any] = [facts_to_json(stated.workload, "workload"), facts_to_json(stated.network, "network")]
@@ -119,7 +119,7 @@ def stated_out(stated: StatedFacts) -> bytes:
 
 
 def stated_in(data: bytes) -> StatedFacts:
-    """What :func:`stated_out` stored."""
+    """Facts from their stored form."""
     if not data:
         return NOTHING
     workload, network, *names = orjson.loads(data)
@@ -131,7 +131,7 @@ def stated_in(data: bytes) -> StatedFacts:
 
 
 def stated_columns(stated: StatedFacts) -> dict[str, Any]:
-    """What is stated of a profile as its columns."""
+    """Facts and names as columns of ``profiles``."""
     return {
         "facts": stated_out(replace(stated, naming=UNNAMED)),
         "display_name": stated.naming.display_name or "",
@@ -140,30 +140,30 @@ def stated_columns(stated: StatedFacts) -> dict[str, Any]:
 
 
 def summary(row: ProfileRow, digest: str) -> ProfileSummary:
-    """What listings say of a profile."""
+    """The summary of a profile, for listings."""
     own = {f.name: getattr(row, f.name) for f in fields(ProfileSummary)}
     return ProfileSummary(**own | {"digest": digest, "labels": orjson.loads(row.labels)})
 
 
 def memo(digest: str) -> str:
-    """A digest as it is remembered in the file, with the version of how it is computed."""
+    """The stored form of a digest, with the version of its computation."""
     return f"{DIGEST_VERSION}:{digest}"
 
 
 def valid_memo(memo: str | None) -> str | None:
-    """The digest of a memo that is still valid."""
+    """The digest of a stored form, if its version is current."""
     version, _, digest = (memo or "").partition(":")
     return digest if version == str(DIGEST_VERSION) else None
 
 
 def profile_row(connection: Connection, profile_id: str) -> ProfileRow | None:
-    """The row of a name, also if nothing was committed yet (revision 0); a deleted profile has none."""
+    """The row of a profile by name, also before its first commit (revision 0); a deleted profile has none."""
     row = connection.execute(_ROW, (profile_id,)).fetchone()
     return None if row is None else ProfileRow(*row)
 
 
 def row_of(connection: Connection, key: int) -> ProfileRow:
-    """The row of a key that there is."""
+    """The row of an existing key."""
     return ProfileRow(*connection.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone())
 
 
@@ -175,7 +175,7 @@ def profile_rows(
     labels: Sequence[Label] = (),
     deleted_at_s: float | None = None,
 ) -> list[ProfileRow]:
-    """Committed profiles by name, in code point order; with a time also those deleted that can be brought back then."""
+    """Committed profiles by name, in code point order; with a time also deleted ones that can be undeleted then."""
     values: list[Any] = [after, prefix, prefix + chr(0x10FFFF)]
     lives = [_LIVE] if deleted_at_s is None else [f"({_LIVE} OR purge_time_s > ? AND {_NEWEST})"]
     values += [] if deleted_at_s is None else [deleted_at_s]
@@ -193,7 +193,7 @@ def deleted_rows(connection: Connection, profile_id: str, now_s: float) -> list[
 
 
 def changed_rows(connection: Connection, since: int, prefix: str) -> list[ProfileRow]:
-    """Committed profiles that changed after a generation, deleted ones too, in the order of their making."""
+    """Committed profiles that changed after a generation, deleted ones too, by their keys."""
     rows = connection.execute(f"{_CHANGED} ORDER BY key", (since, prefix, prefix + chr(0x10FFFF)))
     return [ProfileRow(*row) for row in rows]
 
@@ -205,18 +205,18 @@ def names_changed(connection: Connection, since: Hashable) -> frozenset[str]:
 
 
 def digest_of(connection: Connection, row: ProfileRow) -> str:
-    """The digest of a row's content, remembered or computed."""
+    """The digest of a row's content, stored or computed."""
     digest = valid_memo(row.digest)
     return replay_profile(connection, row, row.profile_id, None).digest if digest is None else digest
 
 
 def row_at(connection: Connection, row: ProfileRow, revision: int, last_read: Profile | None) -> ProfileRow:
-    """The row of a profile as it was at an earlier revision; ``known`` is the profile at some revision.
+    """The row of a profile as it was at an earlier revision; ``last_read`` is the profile at some revision.
 
     Raises
     ------
     NodewiseError
-        REVISION_NOT_FOUND for a revision that there is not.
+        REVISION_NOT_FOUND for a revision that does not exist.
     PayloadError
         For stored bytes that this release cannot read.
     """
@@ -334,12 +334,12 @@ def replay_profile(
 
 
 def _payloads(connection: Connection, key: int, since: int, revision: int) -> Iterator[tuple[bytes, int]]:
-    """What was sent, and in which revision it counts.
+    """Payloads of batches, each with the revision in which it counts.
 
     Raises
     ------
     PayloadError
-        For bytes that are not those that were written.
+        For a damaged batch.
     """
     for payload, at, content_hash in connection.execute(_PAYLOADS, (key, since, revision)):
         if hashlib.sha256(payload).digest() != bytes(content_hash):
@@ -348,6 +348,6 @@ def _payloads(connection: Connection, key: int, since: int, revision: int) -> It
 
 
 def _retracted_names(connection: Connection, kind: str, since: tuple[int, int, int]) -> dict[Any, int]:
-    """Names of evidence of a kind that was taken out in a stretch of revisions, with the last that took it out."""
+    """Names of evidence of a kind that was retracted in a range of revisions, with the last retraction of each."""
     key, above, last = since
     return dict(connection.execute(_EVIDENCE, (key, kind, above, last)).fetchall())

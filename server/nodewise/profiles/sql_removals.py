@@ -1,4 +1,4 @@
-"""Taking out of the store's tables: evidence, profiles, and for good what was deleted long enough ago."""
+"""Removals from the store's tables: retractions, deletions, and purges of deleted profiles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nodewise.profiles.traces import stage_name
 __all__ = ["delete", "purge", "retract", "undelete"]
 
 _NAMED = 20
-"""Pieces of evidence that an error names at most."""
+"""Most pieces of evidence that an error names."""
 
 
 def retract(
@@ -54,7 +54,7 @@ def retract(
 
 
 def _growth(request: RetractRequest) -> Usage:
-    """What a retraction adds to what is stored. Above every quota what is wrong may still be taken out."""
+    """Bytes that a retraction adds. A retraction is allowed above every quota."""
     evidence = request.evidence
     numbers = len(evidence.observations) + len(evidence.phase_timings)
     names = len(evidence.facts) + len(evidence.traces) + len(evidence.shared_runs)
@@ -62,7 +62,7 @@ def _growth(request: RetractRequest) -> Usage:
 
 
 def _hash_of(evidence: Evidence) -> bytes:
-    """Of observations alone as the first release had it, so that its requests may still be repeated."""
+    """Hash of evidence; for observations alone that of the first release, so that its requests can be repeated."""
     names: Any = list(evidence.observations)
     if evidence.phase_timings or evidence.facts or evidence.traces:
         names = [names, evidence.phase_timings, evidence.facts, evidence.traces]
@@ -153,7 +153,7 @@ def _absent(numbers: tuple[int, ...], last: int, retracted_numbers: set[int]) ->
 
 
 def delete(connection: Connection, request: DeleteRequest, now_s: float, kept_s: float) -> tuple[ProfileSummary, bool]:
-    """The profile with the times of its deletion, and whether it is this that deleted it."""
+    """The profile with the times of its deletion, and whether this request deleted it."""
     row = reads.profile_row(connection, request.profile_id)
     if row is None or not row.revision or request.etag not in (None, _etag(row)):
         for deleted_row in reads.deleted_rows(connection, request.profile_id, now_s):
@@ -174,12 +174,12 @@ def delete(connection: Connection, request: DeleteRequest, now_s: float, kept_s:
 
 
 def undelete(connection: Connection, request: UndeleteRequest, now_s: float) -> tuple[ProfileSummary, bool]:
-    """The profile that is back, and whether it was away."""
+    """The undeleted profile, and whether it was deleted before."""
     row = reads.profile_row(connection, request.profile_id)
     if row is not None and row.revision:
         return reads.summary(row, reads.digest_of(connection, row)), False
     rows = reads.deleted_rows(connection, request.profile_id, now_s)
-    if row is not None or not rows:  # a session that began a new profile has what it sent acknowledged
+    if row is not None or not rows:  # a new profile of that name exists, with acknowledged batches
         raise profile_not_found(request.profile_id)
     change_profile(connection, rows[0].key, delete_time_s=0, purge_time_s=0)
     back = replace(rows[0], delete_time_s=0.0, purge_time_s=0.0)
@@ -187,7 +187,7 @@ def undelete(connection: Connection, request: UndeleteRequest, now_s: float) -> 
 
 
 def purge(connection: Connection, now_s: float, counting: Counting) -> tuple[list[str], bool]:
-    """Remove what was deleted long enough ago: stages of traces to discard, and whether traces may be orphaned."""
+    """Purge old deleted profiles; returns stages of traces to discard, and whether traces may be orphaned."""
     discards: list[str] = []
     has_orphans = False
     for key, uid, profile_id in connection.execute(
@@ -208,7 +208,7 @@ def purge(connection: Connection, now_s: float, counting: Counting) -> tuple[lis
 
 
 def _last_digest(connection: Connection, row: ProfileRow) -> str:
-    """The digest, empty for a damaged profile: it can be deleted."""
+    """The digest; empty for a damaged profile, which can still be deleted."""
     try:
         return reads.digest_of(connection, row)
     except PayloadError:

@@ -1,4 +1,4 @@
-"""What statements run on, whatever database is behind it, and the few forms of statements that repeat."""
+"""The interface to databases, and the common forms of statements."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _log = structlog.get_logger(__name__)
 
 
 class Cursor(Protocol):
-    """What a statement found or did."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int:
-        """Rows that it changed."""
+        """Number of rows that the statement changed."""
 
     @property
     def description(self) -> Any:
-        """What it found, by column: the first of each is its name."""
+        """The columns of the result; the first entry of each is its name."""
 
     def fetchone(self) -> Any:
         """The next row, a tuple; None = no more."""
 
     def fetchall(self) -> list[Any]:
-        """All rows that are left."""
+        """All remaining rows."""
 
     def __iter__(self) -> Iterator[Any]:
         """The rows."""
@@ -52,25 +52,25 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """A connection to the database of a store. Not safe from several threads at once.
 
-    Statements are those that all databases of ours read alike, with ``?`` where values go. What they read differently
-    stands here.
+    Statements are in the SQL that SQLite and PostgreSQL share, with ``?`` for values. Parts that differ
+    are attributes.
 
     Attributes
     ----------
     dialect : str
         Which database it is: ``sqlite`` or ``postgresql``.
     reading, writing : str
-        Begin a transaction: one that sees a single moment, and one that excludes all others.
+        Statements that begin a transaction: one that sees a single moment, and one that excludes other writers.
     labelled, labelled_as : str
         Conditions on ``labels``: it has a key; it has a key with a value.
     counting : str
-        Moves the store's generation by one, tells it, and lets others know once the transaction is done.
+        Increments the store's generation and returns it; other processes are notified when the transaction commits.
     patient : tuple of str
-        Let the transaction that is open take long.
+        Statements that lift the time limits of the open transaction.
     overriding : str
-        In an INSERT that states keys which the database would make; such keys are then told where to go on.
+        For an INSERT that states keys which the database would generate; their sequence is then moved on.
     structure : tuple of str
-        Statements that find what is damaged of the database itself, a text for each.
+        Statements that return damage of the database's own structure, one text each.
     """
 
     dialect: str
@@ -85,39 +85,39 @@ class Connection(Protocol):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open that can still be taken back by a statement."""
+        """Whether a transaction is open that a statement can still roll back."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
         """Run a statement."""
 
     def close(self) -> None:
-        """Let go of it, for good."""
+        """Close the connection for good."""
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> Cursor:
         """Run a statement once for each of many."""
 
 
 Connected = Callable[[str], AbstractContextManager[Connection]]
-"""A connection inside a transaction; the text says what for."""
+"""A connection inside a transaction; the text states the purpose, for the log."""
 
 
 @contextmanager
 def translate_errors(doing: str, condition: StoreCondition) -> Iterator[None]:
-    """Turn what the database, the disk or damaged content raise into STORE_UNAVAILABLE; only the log gets the text."""
+    """Convert errors of the database, the disk or damaged content to STORE_UNAVAILABLE; only the log gets the text."""
     caught: tuple[type[Exception], ...] = (*condition.types, OSError, PayloadError)
     try:
         yield
     except caught as error:
         cause = condition.note(error)
-        # Looks come every moment: who asks for them tells what changes.
+        # Checks come every moment; their caller logs what changes.
         tell = _log.debug if doing == "check" else _log.error
-        tell("store failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
+        tell("store_failed", doing=doing, cause=cause, error=type(error).__name__, text=str(error))
         raise store_unavailable(cause) from None
 
 
 @contextmanager
 def transaction(connection: Connection, begin: str) -> Iterator[Connection]:
-    """A transaction: what is written in it is there as a whole, or not at all if it fails."""
+    """A transaction: commits at the end, and rolls back on an error."""
     connection.execute(begin)
     try:
         yield connection
@@ -128,17 +128,17 @@ def transaction(connection: Connection, begin: str) -> Iterator[Connection]:
 
 
 def columns_of(value: Any, but: str = "") -> dict[str, Any]:
-    """The fields of a value whose columns have the same names; all but one."""
+    """The fields of a value as columns of the same names, without one of them."""
     return {f.name: getattr(value, f.name) for f in fields(value) if f.name != but}
 
 
 def insert(connection: Connection, table: str, **columns: object) -> None:
-    """Write a new row."""
+    """Insert a row."""
     connection.execute(_insertion(table, columns), tuple(columns.values()))
 
 
 def insert_keyed(connection: Connection, table: str, **columns: object) -> int:
-    """Write a new row; returns its key."""
+    """Insert a row; returns its key."""
     text = f"{_insertion(table, columns)} RETURNING key"
     ((key,),) = connection.execute(text, tuple(columns.values())).fetchall()
     return int(key)
@@ -156,6 +156,6 @@ def update(connection: Connection, table: str, key: int, **columns: object) -> N
 
 
 def change_profile(connection: Connection, key: int, **columns: object) -> None:
-    """Change columns of a profile, at the generation that the store has once this transaction is done."""
+    """Change columns of a profile, and set its generation to the one after this transaction."""
     (generation,) = connection.execute("SELECT value + 1 FROM meta WHERE name = 'generation'").fetchone()
     update(connection, "profiles", key, changed=generation, **columns)

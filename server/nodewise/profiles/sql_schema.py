@@ -1,4 +1,4 @@
-"""The tables of a store, once for all databases, and how those of earlier versions become these."""
+"""The tables of a store, for all databases, and the upgrades from earlier versions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ TABLES: Final = MappingProxyType(
         "step_hours": "profile_key, hour",
     }
 )
-"""Tables but ``meta``, each after those that it refers to, with the columns that a row is known by."""
+"""Tables except ``meta``, each after those that it refers to, with the columns of its key."""
 APPLICATION_ID: Final = 0x4E444F57
-"""``NDOW``: tells our stores from other applications' databases."""
+"""``NDOW``: distinguishes stores of Nodewise from other applications' databases."""
 SCHEMA_VERSION: Final = 5
 
 _DIALECTS: Final = MappingProxyType(
@@ -60,8 +60,8 @@ _REFERENCES: Final = {
     "of_session": "session_key BIGINT NOT NULL REFERENCES sessions (key) ON DELETE CASCADE",
 }
 
-# Rows of `batches` are written once and never changed: what counts is said by `commits` and `retracted`, and a profile
-# is the replay of both by revision. `profiles` and `sessions` hold what follows from them, so that an append reads no
+# Rows of `batches` are written once and never changed: `commits` and `retracted` state what counts, and a profile
+# is the replay of both by revision. `profiles` and `sessions` hold derived values, so that an append reads no
 # history. Keys are never used twice. A profile of revision 0 was never committed and does not exist for callers. A
 # deleted one has a time of deletion and stays until it is purged; of rows with one name the newest counts. `changed` is
 # the store's generation at the profile's last change: a transaction writes what it will count at its end.
@@ -120,7 +120,7 @@ CREATE TABLE traces (
 CREATE INDEX traces_by_content ON traces (content_sha256) WHERE content_sha256 IS NOT NULL;
 CREATE TABLE unreferenced (content_sha256 TEXT PRIMARY KEY) $by_key;
 """
-# A row of `unscored` comes with the commit's transaction and goes with the one that adds to `scores`.
+# The commit's transaction inserts a row of `unscored`; the transaction that adds to `scores` deletes it.
 _SCORES: Final = """
 CREATE TABLE unscored (
     key $key, $of_profile, revision BIGINT NOT NULL, first_number BIGINT NOT NULL, last_number BIGINT NOT NULL,
@@ -135,8 +135,8 @@ CREATE TABLE scores (
     PRIMARY KEY (estimator, version)
 ) $by_key;
 """
-# Phase timings by number, facts by path, traces by hash. What is stated or sent anew counts from its commit on, so an
-# entry takes out what came up to its own revision.
+# Phase timings by number, facts by path, traces by hash. Evidence that is sent again counts from its commit on, so an
+# entry retracts what was committed up to its own revision.
 _RETRACTED_EVIDENCE: Final = """
 CREATE TABLE retracted_evidence (
     $of_profile, kind TEXT NOT NULL, name TEXT NOT NULL, revision BIGINT NOT NULL,
@@ -165,8 +165,8 @@ CREATE TABLE step_hours (
     PRIMARY KEY (profile_key, hour)
 ) $by_key;
 """
-# From version 2, of SQLite alone. Files of then did not count phase timings: what the batches hold is counted once. The
-# table of profiles is written anew, because a name was unique in it; its keys stay what they were.
+# From version 2, which only SQLite had. It did not count phase timings, so they are counted once from the batches. The
+# table of profiles is rebuilt, because a name was unique in it; its keys do not change.
 _FROM_2: Final = """
 ALTER TABLE commits ADD COLUMN timing_rows BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN staged_timing_rows BIGINT NOT NULL DEFAULT 0;
@@ -205,18 +205,18 @@ _UPGRADES: Final = {
     4: (_TOKENS,),
     5: (_STEPS,),
 }
-"""What each version brought. Databases of PostgreSQL begin with version 3."""
+"""Upgrades by version. Databases of PostgreSQL begin with version 3."""
 
 
 def create_tables(connection: Connection) -> None:
-    """Create them in an empty database, inside the transaction that is open."""
+    """Create the tables in an empty database, inside the open transaction."""
     _run(connection, *_NEW)
     rows = [("application_id", APPLICATION_ID), ("schema_version", SCHEMA_VERSION), ("generation", 0)]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
 
 
 def upgrade_tables(connection: Connection) -> None:
-    """Add what later versions brought, inside the transaction that is open.
+    """Upgrade the tables, inside the open transaction.
 
     Raises
     ------

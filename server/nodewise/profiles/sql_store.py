@@ -1,4 +1,4 @@
-"""What the stores in SQL databases have in common: all but how they connect."""
+"""Base of the stores in SQL databases: everything except their connections."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ __all__ = ["SqlProfileStore"]
 
 _MOST_MEMOS: Final = 4096
 _DISKS_EVERY_S: Final = 0.1
-"""Between looks at how much is free on the disks."""
+"""Seconds between two checks of the free space on the disks."""
 _SWEPT_S: Final = 86_400.0
-"""Between two looks for traces that nothing refers to."""
+"""Seconds between two searches for traces that nothing refers to."""
 
 
 class SqlProfileStore(ProfileStore):
@@ -56,9 +56,9 @@ class SqlProfileStore(ProfileStore):
     traces : TraceStore
         Where traces go, closed with this.
     options : StoreOptions
-        Of which ``traces`` is not looked at.
+        Options; ``traces`` is ignored.
     condition : StoreCondition
-        Its fault, as this process met it.
+        The current fault of the store, as this process knows it.
     """
 
     _writer: Connection
@@ -87,11 +87,11 @@ class SqlProfileStore(ProfileStore):
         raise NotImplementedError
 
     def _check_place(self) -> None:
-        """Refuse to go on with another store than was opened, or with none. Raises NodewiseError STORE_UNAVAILABLE."""
+        """Raise NodewiseError STORE_UNAVAILABLE if the opened store was replaced or removed."""
 
     @contextmanager
     def _lend(self, doing: str) -> Iterator[Connection]:
-        """A connection for a moment."""
+        """Borrow a connection."""
         with translate_errors(doing, self.condition):
             self._check_place()
             try:
@@ -103,7 +103,7 @@ class SqlProfileStore(ProfileStore):
             try:
                 yield connection
             except self.condition.types:
-                connection.close()  # one that was opened while nothing could be written never writes
+                connection.close()  # a connection that was opened during a write fault never writes
                 raise
             except BaseException:
                 self._idle.append(connection)
@@ -115,13 +115,13 @@ class SqlProfileStore(ProfileStore):
 
     @contextmanager
     def _reading(self, doing: str) -> Iterator[Connection]:
-        """A connection inside a read transaction: everything read in it is of one moment."""
+        """A connection inside a read transaction, which sees one moment."""
         with self._lend(doing) as connection, transaction(connection, connection.reading):
             yield connection
 
     @contextmanager
     def _adding(self, doing: str) -> Iterator[Connection]:
-        """The writer's connection inside a transaction of its own, which profiles do not change in."""
+        """The writer's connection inside a transaction that changes no profile."""
         with self._writing, translate_errors(doing, self.condition):
             with transaction(self._writer, self._writer.writing) as connection:
                 self._check_place()
@@ -138,15 +138,15 @@ class SqlProfileStore(ProfileStore):
         self.traces.close()
 
     def whole(self) -> AbstractContextManager[Connection]:
-        """For copies and checks of all of it: as it is at one moment."""
+        """A connection for copies and checks of the whole store as of one moment."""
         return self._reading("read all of the store")
 
     def fill(self) -> AbstractContextManager[Connection]:
-        """For bringing all of its content: written as a whole, or not at all."""
+        """A connection for writing the whole content in one transaction."""
         return self._adding("fill the store")
 
     def _note_generation(self, generation: int) -> None:
-        """What was written through this object moved the store's generation to here."""
+        """Note the store's generation after a write through this object."""
         raise NotImplementedError
 
     def _disks(self) -> Sequence[str | Path]:
@@ -154,7 +154,7 @@ class SqlProfileStore(ProfileStore):
         return [self.traces.root] if self.traces.has_root else []
 
     def _free_bytes(self) -> int | None:
-        """On the disk with least, as it was a moment ago; None = unknown."""
+        """Free bytes of the fullest disk, as of a moment ago; None = unknown."""
         now_s = time.monotonic()
         if now_s >= self._look_at_disks_s:
             free_bytes = [free for free in map(free_bytes_at, self._disks()) if free is not None]
@@ -244,7 +244,7 @@ class SqlProfileStore(ProfileStore):
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
         """As the protocol says: one transaction, a savepoint for each request.
 
-        Nothing is acknowledged that went to a store which is no longer in its place.
+        Writes to a store that was replaced or removed are not acknowledged.
         """
         try:
             self._check_place()
@@ -281,7 +281,7 @@ class SqlProfileStore(ProfileStore):
             try:
                 with translate_errors("tidy up", self.condition):
                     writing.after()
-            except NodewiseError:  # logged; what is stored is stored, and the next deletion tidies up again
+            except NodewiseError:  # logged; the write itself is durable, and the next deletion cleans up
                 self._take_back(writing)
         results = iter(outcomes)
         return [next(results) if error is None else error for error in errors]
@@ -289,7 +289,7 @@ class SqlProfileStore(ProfileStore):
     # --- keeping
 
     def inspect(self, rest: Callable[[], bool]) -> int:
-        """As the protocol says. It counts as damaged no more once all was looked through and nothing found."""
+        """As the protocol says. A complete inspection without findings ends the state "damaged"."""
         has_ended = False
 
         def rest_and_check() -> bool:
@@ -305,7 +305,7 @@ class SqlProfileStore(ProfileStore):
         return damage
 
     def _damage(self, rest: Callable[[], bool]) -> int:
-        """How much is damaged: what batches hold is compared with its hash."""
+        """Number of damaged batches: their content is compared with its hash."""
         return keeping.damaged_batches(self._reading, rest)
 
     def keep(self, rules: Retention) -> Mapping[str, int]:
@@ -333,7 +333,7 @@ class SqlProfileStore(ProfileStore):
             with translate_errors("take back", self.condition):
                 writing.roll_back()
         except NodewiseError:
-            return  # logged; the database takes an open transaction back when the connection closes
+            return  # logged; the database rolls an open transaction back when the connection closes
 
     def _remember(self, key: int, revision: int, digest: str) -> None:
         if len(self._digests) < _MOST_MEMOS:

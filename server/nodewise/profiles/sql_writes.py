@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session with the keys of its rows; None = not in the file yet."""
+    """A session with the keys of its rows; None = not stored yet."""
 
     profile: ProfileRow | None
     key: int | None
@@ -104,7 +104,7 @@ def _profile_state(row: ProfileRow | None) -> ProfileState:
 
 
 def _growth(session: _Session, plan: AppendPlan) -> Usage:
-    """What an append adds to what is stored."""
+    """Bytes and traces that an append adds."""
     stored_bytes = sum(len(new.payload) + BATCH_BYTES for new in plan.batches)
     stored_bytes += PROFILE_BYTES * (session.profile is None) + SESSION_BYTES * (session.key is None)
     traces = sum(step.trace.size_bytes - step.settled_bytes for step in plan.chunks)
@@ -126,9 +126,9 @@ _Asked = tuple[WriteRequest, tuple[EncodedBatch, ...] | NodewiseError]
 def _by_session(
     requests: list[WriteRequest], encoded: list[tuple[EncodedBatch, ...] | NodewiseError]
 ) -> list[list[_Asked]]:
-    """Requests in their order; appends to one session that follow each other stand together, as wrong ones never do.
+    """Requests in their order; consecutive valid appends to one session form a group.
 
-    The database is asked as often for many as for one.
+    A group needs as many statements as one append.
     """
     groups: list[list[_Asked]] = []
     before: tuple[str, str] | None = None
@@ -145,22 +145,22 @@ def _by_session(
 
 @dataclass(slots=True)
 class Writing:
-    """One transaction: ``run`` is all there is to do, ``after`` what may happen once it is known to be durable.
+    """One transaction: ``run`` does its work, ``after`` the cleaning up once it is durable.
 
     Attributes
     ----------
     counting : Counting
-        Of what namespaces store, against their quotas.
+        Counts what namespaces store, against their quotas.
     changed : bool
         Whether profiles changed, as opposed to staged batches only.
     generation : int
-        Of the store once this is done, where profiles changed.
+        Generation of the store after this, where profiles changed.
     discards : list of str
         Stages of traces that are no longer needed.
     orphaned : bool
         Whether traces may have lost their last reference.
     written : list of str
-        Stages that were written to, for doubt if the transaction fails.
+        Stages that were written to, which are re-read if the transaction fails.
     """
 
     connection: Connection
@@ -176,7 +176,7 @@ class Writing:
     written: list[str] = field(default_factory=list)
 
     def run(self, requests: list[WriteRequest], digests: dict[tuple[int, int], str]) -> list[Outcome]:
-        """Do all requests in one transaction; ``digests`` of (profile key, revision) are put down on the way."""
+        """Do all requests in one transaction; also store the ``digests`` of (profile key, revision)."""
         encoded_requests = [_encode(request) for request in requests]
         self.connection.execute(self.connection.writing)
         self.connection.executemany(
@@ -196,18 +196,18 @@ class Writing:
         return outcomes
 
     def roll_back(self) -> None:
-        """Take everything back."""
+        """Roll the transaction back."""
         for stage in self.written:
             self.traces.doubt(stage)
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
     def after(self) -> None:
-        """Tidy up what the transaction left: stages of traces, and traces that nothing refers to."""
+        """Remove stages of traces, and traces that nothing refers to any more."""
         for stage in self.discards:
             self.traces.discard(stage)
         if self.orphaned:
-            # Only write transactions finish traces, so no other one refers to these while this is open.
+            # Only write transactions finish traces, so no new reference appears while this one is open.
             with transaction(self.connection, self.connection.writing):
                 orphans = self.connection.execute(
                     "SELECT content_sha256 FROM unreferenced u WHERE NOT EXISTS"
@@ -217,7 +217,7 @@ class Writing:
                 self.connection.execute("DELETE FROM unreferenced")
 
     def _some(self, some: list[_Asked]) -> list[Outcome]:
-        """Appends to one session at once, or where one of them is wrong one by one; or a single request."""
+        """Appends to one session together, or one by one where one of them fails; or a single request."""
         if len(some) > 1:
             first = some[0][0]
             assert isinstance(first, AppendRequest)
@@ -231,7 +231,7 @@ class Writing:
         return batches if isinstance(batches, NodewiseError) else self._try(lambda: self._do(request, batches))
 
     def _try(self, doing: Callable[[], Result]) -> Result | NodewiseError:
-        """Do something in a savepoint of its own; its error is returned."""
+        """Do one request in a savepoint; its error is returned."""
         self.connection.execute("SAVEPOINT request")
         written_count, discards = len(self.written), len(self.discards)
         outcome: Result | NodewiseError
@@ -239,7 +239,7 @@ class Writing:
             with translate_errors("write", self.condition):
                 outcome = doing()
         except NodewiseError as error:
-            if not self.connection.in_transaction:  # the database gave all of it up, e.g. because its disk is full
+            if not self.connection.in_transaction:  # the database rolled all back, e.g. because its disk is full
                 raise
             self.connection.execute("ROLLBACK TO request")
             for stage in self.written[written_count:]:
@@ -254,18 +254,18 @@ class Writing:
             case AppendRequest():
                 return self._append(request, [batches])[0]
             case RetractRequest():
-                summary, changed = retract(self.connection, request, self.now(), self.counting)
+                summary, has_changed = retract(self.connection, request, self.now(), self.counting)
             case DeleteRequest():
-                summary, changed = delete(self.connection, request, self.now(), self.options.deleted_kept_s)
+                summary, has_changed = delete(self.connection, request, self.now(), self.options.deleted_kept_s)
             case _:
-                summary, changed = undelete(self.connection, request, self.now())
-        self.changed |= changed
+                summary, has_changed = undelete(self.connection, request, self.now())
+        self.changed |= has_changed
         return summary
 
     # --- append
 
     def _append(self, request: AppendRequest, parts: Sequence[tuple[EncodedBatch, ...]]) -> list[SessionStatus]:
-        """Append to the request's session; where it stands after each part."""
+        """Append to the request's session; returns its status after each part."""
         current = _session(self.connection, request.profile_id, request.session_id)
         before, session = _profile_state(current.profile), current.state
         new: dict[int, bytes] = {}

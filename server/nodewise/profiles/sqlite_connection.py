@@ -1,4 +1,4 @@
-"""Connections to the file of a SQLite store, and how it is opened."""
+"""Connections to the file of a SQLite store, and its creation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nodewise.profiles.store import Durability, StoreFormatError
 __all__ = ["PATIENCE_S", "SqliteConnection", "connect", "create"]
 
 _OPENING_S: Final = 10.0
-"""Patience of an open store's beginning, which may wait for an upgrade by another process."""
+"""Seconds to wait for a lock while a store is opened, which may be upgraded by another process."""
 PATIENCE_S: Final = 2.0
-"""With whoever else holds the lock: below the deadlines of callers, and more than processes of ours need for turns."""
+"""Seconds to wait for a lock: below the deadlines of callers, and more than the server's processes need for turns."""
 _PAUSE_S: Final = 0.005
 _CHECKPOINT_PAGES: Final = 4000
 _JOURNAL_BYTES: Final = 64 << 20
@@ -23,7 +23,7 @@ _SYNCHRONOUS: Final = {"process": "NORMAL", "power": "FULL"}
 
 
 class SqliteConnection(sqlite3.Connection):
-    """Implements Connection, with what SQLite reads in its own way."""
+    """Implements Connection for SQLite."""
 
     dialect = "sqlite"
     reading = "BEGIN"
@@ -40,7 +40,7 @@ class SqliteConnection(sqlite3.Connection):
 
 
 def connect(path: str, durability: Durability, patience_s: float = PATIENCE_S) -> SqliteConnection:
-    """A connection in autocommit mode with our settings; any thread may use it, one at a time."""
+    """A connection in autocommit mode with the store's settings; any thread may use it, one at a time."""
     connection = sqlite3.connect(
         path,
         timeout=patience_s,
@@ -61,12 +61,12 @@ def connect(path: str, durability: Durability, patience_s: float = PATIENCE_S) -
 
 
 def create(path: str, durability: Durability) -> SqliteConnection:
-    """A connection, for writing, to a file that holds our tables: they are created if it is empty.
+    """A connection, for writing, to a file with the store's tables, which are created if the file is empty.
 
     Raises
     ------
     StoreFormatError
-        If the file is not ours or of a schema that this release does not know; nothing was written then.
+        If the file is another database, or has a schema that this release does not know; nothing was written then.
     """
     try:
         connection = connect(path, durability, _OPENING_S)
@@ -87,7 +87,7 @@ def _check_or_create(connection: SqliteConnection) -> None:
     with transaction(connection, connection.reading):
         current = _is_ours(connection) and is_current(connection)
     if not current:
-        connection.execute("PRAGMA foreign_keys = OFF")  # a table that is written anew takes no other with it
+        connection.execute("PRAGMA foreign_keys = OFF")  # rebuilding a table must not delete rows of others
         with transaction(connection, connection.writing):
             if not _is_ours(connection):  # no other process created it meanwhile
                 create_tables(connection)
@@ -98,7 +98,7 @@ def _check_or_create(connection: SqliteConnection) -> None:
 
 
 def _log_ahead(connection: SqliteConnection) -> None:
-    """Turn the write-ahead log on. SQLite does not wait for others here by itself, so this does."""
+    """Turn the write-ahead log on. SQLite does not wait for locks here, so this waits."""
     deadline_s = time.monotonic() + _OPENING_S
     while True:
         try:
@@ -111,7 +111,7 @@ def _log_ahead(connection: SqliteConnection) -> None:
 
 
 def _is_ours(connection: SqliteConnection) -> bool:
-    """False = the file is empty. Asked in a transaction, because another process may be creating the tables."""
+    """Whether the file holds a store; False = empty. In a transaction, as another process may create the tables."""
     stamp = connection.execute("PRAGMA application_id").fetchone()[0]
     if stamp == APPLICATION_ID:
         return True

@@ -1,4 +1,4 @@
-"""The place of a SQLite store: which file is there, which store was there before, and why it cannot be written."""
+"""The path of a SQLite store: its file, the store that was there before, and why the file cannot be written."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _OF_PLACE: Final = frozenset(
 )
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 _ROOM_BYTES: Final = 64 << 10
-"""What the smallest transactions need."""
+"""Bytes that the smallest transactions need."""
 
 
 class StorePlace:
-    """Where a store's file is. A file beside it, ``<its name>-id``, says which store it was that was there last.
+    """The path of a store's file. A file beside it, ``<its name>-id``, identifies the store that was there last.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class StorePlace:
         self._is_logged = False
 
     def store_before(self) -> int | None:
-        """The identity of the store that was here last; None = none is known of."""
+        """The identity of the store that was here last; None = not known."""
         try:
             return int(self._marker.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
 
     def check_before_opening(self) -> None:
-        """Refuse to begin a new store where there was one: acknowledged data would be lost silently.
+        """Refuse to create a new store where there was one: acknowledged data would be lost silently.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class StorePlace:
                 f"the file {state}, but a store was here before; put it back, or remove {self._marker.name} beside it"
                 " to start a new store"
             )
-        with suppress(OSError):  # SQLite says what is wrong; its log gets the permissions that the file has
+        with suppress(OSError):  # SQLite reports errors itself; its log gets the permissions of the file
             open_private(self._path, "ab").close()
 
     def note_opening(self, identity: int) -> None:
@@ -96,7 +96,7 @@ class StorePlace:
         self._opened_identity = self._identity_of_file()
 
     def loss(self) -> str:
-        """Whether the file that was opened is here no more: deleted or replaced; empty = it is here."""
+        """Whether the opened file was ``deleted`` or ``replaced``; empty = neither."""
         identity = self._identity_of_file()
         if identity == self._opened_identity:
             self._is_logged = False
@@ -105,12 +105,12 @@ class StorePlace:
         if not self._is_logged:
             self._is_logged = True
             _log.error(
-                "store_file_lost", path=str(self._path), found=cause, mend="put the file back, or restart the server"
+                "store_file_lost", path=str(self._path), found=cause, action="put the file back, or restart the server"
             )
         return cause
 
     def cause_of(self, error: Exception) -> str:
-        """What an error of SQLite says of the place."""
+        """The cause of an error of SQLite, from the state of the file and its disk."""
         code = getattr(error, "sqlite_errorcode", 0)
         if code in _DAMAGED:
             return CORRUPT
@@ -119,12 +119,12 @@ class StorePlace:
         return loss or _CAUSES.get(main, "")
 
     def write_room(self) -> None:
-        """Write as much beside the file as a small transaction needs. Raises OSError."""
+        """Write as many bytes beside the file as a small transaction needs. Raises OSError."""
         with tempfile.TemporaryFile(dir=self._path.parent) as file:
             file.write(bytes(_ROOM_BYTES))
 
     def _identity_of_file(self) -> tuple[int, int] | None:
-        """Which file is at the path; None = none is."""
+        """Device and inode of the file at the path; None = there is none."""
         try:
             status = self._path.stat()
         except FileNotFoundError:

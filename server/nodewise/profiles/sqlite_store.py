@@ -24,12 +24,12 @@ from nodewise.profiles.traces import TraceStore
 __all__ = ["SqliteProfileStore"]
 
 _LOOK_S: Final = 0.1
-"""Between two looks at the file's place where nothing is read from it: a look costs as much as the answer."""
+"""Seconds between two checks of the file's path where nothing is read from it: a check costs as much as an answer."""
 _USUAL: Final = StoreOptions()
 
 
 def _no_cause(_: Exception) -> str:
-    """Of a store in memory, which has no faults."""
+    """The cause of an error of a store in memory, which has none."""
     return ""
 
 
@@ -49,7 +49,7 @@ class SqliteProfileStore(SqlProfileStore):
     Raises
     ------
     StoreFormatError
-        If the file is not a store of ours or of a newer schema.
+        If the file is not a store of Nodewise, or has a newer schema.
     NodewiseError
         STORE_UNAVAILABLE if it cannot be opened.
     """
@@ -67,12 +67,12 @@ class SqliteProfileStore(SqlProfileStore):
         self._watched = (-1, -1)
         self._changes = 0
         if path is not None and not path.parent.is_dir():
-            # Made silently, it would turn a slip of the pen into an empty store.
+            # Creating the directory would turn a typing error into an empty store.
             raise invalid_field("store", f"the directory {path.parent} does not exist")
         with translate_errors("open", self.condition):
             if self._place is not None:
                 self._place.check_before_opening()
-            with ExitStack() as left:  # what is left open of a file keeps others from it
+            with ExitStack() as left:  # an open file would keep other processes from it
                 self._writer = create(self._file or ":memory:", options.durability)
                 left.callback(self._writer.close)
                 self._watcher = self._connect() if self._file else self._writer
@@ -88,7 +88,7 @@ class SqliteProfileStore(SqlProfileStore):
                 raise store_unavailable()
             return self._changes
         if time.monotonic() - self._looked_s > _LOOK_S:
-            self._check_place()  # what is kept in memory of a file that others do not see is not told either
+            self._check_place()  # answers from memory stop too where the file was replaced
         try:
             with self._watching:
                 # Any commit of another connection moves data_version; only then is the counter read. As it is read
@@ -103,7 +103,7 @@ class SqliteProfileStore(SqlProfileStore):
                 raise
 
     def changed_since(self, generation: Hashable) -> frozenset[str] | None:
-        """As the protocol says: a file of this machine is asked at once; memory, unless it is being written."""
+        """As the protocol says: a file is read at once, memory only while it is not being written."""
         if self._file is None:
             if not self._writing.acquire(blocking=False):
                 return None
@@ -112,14 +112,14 @@ class SqliteProfileStore(SqlProfileStore):
             return reads.names_changed(connection, generation)
 
     def check(self) -> None:
-        """As the protocol says; what was found damaged stays so until it is inspected again."""
+        """As the protocol says; damage is reported until the next inspection."""
         if self._place is None:
             self.generation()
             return
         with self._lend("check") as connection:
             if self.condition.cause == CORRUPT:
                 raise store_unavailable(CORRUPT)
-            if self.condition.cause == FULL:  # a little finds room in the log where a batch does not
+            if self.condition.cause == FULL:  # a small write may fit where a batch does not
                 self._place.write_room()
             with transaction(connection, connection.writing):
                 if self.condition.cause:  # as a write would
@@ -127,7 +127,7 @@ class SqliteProfileStore(SqlProfileStore):
             self.condition.record_write()
 
     def _damage(self, rest: Callable[[], bool]) -> int:
-        """SQLite looks at the form of tables, too."""
+        """As the base class; SQLite checks the structure of tables too."""
         with self._lend("inspect") as connection:
             damage = damaged_tables(connection, rest)
         return damage + super()._damage(rest)
@@ -146,9 +146,9 @@ class SqliteProfileStore(SqlProfileStore):
         return connect(self._file, self._options.durability)
 
     def _check_place(self) -> None:
-        """Refuse to go on with a file that was moved, deleted or replaced: others would open another, or none.
+        """Refuse a file that was moved, deleted or replaced, as other processes would open another file, or none.
 
-        Put back where it was, it is the store again.
+        Once it is put back, the store works again.
         """
         cause = self._place.loss() if self._place else ""
         if cause:

@@ -1,4 +1,4 @@
-"""What is stated of a job besides its rows: facts, and what it is called."""
+"""Facts of a job besides its rows, with its name and labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_NETWORK: Final = Network()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedFacts:
-    """Facts and names; of a session, what it changes of those of its profile."""
+    """Facts and names of a profile, or the changes of a session."""
 
     workload: Workload = NO_WORKLOAD
     network: Network = NO_NETWORK
@@ -45,11 +45,11 @@ class StatedFacts:
         """The same without one fact, e.g. ``workload.parameter_bytes``."""
         part, _, name = path.partition(".")
         nothing: dict[str, Any] = {name: None}
-        changed: dict[str, Any] = {part: replace(getattr(self, part), **nothing)}
-        return replace(self, **changed)
+        parts: dict[str, Any] = {part: replace(getattr(self, part), **nothing)}
+        return replace(self, **parts)
 
     def without_removals(self) -> StatedFacts:
-        """What holds once all changes are made.
+        """The result of all changes.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a store keeps of the times of steps that running jobs report: beside profiles, and not for long."""
+"""Step times that running jobs report, stored beside profiles for a limited time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["HOURS_KEPT_S", "WINDOWS_KEPT_S", "StepLedger"]
 
 
 WINDOWS_KEPT_S: Final = 4 * 3600.0
-"""How long windows are kept."""
+"""Seconds that windows are kept."""
 HOURS_KEPT_S: Final = 28 * 86_400.0
-"""How long hours are kept: four weeks tell what recurs by day and by week."""
+"""How long hours are kept: four weeks show what recurs by day and by week."""
 
 
 _SECONDS: Final = ("begin_s", "step_s", *(f"{name}_s" for name in STEP_PARTS))
@@ -27,7 +27,7 @@ _PROFILE: Final = "SELECT key, labels FROM profiles WHERE profile_id = ? AND del
 _ADD: Final = """
 INSERT INTO step_reports (profile_key, rank, begin_s, node, payload) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 _MOST_REPORTS: Final = 4096
-"""Of one rank: one every few seconds for as long as windows are kept."""
+"""Most reports of one rank: one every few seconds for as long as windows are kept."""
 _OLD: Final = """
 DELETE FROM step_reports WHERE profile_key = ? AND rank = ? AND (begin_s < ? OR begin_s < (SELECT begin_s
     FROM step_reports WHERE profile_key = ? AND rank = ? ORDER BY begin_s DESC LIMIT 1 OFFSET ?))"""
@@ -44,7 +44,7 @@ _HOUR_S: Final = 3600.0
 class StepLedger:
     """Windows of steps of running jobs, and the mean of each hour. Safe from many threads and processes; may block.
 
-    They go with their profile. Every method raises NodewiseError PROFILE_NOT_FOUND, or STORE_UNAVAILABLE.
+    They are deleted with their profile. Every method raises NodewiseError PROFILE_NOT_FOUND, or STORE_UNAVAILABLE.
 
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a store of profiles offers, whatever database is behind it."""
+"""The interface of profile stores, for any database."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """Where a session and its profile stand.
+    """The status of a session and its profile.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class ProfileSummary:
 
     @staticmethod
     def of(profile: Profile) -> ProfileSummary:
-        """Of a profile that is at hand."""
+        """The summary of a loaded profile."""
         own: dict[str, Any] = {f.name: getattr(profile, f.name, f.default) for f in fields(ProfileSummary)}
         return ProfileSummary(**own | {"observations_count": len(profile.observations)})
 
@@ -91,7 +91,7 @@ class ProfileSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AppendRequest:
-    """Append batches to a session; answered with a SessionStatus. ``prepared``: :meth:`ProfileStore.prepare` had it."""
+    """Append batches to a session; answered with a SessionStatus. ``prepared``: :meth:`ProfileStore.prepare` ran."""
 
     profile_id: str
     session_id: str
@@ -129,7 +129,7 @@ class Evidence:
         traces: Iterable[str] = (),
         shared_runs: Iterable[str] = (),
     ) -> Evidence:
-        """Named in any order, and as often as you like."""
+        """Evidence from names in any order, with duplicates."""
         return Evidence(
             observations=tuple(sorted({int(number) for number in observations})),
             phase_timings=tuple(sorted({int(number) for number in phase_timings})),
@@ -192,7 +192,7 @@ class Retention:
 WriteRequest = AppendRequest | RetractRequest | DeleteRequest | UndeleteRequest
 Outcome = SessionStatus | ProfileSummary | NodewiseError
 Label = tuple[str, str | None]
-"""A key, and the value that is wanted of it; None = any."""
+"""A key and the value to match; None = any value."""
 
 DEFAULT_DELETED_KEPT_S: Final = 86_400.0
 Durability = Literal["process", "power"]
@@ -205,19 +205,19 @@ class StoreOptions:
     Attributes
     ----------
     durability : "process" or "power"
-        What acknowledged batches survive: the death of every process (fast), or also the loss of power (every commit
+        What acknowledged batches survive: a crash of every process (fast), or also a power loss (every commit
         waits for the disk).
     traces : TraceStore or None
         Where traces go, closed with the store; None = beside the rows, or in a temporary directory. PostgreSQL needs
         one.
     scored : bool
-        Whether commits are put down to be scored.
+        Whether commits are queued for scoring.
     artefact_bytes : int
-        Most that is kept of what was read of traces, where ``traces`` is None.
+        Most bytes of artefacts of traces, where ``traces`` is None.
     deleted_kept_s : float
         How long deleted profiles can be brought back.
     quotas : StoreQuotas
-        What namespaces may store.
+        Quotas of namespaces.
     now : callable
         Seconds since 1970.
 
@@ -241,18 +241,18 @@ class StoreOptions:
 
 
 class ProfileStore(Protocol):
-    """Stores profiles as what was sent, in the order of commits. Safe from many threads and processes; may block.
+    """Stores profiles as batches, in order of commits. Safe from many threads and processes; may block.
 
     Methods that write one thing call :meth:`apply` with one request; subclasses inherit them.
 
-    A session's batches are numbered from 1 and stored in that order. They count from the batch with ``commit`` on that
+    A session's batches are numbered from 1 and stored in that order. They count from the batch with ``commit`` that
     ends their unit: then everything that the session staged since its last commit enters the profile at once and the
     revision moves by one. A commit with nothing staged changes nothing but the session's numbers; it creates no
     profile. Every method raises NodewiseError STORE_UNAVAILABLE if the database does not answer.
     """
 
     traces: TraceStore
-    """Where the traces are that profiles refer to."""
+    """The traces that profiles refer to."""
     scores: ScoreLedger
     """Running scores, and the commits that wait for them."""
     steps: StepLedger
@@ -261,7 +261,7 @@ class ProfileStore(Protocol):
     """Bearer tokens; None = this kind of store keeps none."""
 
     def open_session(self, profile_id: str, session_id: str) -> SessionStatus:
-        """Where to go on; zeros for a session or profile that does not exist. Writes nothing."""
+        """The status of a session; zeros for a session or profile that does not exist. Writes nothing."""
 
     def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> SessionStatus:
         """Store batches in one transaction; durable when it returns. All of them are stored or none.
@@ -282,10 +282,10 @@ class ProfileStore(Protocol):
         return status
 
     def load(self, profile_id: str, last_read: Profile | None = None, revision: int | None = None) -> Profile:
-        """The profile at its newest revision, or at an earlier one: then it is as it was returned at that time.
+        """The profile at its newest revision, or as it was at an earlier one.
 
-        ``known`` is what an earlier call returned: it is returned again if it is what is asked for, and otherwise only
-        what came after it is read, if it is older.
+        ``last_read`` is the result of an earlier call: it is returned again if it has the revision, and otherwise only
+        later commits are read, if it is older.
 
         Raises
         ------
@@ -313,15 +313,15 @@ class ProfileStore(Protocol):
         """
 
     def changes(self, since: int, prefix: str = "") -> tuple[int, tuple[ProfileSummary, ...]]:
-        """The generation now, and profiles that changed after an earlier one: each as it is, deleted ones too.
+        """The current generation, and the profiles that changed after an earlier one, deleted ones too.
 
-        Where one was deleted and another has its name, the newer comes later.
+        Of a deleted profile and a newer one of its name, the newer comes later.
         """
 
     def delete(self, profile_id: str, etag: str | None = None) -> ProfileSummary:
-        """Delete a profile with all its sessions: nothing but :meth:`undelete` knows it until it is purged.
+        """Delete a profile with all its sessions; until it is purged, :meth:`undelete` can bring it back.
 
-        Deleting again what the same etag deleted changes nothing.
+        Repeating a deletion with the same etag changes nothing.
 
         Raises
         ------
@@ -332,7 +332,7 @@ class ProfileStore(Protocol):
         return summary
 
     def undelete(self, profile_id: str) -> ProfileSummary:
-        """Bring the profile back that was deleted last, as it was; one that is not deleted stays as it is.
+        """Bring back the profile that was deleted last; a profile that is not deleted stays as it is.
 
         Raises
         ------
@@ -343,9 +343,9 @@ class ProfileStore(Protocol):
         return summary
 
     def retract(self, profile_id: str, request_id: str, evidence: Evidence, reason: str = "") -> ProfileSummary:
-        """Take evidence out of the profile; the revision moves by one. It stays in its history.
+        """Retract evidence from the profile, which gets a new revision. The evidence stays in its history.
 
-        The same request again changes nothing and answers the profile as it is now. A fact may be stated anew
+        Repeating a request changes nothing and returns the current profile. A fact may be stated again
         afterwards, with another value too, and a trace may be sent again.
 
         Raises
@@ -358,9 +358,9 @@ class ProfileStore(Protocol):
         return summary
 
     def prepare(self, request: AppendRequest) -> None:
-        """Do what an append needs besides the database, so that its transaction is short. Writes no row.
+        """Do the work of an append outside the database, so that its transaction is short. Writes no row.
 
-        What was not prepared is prepared by :meth:`apply`. May fail as that does.
+        :meth:`apply` prepares requests that are not prepared. Raises as that does.
         """
 
     def apply(self, requests: Sequence[WriteRequest]) -> Sequence[Outcome]:
@@ -370,25 +370,25 @@ class ProfileStore(Protocol):
         """
 
     def usage(self) -> Mapping[str, Usage]:
-        """What each namespace stores, of those that store anything; empty where a store does not count."""
+        """Usage of each namespace that stores anything; empty where a store does not count."""
         return {}
 
     def generation(self) -> Hashable:
-        """A cheap token; differs from all earlier ones after any process changed a profile.
+        """A token that is cheap to read, and differs from all earlier ones after any process changed a profile.
 
-        What was written through this object shows at once, and so does all else where processes share a file. Across
-        machines it may show a few seconds later, which the store states.
+        Writes through this object show at once, and all writes do where processes share a file. Across
+        machines they may show a few seconds later; the store states how many.
         """
 
     def changed_since(self, generation: Hashable) -> frozenset[str] | None:  # noqa: ARG002  # the protocol's
-        """Names of profiles that changed after an earlier generation; None = any of them may have.
+        """Names of profiles that changed after an earlier generation; None = any profile may have changed.
 
-        Asked between two answers of an event loop: a store that would wait for a network says None.
+        Called on the event loop: a store that would wait for a network returns None.
         """
         return None
 
     def check(self) -> None:
-        """Look whether it can be read and written now; asked every second, by each process.
+        """Check that the store can be read and written now; called every second, by each process.
 
         Raises
         ------
@@ -398,24 +398,24 @@ class ProfileStore(Protocol):
         self.generation()
 
     def inspect(self, rest: Callable[[], bool]) -> int:  # noqa: ARG002  # others have steps
-        """Look for damage in all that is stored, in small steps; returns how many pieces of it were found.
+        """Check all stored data for damage, in small steps; returns the number of damaged pieces.
 
         Parameters
         ----------
         rest : callable
-            Called between steps, rests as is due; False = end here.
+            Called between steps, and pauses as needed; False = stop here.
         """
         return 0
 
     def keep(self, rules: Retention) -> Mapping[str, int]:  # noqa: ARG002  # others may let go
-        """Let go of what the rules say, a little in each transaction; returns how many of what went.
+        """Delete what the rules say, a little in each transaction; returns the numbers by kind.
 
-        Deleted profiles can be brought back as long as others, and no trace goes that anything refers to.
+        Profiles deleted so can be brought back like others, and no trace is deleted that anything refers to.
         """
         return {}
 
     def claim(self, task: str, lease_s: float) -> bool:  # noqa: ARG002  # a store of one process needs no lease
-        """Whether a task is this process's until the lease ends, among all that share the store."""
+        """Claim a task for this process until the lease ends; False = another process of the store holds it."""
         return True
 
     def close(self) -> None:
@@ -423,7 +423,7 @@ class ProfileStore(Protocol):
 
 
 def _only(outcomes: Sequence[Outcome]) -> Any:
-    """What became of a single request, which its kind says."""
+    """The result of a single request; raises its error."""
     (outcome,) = outcomes
     if isinstance(outcome, NodewiseError):
         raise outcome
@@ -431,16 +431,16 @@ def _only(outcomes: Sequence[Outcome]) -> Any:
 
 
 class StoreFormatError(Exception):
-    """The file is no store of ours, or one of a newer release; the text is for the operator who opens it."""
+    """The file is not a store of Nodewise, or has the schema of a newer release; the text is for the operator."""
 
 
 def profile_not_found(profile_id: str) -> NodewiseError:
-    """No profile of that name."""
+    """The error for a profile that is not stored."""
     return NodewiseError(Reason.PROFILE_NOT_FOUND, f"no profile is named {profile_id!r}", {"profile_id": profile_id})
 
 
 def revision_not_found(profile_id: str, revision: int) -> NodewiseError:
-    """A revision that the profile never had, or no longer has."""
+    """The error for a revision that the profile never had, or no longer has."""
     return NodewiseError(
         Reason.REVISION_NOT_FOUND,
         f"profile {profile_id!r} has no revision {revision}",

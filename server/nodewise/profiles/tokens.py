@@ -1,4 +1,4 @@
-"""Bearer tokens in a store: their permissions and the hash of each secret, never a secret."""
+"""Bearer tokens in a store: their rights and the hash of each secret, never a secret."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class StoredToken:
     Attributes
     ----------
     token_id : str
-        Names it in lists and logs; the token itself begins with it.
+        Identifies it in lists and logs; the token itself begins with it.
     secret_sha256 : str
         Of its secret, hexadecimal. The secret has 256 random bits, so no slower hash would protect it better.
     description : str
         For people.
     roles : tuple of Role
-        What it is for.
+        Roles of its holder.
     prefixes : tuple of str
-        Profiles that it reaches, as ``Principal`` has them.
+        Prefixes of profiles, as in ``Principal``.
     create_time_s, expire_time_s, revoke_time_s : float
         Seconds since 1970; infinite = never.
     """
@@ -58,7 +58,7 @@ _COLUMNS: Final = "token_id, secret_sha256, description, roles, prefixes, create
 _COUNTED: Final = "UPDATE meta SET value = value + 1 WHERE name = 'tokens'"
 _ENDED: Final = "(revoke_time_s > 0 AND revoke_time_s <= ?) OR (expire_time_s > 0 AND expire_time_s <= ?)"
 _NEVER: Final = 0.0
-"""In the table, for what has no end: no database has the same infinity."""
+"""Stands for "never" in the table, as databases differ in their infinities."""
 
 
 class TokenLedger:
@@ -79,18 +79,18 @@ class TokenLedger:
         self._reading, self._writing, self._now = reading, writing, now
 
     def version(self) -> int:
-        """Another number after each change."""
+        """A number that differs after each change."""
         with self._reading("look for changes of tokens") as connection:
             return _version(connection)
 
     def all(self) -> tuple[int, Sequence[StoredToken]]:
-        """The version, and the tokens of then, by the time that they were made."""
+        """The version, and its tokens by their time of creation."""
         with self._reading("read tokens") as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM tokens ORDER BY create_time_s, token_id").fetchall()  # noqa: S608  # names are the schema's
             return _version(connection), tuple(map(_token, rows))
 
     def add(self, token: StoredToken) -> None:
-        """Keep a new one. Raises NodewiseError QUOTA_EXCEEDED if there are too many."""
+        """Add a token. Raises NodewiseError QUOTA_EXCEEDED if there are too many."""
         now_s = self._now()
         with self._writing("add a token") as connection:
             live = f"SELECT count(*) FROM tokens WHERE NOT ({_ENDED})"  # noqa: S608  # a constant
@@ -105,9 +105,9 @@ class TokenLedger:
             connection.execute(_COUNTED)
 
     def purge(self, ended_before_s: float) -> Sequence[StoredToken]:
-        """Forget those that ended before a moment, seconds since 1970; returns them.
+        """Delete tokens that ended before a time, seconds since 1970; returns them.
 
-        Nothing else forgets one: a clock that is years ahead for an hour must take no token from its owner.
+        Nothing else deletes tokens, so that a wrong clock removes none.
         """
         with self._writing("purge tokens") as connection:
             moments = (ended_before_s,) * 2
@@ -117,7 +117,7 @@ class TokenLedger:
             return tuple(map(_token, rows))
 
     def revoke(self, token_id: str) -> StoredToken:
-        """End one, which may have ended before. Raises NodewiseError TOKEN_NOT_FOUND."""
+        """Revoke a token, which may have ended before. Raises NodewiseError TOKEN_NOT_FOUND."""
         with self._writing("revoke a token") as connection:
             row = connection.execute(f"SELECT {_COLUMNS} FROM tokens WHERE token_id = ?", (token_id,)).fetchone()  # noqa: S608  # names are the schema's
             if row is None:
@@ -150,16 +150,16 @@ def _row(token: StoredToken) -> dict[str, Any]:
 
 
 def _token(row: tuple[Any, ...]) -> StoredToken:
-    token_id, secret_sha256, description, roles, prefixes, created, expires, revoked = row
+    token_id, secret_sha256, description, roles, prefixes, create_time_s, expires, revoke_time_s = row
     return StoredToken(
         token_id=token_id,
         secret_sha256=secret_sha256,
         description=description,
         roles=tuple(map(Role, orjson.loads(roles))),
         prefixes=tuple(orjson.loads(prefixes)),
-        create_time_s=created,
+        create_time_s=create_time_s,
         expire_time_s=expires or math.inf,
-        revoke_time_s=revoked or math.inf,
+        revoke_time_s=revoke_time_s or math.inf,
     )
 
 

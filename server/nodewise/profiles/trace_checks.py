@@ -1,4 +1,4 @@
-"""What a trace reader returns is checked before anything is computed from it: indexes out of bounds crash kernels."""
+"""Checks of a trace reader's result before anything uses it, as indexes out of bounds crash compiled code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DTYPES: Final = {
     "collectives.kind": np.int8,
     "syncs.kind": np.int8,
 }
-"""Of columns that are not int64."""
+"""Types of columns that are not int64."""
 LARGEST: Final = 1 << 63
 LONGEST_NS: Final = 1 << 62
 """Times and durations that can be added without overflow: 146 years."""
@@ -46,7 +46,7 @@ def wrong_with(traces: Any) -> str | None:
 
 def _wrong_columns(trace: Trace) -> str | None:
     rows = {"": len(trace.begin_ns)}
-    column: Any  # whatever a plugin put there
+    column: Any  # any value of a plugin
     for path, column in columns_of(trace).items():
         table = path.rpartition(".")[0]
         if not isinstance(column, np.ndarray) or column.dtype != _DTYPES.get(path, np.int64):
@@ -113,7 +113,7 @@ def _wrong_words(trace: Trace) -> str | None:
     ]
     for what, texts in words:
         for text in texts:
-            text.encode()  # halves of characters have no bytes: a ValueError
+            text.encode()  # raises ValueError for lone surrogates
         if isinstance(texts, str):
             return f"{what} is a string instead of several"
     return None

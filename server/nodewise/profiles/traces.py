@@ -1,4 +1,4 @@
-"""Traces: bytes that arrive in chunks and are kept under the hash of all of them."""
+"""Traces: bytes that arrive in chunks and are stored under their SHA-256."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def stage_name(profile_uid: str, session_id: str, trace_id: str) -> str:
 
 
 def free_bytes_at(path: str | Path) -> int | None:
-    """Bytes that may still be written below a directory; None = unknown."""
+    """Free bytes of the disk of a directory; None = unknown."""
     try:
         status = os.statvfs(path)
     except OSError:
@@ -65,7 +65,7 @@ def free_bytes_at(path: str | Path) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A chunk of a trace as the rows remember it: where it stood, how many bytes it had, and their hash."""
+    """A chunk of a trace as the rows record it: its offset, its size and its hash."""
 
     offset_bytes: int
     size_bytes: int
@@ -74,18 +74,18 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedTrace:
-    """A trace that arrives.
+    """A trace that is still arriving.
 
     Attributes
     ----------
     stage : str
         Name of its stage.
     folder : str
-        Of its pieces, where they are kept elsewhere: like the stage, but known before the profile is.
+        Folder of its pieces in a bucket: like the stage, but known before the profile exists.
     size_bytes : int
-        What the rows vouch for.
+        Bytes that the rows record.
     pieces : callable
-        What is settled came in these chunks.
+        Returns the chunks of the settled bytes.
     """
 
     stage: str
@@ -95,40 +95,40 @@ class UnfinishedTrace:
 
 
 def is_hash(name: str) -> bool:
-    """Whether it is a SHA-256 as traces are named by; what is not is never a part of a path."""
+    """Whether a name is a SHA-256; other names never become a part of a path."""
     return _HEX.fullmatch(name) is not None
 
 
 def not_stored() -> NodewiseError:
-    """No trace of that hash."""
+    """The error for a hash without a trace."""
     return invalid_field("traces.content_sha256", "must name a stored trace")
 
 
 class TraceStore:
-    """Keeps the bytes of traces, apart from the rows, and what was read of them.
+    """Stores the bytes of traces, apart from the rows, and their artefacts.
 
     Files: ``staged/<stage>`` while a trace arrives, ``blobs/<first two digits>/<sha256>`` afterwards, ``artefacts``
     beside.
 
-    The rows say how many bytes of a stage are settled. Whatever lies behind them was written for a batch that was never
-    acknowledged and is replaced. Every method can be repeated after a failure. Methods raise OSError where the disk
-    does.
+    The rows record how many bytes of a stage are settled. Later bytes were written for a batch that was never
+    acknowledged, and are overwritten. Every method can be repeated after a failure. Methods raise OSError where
+    the disk fails.
 
     Parameters
     ----------
     root : path or None
-        Directory; made when the first chunk arrives. None = a temporary one, which goes with the store.
+        Directory; created when the first chunk arrives. None = a temporary one, removed with the store.
     max_bytes : int
         Largest trace.
     sync_chunks : bool
-        Whether every chunk is forced to the disk before ``write`` returns (against loss of power), not only whole
+        Whether every chunk is flushed to the disk before ``write`` returns (against power loss), not only complete
         traces.
     artefact_bytes : int
-        Most that is kept of what was read of traces.
+        Most bytes of artefacts.
     """
 
     away: bool = False
-    """Whether traces are kept by what may be away, so that each append is prepared before it is stored."""
+    """Whether the storage of traces may be unavailable, so that each append is prepared before it is stored."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class TraceStore:
 
     @property
     def root(self) -> Path:
-        """The directory; a temporary one is made when this is first asked for."""
+        """The directory; a temporary one is created at the first use of this."""
         with self._lock:
             if self._root is None:
                 self._root = Path(tempfile.mkdtemp(prefix="nodewise-traces-"))
@@ -158,38 +158,38 @@ class TraceStore:
 
     @cached_property
     def artefacts(self) -> TraceArtefacts:
-        """What was read of finished traces."""
+        """Artefacts of finished traces."""
         return TraceArtefacts(self.root / "artefacts", self._artefact_bytes)
 
     @property
     def has_root(self) -> bool:
-        """Whether there is a directory; a temporary one is made when it is needed."""
+        """Whether there is a directory; a temporary one is created when it is needed."""
         return self._root is not None
 
     def close(self) -> None:
-        """Remove the directory if it is temporary. One that is never closed goes with the object or the process."""
+        """Remove the directory if it is temporary. Without a call it is removed with the object or the process."""
         if self._remove_own is not None:
             self._remove_own()
 
     def prepare(self, arriving: Iterable[tuple[UnfinishedTrace, Sequence[TraceChunk]]]) -> None:
-        """Keep what a request brings ahead of its transaction, where keeping it may take long. Can be repeated.
+        """Store a request's chunks before its transaction, where that may take long. Can be repeated.
 
         Parameters
         ----------
         arriving : iterable of (Unfinished, sequence of TraceChunk)
-            Traces with what continues them, in order; the last chunk of each may end it. The stage of one whose profile
+            Traces with their next chunks, in order; the last chunk of each may end it. The stage of one whose profile
             is not in the store yet is empty.
         """
 
     def sweep(self, unfinished: Callable[[], set[str]], referred: Callable[[Sequence[str]], None]) -> None:
-        """Delete, a little later, what a day ago was kept ahead for batches that were never stored.
+        """Delete in the background what was prepared more than a day ago for batches that were never stored.
 
         Parameters
         ----------
         unfinished : callable
-            The folders of traces that have not ended.
+            Returns the folders of unfinished traces.
         referred : callable
-            Is given hashes of traces, and removes those that nothing refers to.
+            Gets hashes of traces, and removes those that nothing refers to.
         """
 
     def write(self, stage: str, settled_bytes: int, offset_bytes: int, data: bytes) -> int:
@@ -214,11 +214,11 @@ class TraceStore:
         if not settled_bytes:
             make_private_folder(path.parent)
         self._unshare(path, settled_bytes)
-        repeated = min(settled_bytes - offset_bytes, len(data))
-        new = memoryview(data)[repeated:]
+        repeat_bytes = min(settled_bytes - offset_bytes, len(data))
+        new = memoryview(data)[repeat_bytes:]
         with open_private(path, "r+b" if settled_bytes else "w+b") as file:
             file.seek(offset_bytes)
-            if file.read(repeated) != data[:repeated]:
+            if file.read(repeat_bytes) != data[:repeat_bytes]:
                 raise invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
             file.seek(settled_bytes)
             file.truncate()
@@ -231,7 +231,7 @@ class TraceStore:
         return size
 
     def finish(self, stage: str, size_bytes: int) -> str:
-        """Keep the settled bytes for good; returns their SHA-256, hexadecimal. The stage stays until discarded.
+        """Store the settled bytes as a blob; returns their SHA-256, hexadecimal. The stage stays until discarded.
 
         The blob is on the disk when this returns.
         """
@@ -256,7 +256,7 @@ class TraceStore:
         return name
 
     def doubt(self, stage: str) -> None:
-        """What was written last will not be acknowledged, and another process may write it anew.
+        """Note that the last write will not be acknowledged, and that another process may write it again.
 
         The bytes are read again when the trace ends.
         """
@@ -264,7 +264,7 @@ class TraceStore:
             self._hashes.pop(stage, None)
 
     def discard(self, stage: str) -> None:
-        """Forget a stage. Nothing happens if there is none."""
+        """Delete a stage. Nothing happens if there is none."""
         self.doubt(stage)
         self._stage_path(stage).unlink(missing_ok=True)
 
@@ -284,7 +284,7 @@ class TraceStore:
             raise not_stored() from None
 
     def holds(self, content_sha256: str) -> int | None:
-        """How many bytes a finished trace has; None = none is stored."""
+        """Size of a finished trace in bytes; None = it is not stored."""
         path = self._blob(content_sha256)
         return path.stat().st_size if is_hash(content_sha256) and path.exists() else None
 
@@ -306,11 +306,11 @@ class TraceStore:
             sync(directory)
 
     def open_stage(self, trace: UnfinishedTrace) -> BinaryIO:
-        """What is stored of a trace that arrives, and perhaps more behind it."""
+        """The stored bytes of an unfinished trace, and perhaps more after them."""
         return self._stage_path(trace.stage).open("rb")
 
     def keep_stage(self, trace: UnfinishedTrace, source: BinaryIO) -> None:
-        """Bring what is stored of a trace that arrives."""
+        """Store the bytes of an unfinished trace."""
         path = self._stage_path(trace.stage)
         make_private_folder(path.parent)
         with open_private(path, "w+b") as file:
@@ -320,18 +320,18 @@ class TraceStore:
         sync(path.parent)
 
     def remove(self, content_sha256: str) -> None:
-        """Delete a finished trace and what was read of it. Nothing happens if there is none."""
+        """Delete a finished trace and its artefacts. Nothing happens if there is none."""
         if is_hash(content_sha256):
             self._blob(content_sha256).unlink(missing_ok=True)
             self.artefacts.remove(content_sha256)
 
     def remove_all(self, names: Iterable[str]) -> None:
-        """Delete several."""
+        """Delete several finished traces."""
         for name in names:
             self.remove(name)
 
     def check(self) -> str:
-        """Why traces cannot be read or written where they are kept, as far as is known; empty = they can."""
+        """The known fault of the storage of traces; empty = none."""
         return ""
 
     def finished_traces(self) -> Iterator[tuple[str, float]]:
@@ -351,7 +351,7 @@ class TraceStore:
         return self.root / "blobs" / content_sha256[:2] / content_sha256
 
     def _unshare(self, path: Path, settled_bytes: int) -> None:
-        """Give the stage a file of its own again if it was finished but never acknowledged: blobs do not change."""
+        """Separate the stage's file from a blob if it was finished but never acknowledged: blobs do not change."""
         if not path.exists() or path.stat().st_nlink == 1:
             return
         if settled_bytes:
@@ -365,7 +365,7 @@ class TraceStore:
         with self._lock:
             entry = self._hashes.pop(stage, None) if settled_bytes else (0, hashlib.sha256())
             if entry is None or entry[0] != settled_bytes:
-                return  # started by another process, or went astray: read again when the trace ends
+                return  # started by another process, or incomplete: read again when the trace ends
             entry[1].update(new)
             self._hashes[stage] = (settled_bytes + len(new), entry[1])
             if len(self._hashes) > _RUNNING_HASHES:
@@ -387,7 +387,7 @@ class TraceStore:
 
 
 def sha256_of(file: BinaryIO) -> str:
-    """Of what is left of a file, hexadecimal."""
+    """SHA-256 of the rest of a file, hexadecimal."""
     hasher = hashlib.sha256()
     while piece := file.read(_READ_BYTES):
         hasher.update(piece)
@@ -400,7 +400,7 @@ def copy_checked(source: BinaryIO, path: Path, content_sha256: str) -> int:
     Raises
     ------
     NodewiseError
-        INVALID_FIELD if they have another; the file is gone then.
+        INVALID_FIELD if they have another hash; the file is removed then.
     """
     hasher, size = hashlib.sha256(), 0
     with open_private(path, "w+b") as file:

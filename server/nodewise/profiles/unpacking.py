@@ -1,4 +1,4 @@
-"""The bytes of a stored trace as a reader meets them: unpacked as they are read, bounded, ended when time is over."""
+"""The stream of a stored trace for a reader: unpacked while it is read, bounded, and ended at the deadline."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ __all__ = ["TraceStream"]
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-"""zlib's way to say that a gzip head and tail are there."""
+"""zlib's value for data with a gzip header and trailer."""
 _PACKED_BYTES: Final = 256 << 10
-"""Read from the store at a time."""
+"""Bytes per read from the store."""
 _RESCUED_BYTES: Final = 64
-"""Of a damaged piece, tried at a time."""
+"""Bytes of a damaged piece that are tried at a time."""
 
 
 class TraceStream(io.RawIOBase):
     """A trace unpacked: gzip of one or several members, or plain.
 
-    A packed file that is damaged or ends early ends where it does, which :attr:`problem` then says: what came before is
-    a trace that was cut. What must end the reading instead is raised at every further read, and is :attr:`failure`, for
-    a reader that takes no error for final.
+    A packed file that is damaged or ends early ends there, which :attr:`problem` then states: the bytes before are
+    a truncated trace. An error that must end the reading is raised at every further read, and is :attr:`failure`, for
+    a reader that ignores errors.
 
     Parameters
     ----------
     source : file
         The bytes as stored; closed with this.
     max_bytes : int
-        Most that is unpacked.
+        Most unpacked bytes.
     check : callable
-        Called with the bytes read from the store so far; what it raises ends the reading.
+        Called with the bytes read from the store so far; an exception of it ends the reading.
     """
 
     def __init__(self, source: BinaryIO, max_bytes: int, check: Callable[[int], None]) -> None:
@@ -110,7 +110,7 @@ class TraceStream(io.RawIOBase):
                     self._has_ended = True
                     break
                 self._unpacker = zlib.decompressobj(_GZIP_WINDOW)
-            # What is left over of the last piece may fill this call without another piece.
+            # The rest of the last piece may fill this call without another piece.
             piece = self._unpacker.unconsumed_tail or self._compressed or self._more()
             self._compressed = b""
             if not piece:
@@ -132,7 +132,7 @@ class TraceStream(io.RawIOBase):
 
 
 def _rescue(unpacker: zlib._Decompress, piece: bytes, most: int) -> bytes:
-    """What comes out of a piece before the place at which it is damaged."""
+    """The unpacked bytes of a piece before its damaged position."""
     data = b""
     for begin in range(0, len(piece), _RESCUED_BYTES):
         try:

@@ -1,4 +1,4 @@
-"""One thread per store that writes for everyone: off the event loop, and many requests per transaction."""
+"""One thread per store that writes for all callers: off the event loop, many requests per transaction."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class StoreWriter:
     """Queues writes and answers each by a future once it is durable.
 
     Requests are written in the order in which they came. Those that wait together share a transaction; each has its own
-    outcome. Cancelling a future drops its request if it was not taken up yet.
+    outcome. Cancelling a future drops its request if its transaction has not begun.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class StoreWriter:
         self.writes = self.rows = 0
         """Transactions so far, and observations that they wrote."""
         self.write_s = 0.0
-        """Time of transactions so far, in seconds."""
+        """Total time of transactions so far, in seconds."""
         self._lock = threading.RLock()
         self._thread = ThreadPoolExecutor(1, "nodewise-store-writer")
         self._preparing: Counter[tuple[str, str]] = Counter()
@@ -96,8 +96,8 @@ class StoreWriter:
     def append(self, profile_id: str, session_id: str, batches: Sequence[Batch]) -> Future[SessionStatus]:
         """Like :meth:`ProfileStore.append`; the future fails as that raises.
 
-        Where traces are kept elsewhere, what brings some is prepared in threads beside, and what its session sends
-        meanwhile waits for it.
+        Where traces are in a bucket, a request with chunks is prepared in other threads, and later requests of its
+        session wait for it.
         """
         request, session = AppendRequest(profile_id, session_id, tuple(batches)), (profile_id, session_id)
         size = _estimated_bytes(request)
@@ -133,7 +133,7 @@ class StoreWriter:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait, for metrics."""
+        """Number of waiting requests, for metrics."""
         return len(self._queue)
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class StoreWriter:
         return waiting.future
 
     def _refusal(self, size: int) -> NodewiseError | None:
-        """Of a request that may not wait. One of any size may, where no other does; one of none was let in before."""
+        """The error of a request that may not wait. Any request may wait alone; one of size 0 was admitted before."""
         if not size:
             return None
         full = self._waiting_bytes and self._waiting_bytes + size > self._most_waiting_bytes
@@ -173,7 +173,7 @@ class StoreWriter:
             context.run(self._write, [each for each in together if each.future.set_running_or_notify_cancel()])
 
     def _next(self) -> list[_Waiting]:
-        """What to write together; empty = nothing waits."""
+        """The requests of the next transaction; empty = none waits."""
         with self._lock:
             together: list[_Waiting] = []
             size = 0
@@ -194,7 +194,7 @@ class StoreWriter:
             with span("store.write", requests=len(together)):
                 outcomes = self._store.apply([waiting.request for waiting in together])
         except Exception as error:  # noqa: BLE001 - a fault fails its request, never the thread
-            if len(together) > 1:  # nothing of it was written; only the faulty request fails
+            if len(together) > 1:  # it was rolled back as a whole; only the faulty request fails
                 for waiting in together:
                     self._write([waiting])
                 return

@@ -25,16 +25,16 @@ __all__ = ["Address", "AddressedEstimator"]
 _log = structlog.get_logger(__name__)
 
 LOOK_S: Final = 1.0
-"""Seconds between looks at what a server has: one small call."""
+"""Seconds between two listings of a server's estimators, one small call each."""
 LOOK_BUDGET_S: Final = 5.0
 RETRY_S: Final = 1.0
 MOST_BYTES: Final = 64 << 20
-"""Of a message of a server: columns of 65,536 rows take a few MiB."""
+"""Largest message of a server: columns of 65,536 rows take a few MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where an estimator answers.
+    """Address of an estimator server.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Address:
         Files in PEM: the authority of the server's certificate (empty = the system's roots), and the worker's own
         certificate with its key, where the server asks for one.
     plain : bool
-        Whether a ``host:port`` is spoken to without TLS.
+        Whether connections to a ``host:port`` have no TLS.
     """
 
     target: str
@@ -54,7 +54,7 @@ class Address:
     plain: bool = False
 
     def channel(self) -> grpc.Channel:
-        """To the server; it connects by and by. Raises OSError for a file that cannot be read."""
+        """A channel to the server, which connects at its first call. Raises OSError for a file that cannot be read."""
         options = (*OPTIONS, ("grpc.max_receive_message_length", MOST_BYTES))
         if self.plain or self.target.startswith("unix:"):
             return grpc.insecure_channel(self.target, options)
@@ -63,10 +63,10 @@ class Address:
 
 
 class AddressedEstimator(Peer):
-    """The estimator of one name at an address. Threads ask it at the same time.
+    """The estimator of one name at an address. Threads call it at the same time.
 
-    A thread looks from time to time what the server has: another version is another estimator, and models of a server
-    that has started anew are fitted again.
+    A thread lists the server's estimators at intervals: another version is another estimator, and models of a server
+    that was restarted are fitted again.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class AddressedEstimator(Peer):
     address : Address
     limits : HostLimits
     listing : Listing or None
-        What another process has seen already; then it looks no more.
+        The listing by another process; then this one makes none.
     """
 
     def __init__(self, name: str, address: Address, limits: HostLimits, listing: Listing | None = None) -> None:
@@ -93,14 +93,14 @@ class AddressedEstimator(Peer):
         return self.known_listing is not None
 
     def listing(self) -> Listing:
-        """What it was seen to have last."""
+        """The last listing of the server."""
         self.begin()
         if self.known_listing is None:
             raise HostBusyError("its server cannot be reached", RETRY_S)
         return self.known_listing
 
     def close(self) -> None:
-        """Ask it no more."""
+        """Close the connection; later calls are refused."""
         self._is_closed.set()
         self._channel.close()
 

@@ -1,4 +1,4 @@
-"""Objects that a call may use: they stay in the worker under a number, by which the host calls them."""
+"""Objects of the worker that a host may call during a call, by number."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ __all__ = ["MOST_READ_BYTES", "MOST_ROWS", "Call", "ContextObjects", "answer_of_
 _log = structlog.get_logger(__name__)
 
 MOST_ROWS: Final = 65_536
-"""Of a question to another's model, or as many as the host itself is asked about, where that is more: as many as a
-caller's question has unless it is set otherwise."""
+"""Most rows of a call to another estimator's model, or the rows of the host's own call, where these are more: the
+default limit of a caller's question."""
 MOST_READ_BYTES: Final = 1 << 20
-"""Of a file at a time, as much as a host's buffer has: a host that asks for more is given less, and asks again."""
+"""Most bytes of a file per call, the size of a host's buffer; a host that asks for more gets less, and asks again."""
 MOST_GIVEN: Final = 1_024
-"""Models of others that a host may ask, those it was given first dropped first."""
+"""Most models of other estimators that a host may call; the oldest are dropped first."""
 THREADS: Final = 64
-"""That answer at once: questions within questions take one each."""
+"""Most concurrent calls of a host; a call within a call takes one more."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A call that may ask.
+    """A call to a host during which the host may call the worker.
 
     Attributes
     ----------
     context : Context
-        Variables of the caller's: what it asks for is done as if by the caller.
+        Context variables of the caller, in which the host's calls run.
     gave_a_model : bool
-        Whether it was given another's model.
+        Whether the host got another estimator's model.
     """
 
     objects: ContextObjects
@@ -66,7 +66,7 @@ class Call:
 
     @contextmanager
     def count_as_asking(self) -> Iterator[None]:
-        """Within the block, the time counts as that of others."""
+        """Within the block, time counts as that of other plugins."""
         self._count(1)
         try:
             yield
@@ -79,18 +79,18 @@ class Call:
             self.spent_s -= change * time.monotonic()
 
     def others_s(self) -> float:
-        """Seconds that others took so far."""
+        """Seconds that other plugins took so far."""
         with self.lock:
             return self.spent_s + self.asking * time.monotonic()
 
 
 class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
-    """What one host may ask, by number, and the service where it asks.
+    """Objects that one host may call, by number, and the service that it calls them by.
 
     Parameters
     ----------
     number_in_host : callable
-        The number by which the host has an object itself; 0 = it does not have it.
+        The host's own number of an object; 0 = the object is not the host's.
     """
 
     def __init__(self, number_in_host: Callable[[Remote], int]) -> None:
@@ -101,7 +101,7 @@ class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
         self._lock = threading.Lock()
 
     def serve(self, folder: Path) -> grpc.Server:
-        """A server of it, started, in a folder that the host alone can open."""
+        """A started server of this service, in a folder that only the host can open."""
         server = grpc.server(ThreadPoolExecutor(THREADS, thread_name_prefix="nodewise-context"), options=OPTIONS)
         plugin_service_pb2_grpc.add_ContextServiceServicer_to_server(self, server)
         server.add_insecure_port(f"unix:{folder}/context")
@@ -110,7 +110,7 @@ class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
 
     @contextmanager
     def call(self, arguments: Iterable[Any]) -> Iterator[Call]:
-        """A call that may ask. What is given within ends with it, but for models: others build on them."""
+        """A call with these arguments. Numbers given within it end with it, but those of models, which others use."""
         number = next(self._numbers)
         self._calls[number] = call = Call(self, number, max(MOST_ROWS, rows_of(arguments)), copy_context())
         try:
@@ -124,14 +124,14 @@ class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
                     self._objects.popitem(last=False)
 
     def give(self, kind: str, value: Any) -> int:
-        """The number of something that may be asked from now on."""
+        """Register an object that the host may call; returns its number."""
         with self._lock:
             number = next(self._numbers)
             self._objects[number] = kind, value
         return number
 
     def write(self, kind: str, value: Any) -> value_pb2.Value:
-        """The same as an argument, with what is known of it without asking."""
+        """Register an object as an argument, with the facts that need no call."""
         facts: list[Any] = []
         if kind == "run":
             left_s = value.remaining_s()
@@ -174,7 +174,7 @@ class ContextObjects(plugin_service_pb2_grpc.ContextServiceServicer):
         raise AssertionError
 
     def _answer(self, call: Call, request: pb.AskRequest) -> pb.AskResponse:
-        """The answer of an object that a call was given; only the methods of its kind can be called."""
+        """Call an object that the host was given; only the methods of its kind can be called."""
         kind, value = self._objects[request.number]
         arguments = [
             read_value(each, {"given": lambda reference: self._objects[reference.number][1]})
@@ -193,12 +193,12 @@ def _too_much(what: str, count: int, most: int) -> NodewiseError:
 
 
 def rows_of(arguments: Iterable[Any]) -> int:
-    """Of all configurations among the arguments of a call."""
+    """Most rows of the configurations among the arguments of a call."""
     return sum(len(each) for each in arguments if isinstance(each, Configurations))
 
 
 def answer_of_object(kind: str, value: Any, method: str, arguments: list[Any], most_rows: int) -> Any:
-    """Call a method of an object that a call was given; a model answers about so many rows at most."""
+    """Call a method of an object that a host was given; a model answers for so many rows at most."""
     if method not in OBJECT_METHODS[kind]:
         raise NodewiseError(Reason.NOT_IMPLEMENTED, f"a {kind} has no such method")
     if kind == "corpus":

@@ -23,12 +23,12 @@ from nodewise_protos.plugin.v1 import plugin_service_pb2
 __all__ = ["MOST_BYTES", "MOST_PARTS", "OPTIONS", "Connection", "ForgottenError", "bounded_reader"]
 
 MOST_BYTES: Final = 1 << 28
-"""Of a message: more than the traces of one file are, unpacked."""
+"""Largest message: more than the unpacked traces of one file."""
 MOST_PARTS: Final = 1 << 19
 """Messages within a message and their fields, as many as a client's message has: an empty one takes two bytes on the
 wire, and a hundred once it is read. Columns and arrays are one each."""
 MOST_REMEMBERED: Final = 64
-"""Profiles and catalogues that a server is taken to remember: those used last."""
+"""Profiles and catalogues that a server is assumed to remember: those used last."""
 OPTIONS: Final = (
     ("grpc.enable_retries", 0),
     ("grpc.max_receive_message_length", MOST_BYTES),
@@ -70,7 +70,7 @@ class Connection:
     Attributes
     ----------
     methods : dict
-        Of its services, by name.
+        Methods of the server's services, by name.
     remembers : bool
         Whether the server remembers profiles and catalogues.
     """
@@ -87,7 +87,7 @@ class Connection:
             for method in service.methods
         }
         self.remembers = True
-        # Every process is a client of its own, and the server identifies what it was sent by the number alone.
+        # Every process is a client of its own, and the server identifies evidence by its number alone.
         self._numbers = itertools.count(secrets.randbits(62) + 1)
         self._numbers_by_id: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
@@ -95,12 +95,12 @@ class Connection:
     def with_evidence(self, ask: Callable[[Any], Any], request: Any, profile: Profile, catalogue: Catalogue) -> Any:
         """The response to a request with its evidence, sent in full where the server does not know it.
 
-        Only the server knows: another thread's message that brings the evidence may arrive after ours.
+        Only the server knows that: another thread's message with the evidence may arrive after this one.
 
         Raises
         ------
         ForgottenError
-            The server does not know what it was just sent.
+            The server does not know evidence that it was just sent.
         """
         try:
             request.evidence.CopyFrom(self._evidence(profile, catalogue, in_full=not self.remembers))

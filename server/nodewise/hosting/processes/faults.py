@@ -11,11 +11,11 @@ class HostFaultError(Exception):
     Attributes
     ----------
     what : str
-        What happened, for callers and the log: holds nothing that the plugin said.
-    raised, detail : str
-        For the log: the name of what the plugin raised, and its traceback.
+        What happened, for callers and the log; holds no text of the plugin.
+    exception_name, detail : str
+        For the log: class name and traceback of the plugin's exception.
     method : str
-        Which method it was; "" = the one that was called.
+        Method that failed; "" = the one that was called.
     """
 
     def __init__(self, what: str, exception_name: str = "", detail: str = "", method: str = "") -> None:
@@ -31,7 +31,7 @@ class HostKilledError(HostFaultError):
 
 
 class HostBusyError(Exception):
-    """The plugin was not asked: its host does something else, or was ended by another call."""
+    """The plugin was not called: its host is busy, or was ended by another call."""
 
     def __init__(self, what: str, retry_after_s: float) -> None:
         super().__init__(what)

@@ -1,4 +1,4 @@
-"""A plugin host, as the worker has it: a process that is started, asked, watched, ended and replaced."""
+"""A plugin host from the worker's side: a process that is started, called, watched, ended and replaced."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["Host", "Listing", "impatient"]
 _log = structlog.get_logger(__name__)
 
 WAIT_S: Final = 0.1
-"""Seconds between looks at what holds the host."""
+"""Seconds between checks of the call that occupies the host."""
 impatient: ContextVar[bool] = ContextVar("impatient", default=False)
-"""Whether the caller can do without this plugin, and rather does than wait for one that is stuck."""
+"""Whether the caller can do without this plugin, and so does not wait for a stuck one."""
 _hosts_in_use: ContextVar[tuple[int, ...]] = ContextVar("hosts_in_use", default=())
-"""Hosts that the caller has for itself already: what it asks within a call does not wait for the call."""
+"""Hosts that the caller occupies already: its calls within a call do not wait for that call."""
 _LOST_CODES: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})
 
 
 class Host(Peer):
-    """A process for one distribution. One call at a time: what kills a host is then the call that was on.
+    """A process for one distribution. It runs one call at a time, so that the call that kills a host is known.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class Host(Peer):
         Name and value of each.
     limits : HostLimits
     listing : pair of lists or None
-        The listing, where another process has it already: this host starts when it is first asked something.
+        The listing, where another process has it already: this host starts at its first call.
     folder : str
-        Where its modules lie, if not among those of this process: two versions live side by side in two folders.
+        Folder of its modules, if not in this process's search path: two versions are installed in two folders.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Host(Peer):
         return self.known_listing
 
     def close(self) -> None:
-        """End the process; none is started any more."""
+        """End the process; no other is started."""
         self._is_closed = True
         process = self._process
         if process is not None:
@@ -103,17 +103,17 @@ class Host(Peer):
 
     @property
     def pid(self) -> int | None:
-        """Of its process; None = there is none now."""
+        """Id of its process; None = no process runs."""
         process = self._process
         return None if process is None or process.has_ended else process.pid
 
     def _running_process(self) -> HostProcess:
-        """The process, started and loaded anew where there is none."""
+        """The process; started and loaded where none runs."""
         process = self._process
         if process is not None and not process.has_ended:
             return process
         if process is not None:
-            process.kill()  # what it forked may live
+            process.kill()  # its own child processes may live
         self._refuse_if_closed()
         process = self._process = start(
             self.distribution, self._entry_points, self.limits, self._objects.serve, self._folder
@@ -146,7 +146,7 @@ class Host(Peer):
 
     @contextmanager
     def _connect(self) -> Iterator[Connection]:
-        """The host for oneself; what is asked within a call does not wait for it."""
+        """Exclusive use of the host; calls within a call do not wait for it."""
         hosts = _hosts_in_use.get()
         if id(self) in hosts:
             yield self._running_process()
@@ -154,7 +154,7 @@ class Host(Peer):
         turn = self._turn
         if not turn.acquire(blocking=False):
             wanted_s = time.monotonic() + self.limits.call_budget_s
-            # Callers that can do without it go on where another call has held it for long.
+            # Callers that can do without it stop waiting where another call takes long.
             held_s = self.limits.auto_patience_s if impatient.get() else math.inf
             while not turn.acquire(timeout=min(WAIT_S, held_s)):
                 now_s = time.monotonic()
@@ -227,7 +227,7 @@ class Host(Peer):
 
 
 def _listing(response: pb.ListPluginsResponse) -> Listing:
-    """What a host brings, as plain values."""
+    """The records and problems of a host, as plain values."""
     records = [[each.kind, read_answer(each.fields), list(each.abilities)] for each in response.records]
     problems = [[each.name, each.kind, each.reason, each.message] for each in response.problems]
     return records, problems

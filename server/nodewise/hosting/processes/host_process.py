@@ -26,25 +26,25 @@ from nodewise.processes.spawning import spawn
 __all__ = ["HostProcess", "start"]
 
 ENDING_S: Final = 2.0
-"""Patience with a process that was killed, or whose connection has ended, until it is gone."""
+"""Seconds to wait for the end of a process that was killed, or whose connection has ended."""
 
 
 class HostProcess(Connection):
-    """A process, the leader of a session of its own, and our connection to it.
+    """A process, the leader of its own session, and the connection to it.
 
     Parameters
     ----------
     folder : Path
         Of its sockets.
     ready : int
-        Descriptor over which it says that it serves.
+        Descriptor on which it reports that it serves.
     served : grpc.Server
-        Where it asks for what its calls are given.
+        Server of the objects that its calls may use.
 
     Attributes
     ----------
     is_over : bool
-        Whether it was ended from here.
+        Whether this worker ended it.
     """
 
     def __init__(self, process: Process, folder: Path, ready: int, context_server: grpc.Server) -> None:
@@ -58,7 +58,7 @@ class HostProcess(Connection):
         self.is_over = False
 
     def wait(self, wait_s: float) -> None:
-        """Wait until it serves. Raises TimeoutError if it does not by then, ConnectionError if it is gone."""
+        """Wait until it serves. Raises TimeoutError if that takes longer, ConnectionError if it has ended."""
         readable, _, _ = select.select([self._ready, self._process.fileno()], [], [], wait_s)
         if not readable:
             raise TimeoutError
@@ -67,11 +67,11 @@ class HostProcess(Connection):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         return self.is_over or self._process.status is not None
 
     def fault(self) -> HostFaultError:
-        """Make sure that the process is gone, and say how it ended."""
+        """End the process if it runs, and return how it ended."""
         status = self._process.wait(ENDING_S)
         self.kill()
         if status is None:
@@ -82,7 +82,7 @@ class HostProcess(Connection):
         return kind(f"its process ended by signal {-status} ({status_text(status)})")
 
     def kill(self) -> None:
-        """End it now, with all that it has forked."""
+        """Kill it now, with all its child processes."""
         with self._ending:
             if self.is_over:
                 return
@@ -109,9 +109,9 @@ def start(
     points : tuple of pairs
         Name and value of each entry point.
     serve : callable
-        Serves what it may ask in a folder.
+        Serves the objects that it may call, in a folder.
     modules : str
-        Folder where it looks for modules before all else; "" = where this process looks.
+        Folder that it searches for modules first; "" = this process's search path alone.
     """
     paths = [*filter(None, [modules]), *(path or str(Path.cwd()) for path in sys.path)]
     folder = Path(tempfile.mkdtemp(prefix="nodewise-host-"))

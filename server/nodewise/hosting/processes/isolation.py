@@ -1,4 +1,4 @@
-"""What a host's process may not do: see the server's variables, read what the server stores, fork without bound."""
+"""Isolation of a host's process: no server variables, no files of the server, a bounded number of processes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ ALLOWED: Final = (
     *("NO_COLOR", "PYTHONHOME", "PYTHONUTF8", "NUMBA_NUM_THREADS", "CUDA_VISIBLE_DEVICES"),
     *("COVERAGE_PROCESS_START", "COVERAGE_FILE", "COVERAGE_RCFILE"),
 )
-"""Variables that a host gets besides those that every process of ours gets. None of them is a secret."""
+"""Variables that a host gets besides those of every child process. None of them is a secret."""
 _OWN: Final = {
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     "GRPC_ENABLE_FORK_SUPPORT": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-"""Matrices are small, and parallelism is ours to place; what a plugin forks calls no gRPC."""
+"""One thread for linear algebra, as matrices are small; and no gRPC in processes that a plugin forks."""
 MOST_PROCESSES: Final = 512
 """Threads and processes that a host may have beside those that run at its start."""
 
 
 def environment(extra: Collection[str] = ()) -> dict[str, str]:
-    """The variables of a host, from those of this process; ``named`` are allowed as well."""
+    """The variables of a host, from those of this process; ``extra`` are allowed as well."""
     own = {name: value for name, value in _OWN.items() if name not in extra}
     locale = [name for name in os.environ if name.startswith("LC_")]
     return allowed_environment((*ALLOWED, *extra, *locale), **own)
 
 
 def limit_processes() -> None:
-    """Let the process fork so often and no more. The kernel counts by user, and does not hold root to it."""
+    """Limit the processes that this one may start. The kernel counts by user, and exempts root."""
     _, tasks = Path("/proc/loadavg").read_text(encoding="ascii").split()[3].split("/")  # of all users: at least its own
     bounds = [each for each in resource.getrlimit(resource.RLIMIT_NPROC) if each != resource.RLIM_INFINITY]
     most = min([int(tasks) + MOST_PROCESSES, *bounds])
@@ -58,13 +58,13 @@ READABLE: Final = (
     *("/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/resolv.conf"),
     "/etc/ssl",
 )
-"""What programs need. ``/proc`` of other processes would reveal their variables, and ``/etc`` has settings."""
+"""Paths that programs need; neither ``/proc`` of other processes, with their variables, nor ``/etc`` as a whole."""
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> bool:
-    """Let this process and what it starts open no other files; False = the kernel has no Landlock.
+    """Restrict the files that this process and its children may open; False = the kernel has no Landlock.
 
-    Devices may be written to, and what lies below ``writable``. Modules may be imported from ``readable``.
+    Devices and paths below ``writable`` may be written. Modules may be imported from ``readable``.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION) < 1:
@@ -86,7 +86,7 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str]) -> bool:
 
 
 def _allow(libc: ctypes.CDLL, rules: int, path: str, access: int) -> None:
-    """Allow what lies below a path; one that is not there is passed over."""
+    """Allow access below a path; a missing path is skipped."""
     try:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

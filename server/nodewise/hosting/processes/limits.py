@@ -1,4 +1,4 @@
-"""What a host may take of time and memory."""
+"""Limits of a host's time and memory."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from nodewise.hosting.processes.remote import Remote
 __all__ = ["HostLimits"]
 
 GRACE_S: Final = 1.0
-"""Seconds beyond the time that a call was given: a call that watches its time ends itself."""
+"""Seconds beyond a call's budget, so that a call that checks its budget can end itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLimits:
-    """What a host may take.
+    """Limits of a host.
 
     Attributes
     ----------
     call_budget_s : float
-        Seconds of a call.
+        Most seconds of a call.
     long_call_budget_s : float
-        Seconds of long work, if its budget is not shorter: learning, replays, diagnoses, searches, simulations.
+        Most seconds of long work: learning, replays, diagnoses, searches, simulations; its own budget may be shorter.
     load_budget_s : float
-        Seconds to import the plugins.
+        Most seconds to import the plugins.
     auto_patience_s : float
         Seconds that a caller which can do without a plugin waits for it, unless it usually answers sooner.
     memory_bytes : int
-        What a host's process may allocate beyond what it has as it starts.
+        Most bytes that a host's process may allocate after its start.
     paths : tuple of str
         Files and folders that plugins may read and write besides their own, where the kernel has Landlock.
     environment : tuple of str
@@ -46,9 +46,9 @@ class HostLimits:
     environment: tuple[str, ...] = ()
 
     def budget_s(self, method: str, arguments: tuple[Any, ...]) -> float:
-        """Seconds that a call may take: as set, and of long work the budget among its arguments.
+        """Most seconds of a call: the setting, or for long work the budget among its arguments.
 
-        A caller's own deadline ends no host: what is short for one caller is not the plugin's fault.
+        A caller's deadline ends no host: a short deadline is not the plugin's fault.
         """
         options = [each for each in arguments if isinstance(each, Options)]
         if method not in LONG and all(each.fidelity != Fidelity.SIMULATE for each in options):
@@ -58,7 +58,7 @@ class HostLimits:
 
 
 def _left_s(argument: Any) -> float | None:
-    """What an argument says of the time that is left; None = nothing."""
+    """The remaining time that an argument states; None = it states none."""
     if isinstance(argument, Remote):
         return None
     budget = getattr(argument, "budget", argument)

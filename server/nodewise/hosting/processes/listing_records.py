@@ -1,4 +1,4 @@
-"""What a host says that its plugins register, made into records whose objects are handles."""
+"""Records of a host's plugins, from its listing; their objects are handles."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BY_KIND: Final = {hook.kind: hook for hook in HOOKS.values()}
 
 
 def listing_records(host: Peer) -> Iterator[RecordOrProblem]:
-    """The valid records of a host's plugins, and what is wrong with the others; starts the host.
+    """The valid records of a host's plugins, and the problems of the others; starts the host.
 
-    All are looked at again here: the host may say anything.
+    All are validated again here, as the host is not trusted.
     """
 
     def left_out(name: Any, kind: str, reason: Any, message: Any) -> PluginProblem:

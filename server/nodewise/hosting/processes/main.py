@@ -1,7 +1,7 @@
-"""A plugin host, as its process runs it.
+"""The main program of a plugin host's process.
 
-It imports the distribution's entry points in its main thread, and does one call after the other in threads of a pool:
-those that are asked within a call take one each. What goes wrong in this process stays in it: the worker that started
+It imports the distribution's entry points in its main thread, and runs one call after another in threads of a pool:
+a call within a call takes one more. Faults of this process stay in it: the worker that started
 it watches its end, its time and its memory.
 """
 
@@ -44,12 +44,12 @@ THREADS: Final = 64
 
 
 class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
-    """The plugins of one distribution, and what they answered with.
+    """The plugins of one distribution, and the objects that they returned.
 
     Parameters
     ----------
     ask : callable
-        Asks the worker for what a call was given.
+        Calls an object of the worker.
     """
 
     def __init__(self, ask: Any, most_bytes: int) -> None:
@@ -62,7 +62,7 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
         self.estimators = Estimators(self._by_name, self._models, context=self._given_context)
 
     def load(self, name: str, value: str, distribution: str) -> None:
-        """Import what an entry point names."""
+        """Import the object that an entry point names."""
         point = importlib.metadata.EntryPoint(name, value, ENTRY_POINT_GROUP)
         for outcome in records_of(name, value, point.load, distribution, _tell):
             if isinstance(outcome, PluginProblem):
@@ -127,16 +127,14 @@ class Plugins(plugin_service_pb2_grpc.PluginServiceServicer):
                 response = self._ask(pb.AskRequest(call=call, number=number, method=method, arguments=values))
             except grpc.RpcError as error:
                 reply = read_error(error)
-                raise (
-                    reply if isinstance(reply, NodewiseError) else RuntimeError("the connection is closed")
-                ) from None
+                raise (reply if isinstance(reply, NodewiseError) else RuntimeError("the connection ended")) from None
             return read_value(response.answer, self._others)
 
         return ask
 
 
 def _tell(error: BaseException) -> None:
-    """Write what a plugin raised at its import where the worker's log gets it."""
+    """Write the exception of a plugin's import to the stream that the worker logs."""
     try:
         traceback.print_exception(error)
     except BaseException:  # noqa: BLE001  # an exception that cannot be written down
@@ -144,7 +142,7 @@ def _tell(error: BaseException) -> None:
 
 
 def main(folder: str, ready: int, order: dict[str, Any]) -> None:
-    """Load what ``life.start`` orders, serve it on a socket in a folder, and say when it is served."""
+    """Load the plugins that ``host_process.start`` orders, serve them on a socket, and report that they are served."""
     sys.argv[1:] = []
     sys.path[:] = order["paths"]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

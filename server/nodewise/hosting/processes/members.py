@@ -1,4 +1,4 @@
-"""What objects of plugins have, and what methods are given besides values."""
+"""Methods and attributes of plugins' objects, and the methods whose arguments are objects."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _MEMBERS: Final = {
     for name, member in members_of(protocol).items()
 }
 KNOWN: Final = frozenset(_MEMBERS)
-"""What is asked of objects: methods and attributes of the plugin door's protocols."""
+"""Methods and attributes that may be called: those of the protocols in ``nodewise.plugin``."""
 ATTRIBUTES: Final = frozenset(name for name, member in _MEMBERS.items() if not callable(member))
-"""Those that are read."""
+"""Those that are attributes."""
 LONG: Final = frozenset(
     {"learn", "warm_up", "complete", "play", "space", "completed", "read", "replay", "diagnose", "diagnose_steps"}
 )
-"""Methods that do long work."""
+"""Methods of long work."""
 ANSWERS_WITH_OBJECTS: Final = frozenset({"fit", "space"})
 """Methods whose answers stay in the host."""
 OBJECT_ARGUMENTS: Final[Mapping[str, Mapping[int, str]]] = MappingProxyType(
     {"fit": {1: "context"}, "learn": {0: "corpus"}, "read": {0: "stream"}, "replay": {2: "run"}, "diagnose": {3: "run"}}
 )
-"""Methods that are given something to ask besides values: which argument is what."""
+"""Methods with arguments that are objects of the worker: the kind of each such argument."""
 OBJECT_METHODS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "context": frozenset({"traces", "model"}),
@@ -47,4 +47,4 @@ OBJECT_METHODS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "model": KNOWN,
     }
 )
-"""What a host may ask of it."""
+"""Methods that a host may call of each kind."""

@@ -1,4 +1,4 @@
-"""What a host keeps for its worker: objects by number, bounded by the bytes that they take."""
+"""Objects that a host keeps for its worker, by number, bounded by their bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Models"]
 MOST: Final = 8_192
 """Objects, as many as a worker keeps fitted models."""
 SHARE: Final = 4
-"""Of what a host may allocate they take one part in so many."""
+"""They may take one part in so many of the host's memory limit."""
 UNKNOWN_BYTES: Final = 1 << 20
-"""Of an object that cannot be looked at."""
+"""Assumed size of an object that cannot be measured."""
 
 
 class _MissingModel:
-    """In place of an object that is gone."""
+    """Stands for an object that was dropped."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -38,15 +38,15 @@ class Models:
     """
 
     def __init__(self) -> None:
-        # A server that has started anew must not take a number of the one before for one of its own.
+        # A restarted server must not take a number of its predecessor for one of its own.
         self._numbers = itertools.count(secrets.randbits(62) + 1)
         self._objects: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self.most_bytes = 1 << 62
-        """What all of them may take together."""
+        """Most bytes of all of them together."""
 
     def keep(self, value: Any, but: Collection[Any] = ()) -> int:
-        """Keep one more, and give its number; ``but`` is there anyway and not counted."""
+        """Keep an object and return its number; objects in ``but`` exist anyway and are not counted."""
         number = next(self._numbers)
         try:
             size = footprint(value, but)
@@ -59,14 +59,14 @@ class Models:
         return number
 
     def use(self, number: int) -> Any:
-        """One of them, which is used now. Raises KeyError."""
+        """The object of a number, now the most recently used. Raises KeyError."""
         self._objects.move_to_end(number)
         return self._objects[number][0]
 
     def built_on(self, number: int) -> Any:
-        """One that another is built on; in place of one that is gone, what says so when it is asked."""
+        """The object that another one uses; for a dropped one a stand-in whose calls fail."""
         return self.use(number) if number in self._objects else _MissingModel()
 
     def drop(self, number: int) -> None:
-        """Drop one that no caller uses any more."""
+        """Drop an object that no caller uses any more."""
         self._bytes -= self._objects.pop(number, (None, 0))[1]

@@ -1,4 +1,4 @@
-"""What hosts print: read always, so that no plugin waits for it, and logged up to a rate."""
+"""Output of hosts: always read, so that no plugin blocks on it, and logged up to a rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_LINE: Final = 500
 LINES_PER_S: Final = 5
 """Lines of one host's stream that are logged in a second; the others are counted."""
 READ_BYTES: Final = 1 << 16
-"""At a time: as much as a pipe holds."""
+"""Most bytes per read: the size of a pipe."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class _Stream:
             self.lines += 1
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Log the rest at the end of the stream."""
         if self.rest:
             self.log(b"\n")
         if self.dropped_count:
@@ -67,9 +67,9 @@ class _Stream:
 
 
 def watch_output(distribution: str, streams: Mapping[str, int], process: Process) -> None:
-    """Log what comes over streams (name to descriptor) of a process in a thread, which closes them when it is gone.
+    """Log streams (name to descriptor) of a process in a thread, which closes them when the process has ended.
 
-    Processes that it left behind may hold their other ends for as long as they live.
+    Child processes that outlive it may keep the other ends open.
     """
     name = "nodewise-host-output"
     threading.Thread(target=_watch, args=(distribution, streams, process), name=name, daemon=True).start()

@@ -1,4 +1,4 @@
-"""What has objects of plugins: what its estimators are asked and answer, whatever lies between."""
+"""A process or server with objects of plugins, and the calls to its estimators."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from nodewise_protos.plugin.v1 import plugin_service_pb2, value_pb2
 __all__ = ["ESTIMATOR", "Listing", "Peer", "read_answer"]
 
 ESTIMATOR: Final = "estimator/"
-"""How the targets of estimators begin."""
+"""Prefix of the targets of estimators."""
 Listing = tuple[list[Any], list[Any]]
 """Records and problems of a host's plugins, as plain values."""
 _numbers = itertools.count(1)
 Ask = Callable[[str, Any], Any]
-"""Calls a method of a service with a request, and gives its response."""
+"""Calls a method of a service with a request, and returns the response."""
 
 
 class Peer(ABC):
@@ -51,15 +51,15 @@ class Peer(ABC):
     Attributes
     ----------
     distribution : str
-        Whose plugins, with the version.
+        Name and version of the plugins' distribution.
     plugin_names : tuple of str
-        What it is to bring.
+        Names of the plugins that it should provide.
     known_listing : Listing or None
-        What it said last that it brings; None = it is not known.
+        Its last listing; None = not known yet.
     generation : int
-        Number of the process that has the objects now.
+        Number of the process that holds the objects now.
     number : int
-        Of it among all that this process has had.
+        Number of this peer among all of this process.
     """
 
     def __init__(
@@ -80,29 +80,29 @@ class Peer(ABC):
         self._numbers_to_release: deque[tuple[int, int]] = deque()
 
     def begin(self) -> None:
-        """Start to find out what it brings, without waiting, so that several do so at the same time."""
+        """Start to list its records without waiting, so that several peers do so at the same time."""
         if self._looks:
             self._looks = False
             threading.Thread(target=self._look, name="nodewise-host-loading", daemon=True).start()
 
     @abstractmethod
     def _look(self) -> None:
-        """Find out what it brings, and set ``_is_known``."""
+        """List its records, and set ``_is_known``."""
 
     @abstractmethod
     def wait_until_known(self, wait_s: float) -> bool:
-        """Whether it is known within so many seconds what it brings, or that it cannot be loaded."""
+        """Wait for its listing, or its failure to load; False = neither within so many seconds."""
 
     @abstractmethod
     def listing(self) -> Listing:
-        """What it brings, which is waited for. Raises HostFaultError, HostBusyError."""
+        """Its records and problems, once known. Raises HostFaultError, HostBusyError."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ask it no more, and end what was started for it."""
+        """Refuse later calls, and end the processes that were started for it."""
 
     def lease(self) -> object:
-        """What gives one more registry the right to it; None = the last one has given it up."""
+        """A lease for one more registry; None = the last lease was returned."""
         lease = object()
         with self._lock:
             if self._leases is None:
@@ -111,7 +111,7 @@ class Peer(ABC):
         return lease
 
     def end(self, lease: object) -> bool:
-        """Give a lease back; whether it was the last one, which closes it. Again = nothing more."""
+        """Return a lease; True = it was the last one, which closes the peer. A second call does nothing."""
         with self._lock:
             if self._leases is None:
                 return False
@@ -135,10 +135,10 @@ class Peer(ABC):
         """The error of a call that took longer than it may."""
 
     def _abandon(self, connection: Connection) -> None:  # noqa: B027  # nothing to do at an address
-        """Stop using that connection: its messages make no sense, or no caller waits for them."""
+        """Stop using the connection: its messages are invalid, or no caller waits for them."""
 
     def _may_ask(self, arguments: tuple[Any, ...]) -> AbstractContextManager[Call | None]:  # noqa: ARG002
-        """A call that may ask for what it is given; None = it cannot."""
+        """A call during which the plugin may call objects among the arguments; None = it cannot."""
         return nullcontext()
 
     def _call_method(self, remote: Remote, name: str, arguments: tuple[Any, ...], call: Call | None, ask: Ask) -> Any:  # noqa: ARG002
@@ -148,18 +148,18 @@ class Peer(ABC):
     def ask(self, remote: Remote, name: str, arguments: tuple[Any, ...], following: Following | None = None) -> Any:
         """The answer of a method of an object, or the value of an attribute.
 
-        ``following`` is asked with it, in one call; its answer is kept until it is asked for.
+        ``following`` is made together with it; its answer is kept until that call comes.
 
         Raises
         ------
         NodewiseError
-            What the plugin refuses with.
+            The plugin's refusal.
         HostFaultError
             If it fails.
         HostBusyError
-            If it could not be asked now.
+            If it could not be called now.
         GoneError
-            If the object is not there any more.
+            If the object no longer exists.
         """
         early = remote.early_prediction(arguments) if name == "predict" else None
         if early is not None:
@@ -210,7 +210,7 @@ class Peer(ABC):
     def _exchange(
         self, connection: Connection, name: str, budget_s: float, method: str, request: Any, call: Call | None = None
     ) -> Any:
-        """The response to a request; raises as :meth:`asked`, and ForgottenError."""
+        """The response to a request; raises as :meth:`ask`, and ForgottenError."""
         try:
             if call is None:
                 return connection.methods[method](request, timeout=max(0.0, budget_s))
@@ -259,7 +259,7 @@ class Peer(ABC):
                 connection.methods["Release"](request, timeout=self.limits.call_budget_s)
 
     def _object(self, object_message: plugin_service_pb2.KeptObject) -> Any:
-        """A handle of what was answered and stays there."""
+        """A handle of an answer that stays in the peer."""
         names = KNOWN.intersection(object_message.abilities)
         if object_message.number <= 0:
             raise UndecodableError("not an object")
@@ -318,7 +318,7 @@ class Peer(ABC):
 
 
 def _wait(future: Any, budget_s: float, call: Call) -> Any:
-    """The result of a call that may ask: what others take is not the plugin's time, unless it asks without an end."""
+    """The result of a call; time of other plugins that it calls does not count, unless its calls never end."""
     end_s = time.monotonic() + budget_s
     while True:
         left_s = end_s + min(call.others_s(), budget_s) - time.monotonic()
@@ -330,7 +330,7 @@ def _wait(future: Any, budget_s: float, call: Call) -> Any:
 
 
 def _content(content: Any) -> bytes:
-    """What a host made of its own learned values; that of an estimator which runs here belongs to no host."""
+    """The host's own bytes of a prior; a prior of an inline estimator has none."""
     if not isinstance(content, Opaque):
         raise UndecodableError("a prior that this host did not learn")
     return content.content
@@ -343,12 +343,12 @@ def _predictions(response: pb.PredictResponse, rows: int) -> Any:
 
 
 def read_answer(message: value_pb2.Value) -> Any:
-    """A value that a plugin answered with. Raises UndecodableError."""
+    """The value of a plugin's answer. Raises UndecodableError."""
     return read_value(message, {"unsendable": foreign})
 
 
 def _read(read: Callable[[], Any]) -> Any:
-    """What is read; whatever reading raises is the sender's fault."""
+    """The result of reading a message; any exception is the sender's fault."""
     try:
         return read()
     except (NodewiseError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""What a plugin is given to ask in a host: each stands for an object of the worker's, and asks it there."""
+"""Proxies in a host for objects of the worker: each calls its object there."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nodewise.plugin import Catalogue, Model, Prior, Profile, Trace
 __all__ = ["PROFILES_AT_ONCE", "GivenContext", "GivenCorpus", "GivenModel", "GivenRun", "GivenStream"]
 
 REPORT_EVERY_S: Final = 0.05
-"""Seconds between words of progress that are passed on: people read them."""
+"""Seconds between two progress reports that are passed on."""
 PROFILES_AT_ONCE: Final = 16
-"""Profiles that are fetched together: one costs less than the question for it."""
+"""Profiles per fetch: a profile costs less than the call for it."""
 
 Ask = Callable[..., Any]
-"""Asks the worker's object: the name of a method and its arguments."""
+"""Calls a method, by name, of the worker's object."""
 
 
 class GivenContext:

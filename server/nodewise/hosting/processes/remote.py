@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Following", "GoneError", "Remote", "foreign", "has_all"]
 
 Following = tuple[Any, str, tuple[Any, ...]]
-"""What is asked next: an object, its method and the arguments."""
+"""The next call: an object, its method and the arguments."""
 
 
 class GoneError(Exception):
@@ -35,15 +35,15 @@ class Remote:
     target : str or int
         A record's object by kind and name, or the number of an answer.
     generation : int
-        The process that has it; 0 = each has it.
+        The process that holds it; 0 = every process does.
     names : frozenset of str
-        What it has of the protocols.
+        Its methods and attributes.
     renew : callable or None
         Makes the object anew once its process is gone.
     has_predicted : bool
         Whether it has answered a prediction.
     asks : bool
-        Whether it may ask the worker while it is asked: its fit was given another's model.
+        Whether it may call the worker during a call: its fit got another estimator's model.
     early : tuple or None
         Arguments of a prediction that was answered with the call before, and the response.
     """
@@ -73,9 +73,9 @@ class Remote:
         return self._ask(name, ()) if name in ATTRIBUTES else partial(self._call_method, name)
 
     def call_with_next(self, name: str, arguments: tuple[Any, ...], following: Following) -> Any:
-        """The answer of a method, called together with the next one, whose answer is kept until it is asked for.
+        """The answer of a method, called together with the next one, whose answer is kept until that call comes.
 
-        Together only where the next one has answered before: then a failure is probably the fault of that one.
+        They are called together only where the next one has succeeded before; a failure is then probably its fault.
         """
         model, method, _ = following
         if isinstance(model, Remote) and model.peer is self.peer and model.has_predicted and method in model.names:
@@ -102,7 +102,7 @@ class Remote:
         except GoneError:
             if self.renew is None:
                 raise
-        except HostKilledError:  # a call leaves nothing behind: another process is asked once more
+        except HostKilledError:  # a call has no side effects: it is repeated once in another process
             if self.generation == 0:
                 return self.peer.ask(self, name, arguments)
             if self.renew is None:
@@ -124,9 +124,9 @@ def has_all(remote: Remote, protocol: type) -> bool:
 
 
 class _Foreign:
-    """An answer that is no value of the plugin door's."""
+    """An answer that is not a value of ``nodewise.plugin``."""
 
 
 def foreign(name: str) -> Any:
-    """What stands for an answer that could not cross: nothing but the name of its type."""
+    """A stand-in for an answer that could not be sent; it has only the name of its type."""
     return type(name if name.isidentifier() else "value", (_Foreign,), {})()

@@ -1,4 +1,4 @@
-"""The services of a host: its plugins' objects, asked one call after the other."""
+"""The services of a host, which run one call after another."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Estimators", "abilities", "failure", "write_answer"]
 MOST_TRACEBACK: Final = 3_000
 """Bytes of a traceback that are sent for the log: its end. Trailing metadata of a call hold 8 KiB."""
 _SEQUENCES: Final = frozenset({"final", "exclusions", "memory_terms", "predict_shares", "read"})
-"""What answers with any sequence."""
+"""Methods that may return any sequence."""
 
 ResponseT = TypeVar("ResponseT")
 
@@ -48,12 +48,12 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
     ----------
     estimators : mapping of name to object
     models : Models
-        Shared with what else keeps objects here.
+        Shared with other services of this process.
     listings : list of Estimator
         Their descriptions, for clients.
     instance : str
     context : callable or None
-        What a fit may use, from the number of its context, the prior, the catalogue and the seed; None = only these.
+        Makes a fit's context from its number, the prior, the catalogue and the seed; None = only these.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         self._listings = listings or []
         self._instance = instance
         self._context = context or (lambda _, *facts: GivenContext(_ask_nothing, *facts))
-        # A server that others reach than the worker that started it unpickles nothing.
+        # A server that other programs can reach unpickles nothing.
         self._content: Callable[[bytes], Any] = bytes if context is None else pickle.loads
         self._evidence: OrderedDict[int, Any] = OrderedDict()
         self.calls: list[int] = [0]
-        """Numbers of the calls that are on, each within the one before."""
+        """Numbers of the running calls, each within the one before."""
 
     def ListEstimators(self, request: Any, context: grpc.ServicerContext) -> pb.ListEstimatorsResponse:  # noqa: N802, ARG002  # gRPC's
         """As the contract says."""
@@ -126,7 +126,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         return pb.ReleaseResponse()
 
     def answer(self, call: int, work: Callable[[], ResponseT], context: grpc.ServicerContext) -> ResponseT:
-        """What a plugin answers; what it raises ends the call with a status."""
+        """The response to a call; an exception of the plugin ends the call with a status."""
         self.calls.append(call)
         try:
             return work()
@@ -138,14 +138,14 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
         raise AssertionError
 
     def use(self, number: int, context: grpc.ServicerContext) -> Any:
-        """A model, or a status that says that it is gone."""
+        """A model; a dropped one ends the call with a status."""
         try:
             return self._models.use(number)
         except KeyError:
             context.abort_with_status(status_with("NOT_FOUND", "the model is no longer kept", GONE, {}))
 
     def keep_answer(self, answer: Any) -> plugin_service_pb2.KeptObject:
-        """An object that stays here, and what it can do."""
+        """Keep an object here; returns its number and its methods."""
         number = self._models.keep(answer, (*self._estimators.values(), *self._evidence.values()))
         return plugin_service_pb2.KeptObject(number=number, type=_name_of(answer), abilities=abilities(answer))
 
@@ -168,7 +168,7 @@ class Estimators(estimator_service_pb2_grpc.EstimatorServiceServicer):
 
 
 def _ask_nothing(method: str, *arguments: Any) -> Any:
-    """What the context of a fit answers in a server of its own: there are no traces and no other estimators."""
+    """The context of a fit in an estimator server, which has no traces and no other estimators."""
     if method == "traces":
         return ()
     raise NodewiseError(Reason.NOT_IMPLEMENTED, f"an estimator server cannot call the estimator {arguments[0]!r}")
@@ -185,7 +185,7 @@ def _predict(model: Any, rows: Any, options: Any) -> pb.PredictResponse:
 
 
 def failure(error: BaseException) -> grpc.Status:
-    """The status of what a plugin raised; its exceptions may do anything where they are looked at."""
+    """The status of a plugin's exception, whose attributes may do anything."""
     details = {"raised": type(error).__name__[:100]}
     try:
         if isinstance(error, NodewiseError):
@@ -198,7 +198,7 @@ def failure(error: BaseException) -> grpc.Status:
 
 
 def abilities(answer: Any) -> list[str]:
-    """What of the protocols an object has."""
+    """The methods and attributes of an object."""
     names = []
     for name in KNOWN:
         try:
@@ -211,7 +211,7 @@ def abilities(answer: Any) -> list[str]:
 
 
 def write_answer(answer: Any, name: str = "") -> value_pb2.Value:
-    """An answer as a message; what cannot cross, by the name of its type."""
+    """An answer as a message; one that cannot be sent, by the name of its type."""
     try:
         if isinstance(answer, Prior):
             answer = replace(answer, content=Opaque(pickle.dumps(answer.content)))
@@ -223,5 +223,5 @@ def write_answer(answer: Any, name: str = "") -> value_pb2.Value:
 
 
 def _name_of(value: Any) -> str:
-    """Of its type, as it can be sent."""
+    """The name of a value's type, as it can be sent."""
     return type(value).__name__[:100].encode(errors="replace").decode()

@@ -1,7 +1,7 @@
 """Refusals and failures of plugins as statuses of calls, and back.
 
 A refusal is a status with an ErrorInfo whose reason is in the catalogue of errors. A failure has the reason FAILED,
-the name of what was raised and its traceback. Any other status is a failure of which nothing more is known.
+the name of the exception and its traceback. Any other status is a failure without details.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def status_with(code: str, message: str, reason: str, metadata: Mapping[str, str
 
 
 def status_of(error: NodewiseError) -> grpc.Status:
-    """Of a refusal. Raises what a plugin's own class raises where it is looked at, or ValueError for no text."""
+    """The status of a refusal. Raises ValueError for invalid text, and any exception of a plugin's own class."""
     reason = Reason(error.reason)
     more: list[Any] = []
     if error.violations:

@@ -1,6 +1,6 @@
-"""Values of the plugin door as messages and back: a host is not trusted, so nothing is built that is not listed.
+"""Values of ``nodewise.plugin`` as messages and back: a host is not trusted, so only listed classes are built.
 
-For methods without a message of their own. Those of estimators have some (wire.py).
+For methods without messages of their own; those of estimators are in wire.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OURS: Final = ("nodewise.domain.", "nodewise.plugin.")
 
 
 def _classes(base: type) -> dict[str, type]:
-    """Classes of the domain and the plugin door that have a base, or are dataclasses where ``object`` is wanted."""
+    """Classes of the domain and ``nodewise.plugin`` with a base class, or all dataclasses for ``object``."""
     classes: dict[str, type] = {}
     for name, module in sorted(sys.modules.items()):
         if name.startswith(_OURS):
@@ -36,7 +36,7 @@ def _classes(base: type) -> dict[str, type]:
 
 
 def _is_value(each: type) -> bool:
-    """Whether it is a dataclass, and no record of a plugin, which holds what answers: that stays where it is."""
+    """Whether it is a dataclass and not a plugin's record, whose objects stay in their process."""
     is_record = each.__module__ == "nodewise.plugin.records"
     return dataclasses.is_dataclass(each) and not issubclass(each, Exception | Budget) and not is_record
 
@@ -49,23 +49,23 @@ VALUES: Final[Mapping[str, type]] = MappingProxyType(
 FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
     {each: tuple(field.name for field in dataclasses.fields(each) if field.init) for each in VALUES.values()}
 )
-"""Of each the fields that it is made of."""
+"""The constructor's fields of each."""
 
 ENUMS: Final[Mapping[str, type[Any]]] = MappingProxyType(_classes(Enum))
 """Enumerations by name."""
 
 DTYPES: Final = frozenset("?bBhHiIlLqQefd")
-"""Of arrays that cross: truth values and numbers."""
+"""Types of arrays that can be sent: booleans and numbers."""
 _MOST_DIMENSIONS: Final = 4
 _WHOLE: Final = 1 << 63
 
 
 class UndecodableError(Exception):
-    """A message that is none; the text says why."""
+    """An invalid message; the text says why."""
 
 
 class Opaque:
-    """What a plugin keeps in a prior: bytes that only its own host makes sense of."""
+    """The content of a plugin's prior: bytes that only its own host can read."""
 
     __slots__ = ("content",)
 
@@ -74,7 +74,7 @@ class Opaque:
 
 
 Other = Callable[[Any], pb.Value]
-"""Writes what is no plain value: an object that stays where it is."""
+"""Writes an object that stays in its process."""
 
 
 def refuse(value: Any) -> pb.Value:
@@ -88,7 +88,7 @@ def write_value(value: Any, other: Other = refuse) -> pb.Value:
     Raises
     ------
     UndecodableError, ValueError, TypeError, RecursionError
-        For a text that has no bytes, or what is nested without an end.
+        For a text without an encoding, or a value that contains itself.
     """
     kind = type(value)
     write = _WRITERS.get(kind)
@@ -158,12 +158,12 @@ def read_value(message: pb.Value, others: Mapping[str, Callable[[Any], Any]] = M
     Parameters
     ----------
     others : mapping of field to callable
-        Reads what is no plain value.
+        Reads objects of other processes.
 
     Raises
     ------
     UndecodableError
-        For whatever is not in order.
+        For an invalid message.
     """
     try:
         return _read(message, others)

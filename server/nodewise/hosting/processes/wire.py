@@ -1,7 +1,7 @@
-"""What estimators are asked and answer, as messages of ``EstimatorService`` and back.
+"""Questions to estimators and their answers, as messages of ``EstimatorService`` and back.
 
-Columns of predictions are written and read by hand, from one table: most calls are nothing else. The rest is the
-mapper's. What a host sends is bounded by what was sent: one number stands for as many rows as it was asked about.
+Columns of predictions are written and read by hand, from one table, as most calls are predictions. The rest is the
+mapper's. A host's columns are bounded by the rows of the question: one number stands for all rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COLUMNS: Final = {
     "bottleneck_indexes": ("bottleneck_index", -1),
     "extrapolation_ratios": ("extrapolation", 1.0),
 }
-"""Columns that all predictions have: the attribute, and what no entry means."""
+"""Columns that all predictions have: the attribute, and the default of a column without entries."""
 _OPTIONAL: Final = {
     "staleness_mean_steps": "staleness_mean",
     "staleness_p95_steps": "staleness_p95",
@@ -84,11 +84,11 @@ def _column(values: Sequence[Any], rows: int, default: Any = 0.0) -> Any:
     return freeze(np.array(values, np.int64 if kind is int else np.float64))
 
 
-# --- what is known and asked
+# --- questions
 
 
 def write_configurations(value: Configurations) -> configuration_pb2.Configurations:
-    """Rows; what no row states is left out."""
+    """Rows; columns that no row states are left out."""
     return configurations.write_configurations(value, in_short=True)
 
 
@@ -98,7 +98,7 @@ def read_configurations(message: configuration_pb2.Configurations) -> Configurat
 
 
 def write_profile(profile: Profile) -> pb.Profile:
-    """A profile with its content, and what nodewise.v1 has no field for."""
+    """A profile with its content, and the facts that nodewise.v1 has no field for."""
     content = profiles.write_profile(profile)
     others: dict[str, Any] = {"observations_count": len(profile.observations), "delete_time": None, "purge_time": None}
     message = to_message(profile, profile_pb2.Profile, content=content, warnings=None, **others)
@@ -115,7 +115,7 @@ def read_profile(message: pb.Profile) -> Profile:
 
 
 def write_options(value: Options) -> pb.Options:
-    """How to answer."""
+    """Options of a prediction."""
     return to_message(value, pb.Options, remaining_seconds=value.budget and value.budget.remaining_s())
 
 
@@ -127,7 +127,7 @@ def read_options(message: pb.Options) -> Options:
 
 
 def write_catalogue(value: Catalogue) -> pb.Catalog:
-    """What is known of devices and links."""
+    """The catalogue of devices and links."""
 
     def facts(of: Mapping[str, Mapping[str, float]]) -> dict[str, pb.Facts]:
         return {name: pb.Facts(facts=each) for name, each in of.items()}
@@ -144,7 +144,7 @@ def read_catalogue(message: pb.Catalog) -> Catalogue:
 
 
 def write_prior(value: Prior | None, content: Callable[[Any], bytes]) -> pb.Prior | None:
-    """What was learned; ``content`` makes bytes of the estimator's own."""
+    """A prior; ``content`` makes bytes of the estimator's own part."""
     return None if value is None else to_message(value, pb.Prior, content=content(value.content))
 
 
@@ -153,7 +153,7 @@ def read_prior(message: pb.Prior, content: Callable[[bytes], Any]) -> Prior:
     return from_message(message, Prior, "", TrustingReader(), content=content(message.content))
 
 
-# --- what is answered
+# --- answers
 
 
 def _reader() -> TrustingReader:
@@ -170,7 +170,7 @@ def _read_refusal(message: Any, *_: Any) -> Refusal:
 
 
 def write_assessment(value: Any) -> pb.Assessment | None:
-    """Whether rows can be answered; None = it is nothing that says so."""
+    """An assessment; None = the value is not an assessment."""
     if type(value) is not Assessment or type(value.evidence) is not tuple or type(value.of_profile) is not bool:
         return None
     error: Any = value.expected_log_error
@@ -192,7 +192,7 @@ def read_assessment(message: pb.Assessment) -> Assessment:
 
 
 def write_predictions(value: Any, rows: int) -> pb.Predictions | None:
-    """What a model answers about so many rows; None = it holds what it should not, and is sent as it is."""
+    """A model's predictions of so many rows; None = they are invalid, and are sent as a plain value."""
     if type(value) is not Predictions or type(value.bottlenecks) is not tuple or type(value.simulated) is not bool:
         return None
 
@@ -217,7 +217,7 @@ def write_predictions(value: Any, rows: int) -> pb.Predictions | None:
 
 
 def read_predictions(message: pb.Predictions, rows: int) -> Predictions:
-    """As written; what is left out has its default."""
+    """As written; columns that are left out have their defaults."""
     if not len(message.step_seconds) and rows:
         raise UndecodableError("no step_seconds")
     columns = {name: _column(getattr(message, field), rows, default) for field, (name, default) in _COLUMNS.items()}

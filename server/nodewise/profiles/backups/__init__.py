@@ -1,1 +1,1 @@
-"""Whole stores: copied out, brought back, carried from one kind to another, and checked."""
+"""Backups of whole stores: backup, restore, copies to another kind of store, and checks."""

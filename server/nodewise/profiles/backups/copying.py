@@ -1,4 +1,4 @@
-"""Bringing all that a store holds into an empty one, whatever their kinds."""
+"""Copying all content of a store into an empty one, of any kind."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["CopyError", "CopyFigures", "copy_store", "referred_traces"]
 
 _PAGE: Final = 500
 _DROPPED: Final = {"batches": "key"}
-"""Columns that SQLite files of earlier releases have, and that mean nothing."""
+"""Columns of SQLite files of earlier releases that are not copied."""
 
 
 class CopyError(Exception):
-    """What cannot be copied, backed up or restored; the text is for the operator.
+    """A copy, backup or restore failed; the text is for the operator.
 
     Attributes
     ----------
     of_input : bool
-        Whether other arguments would do.
+        Whether other arguments could succeed.
     """
 
     def __init__(self, text: str, *, of_input: bool = True) -> None:
@@ -35,16 +35,16 @@ class CopyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFigures:
-    """What a store was filled with.
+    """What a copy wrote to a store.
 
     Attributes
     ----------
     copied_bytes : int
-        Of traces; those that were there already are not among them.
+        Bytes of traces, without those that were there already.
     generation : int
-        From which the store counts on.
+        Generation that the store continues from.
     tokens : tuple of str
-        Each that has not ended, with what it gives.
+        Tokens that have not ended, with their rights.
     """
 
     profiles: int
@@ -63,7 +63,7 @@ def copy_store(
     same_store: bool | None = None,
     now: Callable[[], float] = time.time,
 ) -> CopyFigures:
-    """Bring everything, as it is at one moment, into an empty store: all of it, or no row. Traces come first.
+    """Copy everything, as of one moment, into an empty store: all rows or none. Traces are copied first.
 
     The target's generation goes on from the nanoseconds since 1970, if that is more than both had: so it is newer
     than any that a replica saw before, and every profile counts as changed.
@@ -71,13 +71,13 @@ def copy_store(
     Parameters
     ----------
     same_store : bool or None
-        Whether the target counts as the same store from now on; None = if it is a database, which replicas may have
-        open all the while. A new file is another one.
+        Whether the target takes the source's identity; None = only if it is a database, which replicas may have
+        open all the while. A new file is a new store.
 
     Raises
     ------
     CopyError
-        If the target is not empty. NodewiseError, OSError as stores raise them.
+        If the target is not empty. NodewiseError and OSError as stores raise them.
     """
     with source.whole() as rows:
         for statement in rows.patient:
@@ -141,13 +141,13 @@ def _copy_table(source: Connection, target: Connection, table: str) -> int:
     for page in _pages(source, table, columns):
         target.executemany(statement, page)
         count += len(page)
-    if overriding:  # keys that were used since the source's moment are not used again
+    if overriding:  # keys that were used since the moment of the copy are not used again
         target.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'key'), max(key) + 1000) FROM {table}")  # noqa: S608
     return count
 
 
 def _pages(source: Connection, table: str, columns: Sequence[str]) -> Iterator[list[Any]]:
-    """The rows of a table in the order of its key, some at a time: it may not fit into memory."""
+    """The rows of a table in the order of its key, a page at a time: the table may not fit into memory."""
     key = TABLES[table]
     places = [columns.index(column) for column in key.split(", ")]
     begin, end = f"SELECT {', '.join(columns)} FROM {table}", f"ORDER BY {key} LIMIT {_PAGE}"  # noqa: S608

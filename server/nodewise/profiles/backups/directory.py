@@ -1,7 +1,7 @@
-"""A backup: a directory that appears once all of it is on the disk.
+"""A backup: a directory that appears once it is complete on the disk.
 
-It holds a SQLite store of its own, ``store.db``, whatever kind of store it was made of, with its traces in ``traces``
-as every store has them. ``manifest.json`` says what is in it, with the SHA-256 of ``store.db`` and of itself.
+It holds a SQLite store, ``store.db``, whatever kind of store was backed up, with its traces in ``traces``
+as in every store. ``manifest.json`` lists the content, with the SHA-256 of ``store.db`` and of itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupFigures:
-    """What a backup holds, what making it copied, and the digest that its restoration may be held to."""
+    """What a backup holds, what was copied to it, and its digest, which a restore can require."""
 
     profiles: int
     rows: int
@@ -50,16 +50,16 @@ class BackupFigures:
 
 
 def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | None = None) -> BackupFigures:
-    """Copy a store as it is at one moment, while it serves.
+    """Copy a store as of one moment, while it serves.
 
-    What was interrupted keeps its traces in a directory with the target's name and ``.partial``, and goes on there.
+    An interrupted backup keeps its traces in a directory with the target's name and ``.partial``, and continues there.
 
     Parameters
     ----------
     target : path
         Directory, which does not exist yet.
     version : str
-        Of this release, for the manifest.
+        Version of this release, for the manifest.
     since : path or None
         An earlier backup, whose traces are linked instead of copied.
 
@@ -73,13 +73,13 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
     if not target.parent.is_dir():
         raise CopyError(f"the directory {target.parent} does not exist")
     if since is not None:
-        _manifest(since)  # says why where it is none
+        _manifest(since)  # raises CopyError if it is not a backup
     partial = target.with_name(f"{target.name}.partial")
     make_private_folder(partial)
     if since is not None:
         _link_traces(since / "traces", partial / "traces")
     figures = None
-    for _ in range(_ATTEMPTS):  # a profile may be purged meanwhile: as the store is then, its trace is not missed
+    for _ in range(_ATTEMPTS):  # a purge may remove a trace meanwhile; the next attempt copies the later state
         figures = figures or _write_all(store, partial, version)
     if figures is None:
         text = "a trace that rows refer to is missing; run nodewise verify to list what is missing"
@@ -90,7 +90,7 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
 
 
 def _write_all(store: SqlProfileStore, partial: Path, version: str) -> BackupFigures | None:
-    """Write it all; None = a trace that rows of the moment refer to is gone."""
+    """Write everything; None = a trace that the copied rows refer to was removed meanwhile."""
     for path in partial.glob(f"{_STORE}*"):
         path.unlink()
     shutil.rmtree(partial / "traces" / "staged", ignore_errors=True)
@@ -139,23 +139,23 @@ def _link_traces(earlier: Path, folder: Path) -> None:
     for path in earlier.glob("blobs/*/*"):
         to = folder / path.relative_to(earlier)
         make_private_folder(to.parent)
-        with suppress(OSError):  # it is there, or on another file system
+        with suppress(OSError):  # it exists, or is on another file system
             os.link(path, to)
 
 
 @contextmanager
 def open_backup(folder: Path, digest: str = "") -> Iterator[SqlProfileStore]:
-    """The store that a backup holds: a copy of its rows, and its traces where they are.
+    """The store of a backup: a copy of its rows, and its traces in their place.
 
     Parameters
     ----------
     digest : str
-        Which the backup must have; empty = any that fits its content.
+        Digest that the backup must have; empty = any that matches its content.
 
     Raises
     ------
     CopyError
-        If it is none, is not whole, is of a newer release, or was changed.
+        If it is not a backup, is incomplete, is of a newer release, or was changed.
     """
     about = _manifest(folder)
     if digest and digest != about["digest"]:

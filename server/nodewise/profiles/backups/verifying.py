@@ -1,4 +1,4 @@
-"""Whether all of a store is there and as it was written."""
+"""Checks that a store is complete and undamaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Verdict", "verify_store"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What was looked at, and what was found wrong; nothing = all is as it was written."""
+    """What was checked, and the problems; no problems = the store is undamaged."""
 
     profiles: int = 0
     traces: int = 0
@@ -34,14 +34,14 @@ class Verdict:
 def verify_store(
     store: SqlProfileStore, *, content: bool = True, check: Callable[[Profile], str] = lambda _: ""
 ) -> Verdict:
-    """Look at every table, profile and trace of a store as it is at one moment, while it serves.
+    """Check every table, profile and trace of a store as of one moment, while it serves.
 
     Parameters
     ----------
     content : bool
-        Whether traces are read, and not only their sizes asked for.
+        Whether traces are read, and not only their sizes checked.
     check : callable
-        What is wrong with a profile that can be read; empty = nothing.
+        Returns the problem of a readable profile; empty = none.
 
     Raises
     ------
