@@ -20,8 +20,8 @@ from nodewise.rpc.caps import check_counts
 from nodewise.rpc.errors import with_prefix, write_problem
 from nodewise.rpc.long_call import JobService, LongCall, Workshop, unary
 from nodewise.sharing.evidence import peak_ratio
-from nodewise.sharing.predict import predicted_sharing
-from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
+from nodewise.sharing.predict import predict_sharing
+from nodewise.sharing.request import PredictedShares, PredictedSharing, SharingJob, SharingRequest
 from nodewise_protos.v1beta1 import sharing_service_pb2 as pb
 
 __all__ = ["Sharing", "check_sizes", "read_sharing", "write_sharing"]
@@ -43,7 +43,7 @@ class Sharing(JobService):
         ]
         return LongCall(_predict, replace(question, jobs=tuple(jobs)))
 
-    async def _with_profile(self, job: AskedJob, message: pb.SharingJob, path: str, call: Call) -> AskedJob:
+    async def _with_profile(self, job: SharingJob, message: pb.SharingJob, path: str, call: Call) -> SharingJob:
         """The job with its profile; one that is missing is told with the sets that hold the job."""
         if not message.HasField("profile"):
             return job
@@ -53,9 +53,9 @@ class Sharing(JobService):
             return replace(job, profile=with_prefix(error, f"{path.removesuffix('profile')}"))
 
 
-def _predict(workshop: Workshop, question: AskedShares, run: LongRun) -> Iterator[bytes]:
+def _predict(workshop: Workshop, question: SharingRequest, run: LongRun) -> Iterator[bytes]:
     answers, most_runs = workshop.answers, workshop.limits.sharing_runs_per_call
-    prediction = predicted_sharing(
+    prediction = predict_sharing(
         answers.registry.sharing_models, question, answers.estimators.catalogue, run.budget, most_runs
     )
     yield write_sharing(prediction, question).SerializeToString()
@@ -85,7 +85,7 @@ def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
     )
 
 
-def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> AskedShares:
+def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> SharingRequest:
     """What is asked, its profiles still to be found.
 
     Raises
@@ -110,14 +110,14 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         elif places.setdefault(message.name, number) != number:
             reader.wrong(f"{path}.name", f"must be unique, {quote(message.name)} is also jobs[{places[message.name]}]")
         name = device.get("device", "")
-        jobs.append(AskedJob(_job(message, path, mode, name, catalogue, reader)))
+        jobs.append(SharingJob(_job(message, path, mode, name, catalogue, reader)))
     scalars = reader.read_scalars(request, "")
     runs = tuple(_runs(request.runs, places, reader))
     if not request.sets and len(jobs) == 1:
         reader.wrong("sets", "must name who would share: there is no pair of one job")
     reader.finish()
     sets = [_set(each.job_names, f"sets[{number}].job_names", places) for number, each in enumerate(request.sets)]
-    return AskedShares(
+    return SharingRequest(
         device=device.get("device", ""),
         memory_bytes=device.get("memory_bytes"),
         processors=processors,
@@ -187,7 +187,7 @@ def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[in
     return tuple(places[name] for name in names)
 
 
-def write_sharing(prediction: PredictedSharing, question: AskedShares) -> pb.PredictSharingResponse:
+def write_sharing(prediction: PredictedSharing, question: SharingRequest) -> pb.PredictSharingResponse:
     """The answers, set by set."""
     names = [job.solo.name for job in question.jobs]
     sets = [

@@ -84,18 +84,18 @@ class LearnedPriors:
     def _set(self, request: pb.SetPriorRequest) -> None:
         if request.HasField("lessons_id") and request.action != pb.PRIOR_ACTION_ROLL_BACK:
             raise invalid_field("lessons_id", "must be absent unless action is PRIOR_ACTION_ROLL_BACK")
-        saved, namespace_lessons = self.learning.saved_lessons, self._namespace_lessons(request.namespace)
-        if not saved.lasting and not self.learning.alone:
+        saved_lessons, namespace_lessons = self.learning.saved_lessons, self._namespace_lessons(request.namespace)
+        if not saved_lessons.lasting and not self.learning.alone:
             message = "nothing can be pinned: the setting plugins_folder names no place that all processes share"
             raise NodewiseError(Reason.PERMISSION_DENIED, message)
         match request.action:
             case pb.PRIOR_ACTION_PIN:
-                saved.pin(namespace_lessons.learnt)
+                saved_lessons.pin(namespace_lessons.learnt)
             case pb.PRIOR_ACTION_UNPIN:
-                saved.unpin(request.namespace)
+                saved_lessons.unpin(request.namespace)
             case pb.PRIOR_ACTION_ROLL_BACK:
                 lessons_id = request.lessons_id if request.HasField("lessons_id") else None
-                saved.pin(self._earlier(namespace_lessons, lessons_id))
+                saved_lessons.pin(self._earlier(namespace_lessons, lessons_id))
             case _:
                 raise invalid_field("action", "must be PRIOR_ACTION_PIN, _UNPIN or _ROLL_BACK")
 
