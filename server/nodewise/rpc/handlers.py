@@ -1,7 +1,6 @@
 """One wrapper per method: request id, deadline, decoding, errors, log, size of the reply.
 
-The layers are composed when methods are registered, not per call: each layer of interceptors would cost microseconds on
-every call.
+Layers are composed when methods are registered, since interceptors would cost every call microseconds for each layer.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ _UNREAD: Final = (Large, _Undecodable)
 
 
 def _deadline(context: Context, default_s: float | None) -> tuple[float | None, bool]:
-    """When the call's time is over (monotonic seconds), and whether it is us who must watch it.
+    """When the call's time is over (monotonic seconds), and whether the server must end the call.
 
-    gRPC ends calls whose caller stated a deadline; nobody watches the default of those that stated none.
+    gRPC ends calls whose caller stated a deadline; the server ends others after the default time.
     """
     remaining: float | None = cast("float | None", context.time_remaining())  # the stub forgets calls without deadline
     if remaining is not None:
@@ -64,7 +63,7 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
 
 
 async def admit_caller(path: str, method: Method, context: Context) -> Principal:
-    """The caller, who may call the method. Ends the call if he may not."""
+    """The caller, if it may call the method. Otherwise ends the call."""
     if method.guard is None:
         return ANYONE
     try:
@@ -82,7 +81,7 @@ async def acquire(path: str, method: Method, queue: AdmissionQueue, context: Con
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply: ``(request, context, permit it has, principal of the caller)``."""
+    """The wrapper of a method with one reply: ``(request, context, permit, principal)``."""
     behaviour, limit, default_s = method.behaviour, method.reply_bytes, method.default_deadline_s
     queue, admission, guard = method.queue, method.admission, method.guard
 
@@ -98,13 +97,13 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             request = request.for_caller(method, guard, principal)
         if request.__class__ is not bytes:
             reply = await answer(request, context, permit, principal, named)
-        else:  # the reply: it was known
+        else:  # a cached reply
             reply = request
             if permit is not None:
                 permit.release()
         refusal = None if len(reply) <= LARGE_BYTES else _hold_until_read(method, len(reply), context)
         if refusal is not None:
-            request = reply = b""  # else the frames of what is raised hold it until garbage is collected
+            request = reply = b""  # else frames of the exception would keep it until garbage collection
             await abort(context, path, named, refusal, admission)
         context.set_trailing_metadata(((REQUEST_ID, named),))
         return reply
@@ -125,7 +124,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
             return _serialise(answered, limit)
-        except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
+        except Exception as error:  # noqa: BLE001  # the boundary maps every exception
             await _end(path, call, context, admission, error, late=watch.expired())
         finally:
             call.step_aside()
@@ -134,7 +133,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
 
 
 def _hold_until_read(method: Method, size: int, context: Any) -> NodewiseError | None:
-    """Count a large reply until its caller has read it: gRPC holds it so long. Returns what is against it."""
+    """Count a large reply until its caller has read it, since gRPC keeps it until then; returns an error or None."""
     unread = method.unread
     if unread is not None:
         try:
@@ -146,7 +145,7 @@ def _hold_until_read(method: Method, size: int, context: Any) -> NodewiseError |
 
 
 async def _large(request: Any, path: str, method: Method, call: Call) -> Message | bytes:
-    """Answer a message that is looked at before it is decoded, or could not be."""
+    """Answer a message that is checked before it is decoded, or that could not be decoded."""
     if request is UNDECODABLE:
         raise _malformed_error(path)
     with method.intake.holding(request):
@@ -157,7 +156,7 @@ async def _large(request: Any, path: str, method: Method, call: Call) -> Message
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
-    """The wrapper of a method with many replies: ``(request or requests, context, permit it has, principal)``."""
+    """The wrapper of a method with many replies: ``(request or requests, context, permit, principal)``."""
     limit, default_s, guard = method.reply_bytes, method.default_deadline_s, method.guard
     queue, admission = method.queue, method.admission
     behaviour: Callable[..., Any] = method.behaviour if guard is None else with_guard(method, guard)
@@ -187,9 +186,9 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
                         reply = _serialise(message, limit)
-                        call.step_aside()  # nobody waits for how fast this caller reads
+                        call.step_aside()  # no other call waits while this caller reads
                         yield reply
-        except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
+        except Exception as error:  # noqa: BLE001  # the boundary maps every exception
             await _end(path, call, context, admission, error)
         finally:
             call.step_aside()
@@ -198,7 +197,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
 
 
 def _serialise(answer: Message | bytes, limit: int) -> bytes:
-    """A reply as bytes, at most ``limit`` of them; a behaviour may have them at hand."""
+    """A reply as bytes, at most ``limit`` of them; a behaviour may return bytes."""
     reply = answer if isinstance(answer, bytes) else answer.SerializeToString()
     if len(reply) > limit:
         raise too_large(len(reply), limit)
@@ -206,13 +205,13 @@ def _serialise(answer: Message | bytes, limit: int) -> bytes:
 
 
 async def _decode(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
-    """The messages of a stream, which wait among the calls of others and are never refused."""
+    """The messages of a stream, which wait in the queue like calls but are never refused."""
     queue = method.queue
     async for request in requests:
         if request is UNDECODABLE:
             raise _malformed_error(path)
         if queue is not None and queue.free <= 0:
-            # The stream computes in the loop from here to its next wait; it holds no permit while it waits then.
+            # The stream computes in the event loop until its next wait, and needs no permit while it waits.
             (await queue.acquire(call.caller, never_refuse=True)).release()
         if request.__class__ is not Large:
             yield request
@@ -222,7 +221,7 @@ async def _decode(requests: AsyncIterator[Any], path: str, method: Method, call:
 
 
 async def _read(path: str, method: Method, large: Large) -> Any:
-    """The message of bytes that are let go of. Raises NodewiseError."""
+    """Decode a message and release its bytes. Raises NodewiseError."""
     read = await method.intake.read(large)
     large.data = b""
     if read is None:
@@ -231,15 +230,15 @@ async def _read(path: str, method: Method, large: Large) -> Any:
 
 
 def _malformed_error(path: str) -> NodewiseError:
-    return NodewiseError(Reason.MALFORMED_MESSAGE, f"the bytes are no request of {path}", {"method": path})
+    return NodewiseError(Reason.MALFORMED_MESSAGE, f"the message is not a valid request of {path}", {"method": path})
 
 
 async def _end(
     path: str, call: Call, context: Context, admission: Admission, error: Exception, *, late: bool = False
 ) -> NoReturn:
-    """End a call by what it raised.
+    """End a call with the error that it raised.
 
-    ``late``: a timer of ours ended the call; it may fire a clock's tick before ``call`` finds its time over.
+    ``late``: the server's timer ended the call; it may fire one tick of the clock before ``call`` is out of time.
     """
     if isinstance(error, OverloadedError):
         await admission.refusals.refuse(context, path, call.request_id, error)
@@ -259,7 +258,7 @@ async def abort(
         admission.on_error(path, context, request_id, error)
     try:
         status = status_of(error)
-    except (TypeError, ValueError) as fault:  # an error that is none of ours in the end, such as a plugin's
+    except (TypeError, ValueError) as fault:  # the error has invalid parts, such as one that a plugin raised
         _log.error("call_failed", method=path, request_id=request_id, exc_info=fault)
         error = internal_error()
         status = status_of(error)
@@ -270,7 +269,7 @@ async def abort(
 
 
 class _Status(grpc.Status):
-    """A status with its details and the request id as trailing metadata; for gRPC also when to come back."""
+    """A status with its details and the request id as trailing metadata; for gRPC also the delay of a retry."""
 
     def __init__(self, status: status_pb2.Status, request_id: str, error: NodewiseError) -> None:
         self.code = grpc_code(status)

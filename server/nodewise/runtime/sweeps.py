@@ -128,7 +128,7 @@ def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[
         if curve.HasField("profile"):
             source, path = curve.profile.profile, f"curves[{number}].profile.profile"
             if not source.HasField("content"):
-                raise NodewiseError(Reason.PROFILE_NOT_FOUND, f"{path}: must have content, since a sweep has no store")
+                raise NodewiseError(Reason.PROFILE_NOT_FOUND, f"{path}: must hold content, since a sweep has no store")
             profiles[number] = read_content(source.content, f"{path}.content", LIMITS)
     return read_simulation(request, policy, read_model_options(request.options), profiles, predict, Budget(), LIMITS)
 

@@ -72,8 +72,8 @@ class Front:
 
     async def _told_where_allowed(self, request: BaseRequest) -> StreamResponse:
         refusal = self._origins.refusal(request.headers)
-        told = self._origins.response_headers(request.headers)
-        headers = _ALWAYS | told | {"Vary": "Accept-Encoding, Origin"} if told else _ALWAYS
+        extra_headers = self._origins.response_headers(request.headers)
+        headers = _ALWAYS | extra_headers | {"Vary": "Accept-Encoding, Origin"} if extra_headers else _ALWAYS
         if refusal:
             response: StreamResponse = failure_response(code_pb2.PERMISSION_DENIED, refusal)
         else:
@@ -91,9 +91,9 @@ class Front:
             return self._asked_before(path, request)
         if path in self._connect:
             return await self._connect(path, request, headers)
-        found = self._rest.find(request.method, path)
-        if found is not None:
-            return await self._rest(found, query, request, headers)
+        match = self._rest.find(request.method, path)
+        if match is not None:
+            return await self._rest(match, query, request, headers)
         if path in self._pages and request.method in ("GET", "HEAD"):
             status, body, kind = await self._pages[path](query)
             return Response(status=status, body=body, headers={"Content-Type": kind})
@@ -118,8 +118,8 @@ class Front:
             return failure_response(
                 code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is"
             )
-        told = self._origins.preflight(request.headers, verbs)
-        return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
+        headers = self._origins.preflight(request.headers, verbs)
+        return Response(status=204, headers=headers | {"Allow": ", ".join([*verbs, "OPTIONS"])})
 
     async def _respond(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         data = _document()

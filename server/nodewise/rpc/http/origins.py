@@ -34,8 +34,8 @@ class Origins:
         the same origin for its browser.
     """
 
-    def __init__(self, allowed: Iterable[str], *, local_names: bool) -> None:
-        self._allowed = frozenset(allowed)
+    def __init__(self, origins: Iterable[str], *, local_names: bool) -> None:
+        self._origins = frozenset(origins)
         self._local_names = local_names
 
     def refusal(self, headers: Mapping[str, str]) -> str:
@@ -53,7 +53,7 @@ class Origins:
 
     def permits(self, origin: str) -> bool:
         """Whether pages of an origin may call."""
-        return origin in self._allowed or _ANY in self._allowed
+        return origin in self._origins or _ANY in self._origins
 
     def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """What lets the page that asked read the response."""

@@ -200,8 +200,8 @@ class Translator:
             Refuse names that the request does not have, or leave them out.
         """
         cache = None if strict else self.kept
-        if cache is not None and (stored := cache.get((True, body))) is not None:
-            return stored
+        if cache is not None and (cached := cache.get((True, body))) is not None:
+            return cached
         request = await self.make_bytes(
             body,
             lambda data: message_of(parse_json(data, self.request), self.request, strict=strict).SerializeToString(),
@@ -220,8 +220,8 @@ class Translator:
     async def json_of(self, reply: bytes) -> bytes:
         """A reply as JSON."""
         cache = self.kept
-        if cache is not None and (stored := cache.get((False, reply))) is not None:
-            return stored
+        if cache is not None and (cached := cache.get((False, reply))) is not None:
+            return cached
         text = await asyncio.to_thread(self._json_of, reply) if len(reply) > ASIDE_BYTES else self._json_of(reply)
         if cache is not None and len(reply) <= _KEPT_BYTES:
             cache.put((False, reply), text, len(reply) + len(text) + _ENTRY_BYTES)
