@@ -68,7 +68,7 @@ def check_sizes(
 def read_profile_curve(
     message: simulation_pb2.SimulationProfileCurve, number: int, profile: Profile | NodewiseError, reader: Reader
 ) -> JobQuestion:
-    """A curve to be predicted, as the job that stands for it."""
+    """A curve to predict, as the job that represents it."""
     question = JobQuestion(
         job_id="",
         profile=profile,

@@ -82,7 +82,7 @@ def _failures(settings: Settings, path: Path, number: int, problems: list[tuple[
 
 
 def _describe(error: Exception) -> str:
-    """Our own errors speak for themselves; of others, what they are and where they arose is told as well."""
+    """The text of an error of Nodewise; of other exceptions with their type and place."""
     if isinstance(error, NodewiseError | SettingsError | PluginsFolderError | PluginConflictError):
         return str(error)
     (*_, last) = traceback.extract_tb(error.__traceback__)

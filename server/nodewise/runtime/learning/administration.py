@@ -110,11 +110,15 @@ class LearnedPriors:
             now = [place for place, each in enumerate(before) if each == namespace_lessons.learnt]
             matches = list(before[now[0] + 1 :] if now else before)
         if not matches:
-            text = "none is known from before" if lessons_id is None else f"none is named {quote(lessons_id)}"
+            text = (
+                "lessons_id: there are no earlier lessons"
+                if lessons_id is None
+                else f"lessons_id: no {quote(lessons_id)}"
+            )
             ids = ", ".join(each.corpora.lessons_id for each in before) or "none"
             raise NodewiseError(
                 Reason.PRIOR_NOT_FOUND,
-                f"of the lessons of this namespace {text}; there are: {ids}; {SHIPPED!r} = what ships",
+                f"{text} in this namespace; there are: {ids}; {SHIPPED!r} = the shipped ones",
                 {"namespace": namespace_lessons.namespace},
             )
         return matches[0]
