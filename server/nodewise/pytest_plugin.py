@@ -1,6 +1,6 @@
-"""The suite in pytest: ``pytest --nodewise-conformance NAME`` checks what is installed, without a test file.
+"""The conformance suite in pytest: ``pytest --nodewise-conformance NAME`` checks an installed plugin, without a test.
 
-Loaded wherever pytest runs beside Nodewise: it imports nothing of the suite before it is asked for.
+Pytest loads this module wherever Nodewise is installed, so it imports the suite only when the option is stated.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ class Hooks:
 
     @pytest.hookspec
     def pytest_nodewise_evidence(self) -> Evidence:
-        """What plugins are asked about besides what the suite has made up: jobs, clusters, files, recordings."""
+        """Evidence to check plugins with besides the suite's own: jobs, clusters, files, recordings."""
         raise NotImplementedError
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """The suite's own hook."""
+    """Add the suite's own hook."""
     pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option that asks for the suite."""
+    """Add the option that runs the suite."""
     text = "check an installed plugin of Nodewise: an entry point, a distribution or a record; may be repeated"
     parser.getgroup("nodewise").addoption(OPTION, metavar="NAME", action="append", default=[], help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With plugins to check and no paths beside them, nothing else is collected."""
+    """Collect nothing else if the option names plugins and there are no paths."""
     if config.getoption(OPTION) and config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args = []
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Remember what is asked for: collecting may replace the session's items."""
+    """Register the requested cases, since collecting may replace the session's items."""
     names = session.config.getoption(OPTION)
     if names:
         session.config.pluginmanager.register(_Collecting(session, names), "nodewise-conformance-cases")
 
 
 class _Collecting:
-    """Adds the cases of the plugins that are asked for."""
+    """Adds the cases of the requested plugins."""
 
     def __init__(self, session: pytest.Session, names: list[str]) -> None:
         self._session = session
@@ -61,28 +61,28 @@ class _Collecting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        from nodewise.conformance.cases import installed_cases  # noqa: PLC0415  # only where it is asked for
+        from nodewise.conformance.cases import installed_cases  # noqa: PLC0415  # only if the option is stated
         from nodewise.conformance.evidence import Evidence  # noqa: PLC0415
 
         own = Evidence.merge(session.config.hook.pytest_nodewise_evidence())
         try:
-            found = installed_cases(self._names, own)
+            cases = installed_cases(self._names, own)
         except LookupError as error:
             raise pytest.UsageError(str(error.args[0])) from None
         suite = _Suite.from_parent(session, name="nodewise", nodeid="nodewise")
-        items[:0] = suite.of(found)
+        items[:0] = suite.of(cases)
 
 
 class _Suite(pytest.Collector):
     """All cases."""
 
     def of(self, cases: list[Case]) -> Iterator[pytest.Item]:
-        """An item each."""
+        """One item for each case."""
         for case in cases:
             yield _Item.from_parent(self, name=str(case), case=case)
 
     def collect(self) -> list[pytest.Item]:
-        """Nothing: the cases are added as they stand."""
+        """Collect nothing: ``of`` makes the items."""
         return []
 
 
@@ -94,11 +94,11 @@ class _Item(pytest.Item):
         self._case = case
 
     def runtest(self) -> None:
-        """Check."""
+        """Run the check."""
         self._case.run()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What does not conform, in words; the trace of calls only of what the suite did not expect."""
+        """The text of a failure to conform; a traceback only for exceptions that the suite does not expect."""
         from nodewise.conformance.findings import NonConformanceError  # noqa: PLC0415  # as above
 
         return (
@@ -108,5 +108,5 @@ class _Item(pytest.Item):
         )
 
     def reportinfo(self) -> tuple[str, None, str]:
-        """Where it stands in reports."""
+        """The location in reports."""
         return "nodewise", None, str(self._case)

@@ -463,7 +463,7 @@ def refusing_modes(right: Any, question: Any, budget: Any) -> Any:
 
 SHARING = (
     sharing("answers", "refuses every mode", refusing_modes),
-    sharing("answers", "are no low end, middle and high end", certain),
+    sharing("answers", "low, middle and high must be 0 or more and ascend", certain),
     sharing("order of jobs", "depend on the order", first_wins),
     sharing("company of sets", "depend on the other sets", in_company),
     sharing("measured pairs", "ran with the shares", untaught),

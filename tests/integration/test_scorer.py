@@ -110,7 +110,7 @@ def test_an_estimator_that_fails_costs_its_own_score_alone(
 ) -> None:
     observed(store)
     assert scoring(store, {"plain": Constant(), "broken": Constant(predict=raising(error))}).score_one()
-    assert {"scoring_left_out", "ESTIMATOR_FAILED"} <= {line.get(key) for line in logs for key in ("event", "reason")}
+    assert {"scoring_skipped", "ESTIMATOR_FAILED"} <= {line.get(key) for line in logs for key in ("event", "reason")}
     found = sums(store)
     assert found["broken"] == NONE
     assert found["plain"].observations == ROWS

@@ -70,7 +70,7 @@ def test_every_pair_is_answered_with_what_it_rests_on(stubs: Stubs) -> None:
     assert measured.basis == pb.SHARING_BASIS_MEASURED
     assert list(measured.low_shares) == list(measured.middle_shares) == list(measured.high_shares) == [0.8, 0.7]
     assert measured.verdict == pb.SHARING_VERDICT_CONCURRENT
-    assert "as measured, together they do 1.500" in measured.why
+    assert "as measured, together they reach 1.500 times" in measured.why
     assert large.verdict == pb.SHARING_VERDICT_DOES_NOT_FIT
     assert large.memory_bytes == 18e9
     assert partner.basis == pb.SHARING_BASIS_PARTNER

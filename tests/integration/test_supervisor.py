@@ -173,7 +173,7 @@ def test_a_server_starts_where_one_was_killed_with_connections_open(tmp_path: Pa
                 os.kill(serving, signal.SIGKILL)
                 status, log = server.wait()
     assert status == 1
-    assert "given_up" in log
+    assert "crash_budget_spent" in log
 
 
 @pytest.mark.long

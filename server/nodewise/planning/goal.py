@@ -147,7 +147,7 @@ def goal_of(objective: Objective, workload: Workload, constraints: PlanConstrain
     offers = objective.offers
     by_device = {pool.device: offers[offer_of_device(offers, pool.device)] for pool in constraints.pools if offers}
     if objective.rule.compares_costs and (not offers or work is None):
-        raise invalid_field("work" if offers else "offers", "must be present: the objective's rule compares costs")
+        raise invalid_field("work" if offers else "offers", "must be given: the rule of the objective compares costs")
     return Goal(
         objective=objective,
         work_samples=work,

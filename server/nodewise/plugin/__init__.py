@@ -1,9 +1,9 @@
-"""The plugin door: all that a plugin author imports.
+"""The plugin API: everything that a plugin imports.
 
 A plugin is a module (or object) named by an entry point of the group ``nodewise.plugins``. It implements one or more of
 the hooks with :data:`hookimpl`; hooks register records and never compute. The records carry the objects that answer.
 
-Whatever is here is imported from here: all that the modules below list in their ``__all__``. What each kind uses most:
+Import all names from this module; it has all that the modules below list in ``__all__``. Each kind mostly uses:
 
 - all: ``hookimpl``, ``Floats``, ``Ints``, ``as_floats``, ``as_ints``, ``freeze``, ``NodewiseError``, ``Reason``;
 - estimators: ``EstimatorRecord``, ``Assessment``, ``Refusal``, ``Profile``, ``Query``, ``Context``, ``Configurations``,

@@ -1,4 +1,4 @@
-"""Models that answer many architectures at once, as a search over them asks."""
+"""Models that predict many architectures in one call, for searches over architectures."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["ArchitecturePredictions", "ArchitecturesModel"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArchitecturePredictions:
-    """What a model answers of architectures on configurations, and how the errors of its answers hang together.
+    """Predictions of architectures on configurations, and how their errors correlate.
 
     Row ``a * configurations + c`` is of architecture a on configuration c. The error of ln(step time) of a row is its
-    row of ``shared_log_errors`` times standard normal variables that all rows of its configuration share, plus one of
-    its own: what moves two rows alike does not change which of them is faster.
+    row of ``shared_log_errors`` times standard normal variables that all rows of its configuration share, plus an error
+    of its own. A shared error changes two rows alike, and so does not change which of them is faster.
 
     Attributes
     ----------
     predictions : Predictions
-        One row each.
+        One row for each architecture and configuration.
     shared_log_errors : (rows, variables) float
-        Deviations of ln(step time) by shared variable; rows that are not answered hold 0. May have no variables.
+        Standard deviations of ln(step time) by shared variable; 0 in refused rows. May have no variables.
     own_log_errors : (rows,) float
-        Deviation of ln(step time) that a row shares with no other; 0 in rows that are not answered.
+        Standard deviation of ln(step time) of a row's own error; 0 in refused rows.
     """
 
     predictions: Predictions
@@ -39,9 +39,9 @@ class ArchitecturePredictions:
 
 @runtime_checkable
 class ArchitecturesModel(Model, Protocol):
-    """Optional: a model that answers about other workloads than its profile's in one call. Pure, as ``predict``.
+    """Optional: a model that predicts other workloads than its profile's in one call. Pure, like ``predict``.
 
-    Without it the service asks about one architecture after the other, each as a profile of its own.
+    For models without it the service predicts one architecture after the other, each as a profile of its own.
     """
 
     def predict_architectures(
@@ -49,8 +49,8 @@ class ArchitecturesModel(Model, Protocol):
     ) -> ArchitecturePredictions:
         """Predict each architecture on each configuration.
 
-        Each row equals what ``predict`` of a model answers that is fitted to the same profile, which holds facts alone,
-        with the architecture's in place of its workload's. An architecture of which too little is known is refused row
-        by row.
+        The profile of the model has facts alone. Each row equals the prediction of a model that is fitted to the same
+        profile with the architecture's facts in place of its workload's. Rows of an architecture with too few facts are
+        refused.
         """
         ...

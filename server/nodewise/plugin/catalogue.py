@@ -1,4 +1,4 @@
-"""What is known of devices and links, as an estimator meets it."""
+"""Facts about devices and links, as estimators get them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Catalogue", "CatalogueDevice", "CatalogueMachine", "KernelEfficiency
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredTable:
-    """Seconds that an operation was measured to take, by its size; ``sizes`` ascend. ``source`` says where from."""
+    """Measured seconds of an operation, by its size; ``sizes`` ascend. ``source`` is the source of the measurements."""
 
     sizes: tuple[float, ...]
     seconds: tuple[float, ...]
@@ -20,15 +20,15 @@ class MeasuredTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEfficiency:
-    """What single kernels of a device reach of its peak in one number format, measured without a job around them.
+    """Shares of a device's peak that single kernels reach in one number format, measured without a job.
 
     Attributes
     ----------
     matrix_share : float
-        Of large matrix products: work by time beyond what every product takes.
+        Of large matrix products: work divided by time, without the constant time of every product.
     head_sizes, attention_shares : tuple of float
         Share of the peak of flash attention's forward pass on long sequences, by head size, ascending; only the causal
-        half is counted. Empty = nobody measured it.
+        half is counted. Empty = not measured.
     """
 
     matrix_share: float
@@ -39,7 +39,7 @@ class KernelEfficiency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueDevice:
-    """A device as the catalogue lists it: its names, its facts, its link and the document that all of this is from."""
+    """A device of the catalogue: its names, its facts, its link and the document that states them."""
 
     name: str
     aliases: tuple[str, ...]
@@ -55,15 +55,15 @@ class CatalogueMachine:
     Attributes
     ----------
     devices : tuple of str
-        Keys of all names of the devices that it comes with.
+        Keys of all names of its devices.
     device : str
-        What a job runs on that names the machine alone; "" = it comes with several.
+        The device of a job that names the machine alone; "" = the machine comes with several devices.
     devices_per_node : float
-        0 = of different sizes.
+        0 = nodes of different sizes.
     node_link_bytes_per_s : float
         All adapters of a node together, in one direction.
     weight : float
-        How likely a job on one of these devices runs on it, beside the other kinds with that device.
+        Probability that a job on one of its devices runs on it, relative to the other kinds with that device.
     """
 
     name: str
@@ -80,8 +80,8 @@ class CatalogueMachine:
 class Catalogue:
     """Facts about devices and links, with the digest of all of them. Empty = nothing is known.
 
-    Mappings are by ``catalogue_key`` of every name that an entry goes by; :meth:`device` and :meth:`link` take a name
-    as anyone writes it. Names of facts carry units: ``fp16_flops_per_s``, ``memory_bytes_per_s``, ``bytes_per_s``.
+    Keys of mappings are the ``catalogue_key`` of every name of an entry; :meth:`device` and :meth:`link` accept names
+    in any spelling. Names of facts have units: ``fp16_flops_per_s``, ``memory_bytes_per_s``, ``bytes_per_s``.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Catalogue:
     matrix_products : mapping
         By device and number format: sizes in FLOP.
     efficiencies : mapping
-        By device and number format: what kernels reach of the peak.
+        By device and number format: shares of the peak that kernels reach.
     machines : mapping
         Kinds of machines, by the keys of their names.
     machines_with : mapping
@@ -110,7 +110,7 @@ class Catalogue:
     machines_with: Mapping[str, tuple[CatalogueMachine, ...]] = field(default_factory=dict)
 
     def __hash__(self) -> int:
-        """By the digest: what follows from a catalogue may be kept by it."""
+        """By the digest, so that results that depend on a catalogue can be cached."""
         return hash(self.digest)
 
     def device(self, name: str) -> Mapping[str, float] | None:
@@ -126,19 +126,19 @@ class Catalogue:
         return self.machines.get(catalogue_key(name))
 
     def named_machine(self, device: str) -> CatalogueMachine | None:
-        """The machine whose name stands for its device; None = the name is that of a device, or of no such machine."""
+        """The machine of a name that stands for the machine's only device; None = the name is no such machine's."""
         machine = self.machine(device)
         return machine if machine is not None and machine.device else None
 
     def node_links(self, device: str) -> tuple[tuple[float, float, str], ...]:
-        """What a node's adapters are likely to be, together and in one direction, where nobody states them.
+        """Likely bandwidths of all adapters of a node, in one direction, for jobs that do not state theirs.
 
-        Each is (bytes per second, share of such jobs, which machines these are and the documents that tell), most
-        likely first; the shares add up to 1. Empty = no machine with this device is known.
+        Each is (bytes per second, share of such jobs, the machines and their documents), the most likely first; the
+        shares sum to 1. Empty = no machine with this device is known.
         """
         of_link: dict[float, list[CatalogueMachine]] = {}
-        named = self.named_machine(device)
-        for machine in (named,) if named else self.machines_with.get(catalogue_key(device), ()):
+        named_machine = self.named_machine(device)
+        for machine in (named_machine,) if named_machine else self.machines_with.get(catalogue_key(device), ()):
             of_link.setdefault(machine.node_link_bytes_per_s, []).append(machine)
         whole = sum(machine.weight for machines in of_link.values() for machine in machines)
         links = [
@@ -152,10 +152,10 @@ class Catalogue:
         return tuple(sorted(links, key=lambda each: (-each[1], -each[0])))
 
     def link_domain_devices(self, name: str, devices_per_node: float) -> float:
-        """Devices that the link inside a node joins, where so many of each node take part: those of one node at least.
+        """Devices in one domain of the link inside a node, for a job on so many devices per node; at least that many.
 
-        The link of some systems goes on from node to node (18 nodes of 4 GPUs in one NVLink domain of GB200 NVL72).
-        With ranks in order of nodes, r and s are in one domain where ``r // domain == s // domain``.
+        The link of some systems joins several nodes (18 nodes of 4 GPUs in one NVLink domain of GB200 NVL72). With
+        ranks in the order of nodes, r and s are in one domain where ``r // domain == s // domain``.
         """
         facts = self.device(name) or {}
         whole = facts.get("link_domain_devices", 0.0)
@@ -165,5 +165,5 @@ class Catalogue:
 
 @lru_cache(maxsize=1024)
 def catalogue_key(name: str) -> str:
-    """A name as the catalogue files it: letters and digits alone, without the vendor's name and regardless of case."""
+    """The catalogue's key of a name: its letters and digits, case-folded and without the vendor's name."""
     return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("nvidia")

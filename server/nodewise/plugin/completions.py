@@ -1,4 +1,4 @@
-"""Estimators that tell what becomes of a job on machines that can be taken away."""
+"""Estimators of completion: jobs on machines that a provider may take away."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["CompletionEstimator"]
 
 @runtime_checkable
 class CompletionEstimator(Estimator, Protocol):
-    """Optional: an estimator of completion, over whatever predicts the throughput. Pure: same arguments, same answer.
+    """Optional: an estimator of completion, for any estimator of throughput. Pure: same arguments, same answer.
 
-    Nothing of a profile is fitted: speeds of the sets of nodes that may be alive come with the question. Long work
-    looks at ``terms.budget`` and raises DEADLINE_EXCEEDED where it is over.
+    It fits nothing to a profile: the question has the speeds on the sets of nodes that may be alive. Long work must
+    check ``terms.budget`` and raise DEADLINE_EXCEEDED when it is over.
     """
 
     def complete(self, case: CompletionCase, terms: CompletionTerms) -> Completion:
-        """Time, cost and risk of an offer; the interval between its saves is chosen where it is left open."""
+        """Time, cost and risk of an offer; chooses the checkpoint interval where the case states none."""
         ...
 
     def play(self, question: OnDemandQuestion, terms: CompletionTerms) -> OnDemandOutcome:
-        """Rules of when to pay for machines on demand, played against a record of availability."""
+        """Outcomes of rules that decide when to use on-demand machines, for a record of availability."""
         ...
 
     def switch(self, question: HybridTimes) -> HybridOutcome:

@@ -1,4 +1,4 @@
-"""Diagnosers: recorded steps executed again, and where their time goes."""
+"""Diagnosers: they replay recorded steps, and find out how their time is spent."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["Diagnoser", "DiagnoserContext", "Run", "StepsDiagnoser"]
 
 
 class Run(Protocol):
-    """A piece of heavy work as its caller sees it: how long it may take, and who hears how far it is."""
+    """The control of long work: its time limit, and the reports of its progress."""
 
     def remaining_s(self) -> float:
-        """Seconds left; 0 or less = return what there is now."""
+        """Seconds left; 0 or less = return the result so far."""
         ...
 
     def advanced(self, stage: str, done: int, total: int) -> None:
-        """Say how far a stage is; cheap, call it as often as you like."""
+        """Report the progress of a stage; a call is cheap."""
         ...
 
 
 class DiagnoserContext(Run, Protocol):
-    """What a diagnoser may use besides the traces."""
+    """What a diagnoser may use in addition to the traces."""
 
     @property
     def catalogue(self) -> Catalogue:
@@ -38,7 +38,7 @@ class DiagnoserContext(Run, Protocol):
 
 @runtime_checkable
 class Diagnoser(Protocol):
-    """Executes recorded steps again, and finds out where their time goes. Pure: same arguments, same answer."""
+    """Replays recorded steps, and finds out how their time is spent. Pure: same arguments, same answer."""
 
     def replay(self, traces: Sequence[Trace], question: ReplayQuestion, context: DiagnoserContext) -> Replay:
         """Replay steps of a job from the traces of some or all of its ranks.
@@ -46,8 +46,8 @@ class Diagnoser(Protocol):
         Raises
         ------
         NodewiseError
-            INVALID_FIELD for steps or ranks that the traces do not have, CONTRADICTORY_FACTS for traces that are not of
-            one job, EVIDENCE_MISSING where nothing can be replayed.
+            INVALID_FIELD for steps or ranks that the traces do not have, CONTRADICTORY_FACTS for traces of several
+            jobs, EVIDENCE_MISSING if no step can be replayed.
         """
         ...
 
@@ -60,7 +60,7 @@ class Diagnoser(Protocol):
 
 @runtime_checkable
 class StepsDiagnoser(Protocol):
-    """A diagnoser that also looks at the times of steps of a job that runs. Pure."""
+    """A diagnoser that also diagnoses step times of a running job. Pure."""
 
     def diagnose_steps(self, windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
         """Slowdowns within a period, and hours that recur; abstains where there are too few windows.
@@ -70,6 +70,6 @@ class StepsDiagnoser(Protocol):
         windows : StepTimes
             The period, of all ranks, in any order.
         hours : StepTimes
-            The mean step of each hour that is kept; rank 0 stands for all.
+            The mean step time of each stored hour, under rank 0.
         """
         ...

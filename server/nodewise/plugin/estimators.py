@@ -43,16 +43,16 @@ class Corpus(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of profiles."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prior:
-    """What all profiles together teach an estimator; frozen and versioned.
+    """What an estimator has learned from all profiles together; frozen and versioned.
 
-    ``prior_id`` is derived from what it was learned from: same corpus, same id. ``sources`` names it for people;
-    ``content`` is the estimator's own.
+    ``prior_id`` is a digest of the corpus: same corpus, same id. ``sources`` describes the corpus for users;
+    ``content`` has the estimator's own format.
     """
 
     prior_id: str
@@ -62,14 +62,14 @@ class Prior:
 
     @staticmethod
     def of(estimator: str, learned_from: object, *, sources: tuple[str, ...], content: object) -> Prior:
-        """A prior under the id that follows from what it was learned from, told in values of JSON."""
+        """A prior whose id is the digest of ``learned_from``, the corpus in JSON values."""
         digest = hashlib.sha256(json.dumps(learned_from, sort_keys=True).encode()).hexdigest()
         return Prior(prior_id=f"{estimator}-{digest[:16]}", estimator=estimator, sources=sources, content=content)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Query:
-    """What will be asked: resolved configurations, how to answer, and facts about devices and links."""
+    """The question to assess: resolved configurations, how to answer, and facts about devices and links."""
 
     configurations: Configurations
     options: Options = field(default_factory=Options)
@@ -85,16 +85,16 @@ class Assessment:
     refusal : Refusal or None
         None = it can answer (single rows may still be refused).
     evidence : tuple of str
-        What the answer would rest on, in words for people.
+        The evidence behind the answer, in words for users.
     strength : float
         0 to 1: 0 facts alone, 0.5 measurements of another kind or scale, 1 measurements that identify every constant.
     expected_log_error : float, (rows,) float or None
-        The estimator's own guess of |ln(predicted / measured)| of each row, or of all rows alike, if it has one. The
-        guess of a row depends on the profile and that row alone, so that its answer does not depend on the other rows
-        of a question. Infinite = the estimator would refuse the row; others answer it, if they can.
+        The estimator's own estimate of |ln(predicted / measured)| of each row, or of all rows together, if it has one.
+        It must depend on the profile and that row alone, so that the answer of a row does not depend on other rows of a
+        question. Infinite = the estimator would refuse the row; others answer it, if they can.
     of_profile : bool
-        Of a refusal: whether it would refuse every other question about the same profile too, in whatever words.
-        Questions that leave the choice of an estimator open then pass it over without asking again.
+        Of a refusal: whether the estimator would refuse every other question about the same profile too. Questions that
+        leave the choice of an estimator open then skip it without another call.
     """
 
     refusal: Refusal | None = None
@@ -108,16 +108,16 @@ class Model(Protocol):
     """Maps configurations to predictions. Pure: same arguments, same answer."""
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
-        """Predict every row at once; refuse row by row where the model does not reach."""
+        """Predict all rows in one call; refuse rows that the model does not cover."""
         ...
 
 
 class Context(Protocol):
-    """What a fit may use besides the profile."""
+    """What a fit may use in addition to the profile."""
 
     @property
     def prior(self) -> Prior | None:
-        """What the estimator's own ``learn`` returned, if anything."""
+        """The result of the estimator's own ``learn``; None = there is none."""
         ...
 
     @property
@@ -127,16 +127,16 @@ class Context(Protocol):
 
     @property
     def seed(self) -> int:
-        """Seed of whatever is random."""
+        """Seed of random numbers."""
         ...
 
     def traces(self) -> Sequence[Trace]:
-        """The profile's traces, read; in the profile's order, those of one file by rank. Slow the first time.
+        """The profile's traces, in the profile's order, those of one file by rank. The first call is slow.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD, naming a trace that cannot be read.
+            INVALID_FIELD, with the trace that cannot be read.
         """
         ...
 
@@ -146,21 +146,21 @@ class Context(Protocol):
         Raises
         ------
         NodewiseError
-            ESTIMATOR_NOT_FOUND, or why that estimator refuses.
+            ESTIMATOR_NOT_FOUND, or the reason why that estimator refuses.
         """
         ...
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Fits profiles into models."""
+    """Fits models to profiles."""
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether the query can be answered, cheaply and without fitting."""
         ...
 
     def fit(self, profile: Profile, context: Context) -> Model:
-        """Fit a model. May be slow; deterministic by ``context.seed``. Only called after ``assess`` agreed."""
+        """Fit a model. May be slow; deterministic by ``context.seed``. Only called if ``assess`` does not refuse."""
         ...
 
 
@@ -175,18 +175,18 @@ class LearningEstimator(Estimator, Protocol):
 
 @runtime_checkable
 class WarmingEstimator(Estimator, Protocol):
-    """An estimator whose first answer would wait for something that the process needs once."""
+    """An estimator that must compile or load something once in each process before its first answer."""
 
     def warm_up(self) -> None:
-        """Compile or load it. Called once in each process of a server before it serves; what it raises is logged."""
+        """Compile or load it. Called once in each process of a server before it serves; exceptions are logged."""
         ...
 
 
 @runtime_checkable
 class CovariantModel(Model, Protocol):
-    """Optional: a model that knows how its errors hang together, so that it can be told what a measurement would teach.
+    """Optional: a model with correlations of its errors, which show how much a further measurement would improve it.
 
-    Without it the service assumes errors that are the more alike the closer two configurations are in scale
+    For models without it the service assumes that errors correlate more the closer two configurations are in scale
     (``estimation.suggestion``).
     """
 
@@ -198,8 +198,8 @@ class CovariantModel(Model, Protocol):
     def log_covariance(self, configurations: Configurations, options: Options) -> Floats:
         """Covariance of ln(true step time) - ln(predicted step time), of shape (rows, rows).
 
-        Symmetric and positive semi-definite. Pure, as ``predict``; rows and columns that ``predict`` refuses hold 0.
-        It is about the true step time: nothing of a single measurement's noise is in it, even where ``log_spread``
-        holds some.
+        Symmetric and positive semi-definite. Pure, like ``predict``; 0 in rows and columns that ``predict`` refuses.
+        It describes the true step time: it does not include the noise of a single measurement, which ``log_spread`` may
+        include.
         """
         ...

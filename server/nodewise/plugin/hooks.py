@@ -1,4 +1,4 @@
-"""Hooks: how plugins are found. They register records and never compute."""
+"""Hooks, by which plugins register records. Hooks never compute."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class HookSpecifications:
 
 
 def new_plugin_manager() -> pluggy.PluginManager:
-    """A manager that knows Nodewise's hooks and no plugin yet."""
+    """A manager with Nodewise's hooks and without plugins."""
     manager = pluggy.PluginManager(_PROJECT)
     manager.add_hookspecs(HookSpecifications)
     return manager

@@ -1,4 +1,4 @@
-"""Objects whose class is imported at their first call: a command needs few of all plugins."""
+"""Objects whose class is imported at their first call, since a command uses few of the installed plugins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["lazy_object"]
 
 
 def lazy_object(place: str, *methods: str) -> Any:
-    """A stand-in for an object. Its class is imported, and the object made, when a method is first called.
+    """A proxy for an object whose class is imported and whose object is made when a method is first called.
 
     It always has a method ``warm_up``: a server imports all plugins before it serves, so that no answer waits.
 
@@ -30,7 +30,7 @@ def lazy_object(place: str, *methods: str) -> Any:
 
     def method_of(method: str) -> Callable[..., Any]:
         def call(self: Any, *arguments: Any) -> Any:
-            method_of_target = self.__dict__[method] = getattr(target(), method)  # later calls take no way round
+            method_of_target = self.__dict__[method] = getattr(target(), method)  # later calls are direct
             return method_of_target(*arguments)
 
         return call

@@ -1,4 +1,4 @@
-"""Models that make the search over partitionings fast."""
+"""Models with bounds, which make the search over partitionings fast."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["PlanSpace", "PlanningModel"]
 class PlanSpace(Protocol):
     """The configurations that a search chooses from: prefixes, each of which has completions.
 
-    A prefix is a row of which some columns are final (``final``); its completions differ in the others. What a prefix
-    leaves open should be what hardly changes a lower bound, so that whole groups are cut at once.
+    A prefix is a row of which some columns are final (``final``); its completions differ in the others. Those should be
+    columns that hardly change a lower bound, so that whole groups are pruned at once.
     """
 
     @property
     def prefixes(self) -> Configurations:
-        """One row per prefix. Columns that are not final hold any value."""
+        """One row per prefix. Columns that are not final may have any value."""
         ...
 
     @property
@@ -40,13 +40,13 @@ class PlanSpace(Protocol):
 
     @property
     def exclusions(self) -> Sequence[Exclusion]:
-        """What the constraints allow and the model cannot do, such as degrees that divide nothing."""
+        """What the constraints allow and the model does not have, such as degrees that do not divide the layers."""
         ...
 
     def lower_bound(self) -> Mapping[str, Floats]:
-        """``step_s`` and ``memory_bytes`` that no completion of each prefix is below, and ``memory_capacity_bytes``.
+        """Lower bounds of ``step_s`` and ``memory_bytes`` of each prefix's completions, and ``memory_capacity_bytes``.
 
-        Of the numbers as ``evaluate`` computes them, rounding included: the search compares exactly.
+        They bound the numbers that ``evaluate`` returns, rounding included: the search compares exactly.
         """
         ...
 
@@ -57,15 +57,15 @@ class PlanSpace(Protocol):
 
 @runtime_checkable
 class PlanningModel(Model, Protocol):
-    """Optional: a model that makes the search over partitionings fast. Pure, as ``predict``.
+    """Optional: a model that makes the search over partitionings fast. Pure, like ``predict``.
 
-    Columns are ``step_s``, ``memory_bytes`` and ``memory_capacity_bytes``: what a device needs and what it has, 0 = not
-    known. A row fits if it needs no more than there is.
+    Columns are ``step_s``, ``memory_bytes`` (what a device needs) and ``memory_capacity_bytes`` (what a device has, 0 =
+    not known). A row fits if it needs no more memory than the device has.
     """
 
     @property
     def memory_terms(self) -> Sequence[str]:
-        """Further columns of ``evaluate`` that add up to ``memory_bytes``, such as ``activations_bytes``."""
+        """Further columns of ``evaluate`` with the sum ``memory_bytes``, such as ``activations_bytes``."""
         ...
 
     def space(self, constraints: PlanConstraints) -> PlanSpace:

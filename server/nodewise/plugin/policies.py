@@ -1,4 +1,4 @@
-"""Policies: who gets which part of a cluster."""
+"""Policies: they share a cluster among jobs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Policy(Protocol):
     """Shares a cluster among jobs."""
 
     def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation | Shares:
-        """Decide. Pure and deterministic; keeps nothing between calls but ``memory``.
+        """Decide. Pure and deterministic; nothing but ``memory`` is kept between calls.
 
-        When the budget has nothing left: return the best feasible decision so far.
+        When the budget is over, return the best feasible decision so far.
         """
         ...

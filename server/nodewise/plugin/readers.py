@@ -15,21 +15,21 @@ class TraceReader(Protocol):
     """Reads one format of traces."""
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
-        """How surely a file that starts so is of this format, 0 to 1. Packed files are unpacked before.
+        """How certain it is that a file with this head has this format, 0 to 1. Compressed files are unpacked before.
 
-        0 = it is not; up to 0.2, it may be, as every file of a more general form; 0.8 to 0.9, it has marks that this
-        format alone has; 1 = the sender's mapping says so. Of all readers the surest reads the file.
+        0 = it does not; up to 0.2 = it may, like every file of a more general form; 0.8 to 0.9 = it has marks of this
+        format alone; 1 = the sender's mapping says so. The reader with the highest value reads the file.
         """
         ...
 
     def read(self, stream: BinaryIO, source: TraceSource) -> Sequence[Trace]:
-        """Read a file, as a stream: one trace per rank in it, at least one. Strips paths, host and user names.
+        """Read a file, as a stream: one trace per rank in it, at least one. Removes paths, host names and user names.
 
-        What cannot be made sense of is left out and counted in the trace's report; nothing vanishes silently.
+        Content that cannot be read is omitted and counted in the trace's report.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD, saying where the stream stops making sense, if nothing usable is left.
+            INVALID_FIELD, with the place where the stream becomes unreadable, if no usable content is left.
         """
         ...

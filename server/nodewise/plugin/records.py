@@ -1,4 +1,4 @@
-"""Records: plugins' objects under their names, as hooks register them."""
+"""Records, which hooks register: the objects of plugins, with their names."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ BASIC_COLUMNS: Final = frozenset(
         "placement",
     }
 )
-"""Columns of Configurations that an estimator takes into account, or refuses row by row, unless it says more."""
+"""Columns of Configurations that every estimator takes into account, or refuses row by row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """What is registered of every plugin. ``name``: lower case letters, digits and dashes; unique over all plugins."""
+    """Fields of all records. ``name``: lower case letters, digits and dashes; unique over all plugins."""
 
     name: str
     version: str
@@ -59,10 +59,10 @@ class _Record:
 class EstimatorRecord(_Record):
     """An estimator as registered.
 
-    ``columns`` are the fields of Configurations that it takes into account (``groups`` for workers that differ). Rows
-    that state another one are refused before it sees them: an answer that ignores what was asked would be wrong without
-    anyone noticing. ``predicts`` False = it tells something else than throughput: nobody but who names it asks it, so
-    it takes no part where estimators are chosen, tried and scored.
+    ``columns`` are the fields of Configurations that it takes into account (``groups`` for workers that differ). The
+    service refuses rows that state another one, since an answer that ignores a stated fact would be wrong unnoticed.
+    ``predicts`` False = it predicts something else than throughput: only calls that name it use it, and it takes no
+    part where estimators are chosen, tried and scored.
     """
 
     estimator: Estimator

@@ -1,4 +1,4 @@
-"""Sharing models: what jobs keep of their solo speed where several share a device."""
+"""Sharing models: they predict the speed of jobs that share a device."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["SharingModel"]
 
 @runtime_checkable
 class SharingModel(Protocol):
-    """Predicts shares. Pure and deterministic; keeps nothing between calls."""
+    """Predicts shares of solo speed. Pure and deterministic; keeps nothing between calls."""
 
     def predict_shares(self, question: SharingQuestion, budget: Budget) -> Sequence[DeviceShares]:
         """One answer for each set of the question, in order.
 
-        Shares do not depend on the order of the jobs within a set, nor on which other sets are asked about. A pair that
-        was measured is told as measured. Copies of one job stand in a set as often as there are.
+        Shares depend neither on the order of the jobs within a set nor on other sets of the question. A measured pair
+        has its measured shares. A set contains each copy of a job.
 
         Raises
         ------
         NodewiseError
-            NOT_IMPLEMENTED for a mode that it does not know; DEADLINE_EXCEEDED when the budget has nothing left.
+            NOT_IMPLEMENTED for a mode that it does not know; DEADLINE_EXCEEDED when the budget is over.
         """
         ...

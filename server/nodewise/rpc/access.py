@@ -1,6 +1,6 @@
-"""One rule for each method of the contract, applied before its behaviour: who may call it, and what a call may take.
+"""One rule for each method of the contract, applied before its behaviour: required roles, and limits of a call.
 
-A method without a rule stops the start. Profiles that a request names, wherever in it, are found by its descriptor.
+The server does not start if a method has no rule. The descriptor of a request tells which fields name profiles.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ __all__ = ["NO_ACCESS", "PROFILE_ID", "RULES", "Guard", "Identity", "Rule", "gua
 Context = grpc.aio.ServicerContext[Any, Any]
 
 PROFILE_ID: Final = "profile_id"
-"""Fields of requests that name a stored profile are called so."""
+"""Name of the fields of requests that name a stored profile."""
 NO_ACCESS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "nodewise.v1.SharedDeviceRun.partner_profile_id": "evidence about another job, which need not be stored; "
         "nothing is read under this name",
     }
 )
-"""Fields of requests that name a profile in other words and touch none, and why."""
+"""Fields with other names that name a profile but need no access to it, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who may call a method, and how much of the server a call may take.
+    """Which callers may call a method, and how much of the server a call may use.
 
     Attributes
     ----------
     roles : frozenset of Role
-        One of them is needed; ``admin`` always does.
+        The caller needs one of these roles; ``admin`` is always enough.
     queue : str
         The admission queue of its calls; empty = they are always admitted.
     open_calls : str
-        The quota of calls that a caller may have open at once; empty = it has none.
+        The quota of open calls of a caller; empty = no quota.
     most_bytes : int
         Largest request.
     everywhere : bool
-        Whether it is about the whole server, so that whoever is held to some profiles may not.
+        Whether it is about the whole server, so that callers with access to some profiles alone may not call it.
     each : bool
-        Whether its behaviour checks each message of a stream, so that one that is refused ends no other.
+        Whether its behaviour checks each message of a stream, so that a refused message does not end the stream.
     """
 
     roles: frozenset[Role]
@@ -62,7 +62,7 @@ class Rule:
 
 
 _NAMES_BYTES: Final = 64 * 1024
-"""Of a request that names a few things."""
+"""Most bytes of a request that has only a few names."""
 _READ: Final = frozenset({Role.READ})
 _INGEST: Final = frozenset({Role.INGEST})
 _SCHEDULE: Final = frozenset({Role.SCHEDULE})
@@ -114,21 +114,21 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "nodewise.v1beta1.AdminService.SetPrior": _ADMINISTER,
     }
 )
-"""Of every method of the contract, by its full name."""
+"""The rule of every method of the contract, by its full name."""
 
 
 class Identity(Protocol):
-    """Tells callers apart by what their calls bring."""
+    """Identifies callers by the metadata and certificates of their calls."""
 
     @property
     def epoch(self) -> int:
-        """Another number after each change that may have taken somebody's rights away."""
+        """A number that changes when a caller may have lost rights."""
 
     def known_principal(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
-        """Who calls with this metadata, where that was found out before; None = it is to be found out."""
+        """The cached caller of this metadata; None = ask :meth:`principal`."""
 
     async def principal(self, context: Context) -> Principal:
-        """Who calls. Raises NodewiseError: UNAUTHENTICATED, or STORE_UNAVAILABLE while nobody can be told apart."""
+        """The caller. Raises NodewiseError: UNAUTHENTICATED, or STORE_UNAVAILABLE while no caller can be identified."""
 
 
 Names = Callable[[Any], Iterator[str]]
@@ -137,7 +137,7 @@ Names = Callable[[Any], Iterator[str]]
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Lets callers of a method in.
+    """Checks the access of callers to a method.
 
     Attributes
     ----------
@@ -151,14 +151,14 @@ class Guard:
     names: Names | None
 
     def known_principal(self, metadata: Iterable[tuple[str, str | bytes]]) -> Principal | None:
-        """The caller, where it is known already that he may call the method; None = it is to be found out."""
+        """The cached caller, if it may call the method; None = ask :meth:`admit`."""
         principal = self.identity.known_principal(metadata)
         if principal is None or not principal.has(self.rule.roles) or self.rule.everywhere:
             return None
         return principal
 
     async def admit(self, context: Context) -> Principal:
-        """The caller, who may call the method, whatever about.
+        """The caller, if it may call the method, whatever the profile.
 
         Raises
         ------
@@ -170,11 +170,11 @@ class Guard:
             roles = " or ".join(sorted(self.rule.roles | {Role.ADMIN}))
             raise self._denial(principal, f"needs the role {roles}")
         if self.rule.everywhere and not principal.everywhere:
-            raise self._denial(principal, "is about the whole server, and the caller is held to some profiles")
+            raise self._denial(principal, "needs access to all profiles, and the caller has it to some prefixes")
         return principal
 
     def check(self, principal: Principal, message: Message) -> None:
-        """Refuse a request that names a profile which is not the caller's, whether there is one or not.
+        """Refuse a request that names a profile outside of the caller's prefixes, whether it exists or not.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class Guard:
             raise self._denial(principal, "names a profile outside of the caller's prefixes")
 
     def permits(self, principal: Principal, message: Message) -> bool:
-        """Whether all profiles that a request names are the caller's."""
+        """Whether the caller has access to all profiles that a request names."""
         if self.names is None or principal.everywhere:
             return True
         return all(principal.covers(name) for name in self.names(message))
@@ -201,13 +201,13 @@ def guard_of(method: MethodDescriptor, identity: Identity) -> Guard:
 
 
 def names_in(message: Descriptor) -> Names | None:
-    """What finds the profiles that a message of this type names, at any depth; None = it cannot name any."""
+    """A function that finds the profiles that a message of this type names, at any depth; None = it can name none."""
     return _names_in(message, ())
 
 
 def _names_in(message: Descriptor, above: tuple[str, ...]) -> Names | None:
     if message.full_name in above:
-        return None  # what a message holds of its own kind is found from where that is first
+        return None  # a message within its own type is found from the outer one
     plain: list[tuple[str, bool]] = []
     inner: list[tuple[str, bool, Names]] = []
     for field in message.fields:
@@ -222,7 +222,7 @@ def _names_in(message: Descriptor, above: tuple[str, ...]) -> Names | None:
 
 
 def _finder(plain: list[tuple[str, bool]], inner: list[tuple[str, bool, Names]]) -> Names:
-    """Finds names in fields that are names, and in fields that hold them; each with whether it is repeated."""
+    """A function that finds names in name fields and in message fields; each field has a flag, True = repeated."""
 
     def names(value: Any) -> Iterator[str]:
         for name, many in plain:

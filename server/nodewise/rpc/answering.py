@@ -1,4 +1,4 @@
-"""What models answer to one question: in the event loop where that is quick, else in threads."""
+"""Answers single questions: in the event loop if that is quick, else in threads."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Answering", "answer_unless_known"]
 
 @dataclass(slots=True, eq=False)
 class Answering:
-    """Where questions are answered.
+    """Answers questions, in the event loop or in threads.
 
     Attributes
     ----------
     answers : Answers
-        Answers.
+        The answers of one generation.
     executor, simulations : Executor
         Threads for fits, large questions and estimators that do not run inline; for simulations of a batch.
     homes : mapping of distribution to Executor
-        Threads for questions that go to one plugin host, so that who waits for it keeps no other from its answer.
+        Threads for questions to one plugin host, so that questions that wait for it do not delay others.
     """
 
     answers: Answers
@@ -37,43 +37,45 @@ class Answering:
     homes: Mapping[str, Executor] = field(default_factory=dict)
 
     async def answer(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
-        """Here and now where that takes no longer than a look at a fitted model, else in a thread.
+        """The answer, computed in the event loop if the models are fitted and fast, else in a thread.
 
-        The basis alone where its digest is the one that the asker has an answer of.
+        The basis alone if ``if_none_match`` is its digest, so that the caller has the answer already.
         """
-        resolved = self.answers.resolve_now(question, fitted_only=call.threads_are_busy)
-        if resolved is None:
+        query = self.answers.resolve_now(question, fitted_only=call.threads_are_busy)
+        if query is None:
             return await self.slowly(question, if_none_match, call)
-        if if_none_match and resolved.basis.digest == if_none_match:
-            return resolved.basis
-        return self.answers.complete(question, resolved)
+        if if_none_match and query.basis.digest == if_none_match:
+            return query.basis
+        return self.answers.complete(question, query)
 
     async def slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
-        """In a thread, which learns how long the call still waits."""
+        """The answer, computed in a thread, within the remaining time of the call."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
-        asked = replace(question, terms=question.terms.within(budget))
-        simulated = question.terms.options.fidelity == Fidelity.SIMULATE
-        usual = self.simulations if simulated else self.executor
+        timed_question = replace(question, terms=question.terms.within(budget))
+        is_simulation = question.terms.options.fidelity == Fidelity.SIMULATE
+        usual = self.simulations if is_simulation else self.executor
         home = self.homes.get(self.answers.home(question))
         try:
-            answered: Answer | Basis
+            answer: Answer | Basis
             if home is None:
-                answered = await computed_in(usual, call, answer_unless_known, self.answers, asked, if_none_match)
-            else:  # threads of its own: what waits there holds up nobody else
+                answer = await computed_in(
+                    usual, call, answer_unless_known, self.answers, timed_question, if_none_match
+                )
+            else:  # threads of its own, so that waiting for this host delays no other question
                 call.step_aside()
-                answered = await run_in(home, answer_unless_known, self.answers, asked, if_none_match)
+                answer = await run_in(home, answer_unless_known, self.answers, timed_question, if_none_match)
         finally:
             budget.end()
-        return answered
+        return answer
 
 
 def answer_unless_known(answers: Answers, question: Question, if_none_match: str) -> Answer | Basis:
-    """The answer; the basis alone where its digest is the one that the asker has an answer of."""
+    """The answer; the basis alone if ``if_none_match`` is its digest."""
     token = impatient.set(question.terms.estimator == AUTO)
     try:
-        resolved = answers.resolve(question)
-        if if_none_match and resolved.basis.digest == if_none_match:
-            return resolved.basis
-        return answers.complete(question, resolved)
+        query = answers.resolve(question)
+        if if_none_match and query.basis.digest == if_none_match:
+            return query.basis
+        return answers.complete(question, query)
     finally:
         impatient.reset(token)

@@ -1,4 +1,4 @@
-"""A batch about architectures: asked, and answered in a thread or as long work."""
+"""Batches about architectures, which are answered in a thread or as long work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from nodewise_values.facts import ARCHITECTURES
 
 __all__ = ["ArchitectureBatches", "read_architectures", "write_ranked"]
 
-_Asked = tuple[ArchitecturesQuestion, ReadOptions]
+_Question = tuple[ArchitecturesQuestion, ReadOptions]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,13 +44,13 @@ class ArchitectureBatches:
     Attributes
     ----------
     answers : Answers
-        Answers.
+        The answers of one generation.
     sources : ProfileSources
-        Finds the profile that says what all of them share.
+        Finds the profile with the facts that all architectures share.
     executor : Executor
-        Threads for models that take many architectures at once.
+        Threads for models that predict many architectures in one call.
     compute : Compute
-        Where the others are asked, one architecture after the other.
+        The pool for other models, which predict one architecture after the other.
     """
 
     answers: Answers
@@ -60,21 +60,23 @@ class ArchitectureBatches:
     compute: Compute[Workshop]
 
     async def rank(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
-        """Many architectures of one job; the reply as it goes over the wire."""
-        asked = await self._read_request(request, call)
+        """Predict and rank many architectures of one job; returns the serialised reply."""
+        question = await self._read_request(request, call)
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
         try:
-            reply: bytes | None = await computed_in(self.executor, call, _ranked_together, self.answers, asked, budget)
+            reply: bytes | None = await computed_in(
+                self.executor, call, _ranked_together, self.answers, question, budget
+            )
         finally:
             budget.end()
-        return await self._ranked_singly(asked, call) if reply is None else reply
+        return await self._ranked_singly(question, call) if reply is None else reply
 
     @unary
-    async def _ranked_singly(self, asked: _Asked, call: Call) -> LongCall:
-        return LongCall(_ranked_singly, asked)
+    async def _ranked_singly(self, question: _Question, call: Call) -> LongCall:
+        return LongCall(_ranked_singly, question)
 
-    async def _read_request(self, request: pb.BatchPredictRequest, call: Call) -> _Asked:
-        """What a batch asks about architectures.
+    async def _read_request(self, request: pb.BatchPredictRequest, call: Call) -> _Question:
+        """The question of a batch about architectures.
 
         Raises
         ------
@@ -101,29 +103,29 @@ class ArchitectureBatches:
         return question, options
 
 
-def _ranked_together(answers: Answers, asked: _Asked, budget: Budget) -> bytes | None:
-    """The reply of estimators that take many architectures at once; None = one by one it is."""
-    question, options = asked
-    found = rank_architectures(answers, replace(question, terms=question.terms.within(budget)), together=True)
-    return None if found is None else write_ranked(found, options.columns).SerializeToString()
+def _ranked_together(answers: Answers, question_and_options: _Question, budget: Budget) -> bytes | None:
+    """The reply of estimators that predict many architectures in one call; None = they predict one at a time."""
+    question, options = question_and_options
+    ranking = rank_architectures(answers, replace(question, terms=question.terms.within(budget)), together=True)
+    return None if ranking is None else write_ranked(ranking, options.columns).SerializeToString()
 
 
-def _ranked_singly(workshop: Workshop, asked: _Asked, run: LongRun) -> Iterator[bytes]:
-    """The reply of whichever estimators, as long work."""
-    question, options = asked
-    found = rank_architectures(workshop.answers, replace(question, terms=question.terms.within(run.budget)))
-    assert found is not None
-    yield write_ranked(found, options.columns).SerializeToString()
+def _ranked_singly(workshop: Workshop, question_and_options: _Question, run: LongRun) -> Iterator[bytes]:
+    """The reply of any estimators, as long work."""
+    question, options = question_and_options
+    ranking = rank_architectures(workshop.answers, replace(question, terms=question.terms.within(run.budget)))
+    assert ranking is not None
+    yield write_ranked(ranking, options.columns).SerializeToString()
 
 
 _PATH: Final = "architectures"
 _NUMBERS: Final = tuple(fact for fact in ARCHITECTURES.values() if fact.kind != "str")
 _OTHERS: Final = ("jobs", "objective", "offers")
-"""Fields of a batch that say nothing of architectures."""
+"""Fields of a batch that do not go with architectures."""
 
 
 def read_architectures(request: pb.BatchPredictRequest, limits: Limits) -> tuple[Architectures, tuple[RowRefusal, ...]]:
-    """The architectures of a batch, and refusals of those whose facts cannot be, which hold 0 there.
+    """The architectures of a batch, and refusals of those with invalid facts, which are 0 in the result.
 
     Raises
     ------
@@ -154,21 +156,21 @@ def read_architectures(request: pb.BatchPredictRequest, limits: Limits) -> tuple
 
 
 def _column(message: workload_pb2.Architectures, fact: Fact, rows: int, reader: Reader) -> tuple[Any, Any]:
-    """A column of one number in each row, and which of them cannot be; those are 0."""
+    """A column of one number in each row, and a mask of the invalid ones, which are 0."""
     values = getattr(message, fact.field)
     dtype = np.int64 if fact.kind == "int" or fact.whole else np.float64
     if len(values) not in (0, 1, rows):
         path = f"{_PATH}.{fact.field}"
         reader.wrong(path, f"must be empty, have one entry, or one for each of {rows} rows; found {len(values)}")
         return freeze(np.zeros(rows, dtype=dtype)), np.zeros(rows, dtype=bool)
-    found = np.broadcast_to(np.array(values or [0.0], dtype=np.float64), rows)
+    column = np.broadcast_to(np.array(values or [0.0], dtype=np.float64), rows)
     most = np.inf if fact.maximum is None else fact.maximum
-    bad = ~np.isfinite(found) | (found < 0.0) | (found > most)
+    bad = ~np.isfinite(column) | (column < 0.0) | (column > most)
     if fact.minimum:
-        bad |= (found > 0.0) & (found < fact.minimum)
+        bad |= (column > 0.0) & (column < fact.minimum)
     if dtype is np.int64:
-        bad |= np.isfinite(found) & (found != np.floor(found))
-    return freeze(np.where(bad, 0.0, found).astype(dtype)), bad
+        bad |= np.isfinite(column) & (column != np.floor(column))
+    return freeze(np.where(bad, 0.0, column).astype(dtype)), bad
 
 
 def _right(fact: Fact) -> str:
@@ -178,13 +180,13 @@ def _right(fact: Fact) -> str:
     return f"must be {what} {least}{most}, or 0 where it is not known"
 
 
-def write_ranked(ranked: Ranked, columns: frozenset[int]) -> pb.BatchPredictResponse:
-    """The answer about architectures."""
+def write_ranked(result: Ranked, columns: frozenset[int]) -> pb.BatchPredictResponse:
+    """The reply about architectures."""
     reply = pb.BatchPredictResponse()
-    write_predictions(reply.predictions, [ranked.answer], columns)
-    if ranked.answer.basis.estimator:
-        reply.bases.append(write_basis(ranked.answer.basis))
-    for ranking in ranked.rankings:
+    write_predictions(reply.predictions, [result.answer], columns)
+    if result.answer.basis.estimator:
+        reply.bases.append(write_basis(result.answer.basis))
+    for ranking in result.rankings:
         reply.rankings.add(
             architecture_indexes=ranking.order.tolist(),
             expected_kendall_tau=ranking.expected_kendall,

@@ -1,4 +1,4 @@
-"""What is put down of who administered, deleted, brought back, retracted, or was turned away."""
+"""Audit entries of administration, deletions, restorations, retractions and rejected callers."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ __all__ = ["REFUSALS_A_SECOND", "Audit", "entry_of", "is_audited", "with_audit"]
 _ADMIN: Final = ".AdminService."
 _LOOKS: Final = ("List", "Get")
 _METHODS: Final = frozenset({"DeleteProfile", "UndeleteProfile", "RetractEvidence"})
-_SAID: Final = (
+_FIELDS: Final = (
     *("profile_id", "etag", "reason", "observation_numbers", "phase_timing_numbers", "fact_paths", "trace_sha256s"),
     *("shared_run_sha256s", "generation", "share", "token_id", "description", "roles", "prefixes", "lifetime_seconds"),
     *("namespace", "action", "lessons_id"),
 )
-"""Fields of requests that are put down, where a request has them. Others are not: one of them may be a secret."""
+"""Fields of requests that entries contain. Others are omitted, since one of them may be a secret."""
 REFUSALS_A_SECOND: Final = 50
-"""Callers turned away that are put down one by one."""
+"""Most rejected calls in a second with an entry each; further ones are counted."""
 COUNTED_AFTER_S: Final = 1.0
-_NAMED: Final = 20
-"""Entries of a list that are put down; of more it is said how many there were."""
+_MOST_ENTRIES: Final = 20
+"""Most elements of a list in an entry; the number of further ones is stated."""
 _TURNED_AWAY: Final = (Kind.UNAUTHENTICATED, Kind.FORBIDDEN)
 
 
 def is_audited(method: str) -> bool:
-    """Whether calls of a method are put down, by its full name."""
+    """Whether calls of a method get an entry, by its full name."""
     name = method.rpartition(".")[2]
     return name in _METHODS or (_ADMIN in method and not name.startswith(_LOOKS))
 
 
 class Audit:
-    """Puts things down.
+    """Writes audit entries.
 
     Parameters
     ----------
     write : callable
-        Takes one entry; never raises.
+        Writes one entry; never raises.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
@@ -56,13 +56,13 @@ class Audit:
         self._counting: asyncio.TimerHandle | None = None
 
     def put(self, method: str, call: Call, outcome: str, what: Mapping[str, Any]) -> None:
-        """What became of a call."""
+        """Write the entry of a call and its outcome."""
         self._put(method, call.principal.subject, _peer(call.context), outcome, what, call.request_id)
 
     def record_refusal(self, path: str, context: Context, request_id: str, error: NodewiseError) -> None:
-        """A call ends by an error: put down where somebody was turned away.
+        """Write an entry if an error rejects the caller.
 
-        Whoever is turned away again and again shall not fill the disk: of more than some a second the number is said.
+        Above ``REFUSALS_A_SECOND`` only the number of rejected calls is written, so that no caller can fill the disk.
         """
         if error.kind not in _TURNED_AWAY:
             return
@@ -90,7 +90,7 @@ class Audit:
 def entry_of(
     method: str, subject: str, peer: str, outcome: str, what: Mapping[str, Any], request_id: str
 ) -> dict[str, Any]:
-    """One entry, of now."""
+    """One entry, with the current time."""
     return {
         "time": datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds"),
         "audit": True,
@@ -108,7 +108,7 @@ def _peer(context: Context | None) -> str:
 
 
 def with_audit(name: str, method: Method, audit: Audit) -> Method:
-    """A method whose calls are put down, whatever becomes of them."""
+    """A method whose calls all get an entry, whatever their outcome."""
     behaviour = method.behaviour
 
     async def behave(request: Any, call: Call) -> Any:
@@ -119,7 +119,7 @@ def with_audit(name: str, method: Method, audit: Audit) -> Method:
             if "token" in reply.DESCRIPTOR.fields_by_name:
                 what["token_id"] = reply.token.token_id
         except NodewiseError as error:
-            outcome = "" if error.kind in _TURNED_AWAY else str(error.reason)  # who is turned away is put down then
+            outcome = "" if error.kind in _TURNED_AWAY else str(error.reason)  # record_refusal writes those
             raise
         except Exception:
             outcome = "INTERNAL"
@@ -133,11 +133,11 @@ def with_audit(name: str, method: Method, audit: Audit) -> Method:
 
 
 def _content_of(request: Any) -> dict[str, Any]:
-    """What a request is about."""
+    """The fields of a request that its entry contains."""
     fields = request.DESCRIPTOR.fields_by_name
     return {
         name: _plain(value, fields[name].enum_type)
-        for name in _SAID
+        for name in _FIELDS
         if name in fields and (value := getattr(request, name))
     }
 
@@ -146,4 +146,4 @@ def _plain(value: Any, enum: EnumDescriptor | None) -> Any:
     if isinstance(value, (str, int, float)):
         return value
     names = [enum.values_by_number[each].name if enum and each in enum.values_by_number else each for each in value]
-    return names if len(names) <= _NAMED else [*names[:_NAMED], f"and {len(names) - _NAMED} more"]
+    return names if len(names) <= _MOST_ENTRIES else [*names[:_MOST_ENTRIES], f"and {len(names) - _MOST_ENTRIES} more"]

@@ -1,4 +1,4 @@
-"""PredictionService's batches: many jobs at once, or many architectures of one."""
+"""PredictionService's batches: many jobs, or many architectures of one job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from nodewise_protos.v1 import profile_pb2
 __all__ = ["Batches"]
 
 _PREDICTIONS = tag_of(pb.BatchPredictResponse.DESCRIPTOR.fields_by_name["predictions"])
-"""What the rows of a reply begin with."""
+"""The tag before the rows of a reply."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +43,7 @@ class Batches:
     sources : ProfileSources
         Finds profiles.
     answering_of : callable or None
-        Answers a job instead of ``answering``, found by where its profile comes from; None = nothing does.
+        From the source of a job's profile to what answers it; None = ``answering`` answers all jobs.
     """
 
     answering: Answering
@@ -53,13 +53,13 @@ class Batches:
     answering_of: Callable[[profile_pb2.ProfileSource], Answering] | None = None
 
     async def batch_predict(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
-        """Many jobs, or many architectures of one; each fails alone."""
+        """Predict many jobs, or many architectures of one job; each job fails alone."""
         if request.HasField("architectures"):
             return await self.architectures.rank(request, call)
         if not request.jobs:
-            raise invalid_field("jobs", "must hold at least one job, or architectures be given")
+            raise invalid_field("jobs", "must hold at least one job unless architectures is given")
         if request.HasField("profile"):
-            raise invalid_field("profile", "must be absent without architectures: jobs bring their own")
+            raise invalid_field("profile", "must be absent without architectures: each job has its own profile")
         if len(request.jobs) > self.limits.jobs_per_call:
             raise too_many("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options).required_of(self.answering.answers)
@@ -76,22 +76,22 @@ class Batches:
     async def _jobs(
         self, request: pb.BatchPredictRequest, options: ReadOptions, call: Call, stint: Stint
     ) -> list[Job | NodewiseError]:
-        """The jobs as read, or why they could not be; stops as soon as they hold more rows than a call takes."""
-        shared = None
+        """The jobs as read, or their errors. Raises LIMIT_EXCEEDED as soon as they have more rows than a call may."""
+        shared_rows = None
         if not counts_nothing(request):
-            shared = read_candidates(request.configurations, request.ranges, self.limits)
+            shared_rows = read_candidates(request.configurations, request.ranges, self.limits)
         common: Objective | None = None
-        if shared is not None:
-            common = objective_of(pb.BatchJob(), shared, self.limits, request)
+        if shared_rows is not None:
+            common = objective_of(pb.BatchJob(), shared_rows, self.limits, request)
         jobs: list[Job | NodewiseError] = []
         rows = 0
-        for number, asked in enumerate(request.jobs):
+        for number, batch_job in enumerate(request.jobs):
             await stint.over(f"{number} of {len(request.jobs)} jobs were read in time")
             try:
-                message, configurations = await self._with_counts(asked, request, options, call), shared
+                message, configurations = await self._with_counts(batch_job, request, options, call), shared_rows
                 if configurations is None or message.HasField("configurations") or message.ranges:
                     configurations = read_candidates(message.configurations, message.ranges, self.limits)
-                if configurations is not shared or common is None or says_more(message):
+                if configurations is not shared_rows or common is None or says_more(message):
                     jobs.append(Job(configurations, objective_of(message, configurations, self.limits, request)))
                 else:
                     jobs.append(Job(configurations, common))
@@ -106,15 +106,15 @@ class Batches:
     async def _with_counts(
         self, job: pb.BatchJob, request: pb.BatchPredictRequest, options: ReadOptions, call: Call
     ) -> pb.BatchJob:
-        """A job of which every range counts something, be it its own or shared; else as it is."""
+        """The job with counts in all of its ranges, own or shared ones; unchanged if they have counts."""
         own = bool(job.HasField("configurations") or job.ranges)
         if not counts_nothing(job if own else request):
             return job
         profile = await self.sources.profile(job.profile, options.waiting(call))
-        found = with_counts(job, (job if own else request).ranges, profile, self.limits)
+        job_with_counts = with_counts(job, (job if own else request).ranges, profile, self.limits)
         if not own:
-            found.configurations.CopyFrom(request.configurations)
-        return found
+            job_with_counts.configurations.CopyFrom(request.configurations)
+        return job_with_counts
 
     async def _job_answer(
         self, job: Job | NodewiseError, message: pb.BatchJob, options: ReadOptions, number: int, call: Call
@@ -133,7 +133,7 @@ class Batches:
 def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: ReadOptions) -> bytes:
     reply = pb.BatchPredictResponse(row_offsets=[0])
     places: dict[Basis, int] = {}
-    wanted, answers, rows = sorted(options.columns), list[Answer](), 0
+    columns, answers, rows = sorted(options.columns), list[Answer](), 0
     for result in results:
         if isinstance(result, NodewiseError):
             reply.outcomes.add(problem=write_problem(result))
@@ -150,7 +150,7 @@ def _batch_reply(results: Sequence[Answer | Basis | NodewiseError], options: Rea
                 reply.outcomes.add(
                     basis_index=place,
                     recommendation=write_recommendation(result.recommendation),
-                    columns=columns_of(result, wanted),
+                    columns=columns_of(result, columns),
                     interval_basis=0 if result.interval is None else int(result.interval.basis),
                 )
         reply.row_offsets.append(rows)

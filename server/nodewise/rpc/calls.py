@@ -1,6 +1,6 @@
-"""A method as it is registered, and a call of it: a behaviour is transport-free apart from :class:`Call`.
+"""A method as registered, and a call of it. Behaviours depend on the transport through :class:`Call` alone.
 
-The event loop is everybody's: work of many small parts lets others have it between them.
+All calls share the event loop, so work in many small parts yields it between them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ __all__ = [
 
 
 class Stint:
-    """Lets other calls have the event loop every few milliseconds, and ends a call whose time is over.
+    """Yields the event loop every few milliseconds, and ends a call whose time is over.
 
-    A call whose caller went ends there too: nobody learns of it while the loop is held.
+    A call that its caller cancelled ends there too, since the cancellation arrives only while the loop is free.
     """
 
     def __init__(self, call: Call) -> None:
@@ -71,10 +71,10 @@ class Stint:
 
 
 REQUEST_ID: Final = "x-request-id"
-"""Of a call, in its metadata and in its trailers."""
+"""Key of a call's id in its metadata and in its trailers."""
 _LONGEST_REQUEST_ID: Final = 128
 COMPUTING_S: Final = 1.0
-"""How long a computation keeps others from a thread: fits take tens of milliseconds, and must not wait for a search."""
+"""Seconds for which a computation keeps its permit: fits take tens of milliseconds, and must not wait for a search."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Metadata = Iterable[tuple[str, str | bytes]]
@@ -82,7 +82,7 @@ Metadata = Iterable[tuple[str, str | bytes]]
 
 @dataclass(slots=True)
 class Call:
-    """What a behaviour may know of its call.
+    """A call, for its behaviour.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Call:
     permit : Permit or None
         Its permit: of the event loop, or of the threads that compute.
     admission : Admission or None
-        Queues of what is computed elsewhere; None = at once.
+        Admission queues; None = work starts at once.
     in_stream : bool
         Whether it is a message of a stream, which is never refused: the next message is not received meanwhile.
     principal : Principal
@@ -113,22 +113,22 @@ class Call:
     computes: bool = False
 
     def check(self, message: Message) -> None:
-        """Refuse a message that names a profile which is not the caller's. Raises NodewiseError PERMISSION_DENIED."""
+        """Refuse a message that names a profile outside of the caller's prefixes. Raises PERMISSION_DENIED."""
         if self.guard is not None:
             self.guard.check(self.principal, message)
 
     @property
     def caller(self) -> str:
-        """Whose line the call waits in."""
+        """The caller in whose line the call waits."""
         return "" if self.context is None else caller_of(self.context, self.principal)
 
     @property
     def threads_are_busy(self) -> bool:
-        """Whether what is not answered in the event loop would wait."""
+        """Whether work in a thread would wait."""
         return self.admission is not None and self.admission.computing.free == 0
 
     def step_aside(self) -> None:
-        """Let the next call have the permit: this one waits for something, or computes elsewhere."""
+        """Release the permit, since this call waits for something, or computes elsewhere."""
         if self.permit is not None:
             self.permit.release()
             self.permit = None
@@ -158,27 +158,27 @@ class Method:
     request : type
         Message class of the request.
     intake : Intake
-        Takes the request where it is large.
+        Reads large requests.
     admission : Admission
         Of the server.
     guard : Guard or None
-        Lets callers in; None = everybody.
+        Checks the access of callers; None = every caller may do everything.
     queue : AdmissionQueue or None
         Where its calls, or a stream's messages, wait for a permit; None = they need none.
     streams_in, streams_out : bool
         Cardinality.
     default_deadline_s : float or None
-        Applied when the caller states none; None = may run for ever.
+        Seconds for calls without a deadline; None = no limit.
     reply_bytes : int
         Largest reply.
     holding : callable
-        From a call with many replies to what counts it for as long as it is open: one more layer around its behaviour
-        would cost each reply.
+        Of methods with many replies: from a call to a context that counts it while it is open. A layer around the
+        behaviour would cost time for each reply.
     known : callable or None
-        From the bytes of a small request to the reply, where that is known already. For methods with one reply, whose
-        behaviour is not asked then, or with one to each request, whose behaviour is handed the reply in its stead.
+        From the bytes of a small request to its cached reply, if there is one. A method with one reply then does not
+        call its behaviour; a method with one reply to each request passes the reply to its behaviour instead.
     unread : InFlight or None
-        Counts large replies until their callers have read them; None = nobody does.
+        Counts large replies until their callers have read them; None = they are not counted.
     """
 
     behaviour: Callable[..., Any]
@@ -201,12 +201,12 @@ _numbers = itertools.count()
 
 
 def request_id(context: Context) -> str:
-    """As the caller stated it, or a new one."""
+    """The id that the caller stated, or a new one."""
     return named_in(metadata_of(context))
 
 
 def metadata_of(context: Context) -> Metadata:
-    """What came with a call; it is made anew each time."""
+    """The metadata of a call; each access builds it again."""
     return context.invocation_metadata() or ()
 
 
@@ -219,12 +219,12 @@ def named_in(metadata: Metadata) -> str:
 
 
 def caller_of(context: Context, principal: Principal) -> str:
-    """Whose line a call waits in: a principal's, over all its connections; without one the connection's."""
+    """The caller in whose line a call waits: the principal, over all its connections, else the connection."""
     return principal.subject or context.peer()
 
 
 def remaining_s(context: Context) -> float:
-    """Of a call's time as its caller stated it; infinite where it stated none."""
+    """Seconds left of the time that the caller stated; infinite if it stated none."""
     remaining = cast("float | None", context.time_remaining())  # the stub forgets calls without deadline
     return float("inf") if remaining is None else remaining
 
@@ -235,14 +235,14 @@ async def run_in(executor: Any, function: Callable[..., Any], *arguments: Any) -
 
 
 async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Compute in an executor's thread when the call has a permit there, which it keeps until it ends or steps aside.
+    """Compute in an executor's thread with a permit of the threads, which the call keeps until it ends or steps aside.
 
-    A call with several computations gives its permit to others in between, and is not refused any more.
+    A call with several computations releases its permit in between, and is not refused again.
 
     Raises
     ------
     OverloadedError
-        If that would be too late.
+        If the call would wait too long.
     """
     late = None
     if call.admission is not None:
@@ -258,5 +258,5 @@ async def computed_in(executor: Any, call: Call, function: Callable[..., Any], *
     finally:
         if late is not None:
             late.cancel()
-        if call.in_stream:  # between its messages a stream holds nothing
+        if call.in_stream:  # a stream has no permit between its messages
             call.step_aside()

@@ -1,6 +1,6 @@
-"""Configurations that a question asks about: columns and ranges, remembered as they were read.
+"""Configurations of a question: columns and ranges, cached as read.
 
-Of ranges that count nothing, and questions without any, the numbers of nodes come from the job's evidence.
+For ranges without an axis, and for questions without configurations, the job's evidence gives the numbers of nodes.
 """
 
 from __future__ import annotations
@@ -43,51 +43,53 @@ _DEGREES = ("tensor_parallel_degree", "pipeline_parallel_degree", "context_paral
 
 
 def counts_nothing(request: _AboutRows) -> bool:
-    """Whether some range counts neither nodes nor workers, or there is nothing at all to ask about."""
+    """Whether a range counts neither nodes nor workers, or there are no configurations at all."""
     if not request.ranges:
         return not request.HasField("configurations")
     return any(each.WhichOneof("axis") is None for each in request.ranges)
 
 
 def with_counts(request: _QuestionT, ranges: Sequence[_Range], profile: Profile, limits: Limits) -> _QuestionT:
-    """A question with these ranges, none = one that says nothing, of which each counts something.
+    """The question with these ranges, or with one empty range if there are none, and with counts in each.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD where no run of the job was measured.
+        INVALID_FIELD if no run of the job was measured.
     """
-    found = type(request)()
-    found.CopyFrom(request)
-    del found.ranges[:]
-    for number, asked in enumerate(ranges or [_Range()]):
+    question = type(request)()
+    question.CopyFrom(request)
+    del question.ranges[:]
+    for number, message in enumerate(ranges or [_Range()]):
         path = f"ranges[{number}]" if ranges else "ranges"
-        found.ranges.extend([asked] if asked.WhichOneof("axis") else _split_by_counts(asked, path, profile, limits))
-    return found
+        question.ranges.extend(
+            [message] if message.WhichOneof("axis") else _split_by_counts(message, path, profile, limits)
+        )
+    return question
 
 
-def _split_by_counts(asked: _Range, path: str, profile: Profile, limits: Limits) -> Iterator[_Range]:
-    """A range as several that count nodes, each by consecutive numbers or by one."""
+def _split_by_counts(message: _Range, path: str, profile: Profile, limits: Limits) -> Iterator[_Range]:
+    """A range split into ranges of consecutive numbers of nodes."""
     defaults = defaults_of(profile)
     reach = defaults.reach
     if not reach.nodes:
-        text = "must count nodes or workers: no run of this job was measured, by which the server would know how far"
+        text = "must state nodes or workers: without a measured run of this job the server cannot choose a range"
         raise invalid_field(path, text)
-    per_node = max(asked.workers_per_node or defaults.workers_per_node, 1)
-    degree = prod(max(getattr(asked.settings, name), 1) for name in _DEGREES)
+    per_node = max(message.workers_per_node or defaults.workers_per_node, 1)
+    degree = prod(max(getattr(message.settings, name), 1) for name in _DEGREES)
     counts = reach.counts(limits.max_nodes, -(-degree // per_node))
     first = 0
     for place in range(1, len(counts) + 1):
         if place == len(counts) or counts[place] != counts[place - 1] + 1:
             part = _Range()
-            part.CopyFrom(asked)
+            part.CopyFrom(message)
             part.nodes.first, part.nodes.last = counts[first], counts[place - 1]
             yield part
             first = place
 
 
 KEPT_BYTES: Final = 16 << 20
-"""Configurations of questions that are remembered as they were read, with the bytes that they were read from."""
+"""Bytes of the cache of configurations as read, with the bytes of their messages."""
 
 
 def read_candidates(
@@ -96,7 +98,7 @@ def read_candidates(
     limits: Limits,
     path: str = "",
 ) -> Configurations:
-    """What a question asks about: explicit rows first, then the ranges' rows in order.
+    """The configurations of a question: explicit rows first, then the rows of the ranges in order.
 
     Raises
     ------
@@ -107,7 +109,7 @@ def read_candidates(
     if explicit:
         parts = [_read_once(_explicit, configurations, explicit, f"{path}configurations", limits)]
     else:
-        parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
+        parts = [part for _, part in read_parts(configurations, ranges, limits, path)]
     total = sum(map(len, parts))
     if total > limits.rows_per_call:
         raise _too_many_rows(f"{path}configurations", total, limits)
@@ -119,7 +121,7 @@ def read_candidates(
 def read_parts(
     configurations: pb.Configurations, ranges: Sequence[pb.ConfigurationRange], limits: Limits, path: str = ""
 ) -> Iterator[tuple[str, Configurations]]:
-    """The explicit rows, if there are any, and those of each range, with their paths; ends early beyond a call's cap.
+    """The explicit rows, if any, and the rows of each range, with their paths; ends early above a call's limit.
 
     Raises
     ------
@@ -130,64 +132,66 @@ def read_parts(
     explicit = configurations.SerializeToString()
     if explicit:
         field = f"{path}configurations"
-        found = _read_once(_explicit, configurations, explicit, field, limits)
-        total = len(found)
-        yield field, found
+        part = _read_once(_explicit, configurations, explicit, field, limits)
+        total = len(part)
+        yield field, part
     for number, message in enumerate(ranges):
         if total > limits.rows_per_call:
             return
         field = f"{path}ranges[{number}]"
-        found = _read_once(_range, message, message.SerializeToString(), field, limits)
-        total += len(found)
-        yield field, found
+        part = _read_once(_range, message, message.SerializeToString(), field, limits)
+        total += len(part)
+        yield field, part
 
 
 def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
     most = limits.rows_per_call
-    text = f"{path}: {rows} rows or more, a call takes rows_per_call = {most}; split the question, or send the parts "
+    text = f"{path}: {rows} or more rows exceed rows_per_call = {most}; split the question, or send the parts "
     return too_much(f"{text}over StreamPredict", "rows_per_call", most, rows, "StreamPredict")
 
 
-_kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
+_cache: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
 
 
 def _read_once(
     read: Callable[[Any, str, Limits], Configurations], message: Any, data: bytes, path: str, limits: Limits
 ) -> Configurations:
-    """What was read from the same bytes before: schedulers ask about the same few configurations again and again."""
+    """The cached configurations of the same bytes, else read ones: schedulers repeat the same few configurations."""
     key = (read.__name__, data, path, limits)
-    known = _kept.get(key)
-    if known is None:
-        known = read(message, path, limits)
-        _kept.put(key, known, len(data) + ENTRY_BYTES + part_of_rows(known)[1])
-    return known
+    configurations = _cache.get(key)
+    if configurations is None:
+        configurations = read(message, path, limits)
+        _cache.put(key, configurations, len(data) + ENTRY_BYTES + part_of_rows(configurations)[1])
+    return configurations
 
 
 def _explicit(message: pb.Configurations, path: str, limits: Limits) -> Configurations:
     reader = Reader()
-    found = read_configurations(message, path, reader, limits)
-    if reader.clean and holds(found.workers, 0):
-        _check_scale(found, path, reader)
+    configurations = read_configurations(message, path, reader, limits)
+    if reader.clean and holds(configurations.workers, 0):
+        _check_scale(configurations, path, reader)
     reader.finish()
-    return found
+    return configurations
 
 
-def _check_scale(found: Configurations, path: str, reader: Reader) -> None:
-    """Every row says in one way or another how large it is."""
-    stated = found.nodes + found.workers > 0
-    if found.placement is not None:
-        stated |= np.diff(found.placement.offsets) > 0
-    if found.worker_groups is not None:
-        stated |= found.worker_groups.counts() > 0
-    if not stated.all():
-        reader.wrong(f"{path}.workers[{int(stated.argmin())}]", "must be given unless nodes, a placement or groups are")
+def _check_scale(configurations: Configurations, path: str, reader: Reader) -> None:
+    """Check that every row states its size: by workers, nodes, a placement or groups."""
+    has_scale = configurations.nodes + configurations.workers > 0
+    if configurations.placement is not None:
+        has_scale |= np.diff(configurations.placement.offsets) > 0
+    if configurations.worker_groups is not None:
+        has_scale |= configurations.worker_groups.counts() > 0
+    if not has_scale.all():
+        reader.wrong(
+            f"{path}.workers[{int(has_scale.argmin())}]", "must be given unless nodes, a placement or groups are"
+        )
 
 
 def _range(message: pb.ConfigurationRange, path: str, limits: Limits) -> Configurations:
     reader = Reader()
     axis = message.WhichOneof("axis")
     if axis is None:
-        reader.wrong(path, "must count nodes or workers")
+        reader.wrong(path, "must state nodes or workers")
         reader.finish()
     by_nodes = axis == "nodes"
     most = limits.max_nodes if by_nodes else limits.max_workers
@@ -208,7 +212,7 @@ def _range(message: pb.ConfigurationRange, path: str, limits: Limits) -> Configu
 
 
 def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) -> range | tuple[int, ...]:
-    """The numbers of a range; what is wrong goes to the reader."""
+    """The numbers of a range; errors go to the reader."""
     first = reader.whole(message.first, f"{path}.first", least=1, most=most)
     last = reader.whole(message.last, f"{path}.last", least=1, most=most)
     step = reader.whole(message.step, f"{path}.step", least=1, most=most) if message.HasField("step") else 1
@@ -221,6 +225,6 @@ def read_counts(message: pb.CountRange, path: str, most: int, reader: Reader) ->
     if message.powers_of_two:
         powers = tuple(1 << exponent for exponent in range(32) if first <= 1 << exponent <= last)
         if not powers:
-            reader.wrong(path, f"holds no power of two between {first} and {last}")
+            reader.wrong(path, f"must contain a power of two, found {first} to {last}")
         return powers
     return range(first, last + 1, step)

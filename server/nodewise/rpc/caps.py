@@ -1,4 +1,4 @@
-"""Calls that are larger than their caps, and what to do instead."""
+"""Errors of calls that exceed a limit, with what to do instead."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["above_cap", "answered_within", "check_counts", "check_steps", "sched
 
 
 def too_large(found_bytes: int, limit_bytes: int) -> NodewiseError:
-    """A reply that no client with gRPC's default settings could receive."""
+    """The error of a reply that clients with gRPC's default settings could not receive."""
     text = (
-        f"the reply would have {found_bytes} bytes, a call takes reply_bytes = {limit_bytes}; ask for fewer rows or "
-        "columns, or send the parts over StreamPredict"
+        f"the {found_bytes} bytes of the reply exceed reply_bytes = {limit_bytes}; ask for fewer rows or columns, or "
+        "send the parts over StreamPredict"
     )
     return too_much(text, "reply_bytes", limit_bytes, found_bytes, "StreamPredict")
 
 
 def check_steps(rows: int, options: Options, limits: Limits) -> None:
-    """Refuse a simulation of more steps than a call takes.
+    """Refuse a simulation of more steps than a call may have.
 
     Raises
     ------
@@ -32,27 +32,27 @@ def check_steps(rows: int, options: Options, limits: Limits) -> None:
     steps, most = rows * options.simulated_steps, limits.simulated_steps_per_call
     if steps > most:
         text = (
-            f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {steps}, a "
-            f"call takes simulated_steps_per_call = {most}; ask for fewer steps or rows, or send the parts over "
+            f"options.simulated_steps_count: {rows} rows of {options.simulated_steps} simulated steps are {steps}, "
+            f"which exceeds simulated_steps_per_call = {most}; ask for fewer steps or rows, or send the parts over "
             "StreamPredict"
         )
         raise too_much(text, "simulated_steps_per_call", most, steps, "StreamPredict")
 
 
 def answered_within(limits: Limits, answers: Answers, question: Question) -> Answer:
-    """The answer to a question that a call may ask.
+    """The answer to a question within the limits of a call.
 
     Raises
     ------
     NodewiseError
-        LIMIT_EXCEEDED; whatever stands in the way of every row.
+        LIMIT_EXCEEDED; the reason why no row can be answered.
     """
     check_steps(len(question.configurations), question.terms.options, limits)
     return answers.answer(question)
 
 
 def schedule_limits(limits: Limits, jobs: int) -> ScheduleLimits:
-    """Caps of a call about so many jobs on a cluster."""
+    """Limits of a call about at most so many jobs on a cluster."""
     return ScheduleLimits(
         jobs=jobs,
         pools=limits.cluster_pools_per_call,
@@ -63,12 +63,12 @@ def schedule_limits(limits: Limits, jobs: int) -> ScheduleLimits:
 
 
 def above_cap(what: str, limit: str, value: int, count: int) -> NodewiseError:
-    """A call that holds more than its cap, which no other call takes either."""
-    return too_much(f"{count} {what}, a call takes {limit} = {value}", limit, value, count)
+    """The error of a call that exceeds a limit, where no other method can help."""
+    return too_much(f"{count} {what} exceed {limit} = {value}", limit, value, count)
 
 
 def check_counts(limits: Limits, *counts: tuple[str, str, int]) -> None:
-    """Refuse what is larger than a call may be: what is counted, the name of its cap, and how many there are.
+    """Refuse a call that exceeds a limit; each entry has what is counted, the name of its limit, and the count.
 
     Raises
     ------
@@ -81,6 +81,6 @@ def check_counts(limits: Limits, *counts: tuple[str, str, int]) -> None:
 
 
 def too_many(what: str, limit: str, value: int, count: int) -> NodewiseError:
-    """A question that holds more than its cap."""
-    text = f"{count} {what}, a call takes {limit} = {value}; send the parts over StreamPredict"
+    """The error of a question that exceeds a limit, which StreamPredict can take in parts."""
+    text = f"{count} {what} exceed {limit} = {value}; send the parts over StreamPredict"
     return too_much(text, limit, value, count, "StreamPredict")

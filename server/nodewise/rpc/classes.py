@@ -15,21 +15,20 @@ from nodewise.rpc.refusals import Refusals
 __all__ = ["QUESTIONS_AT_WORK", "STINT_S", "Admission", "Observe"]
 
 QUESTIONS_AT_WORK: Final = 2
-"""Questions in the event loop at a time: one that computes, and one that waits for the store meanwhile."""
+"""Concurrent questions in the event loop: one that computes, and one that waits for the store meanwhile."""
 INGEST_AT_WORK: Final = 64
-"""Writes at a time: they wait for the disk together, and are written together."""
+"""Concurrent writes: they wait for the disk together, and are written together."""
 COMPUTING_AT_WORK: Final = 1
-"""Calls that compute in a thread at a time. More gain nothing, as one interpreter runs one thread at a time, and keep
-the event loop from refusing what arrives."""
+"""Concurrent calls that compute in a thread. More gain nothing, since one interpreter runs one thread at a time, and
+they delay the event loop, which refuses calls under overload."""
 COMPUTING_WAITS: Final = 10.0
-"""How much longer a call may wait for a thread than for the loop: a fit takes tens of milliseconds where an
-answer takes one."""
+"""Factor on the wait for a thread, compared with the event loop: a fit takes tens of milliseconds, an answer one."""
 LONG_CALL_WAITS: Final = 40.0
-"""How much longer a long call may wait for the pool: it takes seconds itself."""
+"""Factor on the wait of a long call for the pool: it takes seconds itself."""
 LONG_CALLS_WAITING: Final = 64
-"""Long calls that wait for the pool; their requests take memory."""
+"""Most long calls that wait for the pool; their requests take memory."""
 STINT_S: Final = 0.002
-"""Time of computing in the event loop after which others have it, and arrivals are accepted."""
+"""Seconds of computing after which a call yields the event loop, and arrivals are accepted."""
 _ACCEPTING_TURNS: Final = 6
 """Turns of the event loop in which gRPC hands over a call that has arrived."""
 _ACCEPTING_S: Final = 0.01
@@ -54,7 +53,7 @@ class Admission:
         self.arrivals = 0
         """Calls that gRPC has handed over so far."""
         self.replies = [0, 0]
-        """Requests whose reply was unknown, and known, before they were decoded."""
+        """Small requests without and with a cached reply."""
         self.observe: Observe | None = None
         """Called with path, transport, seconds and status code of each call that ends; set before the start."""
         self.refusals = Refusals()
@@ -66,7 +65,7 @@ class Admission:
         self.long_calls = AdmissionQueue(pool, LONG_CALL_WAITS * wait_s, LONG_CALLS_WAITING)
 
     async def accept_arrivals(self) -> None:
-        """Let gRPC hand over what has arrived before more is computed: no queue sees, and refuses, what it has not."""
+        """Let gRPC hand over calls that have arrived before more is computed; only then can queues refuse them."""
         ends_s, last_count = time.monotonic() + _ACCEPTING_S, -1
         while self.arrivals != last_count and time.monotonic() < ends_s:
             last_count = self.arrivals

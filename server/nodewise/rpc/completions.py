@@ -1,4 +1,4 @@
-"""CompletionService: what becomes of a job on machines that can be taken away."""
+"""CompletionService: completion of jobs on machines that a provider may take away."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Completions(JobService):
 
     @unary
     async def estimate_completion(self, request: pb.EstimateCompletionRequest, call: Call) -> LongCall:
-        """Every offer's row, in order; all or nothing where time is over."""
+        """The row of every offer, in order; an error if the time is over before all are computed."""
         options = read_model_options(request.options).required_of(self.answers)
         question = read_completion(request, options)
         if request.HasField("profile"):

@@ -1,4 +1,4 @@
-"""DiagnosisService: replays and diagnoses, with progress, their answers in pieces; times of steps as they come."""
+"""DiagnosisService: replays and diagnoses, with progress and results in pieces; reports of step times."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = ["Diagnoses", "write_collectives", "write_timeline"]
 
 
 PIECE_ROWS: Final = 32_768
-"""Events of a message: of eight columns of at most ten bytes each it has at most 2.6 MB."""
+"""Most events of a message: with eight columns of at most ten bytes each it has at most 2.6 MB."""
 PIECE_TEXT_BYTES: Final = 1 << 20
-"""Words of a message."""
+"""Most bytes of names in a message."""
 _WORDS: Final = ("names", "lanes", "kinds", "parts")
 PIECE_RANKS: Final = 65_536
-"""Ranks of all exchanges of a message, which take at most 26 bytes each."""
+"""Most ranks of all exchanges of a message, which take at most 26 bytes each."""
 PIECE_EXCHANGES: Final = 8_192
 
 
@@ -53,9 +53,9 @@ class Diagnoses:
     sources : ProfileSources
         Finds profiles.
     compute : Compute
-        Where traces are read, replayed and diagnosed.
+        The pool that reads, replays and diagnoses traces.
     watch : StepWatch
-        Knows the times of steps, and looks at the jobs that report them.
+        Stores step times, and diagnoses the jobs that report them.
     """
 
     sources: ProfileSources
@@ -64,12 +64,12 @@ class Diagnoses:
 
     @stream_result
     async def replay(self, request: pb.ReplayRequest, call: Call) -> LongCall:
-        """Progress, pieces, the result."""
+        """Sends progress, then pieces, then the result."""
         return await self._prepare(_replay, request, read_replay(request), call)
 
     @stream_result
     async def diagnose(self, request: pb.DiagnoseRequest, call: Call) -> LongCall:
-        """Progress, pieces, the result."""
+        """Sends progress, then pieces, then the result."""
         if request.HasField("since_seconds"):
             profile_id, since_s = read_since(request)
             times = await run_in(self.watch.reads, self.watch.times, profile_id, since_s)
@@ -77,7 +77,7 @@ class Diagnoses:
         return await self._prepare(_diagnose, request, read_diagnosis(request), call)
 
     async def report_steps(self, request: pb.ReportStepsRequest, call: Call) -> pb.ReportStepsResponse:
-        """Store windows, and look at the job once in a while."""
+        """Store windows, and diagnose the job from time to time."""
         times = read_report(request)
         watch = self.watch
         labels: Mapping[str, str] = await run_in(watch.reads, watch.store.steps.add, request.profile_id, times)
@@ -117,7 +117,7 @@ def _diagnose_steps(workshop: Workshop, arguments: tuple[str, StepTimes, StepTim
 
 
 class _Context:
-    """What a diagnoser meets: how far its stages are becomes messages."""
+    """The context of a diagnoser, which sends its progress as messages."""
 
     def __init__(
         self, run: LongRun, response: Callable[..., pb.ReplayResponse | pb.DiagnoseResponse], catalogue: Catalogue
@@ -129,13 +129,13 @@ class _Context:
         self.advanced("", 0, 0)
 
     def advanced(self, stage: str, done: int, total: int) -> None:
-        """How far a stage is."""
+        """Send the progress of a stage."""
         progress = pb.DiagnosisProgress(stage=str(stage)[:64], done_count=int(done), total_count=int(total) or None)
         self._run.tell(lambda: self._response(progress=progress).SerializeToString())
 
 
 def _pieces(result: Replay | Diagnosis, recorded_timeline: Timeline | None) -> Iterator[dict[str, Any]]:
-    """Fields of the messages before the result."""
+    """The fields of the messages before the result."""
     for timeline, as_recorded in ((result.timeline, False), (recorded_timeline, True)):
         if timeline is not None:
             for piece in write_timeline(timeline, recorded=as_recorded):
@@ -145,7 +145,7 @@ def _pieces(result: Replay | Diagnosis, recorded_timeline: Timeline | None) -> I
 
 
 def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.TimelinePiece]:
-    """A timeline in pieces: first the words, then the events."""
+    """A timeline in pieces: first the names, then the events."""
     for kind in _WORDS:
         for words in _cut(getattr(timeline, kind)):
             piece = pb.TimelinePiece(recorded=recorded)
@@ -158,7 +158,7 @@ def write_timeline(timeline: Timeline, *, recorded: bool) -> Iterator[pb.Timelin
 
 
 def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Words in order, so many at a time as fit."""
+    """Names in order, in parts that fit a message."""
     begin, size = 0, 0
     for place, word in enumerate(words):
         size_bytes = len(word.encode()) + 4
@@ -171,7 +171,7 @@ def _cut(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def write_collectives(collectives: Sequence[ReplayedCollective]) -> Iterator[pb.ReplayedCollectives]:
-    """Exchanges in pieces, in their order."""
+    """Exchanges in pieces, in order."""
     waiting: list[ReplayedCollective] = []
     ranks, text = 0, 0
     for each in collectives:

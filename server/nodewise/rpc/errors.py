@@ -1,4 +1,4 @@
-"""The one place where failures become statuses and problems of the wire, and what is noticed its notices."""
+"""Converts errors to statuses and problems on the wire, and notices to their messages."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ DOMAIN: Final = "nodewise"
 """``domain`` of every ErrorInfo."""
 
 _RETRY_AFTER_S: Final = 1.0
-"""Delay suggested where a retry helps: a store that is locked or a process that is replaced needs about that long."""
-_RETRIED: Final = frozenset({Kind.UNAVAILABLE, Kind.EXHAUSTED})
+"""Suggested delay of a retry: a locked store or a process that restarts needs about that long."""
+_KINDS_TO_RETRY: Final = frozenset({Kind.UNAVAILABLE, Kind.EXHAUSTED})
 
 _BY_NUMBER: Final = MappingProxyType({code.value[0]: code for code in grpc.StatusCode})
-_UNDERSCORED: Final = re.compile("_([a-z0-9])")
+_UNDERSCORE: Final = re.compile("_([a-z0-9])")
 
 
 def status_of(error: NodewiseError) -> status_pb2.Status:
@@ -61,7 +61,7 @@ def status_of(error: NodewiseError) -> status_pb2.Status:
 
 
 def write_problem(error: NodewiseError) -> problem_pb2.Problem:
-    """Why a job, or a message of a stream, could not be answered: what a status would say of the whole call."""
+    """The problem of a job or of a message of a stream, with what a status says about a whole call."""
     return problem_pb2.Problem(
         reason=str(error.reason),
         message=error.message,
@@ -73,14 +73,14 @@ def write_problem(error: NodewiseError) -> problem_pb2.Problem:
 
 
 def write_refusal(refusal: Refusal) -> problem_pb2.Problem:
-    """Why rows, or a whole job, were refused."""
+    """The problem of refused rows, or of a refused job."""
     return problem_pb2.Problem(
         reason=str(refusal.reason), message=refusal.message, missing_fields=refusal.missing_fields
     )
 
 
 def write_notice(notice: Notice, rows: Sequence[int] | None = None) -> problem_pb2.Notice:
-    """Something that the reader should know; ``rows`` stand in place of its own."""
+    """A notice; ``rows`` replace its own."""
     return problem_pb2.Notice(
         reason=str(notice.reason), message=notice.message, rows=notice.rows if rows is None else rows
     )
@@ -96,7 +96,7 @@ def with_prefix(error: NodewiseError, prefix: str) -> NodewiseError:
 
 @contextmanager
 def below(prefix: str) -> Iterator[None]:
-    """What is raised within has its field paths below ``prefix``."""
+    """Prefix the field paths of errors that are raised within."""
     try:
         yield
     except NodewiseError as error:
@@ -104,7 +104,7 @@ def below(prefix: str) -> Iterator[None]:
 
 
 def internal_error() -> NodewiseError:
-    """What a caller learns of a fault of ours: nothing but that there was one."""
+    """The error of a fault of the server, without details, which the log has."""
     return NodewiseError(Reason.INTERNAL, "the server failed; its log has the details under this call's x-request-id")
 
 
@@ -114,18 +114,20 @@ def grpc_code(status: status_pb2.Status) -> grpc.StatusCode:
 
 
 def _metadata(error: NodewiseError) -> dict[str, str]:
-    return {_UNDERSCORED.sub(lambda match: match[1].upper(), key): value for key, value in error.metadata.items()}
+    return {_UNDERSCORE.sub(lambda match: match[1].upper(), key): value for key, value in error.metadata.items()}
 
 
 def retry_after_s(error: NodewiseError) -> float | None:
-    """Delay of a retry; None = none helps."""
-    if error.retry_after_s is not None or error.reason == Reason.QUOTA_EXCEEDED:  # what is stored does not go by itself
+    """Delay of a retry; None = a retry does not help."""
+    if (
+        error.retry_after_s is not None or error.reason == Reason.QUOTA_EXCEEDED
+    ):  # stored content does not disappear by itself
         return error.retry_after_s
-    return _RETRY_AFTER_S if error.kind in _RETRIED else None
+    return _RETRY_AFTER_S if error.kind in _KINDS_TO_RETRY else None
 
 
 def _quota_failure(error: NodewiseError) -> error_details_pb2.QuotaFailure:
-    """Which quota it was, whose, and how much it allows."""
+    """The quota, its subject, and how much it allows."""
     metadata = error.metadata
     violation = error_details_pb2.QuotaFailure.Violation(
         subject=metadata.get("caller") or f"namespace:{metadata.get('namespace', '')}",

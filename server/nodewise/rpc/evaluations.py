@@ -38,19 +38,19 @@ class Evaluations:
     Attributes
     ----------
     compute : Compute
-        Where backtests are made: of its plugins; its models and the profiles of a store take no part.
+        The pool that runs backtests, with its plugins but without its models or stored profiles.
     """
 
     compute: Compute[Workshop]
 
     @stream_result
     async def backtest(self, request: pb.BacktestRequest, call: Call) -> LongCall:
-        """Progress, at least once, then the result. A call that is late says how far it came."""
+        """Sends progress, at least once, then the result. If the time is over before, the error states the progress."""
         return LongCall(backtest, request.SerializeToString())
 
 
 def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
-    """Read, run, write."""
+    """Read the request, run the backtest, and write its messages."""
     request = pb.BacktestRequest.FromString(data)
     estimators = read_estimators(request.estimators)
     table = read_table(request.table, "table", workshop.limits)
@@ -59,11 +59,14 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
     if request.HasField("calibration"):
         calibration = read_table(request.calibration, "calibration", workshop.limits)
 
-    def report(done: int, total: int) -> None:
-        progress = pb.BacktestProgress(done_count=done, total_count=total)
+    def report(count: int, total: int) -> None:
+        progress = pb.BacktestProgress(done_count=count, total_count=total)
         run.tell(pb.BacktestResponse(progress=progress).SerializeToString)
         if run.budget.remaining_s() <= 0:
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"{done} of {total} jobs were done in time")
+            text = (
+                f"the call's time was over after {count} of {total} jobs; allow more time, or split the table by jobs"
+            )
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, text)
 
     result = run_backtest(
         workshop.answers,
@@ -80,7 +83,7 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
 
 LONGEST_JOB_NAME: Final = 256
 LONGEST_REASON: Final = 300
-"""Characters of a refusal's text that are sent: every row may have one of its own."""
+"""Most characters of a refusal's text in the result: every row may have a text of its own."""
 
 FactsT = TypeVar("FactsT", Workload, Network)
 MessageT = TypeVar("MessageT")
@@ -128,7 +131,7 @@ def read_table(message: pb.MeasurementTable, path: str, limits: Limits) -> Measu
 
 
 def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
-    """Estimators asked for, each once; whether they are loaded is for the registry to say.
+    """The requested estimators, each once; the registry checks whether they are loaded.
 
     Raises
     ------
@@ -144,7 +147,7 @@ def read_estimators(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_held_back(request: pb.BacktestRequest, table: MeasurementTable) -> tuple[tuple[str, ...], int | None]:
-    """The source of each job, or none, and how many rows of each are shown; None = the train rows.
+    """The source of each job, or none, and the number of evidence rows of each job; None = the train rows.
 
     Raises
     ------
@@ -166,7 +169,7 @@ def read_held_back(request: pb.BacktestRequest, table: MeasurementTable) -> tupl
 
 def _check_rows(rows: int, path: str, limits: Limits) -> None:
     if rows > limits.backtest_rows:
-        text = f"{path}: {rows} rows, a backtest takes backtest_rows = {limits.backtest_rows}; split the table by jobs"
+        text = f"{path}: {rows} rows exceed backtest_rows = {limits.backtest_rows}; split the table by jobs"
         raise too_much(text, "backtest_rows", limits.backtest_rows, rows)
 
 
@@ -178,7 +181,7 @@ def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:
                 f"{path}[{number}]", f"must be 1 to {LONGEST_JOB_NAME} printable characters, found {quote(name)}"
             )
         elif name in numbers:
-            reader.wrong(f"{path}[{number}]", f"repeats entry {numbers[name]}, {quote(name)}")
+            reader.wrong(f"{path}[{number}]", f"must be unique, but entry {numbers[name]} is {quote(name)} too")
         numbers.setdefault(name, number)
     if not numbers:
         reader.wrong(path, "must have at least one entry")
@@ -188,7 +191,7 @@ def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:
 def _configurations(
     message: configuration_pb2.Configurations, path: str, rows: int, reader: Reader, limits: Limits
 ) -> Configurations:
-    """One row per row of the table; a single one holds for all."""
+    """One row per row of the table; a single row applies to all."""
     configurations = read_evidence(message, path, reader, limits)
     if len(configurations) == 1:
         return configurations.take(constant_ints(rows, 0))
@@ -206,17 +209,17 @@ def _phases(
         return constant_ints(0, 0), PhaseTimings.none()
     timed_rows = len(message.phase_rows)
     if not timed_rows:
-        reader.wrong(f"{path}.phase_rows", "must say which rows the phase timings belong to")
+        reader.wrong(f"{path}.phase_rows", "must list the rows of the phase timings")
         return constant_ints(0, 0), PhaseTimings.none()
     if timings.configurations.ByteSize():
-        reader.wrong(f"{path}.phase_timings.configurations", "must be empty: they are those of phase_rows")
+        reader.wrong(f"{path}.phase_timings.configurations", "must be empty: phase_rows lists the configurations")
     phase_rows = reader.ints(message.phase_rows, f"{path}.phase_rows", timed_rows, default=None, most=rows - 1)
     first = np.unique(phase_rows, return_index=True)[1]
     if len(first) < timed_rows:
         again = int(np.setdiff1d(np.arange(timed_rows), first)[0])
-        reader.wrong(f"{path}.phase_rows[{again}]", f"repeats row {phase_rows[again]}: a row is timed once")
+        reader.wrong(f"{path}.phase_rows[{again}]", f"must be unique, found row {phase_rows[again]} twice")
     inside = freeze(np.clip(phase_rows, 0, rows - 1))
-    # What is timed here comes with its rows, so the cap is the table's and not that of a batch.
+    # Phase timings belong to rows of the table, so the limit is that of the table and not that of a batch.
     table_limits = replace(limits, rows_per_batch=limits.backtest_rows)
     phase_timings = read_phase_timings(
         timings, f"{path}.phase_timings", reader, table_limits, configurations.take(inside)
@@ -244,7 +247,7 @@ def _facts(
 
 
 def write_result(result: BacktestResult) -> pb.BacktestResult:
-    """Scores."""
+    """The result of a backtest."""
     return pb.BacktestResult(evaluations=map(_evaluation, result.evaluations), prior=result.prior)
 
 

@@ -1,4 +1,4 @@
-"""What callers that are told apart may see of streams, and of replies that are known."""
+"""Access control of streams and of cached replies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["KnownReply", "with_guard"]
 
 
 class KnownReply:
-    """The reply to a request of these bytes, for who may see it."""
+    """The cached reply to a request, for callers that may see it."""
 
     __slots__ = ("reply", "request")
 
@@ -23,7 +23,7 @@ class KnownReply:
         self.reply = reply
 
     def for_caller(self, method: Method, guard: Guard, principal: Principal) -> Any:
-        """The reply; the request instead, to be refused as any other, if it is about what is not the caller's."""
+        """The reply, if the caller has access to all profiles of the request; else the request, to be refused."""
         if principal.everywhere:
             return self.reply
         request = method.request.FromString(self.request)
@@ -31,7 +31,7 @@ class KnownReply:
 
 
 def with_guard(method: Method, guard: Guard) -> Callable[..., AsyncIterator[Any]]:
-    """The behaviour of a stream, asked about the caller's profiles alone, and for as long as he may ask."""
+    """The behaviour of a stream, with checks that the caller may call it and has access to the profiles."""
 
     async def many(request: Any, call: Call) -> AsyncIterator[Any]:
         staying = _Staying(guard, call)
@@ -48,7 +48,7 @@ def with_guard(method: Method, guard: Guard) -> Callable[..., AsyncIterator[Any]
 
 
 class _Staying:
-    """Whether the caller of a stream may go on."""
+    """Checks whether the caller of a stream still has access."""
 
     def __init__(self, guard: Guard, call: Call) -> None:
         self.guard = guard
@@ -56,7 +56,7 @@ class _Staying:
         self._epoch = guard.identity.epoch
 
     async def check(self) -> None:
-        """Look anew where rights were taken away, or time is over. Raises NodewiseError."""
+        """Identify the caller again if rights have changed or have expired. Raises NodewiseError."""
         call, epoch = self._call, self.guard.identity.epoch
         if call.context is not None and (epoch != self._epoch or call.principal.is_expired()):
             call.principal = await self.guard.admit(call.context)
@@ -64,7 +64,7 @@ class _Staying:
 
 
 async def _check(requests: AsyncIterator[Any], call: Call, method: Method, staying: _Staying) -> AsyncIterator[Any]:
-    """The messages of a stream that the caller may send; replies that he may see stand in for their requests."""
+    """The messages of a stream, if the caller may send them; cached replies that the caller may see stay replies."""
     guard = staying.guard
     async for request in requests:
         await staying.check()

@@ -1,7 +1,6 @@
 """One wrapper per method: request id, deadline, decoding, errors, log, size of the reply.
 
-The layers are composed when methods are registered, not per call: each layer of interceptors would cost microseconds on
-every call.
+Layers are composed when methods are registered, since interceptors would cost every call microseconds for each layer.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ _UNREAD: Final = (Large, _Undecodable)
 
 
 def _deadline(context: Context, default_s: float | None) -> tuple[float | None, bool]:
-    """When the call's time is over (monotonic seconds), and whether it is us who must watch it.
+    """When the call's time is over (monotonic seconds), and whether the server must end the call.
 
-    gRPC ends calls whose caller stated a deadline; nobody watches the default of those that stated none.
+    gRPC ends calls whose caller stated a deadline; the server ends others after the default time.
     """
     remaining: float | None = cast("float | None", context.time_remaining())  # the stub forgets calls without deadline
     if remaining is not None:
@@ -63,7 +62,7 @@ def _deadline(context: Context, default_s: float | None) -> tuple[float | None, 
 
 
 async def admit_caller(path: str, method: Method, context: Context) -> Principal:
-    """The caller, who may call the method. Ends the call if he may not."""
+    """The caller, if it may call the method. Otherwise ends the call."""
     if method.guard is None:
         return ANYONE
     try:
@@ -81,7 +80,7 @@ async def acquire(path: str, method: Method, queue: AdmissionQueue, context: Con
 
 
 def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
-    """The wrapper of a method with one reply: ``(request, context, permit it has, principal of the caller)``."""
+    """The wrapper of a method with one reply: ``(request, context, permit, principal)``."""
     limit, default_s = method.reply_bytes, method.default_deadline_s
     queue, admission, guard = method.queue, method.admission, method.guard
 
@@ -95,13 +94,13 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             principal = known or await admit_caller(path, method, context)
         if guard is not None and request.__class__ is KnownReply:
             request = request.for_caller(method, guard, principal)
-        # Bytes are the reply: it was known.
+        # Bytes are a cached reply.
         reply = request if request.__class__ is bytes else await answer(request, context, permit, principal, named)
         if permit is not None:
             permit.release()
         refusal = None if len(reply) <= LARGE_BYTES else _hold_until_read(method, len(reply), context)
         if refusal is not None:
-            request = reply = b""  # else the frames of what is raised hold it until garbage is collected
+            request = reply = b""  # else frames of the exception would keep it until garbage collection
             await abort(context, path, named, refusal, admission)
         context.set_trailing_metadata(((REQUEST_ID, named),))
         return reply
@@ -122,7 +121,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             if call.permit is not None and time.monotonic() - began_s > STINT_S:
                 await admission.accept_arrivals()
             return _serialise(answered, limit)
-        except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
+        except Exception as error:  # noqa: BLE001  # the boundary maps every exception
             await _end(path, call, context, admission, error)
         finally:
             call.step_aside()
@@ -131,7 +130,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
 
 
 def _hold_until_read(method: Method, size: int, context: Any) -> NodewiseError | None:
-    """Count a large reply until its caller has read it: gRPC holds it so long. Returns what is against it."""
+    """Count a large reply until its caller has read it, since gRPC keeps it until then; returns an error or None."""
     unread = method.unread
     if unread is not None:
         try:
@@ -151,7 +150,7 @@ def _begin(request: Any, path: str, method: Method, call: Call) -> Any:
 
 
 async def _large(request: Any, path: str, method: Method, call: Call) -> Message | bytes:
-    """Answer a message that is looked at before it is decoded, or could not be."""
+    """Answer a message that is checked before it is decoded, or that could not be decoded."""
     if request is UNDECODABLE:
         raise _malformed_error(path)
     with method.intake.holding(request):
@@ -163,7 +162,7 @@ async def _large(request: Any, path: str, method: Method, call: Call) -> Message
 
 
 def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[bytes, None]]:
-    """The wrapper of a method with many replies: ``(request or requests, context, permit it has, principal)``."""
+    """The wrapper of a method with many replies: ``(request or requests, context, permit, principal)``."""
     limit, default_s, guard = method.reply_bytes, method.default_deadline_s, method.guard
     queue, admission = method.queue, method.admission
     behaviour: Callable[..., Any] = method.behaviour if guard is None else with_guard(method, guard)
@@ -193,9 +192,9 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
                 async with aclosing(behaviour(source, call)) as messages:
                     async for message in messages:
                         reply = _serialise(message, limit)
-                        call.step_aside()  # nobody waits for how fast this caller reads
+                        call.step_aside()  # no other call waits while this caller reads
                         yield reply
-        except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
+        except Exception as error:  # noqa: BLE001  # the boundary maps every exception
             await _end(path, call, context, admission, error)
         finally:
             call.step_aside()
@@ -204,7 +203,7 @@ def stream_handler(path: str, method: Method) -> Callable[..., AsyncGenerator[by
 
 
 def _serialise(answer: Message | bytes, limit: int) -> bytes:
-    """A reply as bytes, at most ``limit`` of them; a behaviour may have them at hand."""
+    """A reply as bytes, at most ``limit`` of them; a behaviour may return bytes."""
     reply = answer if isinstance(answer, bytes) else answer.SerializeToString()
     if len(reply) > limit:
         raise too_large(len(reply), limit)
@@ -212,13 +211,13 @@ def _serialise(answer: Message | bytes, limit: int) -> bytes:
 
 
 async def _decode(requests: AsyncIterator[Any], path: str, method: Method, call: Call) -> AsyncIterator[Any]:
-    """The messages of a stream, which wait among the calls of others and are never refused."""
+    """The messages of a stream, which wait in the queue like calls but are never refused."""
     queue = method.queue
     async for request in requests:
         if request is UNDECODABLE:
             raise _malformed_error(path)
         if queue is not None and queue.free <= 0:
-            # The stream computes in the loop from here to its next wait; it holds no permit while it waits then.
+            # The stream computes in the event loop until its next wait, and needs no permit while it waits.
             (await queue.acquire(call.caller, never_refuse=True)).release()
         if request.__class__ is not Large:
             yield request
@@ -228,7 +227,7 @@ async def _decode(requests: AsyncIterator[Any], path: str, method: Method, call:
 
 
 async def _read(path: str, method: Method, large: Large) -> Any:
-    """The message of bytes that are let go of. Raises NodewiseError."""
+    """Decode a message and release its bytes. Raises NodewiseError."""
     read = await method.intake.read(large)
     large.data = b""
     if read is None:
@@ -237,17 +236,17 @@ async def _read(path: str, method: Method, large: Large) -> Any:
 
 
 def _malformed_error(path: str) -> NodewiseError:
-    return NodewiseError(Reason.MALFORMED_MESSAGE, f"the bytes are no request of {path}", {"method": path})
+    return NodewiseError(Reason.MALFORMED_MESSAGE, f"the message is not a valid request of {path}", {"method": path})
 
 
 async def _wait(answered: Awaitable[Any], limit_s: float | None) -> Any:
-    """What is waited for. Raises NodewiseError DEADLINE_EXCEEDED after so many seconds; None = never."""
+    """The awaited reply. Raises NodewiseError DEADLINE_EXCEEDED after ``limit_s`` seconds; None = never."""
     watch = asyncio.timeout(limit_s)
     try:
         async with watch:
             return await answered
     except TimeoutError:
-        if watch.expired():  # perhaps a clock's tick before the call finds its time over
+        if watch.expired():  # perhaps one tick of the clock before the call is out of time
             raise _late_error() from None
         raise
 
@@ -257,7 +256,7 @@ def _late_error() -> NodewiseError:
 
 
 async def _end(path: str, call: Call, context: Context, admission: Admission, error: Exception) -> NoReturn:
-    """End a call by what it raised."""
+    """End a call with the error that it raised."""
     if isinstance(error, OverloadedError):
         await admission.refusals.refuse(context, path, call.request_id, error)
     if isinstance(error, TimeoutError) and call.remaining_s() <= 0:
@@ -276,7 +275,7 @@ async def abort(
         admission.on_error(path, context, request_id, error)
     try:
         status = status_of(error)
-    except (TypeError, ValueError) as fault:  # an error that is none of ours in the end, such as a plugin's
+    except (TypeError, ValueError) as fault:  # the error has invalid parts, such as one that a plugin raised
         _log.error("call_failed", method=path, request_id=request_id, exc_info=fault)
         error = internal_error()
         status = status_of(error)
@@ -287,7 +286,7 @@ async def abort(
 
 
 def _trailers(status: status_pb2.Status, request_id: str, error: NodewiseError) -> tuple[tuple[str, str | bytes], ...]:
-    """A status with its details and the request id as trailing metadata; for gRPC also when to come back."""
+    """A status with its details and the request id as trailing metadata; for gRPC also the delay of a retry."""
     trailers = (("grpc-status-details-bin", status.SerializeToString()), (REQUEST_ID, request_id))
     delay_s = retry_after_s(error) if error.reason == Reason.OVERLOADED else None
     return trailers if delay_s is None else (*trailers, pushback(delay_s))

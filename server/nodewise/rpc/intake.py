@@ -1,4 +1,4 @@
-"""What may come in: bytes by method, entries by list, bytes of all calls together; looked at before decoding."""
+"""Limits of requests, checked before decoding: bytes by method, entries by list, bytes of all calls together."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["RECEIVED_BYTES", "InFlight", "Intake", "Large", "caps_of"]
 RECEIVED_BYTES: Final = 16 * 1024 * 1024
 """Largest message taken from a client: ten thousand observations of every column, or four trace chunks."""
 LARGE_BYTES: Final = 64 * 1024
-"""From here on a message counts among the bytes in flight; what is smaller is bounded by how many calls there are."""
+"""Messages of this size or more count among the bytes in flight; the number of calls bounds smaller ones."""
 ASIDE_BYTES: Final = 256 * 1024
-"""From here on a message is looked at and decoded in a thread: that may take longer than others should wait."""
+"""Messages above this size are checked and decoded in a thread, since that would delay other calls."""
 
 
 def caps_of(limits: Limits) -> Callable[[FieldDescriptor], tuple[str, int] | None]:
-    """The cap of a list on the wire: its own where the contract has one, else that of any list of messages or names."""
+    """A function from a field to the limit of its list: its own, else that of any list of messages or names."""
     rows = max(limits.rows_per_call, limits.rows_per_batch, limits.backtest_rows)
     own = {
         "nodewise.v1.BatchPredictRequest.jobs": "jobs_per_call",
@@ -56,14 +56,14 @@ def caps_of(limits: Limits) -> Callable[[FieldDescriptor], tuple[str, int] | Non
 
 
 class InFlight:
-    """Bytes of the large messages that calls hold at the moment.
+    """Counts the bytes of the large messages of all current calls.
 
     Parameters
     ----------
     most : int
-        Together.
+        Most bytes of all messages together.
     limit, messages : str
-        The limit that says so, and what it counts, for errors.
+        Name of the limit and of the messages, for errors.
     """
 
     def __init__(self, most: int, limit: str = "bytes_in_flight", messages: str = "requests") -> None:
@@ -72,7 +72,7 @@ class InFlight:
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
-        """Count a message for as long as it is at hand. Raises NodewiseError as :meth:`hold`."""
+        """Count a message while the context is open. Raises NodewiseError as :meth:`hold`."""
         self.hold(size)
         try:
             yield
@@ -88,18 +88,18 @@ class InFlight:
             OVERLOADED.
         """
         total = self.total_bytes + size
-        # The largest message is taken when nothing else is held, whatever the setting.
+        # A single message is always accepted, whatever the setting.
         if total > self._most and self.total_bytes:
             metadata = {"limit": self._limit, "value": str(self._most), "found": str(total)}
             text = (
-                f"calls hold {self.total_bytes} bytes of {self._messages} and this one has {size}, together more than "
+                f"{size} bytes of this call and {self.total_bytes} bytes of other {self._messages} exceed "
                 f"{self._limit} = {self._most}; retry"
             )
             raise NodewiseError(Reason.OVERLOADED, text, metadata)
         self.total_bytes = total
 
     def release(self, size: int) -> None:
-        """The message is not at hand any more."""
+        """Stop counting a message."""
         self.total_bytes -= size
 
 
@@ -113,7 +113,7 @@ class Large:
 
 
 class Intake:
-    """Takes the requests of one method.
+    """Checks and decodes the requests of one method.
 
     Parameters
     ----------
@@ -132,11 +132,11 @@ class Intake:
         self._in_flight = in_flight
         self._plan: Plan = plan_of(cast("Descriptor", message.DESCRIPTOR), caps_of(limits))
         self.small_bytes = min(LARGE_BYTES, most_bytes, self._plan.quiet_bytes, 2 * limits.parts_per_call)
-        """A message of so many bytes exceeds no cap, and is decoded as it comes."""
+        """A message of at most so many bytes cannot exceed a limit, and is decoded without a check."""
 
     @contextmanager
     def holding(self, large: Large) -> Iterator[None]:
-        """Count a message that is as large as the method takes.
+        """Check the size of a message, and count it while the context is open.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Intake:
             yield
 
     async def read(self, large: Large) -> Any:
-        """The message; None = the bytes are none.
+        """The message; None = the bytes are not a valid message.
 
         Raises
         ------

@@ -24,7 +24,7 @@ __all__ = ["Listing", "write_plugin", "write_plugin_problem"]
 
 
 def write_plugin(plugin: LoadedPlugin[Any], kind: str) -> plugin_pb2.Plugin:
-    """What every plugin says of itself, and where it runs."""
+    """The record of a plugin, and where it runs."""
     return to_message(
         plugin.record,
         plugin_pb2.Plugin,
@@ -36,7 +36,7 @@ def write_plugin(plugin: LoadedPlugin[Any], kind: str) -> plugin_pb2.Plugin:
 
 
 def write_plugin_problem(problem: PluginProblem) -> plugin_pb2.PluginProblem:
-    """A plugin that was left out, and why."""
+    """A plugin that is not loaded, and why."""
     kind = "unspecified" if problem.kind == "plugin" else problem.kind
     problem_message = problem_pb2.Problem(reason=problem.reason, message=problem.message)
     return to_message(problem, plugin_pb2.PluginProblem, kind=kind, problem=problem_message)
@@ -47,26 +47,26 @@ def write_score(score: RunningScore) -> pb.RunningScore:
     return to_message(score.sums, pb.RunningScore, update_time=score.update_time_s)
 
 
-_AUTO: Final = "Chooses among the others, or mixes them, by what is known of the job and by how far off they were."
+_AUTO: Final = "Chooses among the other estimators, or mixes them, by the job's evidence and by their past errors."
 
 
 @dataclass(slots=True, eq=False)
 class Listing:
-    """Behaviours of PredictionService that list what can be asked.
+    """Behaviours of PredictionService that list estimators, plugins and devices.
 
     Attributes
     ----------
     answers : Answers
-        Holds the registry and the catalogue.
+        Has the registry and the catalogue.
     scores : callable
-        Finds running scores.
+        Returns the running scores.
     """
 
     answers: Answers
     scores: Callable[[], Awaitable[Sequence[RunningScore]]]
 
     async def list_estimators(self, request: pb.ListEstimatorsRequest, call: Call) -> pb.ListEstimatorsResponse:
-        """What can be asked, ``auto`` among them."""
+        """All estimators, with ``auto``."""
         registry = self.answers.registry
         entries = {_key(plugin): plugin for plugin in registry.estimators.values()}
         versions = {_key(plugin): (plugin.record.name, plugin.record.version) for plugin in entries.values()}
@@ -86,7 +86,7 @@ class Listing:
         return response
 
     async def list_plugins(self, request: pb.ListPluginsRequest, call: Call) -> pb.ListPluginsResponse:
-        """All that is loaded, and on the first page what could not be."""
+        """All loaded plugins, and on the first page those that could not be loaded."""
         reader = Reader()
         wanted_kind = reader.whole(request.kind, "kind", most=max(plugin_pb2.PluginKind.values()))
         reader.finish()
@@ -98,7 +98,7 @@ class Listing:
         }
         keys, next_token = page(sorted(entries), request)
         problems = [write_plugin_problem(problem) for problem in self.answers.registry.problems]
-        # What broke before it said its kind may have been of any.
+        # A plugin that failed before its kind was known may have any kind.
         kinds = {plugin_pb2.PLUGIN_KIND_UNSPECIFIED, wanted_kind} if wanted_kind else {*plugin_pb2.PluginKind.values()}
         return pb.ListPluginsResponse(
             plugins=[entries[key] for key in keys],
@@ -130,5 +130,5 @@ class Listing:
 
 
 def _key(plugin: LoadedPlugin[Any]) -> str:
-    """What lists go by: the name, then the version. No name has a space, which comes before all that it may have."""
+    """The sort key of lists: name, then version. Names have no space, and a space sorts before their characters."""
     return f"{plugin.record.name} {plugin.record.version}"

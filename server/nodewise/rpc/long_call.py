@@ -1,6 +1,7 @@
-"""Long calls: asked here, computed elsewhere, with progress, ended as soon as the caller goes; one way for all.
+"""Long calls: computed in a pool, with progress, and ended as soon as the caller cancels.
 
-A behaviour checks its request and says what is to be done; :func:`streamed` and :func:`unary` do the rest.
+A behaviour checks its request and returns the work as a :class:`LongCall`; :func:`stream_result` and :func:`unary` run
+it.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from nodewise.rpc.sources import ProfileSources
 __all__ = ["ANSWER_SHARE", "JobService", "LongCall", "Workshop", "stream_result", "unary"]
 
 ANSWER_SHARE: Final = 0.95
-"""Share of a call's time for computing; the rest is for telling what came of it."""
+"""Share of a call's time for computing; the rest is for the reply."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Workshop:
-    """What long work is done with; the same things wherever it is done, and so the same answers.
+    """The objects that long work needs; they are equal in every process, and so give the same answers.
 
     Attributes
     ----------
     answers : Answers
-        Plugins, catalogue, and what was learned.
+        Plugins, catalogue, and lessons.
     traces : TraceLoader
         Reads the traces that profiles name.
     limits : Limits
@@ -47,16 +48,16 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongCall:
-    """What a call comes to.
+    """The work of a call.
 
     Attributes
     ----------
     work : Work
-        Writes the messages, the result last.
+        Yields the messages, the result last.
     argument : object
-        What it is about: values that were checked, or the request's bytes where checking takes long.
+        Its argument: checked values, or the request's bytes where checking takes long.
     most_s : float
-        Seconds after which the best so far is wanted, if that is before the deadline.
+        Seconds after which the work must return the best result so far, if that is before the deadline.
     """
 
     work: Work[Workshop]
@@ -71,13 +72,13 @@ class JobService:
     Attributes
     ----------
     answers : Answers
-        Knows the plugins and the catalogue.
+        Has the plugins and the catalogue.
     sources : ProfileSources
         Finds profiles.
     limits : Limits
         Caps of a call.
     compute : Compute
-        Where long calls are computed.
+        The pool that computes long calls.
     """
 
     answers: Answers
@@ -100,7 +101,7 @@ Asking = Callable[[ServiceT, RequestT, Call], Awaitable[LongCall]]
 def stream_result(
     asking: Asking[ServiceT, RequestT],
 ) -> Callable[[ServiceT, RequestT, Call], AsyncGenerator[bytes, None]]:
-    """The behaviour of a call that is answered with progress first, then with its result."""
+    """The behaviour of a method that replies with progress first, then with its result."""
 
     @wraps(asking)
     async def behaviour(service: ServiceT, request: RequestT, call: Call) -> AsyncGenerator[bytes, None]:
@@ -113,7 +114,7 @@ def stream_result(
             queue = call.admission.long_calls
             permit = await queue.acquire(call.caller, call.remaining_s(), never_refuse=call.in_stream)
         try:
-            # The caller's going is heard wherever this waits, and ends the work.
+            # A cancellation arrives wherever this waits, and ends the work.
             running = service.compute.run(long_call.work, long_call.argument, end_s, now_s + remaining_s)
             async with aclosing(running) as messages:
                 async for message in messages:
@@ -126,7 +127,7 @@ def stream_result(
 
 
 def unary(asking: Asking[ServiceT, RequestT]) -> Callable[[ServiceT, RequestT, Call], Coroutine[Any, Any, bytes]]:
-    """The behaviour of a call that is answered with its result alone."""
+    """The behaviour of a method that replies with its result alone."""
     every = stream_result(asking)
 
     @wraps(asking)

@@ -1,4 +1,4 @@
-"""Options on the wire: who answers, how fresh and how sure, and which columns."""
+"""Options on the wire: estimator, freshness, confidence and columns."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ALL_COLUMNS: Final = frozenset(pb.PredictionColumn.values()) - {
     pb.PREDICTION_COLUMN_ALL,
     pb.PREDICTION_COLUMN_THROUGHPUT,
 }
-"""Groups of columns besides those that are always there."""
+"""Groups of columns in addition to those of every answer."""
 _USUAL_COLUMNS: Final = ALL_COLUMNS - {pb.PREDICTION_COLUMN_GOODPUT, pb.PREDICTION_COLUMN_RISK}
-"""Those of a question that names none: a closed set, which later releases do not widen."""
+"""Default columns of a question: a closed set, to which later releases add none."""
 _LONGEST_NAME: Final = 63
 
 _TERMS: Final = Terms()
@@ -36,9 +36,9 @@ _TERMS: Final = Terms()
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to answer, and the columns wanted, as read off the wire.
+    """How to answer, and the requested columns, as read from the wire.
 
-    ``version`` empty = the estimator's version that is loaded.
+    An empty ``version`` = the loaded version of the estimator.
     """
 
     terms: Terms = _TERMS
@@ -48,15 +48,15 @@ class ReadOptions:
     def question(
         self, profile: Profile, configurations: Configurations, objective: Objective | None = None
     ) -> Question:
-        """A question asked with these options; without an objective nothing is recommended."""
+        """A question with these options; without an objective the answer has no recommendation."""
         return Question(profile=profile, configurations=configurations, objective=objective, terms=self.terms)
 
     def waiting(self, call: Call) -> Call | None:
-        """The call, whose time a revision may be waited for, if its asker waits."""
+        """The call, if the options allow to wait for a revision; else None."""
         return call if self.terms.freshness == Freshness.WAIT else None
 
     def required_of(self, answers: Answers) -> ReadOptions:
-        """These options, unless their estimator is not loaded, or not in this version.
+        """These options, if their estimator is loaded in their version.
 
         Raises
         ------
@@ -65,14 +65,14 @@ class ReadOptions:
         """
         name = self.terms.estimator
         if name == AUTO:
-            loaded = auto_version(answers.registry) if self.version else ""
+            loaded_version = auto_version(answers.registry) if self.version else ""
         else:
-            loaded = answers.estimators.named(name).record.version
-        if self.version not in ("", loaded):
+            loaded_version = answers.estimators.named(name).record.version
+        if self.version not in ("", loaded_version):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,
-                f"estimator {name!r} is loaded in version {loaded!r}, not in {quote(self.version)}",
-                {"estimator": name, "estimator_version": self.version, "available": loaded},
+                f"the loaded version of estimator {name!r} is {loaded_version!r}, not {quote(self.version)}",
+                {"estimator": name, "estimator_version": self.version, "available": loaded_version},
             )
         return self
 
@@ -93,7 +93,7 @@ def read_options(message: pb.PredictOptions, path: str = "options") -> ReadOptio
 
 
 def read_model_options(message: pb.ModelOptions, path: str = "options") -> ReadOptions:
-    """Who answers, how fresh and how sure.
+    """How to answer: estimator, freshness and confidence.
 
     Raises
     ------
@@ -108,27 +108,27 @@ def read_model_options(message: pb.ModelOptions, path: str = "options") -> ReadO
 def _options(data: bytes, path: str) -> ReadOptions:
     message = pb.PredictOptions.FromString(data)
     reader = Reader()
-    found = _model(message.model, f"{path}.model", reader)
+    model = _model(message.model, f"{path}.model", reader)
     fidelity = reader.whole(message.fidelity, f"{path}.fidelity", most=int(max(Fidelity))) or Fidelity.MODEL
     steps = reader.read_scalars(message, f"{path}.").get("simulated_steps_count", 0)
     if steps and fidelity != Fidelity.SIMULATE:
         reader.wrong(f"{path}.simulated_steps_count", "must be absent unless fidelity is FIDELITY_SIMULATE")
     columns = _columns(message.columns, f"{path}.columns", reader)
     reader.finish()
-    options = replace(found.terms.options, fidelity=Fidelity(fidelity), simulated_steps=steps)
-    return replace(found, columns=columns, terms=replace(found.terms, options=options))
+    options = replace(model.terms.options, fidelity=Fidelity(fidelity), simulated_steps=steps)
+    return replace(model, columns=columns, terms=replace(model.terms, options=options))
 
 
 @lru_cache(maxsize=256)
 def _model_options(data: bytes, path: str) -> ReadOptions:
     reader = Reader()
-    found = _model(pb.ModelOptions.FromString(data), path, reader)
+    options = _model(pb.ModelOptions.FromString(data), path, reader)
     reader.finish()
-    return found
+    return options
 
 
 def _model(message: pb.ModelOptions, path: str, reader: Reader) -> ReadOptions:
-    stated = reader.read_scalars(message, f"{path}.")
+    scalars = reader.read_scalars(message, f"{path}.")
     freshness = reader.whole(message.freshness, f"{path}.freshness", most=int(max(Freshness))) or Freshness.WAIT
     name = reader.text(message.estimator, f"{path}.estimator", _LONGEST_NAME) or AUTO
     for parameter in message.parameters:
@@ -138,15 +138,15 @@ def _model(message: pb.ModelOptions, path: str, reader: Reader) -> ReadOptions:
     terms = Terms(
         estimator=name,
         options=Options(seed=message.seed),
-        coverage=stated.get("interval_coverage", 0.9),
+        coverage=scalars.get("interval_coverage", 0.9),
         freshness=Freshness(freshness) if reader.clean else Freshness.WAIT,
         allow_fallback=message.allow_fallback,
     )
     return ReadOptions(terms, version)
 
 
-def _columns(wanted: Iterable[int], path: str, reader: Reader) -> frozenset[int]:
-    columns = frozenset(wanted)
+def _columns(numbers: Iterable[int], path: str, reader: Reader) -> frozenset[int]:
+    columns = frozenset(numbers)
     if not columns:
         return _USUAL_COLUMNS
     for column in columns - ALL_COLUMNS - {pb.PREDICTION_COLUMN_ALL, pb.PREDICTION_COLUMN_THROUGHPUT}:

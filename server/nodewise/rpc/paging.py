@@ -1,4 +1,4 @@
-"""Pages of names, and of observations. A token says after which the next page begins; callers treat it as opaque."""
+"""Pages of names and of observations. A token encodes where the next page begins; it is opaque to callers."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def page_size(request: PageRequest, *, default: int = DEFAULT_PAGE, largest: int
 
 
 def page_after(token: str) -> str:
-    """The name that the page before ended with; empty = from the first.
+    """The last name of the previous page; empty = this is the first page.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for a token that no reply gave.
+        INVALID_FIELD for a token that is not from a reply.
     """
 
     def name(text: str) -> str:
@@ -74,17 +74,17 @@ def next_token(last: str) -> str:
 
 
 def token_of(text: str) -> str:
-    """A token that says something, which is nobody else's to read."""
+    """A token that encodes a text; only the server reads it."""
     return base64.urlsafe_b64encode(text.encode()).decode("ascii")
 
 
 def read_token(token: str, read: Callable[[str], SaidT]) -> SaidT:
-    """What a token says.
+    """The value of a token.
 
     Parameters
     ----------
     read : callable
-        From the text; raises ValueError for what no token says.
+        From the text to the value; raises ValueError for an invalid text.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def read_token(token: str, read: Callable[[str], SaidT]) -> SaidT:
     """
     try:
         return read(base64.urlsafe_b64decode(token.encode("ascii")).decode())
-    except ValueError:  # what is not of the alphabet is one, too
+    except ValueError:  # also for characters outside of the alphabet
         raise invalid_field("page_token", "must be empty or the next_page_token of an earlier reply") from None
 
 
@@ -109,20 +109,20 @@ MOST_OBSERVATIONS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationPage:
-    """What a GetProfile asks for.
+    """The page that a GetProfile requests.
 
     Attributes
     ----------
     view : int
         How much of the profile.
     size : int
-        Observations at most.
+        Most observations.
     revision : int or None
-        Which; None = the newest.
+        Revision of the profile; None = the newest.
     uid : str
-        Of the profile that the first page was of; empty = this is the first.
+        Uid of the profile on the first page; empty = this is the first page.
     after : int
-        Number of the last observation of the page before.
+        Number of the last observation of the previous page.
     """
 
     view: int
@@ -133,17 +133,17 @@ class ObservationPage:
 
     @staticmethod
     def of(request: pb.GetProfileRequest) -> ObservationPage:
-        """As a request asks.
+        """The page of a request.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD, also for a token of another revision than the one that is asked for.
+            INVALID_FIELD, also for a token of another revision than the requested one.
         """
         reader = Reader()
         revision = reader.read_scalars(request, "", but=("page_size",)).get("revision")
         if request.view not in pb.ProfileView.values():
-            reader.wrong("view", f"must be a view of this contract, found {request.view}")
+            reader.wrong("view", f"must be a value of ProfileView, found {request.view}")
         reader.finish()
         size = page_size(request, default=MOST_OBSERVATIONS, largest=MOST_OBSERVATIONS)
         view = request.view or pb.PROFILE_VIEW_FULL
@@ -151,17 +151,17 @@ class ObservationPage:
             return ObservationPage(view=view, size=size, revision=revision)
         uid, bound, after = read_token(request.page_token, _read)
         if revision not in (None, bound):
-            raise invalid_field("page_token", f"must be of revision {revision}, is of {bound}")
+            raise invalid_field("page_token", f"must be of revision {revision}, found one of revision {bound}")
         return ObservationPage(view=view, size=size, revision=bound, uid=uid, after=after)
 
     @property
     def with_facts(self) -> bool:
-        """Whether facts, timed phases and references to traces are wanted: on the first page."""
+        """Whether to return facts, phase timings and references to traces: on the first page."""
         return self.view != pb.PROFILE_VIEW_BASIC and not self.uid
 
     @property
     def with_observations(self) -> bool:
-        """Whether observations are wanted."""
+        """Whether to return observations."""
         return self.view == pb.PROFILE_VIEW_FULL
 
     def of_profile(self, profile: Profile) -> tuple[Observations, str]:
@@ -170,7 +170,7 @@ class ObservationPage:
         Raises
         ------
         NodewiseError
-            REVISION_NOT_FOUND if another profile has the name by now.
+            REVISION_NOT_FOUND if another profile has the name now.
         """
         if self.uid not in ("", profile.uid):
             raise revision_not_found(profile.profile_id, self.revision or 0)

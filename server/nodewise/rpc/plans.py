@@ -36,7 +36,7 @@ class Plans(JobService):
 
     @stream_result
     async def plan(self, request: pb.PlanRequest, call: Call) -> LongCall:
-        """Progress, at least once, then the result: the best so far where time was over before."""
+        """Sends progress, at least once, then the result: the best so far if the time was over first."""
         options = read_model_options(request.options).required_of(self.answers)
         question, budget_s = read_plan(request, options, self.limits)
         profile = await self.sources.profile(request.profile, options.waiting(call))
@@ -53,12 +53,12 @@ def _plan(workshop: Workshop, question: PlanQuestion, run: LongRun) -> Iterator[
 
 MOST_POOLS: Final = 64
 MOST_VALUES: Final = 1 << 12
-"""Values of one dimension, and numbers of nodes of all pools together: more is a slip, such as a range of bytes."""
+"""Most values of one dimension, and most numbers of nodes of all pools; more is a mistake, such as a range of bytes."""
 MOST_SAMPLES: Final = 2**31 - 1
 MOST_DEGREE: Final = 1 << 20
 SEARCHED_MODES: Final = (SyncMode.ASYNC, SyncMode.SYNC, SyncMode.ALLREDUCE)
-"""A hybrid has a share of each of two modes, which is no choice among a few."""
-_COUNTED: Final = {
+"""Modes that a search may choose. A hybrid mixes two modes in any proportion, so there is no finite choice."""
+_SETS_OF_NUMBERS: Final = {
     "micro_batch_samples": "micro_batches",
     "tensor_parallel_degrees": "tensor_parallel",
     "pipeline_parallel_degrees": "pipeline_parallel",
@@ -68,11 +68,11 @@ _COUNTED: Final = {
     "interleave_degrees": "interleave",
     "parameter_servers": "parameter_servers",
 }
-"""Sets of numbers, of which an empty one leaves every valid number, and what they are in the domain."""
+"""Sets of numbers and their names in the domain; an empty set allows every valid number."""
 
 
 def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> tuple[PlanQuestion, float]:
-    """What to search for, its profile still to be found, and the most seconds that it may take.
+    """The question, without its profile, and the most seconds that the search may take.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
     scalars = reader.read_scalars(message, "")
     budget_s = scalars.pop("budget_s", math.inf)
     if options.terms.allow_fallback:
-        reader.wrong("options.allow_fallback", "must be false: another estimator has another space")
+        reader.wrong("options.allow_fallback", "must be false: a plan has the space of one estimator")
     reader.finish()
     question = PlanQuestion(
         profile=Profile(),
@@ -99,7 +99,7 @@ def read_plan(message: pb.PlanRequest, options: ReadOptions, limits: Limits) -> 
 
 
 def _objective(message: pb.PlanRequest) -> Objective:
-    """What is best of the devices given, however many of them were measured."""
+    """The objective over all devices of the pools, however few of them were measured."""
     result = read_objective(message.objective, message.work, message.offers, usual=HighestThroughput())
     return replace(result, most_extrapolation=0.0)
 
@@ -116,11 +116,11 @@ def _constraints(message: pb.PlanConstraints, path: str, reader: Reader, limits:
         limits_of_field: _counts(
             getattr(message, name), f"{path}.{name}", MOST_SAMPLES if "samples" in name else MOST_DEGREE, reader
         )
-        for name, limits_of_field in _COUNTED.items()
+        for name, limits_of_field in _SETS_OF_NUMBERS.items()
     }
     batches = _counts(message.global_batch_samples, f"{path}.global_batch_samples", MOST_SAMPLES, reader)
     if batches is None and counts["micro_batches"] is None:
-        text = "must hold at least one value, or micro_batch_samples must: then each replica takes one of these"
+        text = "must hold at least one value unless micro_batch_samples, the batch of each replica, does"
         reader.wrong(f"{path}.global_batch_samples", text)
     for number, name in enumerate(message.precisions):
         reader.text(name, f"{path}.precisions[{number}]", 16)
@@ -165,9 +165,11 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
         pool = from_message(message, PlanPool, f"{place}.", reader, nodes=nodes or (1,))
         per_node = pool.workers_per_node
         if nodes is not None and max(nodes) * per_node > limits.max_workers:
-            reader.wrong(f"{place}.nodes", f"must come to at most {limits.max_workers} workers")
+            text = f"must give at most {limits.max_workers} workers, found {max(nodes) * per_node}"
+            reader.wrong(f"{place}.nodes", text)
         if pools.setdefault((pool.device, per_node), pool) is not pool:
-            reader.contradicts(place, f"a pool of {pool.device} with {per_node} devices a node was given before")
+            text = f"must be unique, but another pool of {pool.device} has {per_node} devices a node too"
+            reader.contradicts(place, text)
     if not pools:
         reader.wrong(path, "must hold at least one pool")
     counts = sum(len(pool.nodes) for pool in pools.values())
@@ -177,7 +179,7 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
 
 
 def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple[int, ...] | None:
-    """The values in order, each once; None = not stated. 1 stands for values that are wrong, as was said."""
+    """The values in order, each once; None = not stated. Invalid values, which the reader has reported, count as 1."""
     counts: set[int] = set()
     for number, value in enumerate(message.values):
         counts.add(reader.whole(value, f"{path}.values[{number}]", least=1, most=most))
@@ -192,7 +194,7 @@ def _counts(message: pb.CountSet, path: str, most: int, reader: Reader) -> tuple
 
 
 def write_progress(progress: Progress) -> pb.PlanProgress:
-    """How far a search is."""
+    """The progress of a search."""
     has_best = len(progress.best) > 0
     return to_message(
         progress,
@@ -203,7 +205,7 @@ def write_progress(progress: Progress) -> pb.PlanProgress:
 
 
 def write_plan(result: PlanResult) -> pb.PlanResult:
-    """The answer, with every column."""
+    """The result, with every column."""
     answer = result.answer
     message = to_message(
         result,

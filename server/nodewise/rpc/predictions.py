@@ -1,4 +1,4 @@
-"""PredictionService's questions one at a time: what is predicted, and what is worth measuring."""
+"""PredictionService's single questions: Predict and SuggestMeasurements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _QuestionT = TypeVar("_QuestionT", pb.PredictRequest, pb.SuggestMeasurementsRequ
 _PREDICTIONS, _RECOMMENDATION, _BASIS = (
     tag_of(pb.PredictResponse.DESCRIPTOR.fields_by_name[name]) for name in ("predictions", "recommendation", "basis")
 )
-"""What the parts of a reply begin with."""
+"""The tags before the parts of a reply."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,11 +51,11 @@ class Predictions:
     Attributes
     ----------
     answering : Answering
-        Answers.
+        Answers questions.
     sources : ProfileSources
         Finds profiles.
     compute : Compute
-        Where measurements are weighed against each other, and jobs simulated.
+        The pool that compares measurements and simulates jobs.
     """
 
     answering: Answering
@@ -66,25 +66,25 @@ class Predictions:
     _simulations: LruCache[tuple[object, ...], bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        """What is kept of questions and replies shares the room of what they were answered with."""
+        """Caches of questions and replies share the bytes of the cache of answers."""
         answers = self.answering.answers
         self.known = ReplyCache(answers, self.sources.confirm)
         self._simulations = LruCache(answers.space)
 
     def forget(self) -> None:
-        """Let go of what is kept, in a room that others go on sharing."""
+        """Clear the caches; others keep their part of the shared bytes."""
         self.known.forget()
         self._simulations.clear()
 
     async def predict(self, request: pb.PredictRequest, call: Call) -> bytes:
-        """One job on many configurations; the reply as it goes over the wire."""
+        """Predict one job on many configurations; returns the serialised reply."""
         answered = self.answer(request, call)
         return answered if isinstance(answered, bytes) else await answered
 
     def answer(self, request: pb.PredictRequest, call: Call) -> bytes | Awaitable[bytes]:
         """The reply where it takes no waiting, else an awaitable of it.
 
-        The same question about the same model has the same reply: schedulers ask it every round.
+        The same question about the same model has the same reply, which is cached: schedulers repeat it every round.
         """
         if counts_nothing(request):
             return self._count_and_predict(request, call)
@@ -93,7 +93,7 @@ class Predictions:
         kept = known.of(data)
         if kept is None:
             kept = CachedRequest(*self._as_read(request))
-        else:  # of a stream, or of a caller that writes its fields in another order
+        else:  # a message of a stream, or of a caller that serialises fields in another order
             reply = known.reply_of(kept)
             if reply is not None:
                 return reply
@@ -142,10 +142,10 @@ class Predictions:
         else:
             reply = self._pack(question, resolved, options.columns)
             rows = resolved.number if resolved.rated is not None else 0
-            if not rows:  # somebody is missing that may be back
+            if not rows:  # an estimator did not answer, but may answer the next call
                 return reply
         generation = self.sources.newest_at(profile) if profile.profile_id else None
-        # An exact revision may be an older one than the store's generation goes with.
+        # An exact revision may be older than the store's generation.
         current = generation is not None or not profile.profile_id
         if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
             kept.rows, kept.profile_id = rows, profile.profile_id
@@ -156,13 +156,13 @@ class Predictions:
         return _reply(await self.answering.slowly(question, match, call), options)
 
     def recent(self, most: int) -> list[bytes]:
-        """Requests that were asked last, each once, the last first: PredictRequests as they came."""
+        """The last distinct requests, the newest first, as serialised PredictRequests."""
         return self.known.newest(most)
 
     def _pack(self, question: Question, resolved: ResolvedQuery, columns: frozenset[int]) -> bytes:
-        """The reply to a query that is answered here and now.
+        """The reply to a query that is answered in the event loop.
 
-        Rows that no objective changes are written once for all objectives.
+        Rows that do not depend on the objective are serialised once for all objectives.
         """
         answer = self.answering.answers.complete(question, resolved)
         if resolved.rated is None or not _tells_no_more(answer, resolved.rated):
@@ -173,7 +173,7 @@ class Predictions:
         return packed[1] + _recommendation(answer) + packed[2]
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
-        """What is asked, whatever it is asked about."""
+        """The request as read, without its profile."""
         options = read_options(request.options).required_of(self.answering.answers)
         configurations = read_candidates(request.configurations, request.ranges, self.limits)
         check_steps(len(configurations), options.terms.options, self.limits)
@@ -183,7 +183,7 @@ class Predictions:
         return options, Job(configurations, objective)
 
     async def _simulate(self, question: Question, options: ReadOptions, if_none_match: str, call: Call) -> bytes:
-        """By the pool, unless the same was asked since something was learned."""
+        """Simulate in the pool, unless a reply with the same lessons is cached."""
         profile = question.profile
         learned = self.answering.answers.lessons_for(question)
         known = (learned, profile.digest, profile.revision, question.configurations, question.objective, options)
@@ -203,13 +203,13 @@ class Predictions:
         return await self.predict(await self._with_counts(request, read_options(request.options), call), call)
 
     async def _with_counts(self, request: _QuestionT, options: ReadOptions, call: Call) -> _QuestionT:
-        """A question whose ranges count what the job's evidence suggests."""
+        """The question with counts in its ranges that the job's evidence suggests."""
         profile = await self.sources.profile(request.profile, options.waiting(call))
         return with_counts(request, request.ranges, profile, self.limits)
 
     @unary
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
-        """What to measure next."""
+        """Suggest what to measure next."""
         wish = from_message(request, Wish)
         options = read_model_options(request.options).required_of(self.answering.answers)
         if counts_nothing(request):
@@ -234,42 +234,42 @@ def _answer(workshop: Workshop, asked: tuple[Question, ReadOptions, str], run: L
 
 
 def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:
-    """The answer, or that the one that the asker has still holds."""
+    """The answer; a basis alone tells the caller that its answer is still valid."""
     if isinstance(answered, Basis):
         return pb.PredictResponse(basis=write_basis(answered), unchanged=True).SerializeToString()
     return _rows(answered, options.columns) + _verdict(answered)
 
 
 def _tells_no_more(answer: Answer, rows: Answer) -> bool:
-    """Whether an answer's rows are as those of every other objective."""
+    """Whether an answer's rows do not depend on the objective."""
     alone = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
     return alone and answer.predictions is rows.predictions and answer.notices is rows.notices
 
 
 def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
-    """A reply of the rows alone: serialised messages, one after the other, are one message."""
+    """A part of a reply with the rows alone: concatenated serialised messages are one message."""
     return length_delimited(_PREDICTIONS, packed_predictions([answer], columns))
 
 
 def _verdict(answer: Answer) -> bytes:
-    """A reply of all but the rows."""
+    """A part of a reply with everything but the rows."""
     return _recommendation(answer) + _rests_on(answer.basis)
 
 
 def _recommendation(answer: Answer) -> bytes:
-    """A reply of the recommendation alone; b"" = there is none."""
+    """A part of a reply with the recommendation; b"" = there is none."""
     message = write_recommendation(answer.recommendation)
     return b"" if message is None else length_delimited(_RECOMMENDATION, message.SerializeToString())
 
 
 @lru_cache(maxsize=8192)
 def _rests_on(basis: Basis) -> bytes:
-    """A reply of what it rests on alone."""
+    """A part of a reply with the basis alone."""
     return length_delimited(_BASIS, write_basis(basis).SerializeToString())
 
 
 def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Configurations:
-    """What may be run, as Predict reads what it is asked about.
+    """The configurations that may be measured, read as those of Predict.
 
     Raises
     ------
@@ -279,8 +279,8 @@ def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Con
     found = read_candidates(request.configurations, request.ranges, limits)
     if len(found) > MOST_ROWS:
         text = (
-            f"configurations: {len(found)} rows, a call takes rows_per_suggestion = {MOST_ROWS}: every row is weighed "
-            "against every other; ask for fewer counts, such as powers of two"
+            f"configurations: {len(found)} rows exceed rows_per_suggestion = {MOST_ROWS}, since every row is compared "
+            "with every other; ask for fewer counts, such as powers of two"
         )
         raise too_much(text, "rows_per_suggestion", MOST_ROWS, len(found))
     return found

@@ -1,4 +1,4 @@
-"""ProfileService: thin behaviours over the store's writer and reader."""
+"""ProfileService: ingest, reads, lists, watches and deletions of profiles."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from nodewise_protos.v1 import profile_service_pb2 as pb
 __all__ = ["Profiles"]
 
 _PARTS: Final = ("workload", "network", "phase_timings", "observations", "shared_runs")
-"""What a batch takes over from a content."""
+"""Fields that a batch copies from a content."""
 PIPELINE: Final = 64
-"""Batches of one stream that may wait for the disk together: enough to fill a group commit, and a bound on memory."""
+"""Most batches of one stream that wait for the disk: enough to fill a group commit, and a bound on memory."""
 LOOK_EVERY_S: Final = 0.25
-"""Between two looks for changes that are watched for: another process may make them. A look reads one counter."""
+"""Seconds between two checks for changes, which another process may make. A check reads one counter."""
 WATCHED_TOGETHER: Final = 256
-"""Profiles of one message of a watch: some 100 KB."""
+"""Most profiles of one message of a watch: some 100 KB."""
 ANY_ETAG: Final = "*"
 NEWEST: Final = 2**62
-"""A generation that none comes after."""
+"""A generation above all others."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,17 +58,17 @@ class Profiles:
     Attributes
     ----------
     store, writer, reader : ProfileStore, StoreWriter, ProfileReader
-        Where profiles are.
+        The store of profiles.
     executor : Executor
-        Threads for what may block.
+        Threads for work that may block.
     committed : callable
-        Told the name of every profile whose revision moved.
+        Called with the name of every profile with a new revision.
     doubts : callable
-        What is doubtful of a profile's observations.
+        Returns notices about doubtful observations of a profile.
     ending : bool
         Whether watches end.
     quotas : StoreQuotas
-        That the store keeps to.
+        Quotas of the store.
     """
 
     store: ProfileStore
@@ -82,13 +82,13 @@ class Profiles:
     quotas: StoreQuotas = DEFAULT_QUOTAS
 
     def end_watches(self) -> None:
-        """Send those who watch to another server: this one is stopping."""
+        """End all watches, since the server is stopping."""
         self.ending = True
 
     async def ingest_profile(
         self, requests: AsyncIterator[pb.IngestProfileRequest], call: Call
     ) -> AsyncIterator[pb.IngestProfileResponse]:
-        """One reply per request: the session's standing, then what each batch made of it once it is durable."""
+        """One reply per request: the state of the session, as opened, then after each batch, once it is durable."""
         first = await anext(aiter(requests), None)
         if first is None or first.WhichOneof("action") != "open":
             raise NodewiseError(Reason.SESSION_NOT_OPEN, "the first message of a stream must open a session")
@@ -119,22 +119,22 @@ class Profiles:
         session_id: str,
         waiting: asyncio.Queue[asyncio.Future[SessionStatus] | Exception | None],
     ) -> None:
-        """Read and submit batches ahead of their acknowledgements; ends with None, or with what was wrong."""
+        """Read and submit batches before earlier ones are acknowledged; puts None, or an error, at the end."""
         try:
             async for request in requests:
                 if request.WhichOneof("action") != "batch":
-                    raise invalid_field("batch", "must follow: a session is opened once per stream")
+                    raise invalid_field("batch", "must be given: only the first message of a stream opens a session")
                 batch = read_batch(request.batch, self.limits)
                 future = asyncio.wrap_future(self.writer.append(profile_id, session_id, (batch,)))
                 future.add_done_callback(_ignore)
                 await waiting.put(future)
-        except Exception as error:  # noqa: BLE001  # raised again by the side that replies
+        except Exception as error:  # noqa: BLE001  # the replying coroutine raises it
             await waiting.put(error)
         else:
             await waiting.put(None)
 
     async def ingest_batch(self, request: pb.IngestBatchRequest, call: Call) -> pb.IngestBatchResponse:
-        """The same for one batch of a session."""
+        """Append one batch to a session; without a batch, open or resume the session."""
         profile_id, session_id = _names(request, "profile_id", "session_id")
         status: SessionStatus
         if request.HasField("batch"):
@@ -172,7 +172,7 @@ class Profiles:
         return pb.AppendProfileResponse(profile=write_summary(ProfileSummary.of(profile), doubts))
 
     async def retract_evidence(self, request: pb.RetractEvidenceRequest, call: Call) -> pb.RetractEvidenceResponse:
-        """Take evidence out."""
+        """Retract evidence."""
         profile_id, request_id = _names(request, "profile_id", "request_id")
         future = self.writer.retract(profile_id, request_id, read_retracted(request), request.reason)
         try:
@@ -183,7 +183,7 @@ class Profiles:
         return pb.RetractEvidenceResponse(profile=write_summary(summary))
 
     async def get_profile(self, request: pb.GetProfileRequest, call: Call) -> pb.GetProfileResponse:
-        """One profile with as much of its content as is wanted."""
+        """One profile, with the requested part of its content."""
         (profile_id,) = _names(request, "profile_id")
         page = ObservationPage.of(request)
         profile: Profile = await run_in(self.executor, self.reader.at, profile_id, page.revision)
@@ -213,7 +213,7 @@ class Profiles:
     def _list(
         self, scopes: Sequence[str], after: str, most: int, labels: Sequence[Label], *, deleted: bool = False
     ) -> tuple[ProfileSummary, ...]:
-        """Profiles of several starts of names, which come by name and have none in common."""
+        """Profiles of several disjoint prefixes, sorted by name."""
         summaries: tuple[ProfileSummary, ...] = ()
         for prefix in scopes:
             if len(summaries) < most:
@@ -223,14 +223,14 @@ class Profiles:
     async def watch_profiles(
         self, request: pb.WatchProfilesRequest, call: Call
     ) -> AsyncIterator[pb.WatchProfilesResponse]:
-        """All profiles that match, then those that change; one that was told of is told of until it is deleted."""
+        """Sends all profiles that match, then those that change; changes of a profile are sent until it is deleted."""
         prefix, labels = request.name_prefix, read_wanted_labels(request.labels)
         scopes = call.principal.scopes(prefix)
         prefix = scopes[0] if len(scopes) == 1 else prefix
         last_seen, _ = await run_in(self.executor, self.store.changes, NEWEST, prefix)
         sent_uids: set[str] = set()
         after: str | None = ""
-        while after is not None:  # what changes meanwhile is told of twice, and nothing is missed
+        while after is not None:  # a profile that changes meanwhile is sent twice, and no change is missed
             list_next = partial(self._list, scopes, after, WATCHED_TOGETHER, labels)
             summaries: tuple[ProfileSummary, ...] = await run_in(self.executor, list_next)
             sent_uids |= {summary.uid for summary in summaries}
@@ -250,13 +250,13 @@ class Profiles:
                 sent_uids |= {summary.uid for summary in changes}
                 sent_uids -= {summary.uid for summary in changes if summary.delete_time_s}
             await asyncio.sleep(LOOK_EVERY_S)
-        raise NodewiseError(Reason.STORE_UNAVAILABLE, "the server is shutting down; watch anew")
+        raise NodewiseError(Reason.STORE_UNAVAILABLE, "the server is shutting down; call WatchProfiles again")
 
     async def delete_profile(self, request: pb.DeleteProfileRequest, call: Call) -> pb.DeleteProfileResponse:
-        """Delete a profile; it can be brought back for a while."""
+        """Delete a profile, which can be restored for some time."""
         (profile_id,) = _names(request, "profile_id")
         if not request.etag:
-            raise invalid_field("etag", 'must be that of the profile, or "*" for whatever it is')
+            raise invalid_field("etag", 'must be the etag of the profile, or "*" for any')
         etag = None if request.etag == ANY_ETAG else request.etag
         try:
             summary = await asyncio.wrap_future(self.writer.delete(profile_id, etag))
@@ -267,15 +267,15 @@ class Profiles:
         return pb.DeleteProfileResponse(profile=write_summary(summary))
 
     async def undelete_profile(self, request: pb.UndeleteProfileRequest, call: Call) -> pb.UndeleteProfileResponse:
-        """Bring a deleted profile back."""
+        """Restore a deleted profile."""
         (profile_id,) = _names(request, "profile_id")
         summary = await asyncio.wrap_future(self.writer.undelete(profile_id))
         return pb.UndeleteProfileResponse(profile=write_summary(summary))
 
     async def list_usage(self, request: pb.ListUsageRequest, call: Call) -> pb.ListUsageResponse:
-        """What namespaces store in which the caller has profiles."""
+        """Usage of the namespaces in which the caller may have profiles."""
         by_namespace: Mapping[str, Usage] = await run_in(self.executor, self.store.usage)
-        # Pages go by names that are never empty.
+        # Names of pages must not be empty.
         own = {f"={name}": (name, usage) for name, usage in by_namespace.items() if call.principal.reaches(name)}
         keys, token = page(sorted(own), request)
         quotas = self.quotas
@@ -295,7 +295,7 @@ class Profiles:
 
 
 def _ignore(future: asyncio.Future[SessionStatus]) -> None:
-    """What became of a batch that was read ahead is of no interest once one before it ended the stream."""
+    """Ignore the outcome of a batch that was submitted before an earlier one ended the stream."""
     if not future.cancelled():
         future.exception()
 
@@ -314,13 +314,13 @@ def _state(status: SessionStatus) -> pb.IngestState:
 def _reuse_error(request_id: str) -> NodewiseError:
     return NodewiseError(
         Reason.REQUEST_ID_REUSED,
-        "this request_id was used for another content; a new request needs a new request_id",
+        "request_id: was used for other content; a new request needs a new request_id",
         {"request_id": request_id},
     )
 
 
 def _names_labels(error: NodewiseError) -> bool:
-    """Whether it is about what stands beside the content."""
+    """Whether an error is about labels, which are beside the content."""
     return any(violation.field == "labels" for violation in error.violations)
 
 

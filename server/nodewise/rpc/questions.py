@@ -1,4 +1,4 @@
-"""A question about rows as read: its configurations, and what best means among them."""
+"""Questions about rows as read: configurations and objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb
 __all__ = ["Job", "objective_of", "says_more"]
 
 _OWN_PARTS: Final = ("current", "efficiency", "batch_bounds")
-"""What an objective is judged by that is one job's own."""
+"""Fields of an objective that each job has for itself."""
 
 _Question = pb.PredictRequest | pb.BatchJob | pb.SuggestMeasurementsRequest
 _AboutRows = _Question | pb.BatchPredictRequest
@@ -26,7 +26,7 @@ _AboutRows = _Question | pb.BatchPredictRequest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """One question as read: of a batch all but what it shares with the others."""
+    """One question as read; of a batch, without the parts that all jobs share."""
 
     configurations: Configurations
     objective: Objective
@@ -38,7 +38,7 @@ def objective_of(
     limits: Limits,
     shared: pb.BatchPredictRequest | None = None,
 ) -> Objective:
-    """What best means in a question of so many rows, with all that it is computed from."""
+    """The objective of a question, with everything that it is computed from."""
     best, offers = request.objective, request.offers
     rows_of: _AboutRows = request
     if shared is not None:
@@ -46,23 +46,23 @@ def objective_of(
         offers = offers or shared.offers
         rows_of = request if request.HasField("configurations") or request.ranges else shared
     own = () if isinstance(request, pb.SuggestMeasurementsRequest) else _OWN_PARTS
-    judged: dict[str, Any] = {name: getattr(request, name) for name in own if request.HasField(name)}
-    found = read_objective(best, request.work, offers, **judged)
+    own_parts: dict[str, Any] = {name: getattr(request, name) for name in own if request.HasField(name)}
+    objective = read_objective(best, request.work, offers, **own_parts)
     rows = len(configurations)
-    if found.current is not None and found.current.row >= rows:
+    if objective.current is not None and objective.current.row >= rows:
         raise invalid_field("current.row", f"must be a row of the question, 0 to {rows - 1}")
-    if found.batch_bounds is not None:
-        _check_candidates(found, configurations, limits)
-    configured, ranges = rows_of.configurations, rows_of.ranges
-    if not configured.offer_names and not ranges:
-        return found
-    parts = ((path, len(part)) for path, part in read_parts(configured, ranges, limits))
-    named = read_offers_of_rows(configured, ranges, parts, found.offers)
-    return found if named is None else _with_named(found, named)
+    if objective.batch_bounds is not None:
+        _check_candidates(objective, configurations, limits)
+    explicit, ranges = rows_of.configurations, rows_of.ranges
+    if not explicit.offer_names and not ranges:
+        return objective
+    parts = ((path, len(part)) for path, part in read_parts(explicit, ranges, limits))
+    offers_of_rows = read_offers_of_rows(explicit, ranges, parts, objective.offers)
+    return objective if offers_of_rows is None else _with_named(objective, offers_of_rows)
 
 
 def says_more(request: pb.PredictRequest | pb.BatchJob) -> bool:
-    """Whether a question asks for more than its rows: most do not, and are answered often."""
+    """Whether a question states more than its rows; most do not."""
     return bool(
         request.HasField("objective")
         or request.HasField("work")
@@ -78,11 +78,11 @@ def _check_candidates(objective: Objective, configurations: Configurations, limi
     open_rows = int((configurations.global_batch == 0).sum())
     count = len(configurations) + open_rows * (len(objective.batch_bounds.candidates) - 1)
     if count > limits.rows_per_call:
-        what = "rows, each with every batch that may be chosen"
+        what = "rows, counted once for each batch of batch_bounds,"
         raise too_many(what, "rows_per_call", limits.rows_per_call, count)
 
 
 @lru_cache(maxsize=1024)
 def _with_named(objective: Objective, offers_of_rows: tuple[int, ...]) -> Objective:
-    """The objective with the offers that rows name; the same ones give one object."""
+    """The objective with the offers that rows name; equal arguments give one object."""
     return replace(objective, offers_of_rows=offers_of_rows)

@@ -1,4 +1,4 @@
-"""Quotas of callers: how many streams, and how many long calls, each may have open at once in this process."""
+"""Quotas of callers: the streams and the long calls that each may have open at once in this process."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from nodewise.rpc.calls import Call, Method
 __all__ = ["OpenCalls", "with_open_call_limit"]
 
 _RETRY_AFTER_S: Final = 1.0
-"""Long calls take seconds."""
+"""Suggested delay of a retry, in seconds; long calls take seconds."""
 
 
 def _account_of(call: Call) -> str:
-    """Whose quota a call counts against: who he is, or where nobody asks that, the address that he calls from."""
+    """The account whose quota a call counts against: the caller, or its address if callers do not authenticate."""
     if call.principal.is_known or call.context is None:
         return call.principal.subject
     return str(call.context.peer()).rpartition(":")[0]
 
 
 class OpenCalls:
-    """Calls of a kind that are open.
+    """Counts the open calls of one kind.
 
     Parameters
     ----------
     quota : str
-        Its name.
+        Name of the quota.
     most : int
-        Of one caller; 0 = no limit.
+        Most open calls of one caller; 0 = no limit.
     """
 
     def __init__(self, quota: str, most: int) -> None:
@@ -42,7 +42,7 @@ class OpenCalls:
 
     @contextmanager
     def holding(self, call: Call) -> Iterator[None]:
-        """Count a call for as long as it is open.
+        """Count a call while the context is open.
 
         Raises
         ------
@@ -54,8 +54,7 @@ class OpenCalls:
         if self._most and count > self._most:
             raise NodewiseError(
                 Reason.QUOTA_EXCEEDED,
-                f"the caller would have {count} such calls open, above quotas.{self._quota} = {self._most};"
-                " end one, or retry",
+                f"{count} open calls of this caller exceed quotas.{self._quota} = {self._most}; end one, or retry",
                 {"quota": self._quota, "found": str(count), "limit": str(self._most), "caller": caller},
                 retry_after_s=_RETRY_AFTER_S,
             )
@@ -69,7 +68,7 @@ class OpenCalls:
 
 
 def with_open_call_limit(method: Method, open_calls: OpenCalls) -> Method:
-    """A method of which a caller may have so many calls open."""
+    """A method with a quota of open calls of a caller."""
     if method.streams_out:
         return replace(method, holding=open_calls.holding)
     behaviour = method.behaviour

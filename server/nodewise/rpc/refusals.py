@@ -1,4 +1,4 @@
-"""Refusals of calls that would wait too long: their status, made once for each delay, and one log line a second."""
+"""Refusals of calls that would wait too long: statuses, cached by delay, and one log line a second."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["LONGEST_DELAY_S", "Refusals", "overload_error", "pushback"]
 _log = structlog.get_logger("nodewise.rpc")
 
 LONGEST_DELAY_S: Final = 10.0
-"""Longest delay that a caller is told."""
+"""Longest delay of a retry that a status suggests."""
 _LOG_EVERY_S: Final = 1.0
-"""A line for each refusal would cost more than the refusal."""
+"""Seconds between two log lines; a line for each refusal would cost more than the refusal."""
 
 Trailers = tuple[tuple[str, str | bytes], ...]
 
 
 class Refusals:
-    """Ends calls as OVERLOADED, with the delay after which to call again."""
+    """Ends calls as OVERLOADED, with the delay of a retry."""
 
     _DELAYS_S: ClassVar = (*(0.05 * 1.5**step for step in range(13)), LONGEST_DELAY_S)
 
@@ -46,7 +46,7 @@ class Refusals:
         raise AssertionError("abort always raises")
 
     def _status(self, wait_s: float) -> tuple[str, Trailers]:
-        """Text and trailers. The delay is one to two expected waits: callers refused together come back apart."""
+        """Text and trailers. The delay is one to two expected waits, so that callers refused together retry apart."""
         wanted_s = wait_s * (1.0 + random.random())  # noqa: S311  # jitter, no secret
         delay_s = next((each for each in self._DELAYS_S if each >= wanted_s), LONGEST_DELAY_S)
         if delay_s not in self._statuses:
@@ -62,7 +62,7 @@ class Refusals:
 
 
 def pushback(delay_s: float) -> tuple[str, str]:
-    """The trailer by which gRPC's own retries wait."""
+    """The trailer that states the delay for gRPC's own retries."""
     return "grpc-retry-pushback-ms", str(int(delay_s * 1e3))
 
 
@@ -70,6 +70,6 @@ def overload_error(delay_s: float) -> NodewiseError:
     """The error of a call that would wait too long."""
     return NodewiseError(
         Reason.OVERLOADED,
-        "more is asked than this server can answer in time; retry after the delay",
+        "the server is overloaded and cannot answer in time; retry after the delay",
         retry_after_s=delay_s,
     )

@@ -1,6 +1,6 @@
-"""Replies by the bytes of their requests, for as long as the same would be answered: schedulers ask alike every round.
+"""Replies by the bytes of their requests, while they are still valid: schedulers repeat their requests every round.
 
-Found before a request is decoded, so that asking again costs little more than gRPC itself.
+The lookup precedes decoding, so a repeated request costs little more than gRPC itself.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ __all__ = ["CachedRequest", "ReplyCache"]
 
 @dataclass(slots=True, eq=False)
 class CachedRequest:
-    """A request as it was read, and what was answered.
+    """A request as it was read, and its reply.
 
     Attributes
     ----------
     options, job : ReadOptions, Job
         How to answer, and the question.
     reply : bytes
-        b"" = none yet, or none that lasts: it depends on nothing but what is here.
+        b"" = no reply yet, or none that may be cached: it depends on nothing but these fields.
     state : tuple of int or None
-        Of the answers, taken before what the reply is made from: a change meanwhile makes the reply unknown.
+        State of the answers before the reply was computed, so that a change meanwhile makes the reply invalid.
     profile_id, generation : str, hashable
-        The stored profile, and a generation of the store at which the reply was true; None where the profile stands in
-        the request.
+        The stored profile, and a generation of the store at which the reply was valid; None if the profile is in the
+        request.
     rows : int
-        Number of the ready rows that the reply tells: as long as these stand, so does it. 0 = it tells none.
+        Number of the cached rows in the reply, which is valid as long as they are. 0 = it has none.
     """
 
     options: ReadOptions
@@ -47,15 +47,15 @@ class CachedRequest:
 
 
 class ReplyCache:
-    """Requests that one generation's rooms were asked, and the replies that they gave.
+    """Requests to one generation of plugins, and its replies.
 
     Parameters
     ----------
     answers : Answers
-        Whose answers the replies tell; what is kept is in the same room of bytes.
+        The answers in the replies; both share the bytes of one cache.
     confirm : callable
-        From the name of a profile and a generation of the store: the generation now if the profile surely is as it was
-        then, else None.
+        From the name of a profile and a generation of the store: the current generation if the profile has certainly
+        not changed since, else None.
     """
 
     def __init__(self, answers: Answers, confirm: Callable[[str, Hashable], Hashable | None]) -> None:
@@ -64,12 +64,12 @@ class ReplyCache:
         self._kept: LruCache[bytes, CachedRequest] = LruCache(answers.space)
 
     def get(self, request: bytes) -> bytes | None:
-        """The reply to a request of these bytes, if the same would be answered now."""
+        """The reply to a request of these bytes, if it is still valid."""
         kept = self._kept.get(request)
         return None if kept is None else self.reply_of(kept)
 
     def reply_of(self, kept: CachedRequest) -> bytes | None:
-        """The same, of a request that was looked up."""
+        """The reply to a cached request, if it is still valid."""
         if not kept.reply or kept.state != self._answers.state:
             return None
         try:
@@ -78,23 +78,23 @@ class ReplyCache:
                 if generation is None:
                     return None
                 kept.generation = generation
-        except NodewiseError:  # the store cannot be asked, which is told to who asks for the profile
+        except NodewiseError:  # the store does not answer; the caller gets that error when the profile is read
             return None
         return kept.reply
 
     def of(self, request: bytes) -> CachedRequest | None:
-        """A request of these bytes, if it was asked before."""
+        """The cached request of these bytes."""
         return self._kept.get(request)
 
     def keep(self, request: bytes, kept: CachedRequest) -> None:
-        """Keep a request as it was read, with its reply if it has one."""
+        """Cache a request as it was read, with its reply if it has one."""
         parts = (part_of_rows(kept.job.configurations),)
         self._kept.put(request, kept, len(request) + len(kept.reply) + ENTRY_BYTES, parts)
 
     def newest(self, most: int) -> list[bytes]:
-        """Requests that were asked last, each once, the last first."""
+        """The last distinct requests, the newest first."""
         return self._kept.newest(most)
 
     def forget(self) -> None:
-        """Let go of everything."""
+        """Clear the cache."""
         self._kept.clear()

@@ -1,4 +1,4 @@
-"""Routes: gRPC's way from a call to its handler. Where calls wait, the permit comes before the message is received."""
+"""Routes from calls to handlers. Where calls wait for a permit, they get it before their message is received."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nodewise.rpc.intake import Large
 __all__ = ["MethodRoute", "Router", "make_router"]
 
 READING_S: Final = 0.1
-"""How long a permit waits for its call's message, which as a rule is there; a later one waits for another permit."""
+"""Seconds for which a permit waits for its call's message; if the message comes later, the call needs a new permit."""
 
 
 def make_router(service: str, methods: Mapping[str, Method]) -> Router:
@@ -31,19 +31,19 @@ def make_router(service: str, methods: Mapping[str, Method]) -> Router:
 
 
 class Router(grpc.GenericRpcHandler):
-    """Finds a call's handler: the usual one, or where calls wait one that acquires a permit before it receives.
+    """Finds a call's handler: the usual one, or while calls wait one that acquires a permit before it receives.
 
-    gRPC asks before it receives the message. A handler of streams is given its call at once, without a message: a
-    refused call then costs neither the receiving nor the decoding.
+    gRPC asks for the handler before it receives the message. A stream handler starts without a message, so a refused
+    call costs neither receiving nor decoding.
     """
 
     def __init__(self, service_name: str, routes: Mapping[str, MethodRoute]) -> None:
         self.service_name = service_name
         self.routes = {f"/{service_name}/{name}": each for name, each in routes.items()}
-        """Every method's route, by its path."""
+        """The route of every method, by path."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """The handler of a call, as gRPC wants it."""
+        """The handler of a call, for gRPC."""
         route = self.routes.get(handler_call_details.method)
         if route is None:
             return None
@@ -53,7 +53,7 @@ class Router(grpc.GenericRpcHandler):
 
 @dataclass(frozen=True, slots=True)
 class MethodRoute:
-    """A method with its handlers for gRPC, and the parts of these for other transports.
+    """A method with its handlers for gRPC, and their parts for other transports.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class MethodRoute:
     queue : AdmissionQueue or None
         Where calls wait before their message is received; None = they do not.
     usual, waiting : RpcMethodHandler
-        Of gRPC, while a permit is free, and else.
+        Handlers for gRPC, while a permit is free, and while calls wait.
     read : callable
-        From the bytes of a request to what ``answer`` is given.
+        From the bytes of a request to the first argument of ``answer``.
     answer : callable
         ``(request, context, permit, principal)``: a reply, or the replies of a stream, as bytes.
     """
@@ -80,14 +80,14 @@ class MethodRoute:
     async def admit(
         self, receive: Callable[[], Awaitable[bytes]], context: Context
     ) -> tuple[Any, Permit | None, Principal]:
-        """Admit a call with one message over another transport than gRPC: principal, permit where calls wait, message.
+        """Admit a call with one message over another transport than gRPC: caller, permit where calls wait, message.
 
         Parameters
         ----------
         receive : callable
             Receives the message's bytes.
 
-        Returns what ``answer`` is given, but the context.
+        Returns the arguments of ``answer`` except the context.
         """
         self.method.admission.arrivals += 1
         guard = self.method.guard
@@ -129,7 +129,7 @@ def _route(path: str, method: Method) -> MethodRoute:
 
 
 def _reader(method: Method) -> Callable[[bytes], Any]:
-    """From bytes to a request, or to the reply where that is known already: as bytes, or for who may see it."""
+    """A function from bytes to a request, or to its cached reply: bytes, or a KnownReply if access must be checked."""
     decode, small_bytes, known = method.request.FromString, method.intake.small_bytes, method.known
     anyone, replies = method.guard is None, method.admission.replies
 
@@ -165,7 +165,7 @@ def _waiting(
 def _waiting_stream(
     path: str, method: Method, queue: AdmissionQueue, answer: Callable[..., AsyncGenerator[bytes, None]]
 ) -> Callable[..., AsyncGenerator[bytes, None]]:
-    """The same with many replies."""
+    """The same for a method with many replies."""
 
     async def handle(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[bytes, None]:
         principal = await admit_caller(path, method, context)
@@ -185,7 +185,7 @@ async def _receive(
     context: Context,
     principal: Principal,
 ) -> tuple[Any, Permit]:
-    """The message of a call, and a permit held while it is there. Headers alone hold no permit for long."""
+    """The message of a call, and its permit. A call without a message loses its permit after ``READING_S``."""
     permit = await acquire(path, method, queue, context, principal)
     late = asyncio.get_running_loop().call_later(READING_S, permit.release)
     try:

@@ -1,4 +1,4 @@
-"""ScheduleService: thin behaviours over the scheduling room; cluster and jobs in, allocations out."""
+"""ScheduleService: reads cluster and jobs, decides, and writes allocations."""
 
 from __future__ import annotations
 
@@ -47,35 +47,35 @@ from nodewise_protos.v1beta1 import simulation_pb2
 __all__ = ["Schedules", "policy_named", "read_job", "read_pools", "read_quotas", "read_unscaled", "write_decision"]
 
 _UNKNOWN_NODE: Final = -1
-"""Where what a placement says of its node is wrong, which is told at once."""
+"""Index of a node whose statement is invalid, which the reader has reported."""
 
 
 def read_pools(messages: Sequence[schedule_pb2.NodePool], reader: Reader) -> tuple[NodePool, ...]:
-    """Pools as given; ``scheduling.checks`` judges what is more than one number."""
+    """Pools as stated; ``scheduling.checks`` checks how fields go together."""
     return tuple(from_message(pool, NodePool, f"cluster.pools[{n}].", reader) for n, pool in enumerate(messages))
 
 
 def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota, ...]:
-    """Quotas as given."""
+    """Quotas as stated."""
     return tuple(from_message(quota, QueueQuota) for quota in messages)
 
 
 def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[SharedPairQuestion, ...]:
-    """Pairs as given; ``scheduling.pair_checks`` judges them."""
+    """Pairs as stated; ``scheduling.pair_checks`` checks them."""
     return tuple(from_message(pair, SharedPairQuestion, "", TrustingReader()) for pair in messages)
 
 
 def read_unscaled(
     message: schedule_pb2.ScheduleJob | simulation_pb2.SimulationProfileCurve, path: str, reader: Reader
 ) -> Configurations | None:
-    """How a job runs, whose nodes, workers and devices are the scheduler's; None = as in its evidence."""
+    """How a job runs, without nodes, workers and devices, which the policy chooses; None = as in its evidence."""
     if not message.HasField("settings"):
         return None
     settings = message.settings
     if settings.device_name:
-        reader.wrong(f"{path}.settings.device_name", "must be empty: the scheduler fills it in")
+        reader.wrong(f"{path}.settings.device_name", "must be empty: the policy chooses the device")
     if settings.offer_name:
-        reader.wrong(f"{path}.settings.offer_name", "must be empty: a cluster's pools state their prices themselves")
+        reader.wrong(f"{path}.settings.offer_name", "must be empty: pools of the cluster state their prices")
     return read_settings(settings, f"{path}.settings", reader)
 
 
@@ -86,7 +86,7 @@ def read_job(
     pools: Mapping[str, NodePool],
     reader: Reader,
 ) -> JobQuestion:
-    """A job as given; ``scheduling.checks`` judges what is more than one number.
+    """A job as stated; ``scheduling.checks`` checks how fields go together.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ def read_job(
     """
     current, efficiency = None, {}
     if message.HasField("current_allocation"):
-        current = _held_devices(message.current_allocation, f"{path}.current_allocation", pools, reader)
+        current = _current_devices(message.current_allocation, f"{path}.current_allocation", pools, reader)
     if message.HasField("efficiency"):
         efficiency = reader.read_scalars(message.efficiency, f"{path}.efficiency.")
-    # By hand: a call has thousands of jobs, and most say little.
+    # Without from_message, for speed: a call has thousands of jobs, and most state little.
     return JobQuestion(
         job_id=message.job_id,
         profile=profile,
@@ -121,7 +121,7 @@ def read_job(
     )
 
 
-def _held_devices(
+def _current_devices(
     message: schedule_pb2.CurrentAllocation, path: str, pools: Mapping[str, NodePool], reader: Reader
 ) -> CurrentDevices:
     pool = pools.get(message.pool)
@@ -135,12 +135,12 @@ def _held_devices(
 
 
 def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, reader: Reader) -> int:
-    """A node's index, which its name may stand for."""
+    """A node's index; the message may state its name instead."""
     if pool is None:
         return _UNKNOWN_NODE
     if not message.node_name:
         if not message.HasField("node_index"):
-            reader.wrong(f"{path}.node_index", "must be given, or node_name in its place")
+            reader.wrong(f"{path}.node_index", "must be given unless node_name is given")
             return _UNKNOWN_NODE
         return message.node_index
     if message.node_name not in pool.node_names:
@@ -149,7 +149,7 @@ def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, r
     index = pool.node_names.index(message.node_name)
     if message.HasField("node_index") and message.node_index != index:
         reader.contradicts(
-            f"{path}.node_index", f"is {message.node_index}, and {quote(message.node_name)} is node {index}"
+            f"{path}.node_index", f"must be {index}, that of {quote(message.node_name)}, found {message.node_index}"
         )
     return index
 
@@ -218,16 +218,16 @@ def policy_named(registry: Registry, name: str) -> LoadedPlugin[PolicyRecord]:
         available = ", ".join(registry.policies)
         raise NodewiseError(
             Reason.POLICY_NOT_FOUND,
-            f"no policy is named {name!r}; loaded are: {available}",
+            f"policy {name!r} is not loaded; loaded are: {available}",
             {"policy": name, "available": available},
         )
     return policy
 
 
 WAIT_SHARE: Final = 0.5
-"""Share of a call's time that revisions of profiles are waited for; the rest is for those that need no waiting."""
+"""Share of a call's time that it may wait for revisions of profiles; the rest is for the decision."""
 REPLY_SHARE: Final = 0.9
-"""Share of a call's time that deciding may take; the rest is for the reply and its way back."""
+"""Share of a call's time that the decision may take; the rest is for the reply."""
 
 
 @dataclass(slots=True, eq=False)
@@ -239,7 +239,7 @@ class Schedules:
     default_policy : str
         Used when a request names none.
     homes : mapping of distribution to Executor
-        Threads for decisions of policies that live in one plugin host, as for questions.
+        Threads for decisions of policies in one plugin host, as for questions.
     """
 
     answers: Answers
@@ -250,12 +250,12 @@ class Schedules:
     homes: Mapping[str, Executor] = field(default_factory=dict)
 
     async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
-        """Who gets what. Deciding happens in a thread: it may take as long as the call has."""
+        """Decide which job gets which devices, in a thread, since that may take the whole time of the call."""
         start_s = time.perf_counter()
         policy = policy_named(self.answers.registry, request.policy or self.default_policy)
         options = read_model_options(request.options).required_of(self.answers)
         if not request.HasField("now"):
-            raise invalid_field("now", "must be given: submit times and deadlines are counted from it")
+            raise invalid_field("now", "must be given: submit times and deadlines are relative to it")
         check_counts(self.limits, ("jobs", "jobs_per_call", len(request.jobs)))
         reader = Reader()
         pools = read_pools(request.cluster.pools, reader)
@@ -296,7 +296,7 @@ class Schedules:
         return cast("pb.ScheduleResponse", reply)
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
-        """What can be asked."""
+        """All policies."""
         policies = self.answers.registry.policies
         names, next_token = page(sorted(policies), request)
         return pb.ListPoliciesResponse(
@@ -313,7 +313,7 @@ def _decide(
     caps: ScheduleLimits,
     started_s: float,
 ) -> pb.ScheduleResponse:
-    """Decide, and write what was decided: of thousands of jobs that takes the event loop's time too long."""
+    """Decide, and write the reply, which for thousands of jobs would take too long in the event loop."""
     decision = decide(question, policy, predict, budget, caps)
     budget.look_up()
     return write_decision(decision, question, time.perf_counter() - started_s)

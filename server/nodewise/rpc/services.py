@@ -1,4 +1,4 @@
-"""Every method of the contract and what answers it, found by name: a method that nothing answers stops the start."""
+"""Every method of the contract with its behaviour, found by name; the server does not start if one is missing."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ _DESCRIPTORS: Final = {
     for service in file.DESCRIPTOR.services_by_name.values()
 }
 SERVICES: Final = tuple(_DESCRIPTORS)
-"""Their full names."""
+"""Full names of all services."""
 METHODS: Final[Mapping[str, MethodDescriptor]] = MappingProxyType(
     {f"/{name}/{each.name}": each for name, service in _DESCRIPTORS.items() for each in service.methods}
 )
 """Methods of all services, by ``/package.Service/Method``."""
 _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
-        # As large as what was appended to it; as a table that is taken.
+        # As large as the content that may be appended, and as a table that may be sent.
         "GetProfile": {"reply_bytes": RECEIVED_BYTES},
         "WatchProfiles": {"default_deadline_s": None},
         "Backtest": {"reply_bytes": RECEIVED_BYTES, "default_deadline_s": None},
-        # Loading, conformance and recent requests: as long as the operator's settings give a trial.
+        # Loading, conformance checks and recent requests take as long as the operator's settings allow a trial.
         "Reload": {"default_deadline_s": None},
         "SetCanary": {"default_deadline_s": None},
     }
 )
-"""What does not follow from a method's descriptor. Streams of requests and watches live as long as
-their caller likes, all else is over after the usual time unless the caller states one."""
+"""Properties that do not follow from a method's descriptor. Streams of requests and watches have no default deadline;
+all other methods have one."""
 
 
 def behaviours_by_name(objects: Sequence[object]) -> dict[str, Callable[..., Any]]:
@@ -81,7 +81,7 @@ def refused_admin() -> dict[str, Callable[..., Any]]:
     """Behaviours of AdminService where the operator did not enable it."""
 
     async def refuse(_request: Any, _call: Call) -> NoReturn:
-        raise NodewiseError(Reason.PERMISSION_DENIED, "AdminService is off; the setting admin enables it")
+        raise NodewiseError(Reason.PERMISSION_DENIED, "AdminService is off; set admin to true to enable it")
 
     (service,) = admin_service_pb2.DESCRIPTOR.services_by_name.values()
     return {_snake_case(each.name): refuse for each in service.methods}
@@ -104,22 +104,22 @@ def handlers(
     behaviours : mapping of name to callable
         For every method of the contract, by its name in snake case; see :class:`Method`.
     default_deadline_s : float
-        Of calls that state none.
+        Deadline of calls that state none.
     limits : Limits
-        Caps of a call.
+        Limits of a call.
     admission : Admission
         Queues of the classes of work.
     known : mapping of name to callable, or None
-        Of methods some of whose replies are known by the bytes of their requests, as :class:`Method` has it.
+        For methods with cached replies, the lookup by the bytes of a request; see :class:`Method`.
     identity : Identity or None
-        Tells callers apart; None = everybody may do everything.
+        Identifies callers; None = every caller may do everything.
     quotas : CallerQuotas
-        What a caller may have open at once.
+        Calls that a caller may have open at once.
     audit : Audit or None
-        Puts down who administers, deletes, or is turned away.
+        Writes audit entries of administration, deletions and rejected callers.
     """
     in_flight = InFlight(limits.bytes_in_flight)
-    unread = InFlight(limits.unread_reply_bytes, "unread_reply_bytes", "replies that are not read yet")
+    unread = InFlight(limits.unread_reply_bytes, "unread_reply_bytes", "replies not yet read")
     open_calls = {each.name: OpenCalls(each.name, getattr(quotas, each.name)) for each in fields(quotas)}
     admission.on_error = None if audit is None else audit.record_refusal
 

@@ -1,4 +1,4 @@
-"""SharingService: what jobs keep that share a device."""
+"""SharingService: the speed of jobs that share a device."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from nodewise.rpc.caps import check_counts
 from nodewise.rpc.errors import with_prefix, write_problem
 from nodewise.rpc.long_call import JobService, LongCall, Workshop, unary
 from nodewise.sharing.evidence import peak_ratio
-from nodewise.sharing.predict import predicted_sharing
-from nodewise.sharing.request import AskedJob, AskedShares, PredictedShares, PredictedSharing
+from nodewise.sharing.predict import predict_sharing
+from nodewise.sharing.request import PredictedShares, PredictedSharing, SharingJob, SharingRequest
 from nodewise_protos.v1beta1 import sharing_service_pb2 as pb
 
 __all__ = ["Sharing", "check_sizes", "read_sharing", "write_sharing"]
@@ -43,8 +43,8 @@ class Sharing(JobService):
         ]
         return LongCall(_predict, replace(question, jobs=tuple(jobs)))
 
-    async def _with_profile(self, job: AskedJob, message: pb.SharingJob, path: str, call: Call) -> AskedJob:
-        """The job with its profile; one that is missing is told with the sets that hold the job."""
+    async def _with_profile(self, job: SharingJob, message: pb.SharingJob, path: str, call: Call) -> SharingJob:
+        """The job with its profile, or with the error of loading it, which the job's sets get."""
         if not message.HasField("profile"):
             return job
         try:
@@ -53,22 +53,22 @@ class Sharing(JobService):
             return replace(job, profile=with_prefix(error, f"{path.removesuffix('profile')}"))
 
 
-def _predict(workshop: Workshop, question: AskedShares, run: LongRun) -> Iterator[bytes]:
+def _predict(workshop: Workshop, question: SharingRequest, run: LongRun) -> Iterator[bytes]:
     answers, most_runs = workshop.answers, workshop.limits.sharing_runs_per_call
-    prediction = predicted_sharing(
+    prediction = predict_sharing(
         answers.registry.sharing_models, question, answers.estimators.catalogue, run.budget, most_runs
     )
     yield write_sharing(prediction, question).SerializeToString()
 
 
 MOST_JOBS: Final = 16
-"""Of a set: contexts of more processes than that hardly fit a device."""
+"""Most jobs of a set: contexts of more processes hardly fit a device."""
 MOST_PARTS: Final = 64
-"""Steps elsewhere, or kernels, of a job."""
+"""Most steps_elsewhere, and most kernels, of a job."""
 
 
 def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
-    """Refuse what is larger than a call may be, before anything is read.
+    """Refuse a request that exceeds the limits of a call, before reading it.
 
     Raises
     ------
@@ -81,17 +81,17 @@ def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
         limits,
         ("jobs", "sharing_jobs_per_call", jobs),
         ("runs", "sharing_runs_per_call", len(request.runs)),
-        ("sets (every pair, where none is named)", "sharing_sets_per_call", sets),
+        ("sets (every pair if none is stated)", "sharing_sets_per_call", sets),
     )
 
 
-def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> AskedShares:
-    """What is asked, its profiles still to be found.
+def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> SharingRequest:
+    """The request as read, without profiles.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD, CONTRADICTORY_FACTS. What is wrong with one set stands in its place.
+        INVALID_FIELD, CONTRADICTORY_FACTS. The error of a single set takes its place.
     """
     reader = Reader()
     device = reader.read_scalars(request.device, "device.")
@@ -108,16 +108,17 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Ask
         if not message.name:
             reader.wrong(f"{path}.name", "must be given: sets and measured pairs name it")
         elif places.setdefault(message.name, number) != number:
-            reader.wrong(f"{path}.name", f"must be unique, {quote(message.name)} is also jobs[{places[message.name]}]")
+            text = f"must be unique, but jobs[{places[message.name]}] has the name {quote(message.name)} too"
+            reader.wrong(f"{path}.name", text)
         name = device.get("device", "")
-        jobs.append(AskedJob(_job(message, path, mode, name, catalogue, reader)))
+        jobs.append(SharingJob(_job(message, path, mode, name, catalogue, reader)))
     scalars = reader.read_scalars(request, "")
     runs = tuple(_runs(request.runs, places, reader))
     if not request.sets and len(jobs) == 1:
-        reader.wrong("sets", "must name who would share: there is no pair of one job")
+        reader.wrong("sets", "must be given for a single job, which has no pairs")
     reader.finish()
     sets = [_set(each.job_names, f"sets[{number}].job_names", places) for number, each in enumerate(request.sets)]
-    return AskedShares(
+    return SharingRequest(
         device=device.get("device", ""),
         memory_bytes=device.get("memory_bytes"),
         processors=processors,
@@ -153,7 +154,7 @@ def _job(
         name = step_scalars.get("device", "")
         ratio = step_scalars.get("speed_ratio") or peak_ratio(catalogue, name, device)
         if not name or name in elsewhere:
-            reader.wrong(f"{place}.device_name", "must name another device, each once")
+            reader.wrong(f"{place}.device_name", f"must be given and unique, found {quote(name)}")
         elif ratio is None:
             text = f"must be given: the catalog does not know the peak of both {quote(name)} and {quote(device)}"
             reader.wrong(f"{place}.speed_ratio", text)
@@ -178,7 +179,7 @@ def _runs(
 
 
 def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[int, ...] | NodewiseError:
-    """The jobs of a set, or what is wrong with it."""
+    """The jobs of a set, or its error."""
     if not 1 <= len(names) <= MOST_JOBS:
         return invalid_field(path, f"must name 1 to {MOST_JOBS} jobs, found {len(names)}")
     for number, name in enumerate(names):
@@ -187,8 +188,8 @@ def _set(names: Sequence[str], path: str, places: Mapping[str, int]) -> tuple[in
     return tuple(places[name] for name in names)
 
 
-def write_sharing(prediction: PredictedSharing, question: AskedShares) -> pb.PredictSharingResponse:
-    """The answers, set by set."""
+def write_sharing(prediction: PredictedSharing, question: SharingRequest) -> pb.PredictSharingResponse:
+    """The reply, with the answers of all sets in order."""
     names = [job.solo.name for job in question.jobs]
     sets = [
         _write_shares(each, [] if isinstance(jobs, NodewiseError) else [names[index] for index in jobs])

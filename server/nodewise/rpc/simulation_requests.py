@@ -1,4 +1,4 @@
-"""From a SimulateRequest to the question that the scheduling room answers: jobs, and curves given or predicted."""
+"""Reads a SimulateRequest: jobs, stated curves, and predicted curves."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MOST_DEVICES: Final = 1 << 20
 def check_sizes(
     jobs: simulation_pb2.SimulationJobs, curves: Sequence[simulation_pb2.SimulationCurve], limits: Limits
 ) -> None:
-    """Refuse what is larger than a call may be, before anything is read.
+    """Refuse a request that exceeds the limits of a call, before reading it.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_sizes(
 def read_profile_curve(
     message: simulation_pb2.SimulationProfileCurve, number: int, profile: Profile | NodewiseError, reader: Reader
 ) -> JobQuestion:
-    """A curve to be predicted, as the job that stands for it."""
+    """A curve to predict, as the job that represents it."""
     question = JobQuestion(
         job_id="",
         profile=profile,
@@ -83,15 +83,15 @@ def read_profile_curve(
 def read_curve(
     message: simulation_pb2.SimulationCurve, number: int, pools: Sequence[NodePool], reader: Reader
 ) -> JobCurve:
-    """A curve that is given, without the rows that do not fit the empty cluster."""
+    """A stated curve, without rows that do not fit the empty cluster."""
     rows, path, count = message.rows, f"curves[{number}].rows", len(message.rows.devices_counts)
     if not message.HasField("rows"):
-        reader.wrong(f"curves[{number}]", "must hold rows, or a profile whose curve is predicted")
+        reader.wrong(f"curves[{number}]", "must hold rows, or a profile to predict them from")
         return NO_CURVE
     if not (count or rows.pool_indexes or rows.samples_per_second):
         return NO_CURVE
     if not count:
-        reader.wrong(f"{path}.devices_counts", "must be given where there are rows")
+        reader.wrong(f"{path}.devices_counts", "must be given with pool_indexes or samples_per_second")
         return NO_CURVE
     pool = reader.ints(rows.pool_indexes, f"{path}.pool_indexes", count, default=0, most=max(len(pools) - 1, 0))
     devices = reader.ints(
@@ -112,7 +112,7 @@ def read_curve(
     twice = np.flatnonzero((np.diff(pool) == 0) & (np.diff(devices) == 0))
     if len(twice):
         row = int(order[twice[0] + 1])
-        text = f"holds {devices[twice[0]]} devices of pool {pool[twice[0]]} twice"
+        text = f"must be unique within a pool, found {devices[twice[0]]} devices of pool {pool[twice[0]]} twice"
         reader.wrong(f"{path}.devices_counts[{row}]", text)
         return NO_CURVE
     largest = [np.cumsum(np.sort(each.available_devices)[::-1]) for each in pools]
@@ -127,7 +127,7 @@ def read_curve(
 
 
 LOOK_EVERY: Final = 1_024
-"""Jobs that are read between two looks: some milliseconds."""
+"""Jobs read between two checks of the budget: some milliseconds."""
 NO_CURVE: Final = JobCurve(as_ints([]), as_ints([]), as_ints([]), as_floats([]))
 
 
@@ -138,7 +138,7 @@ def read_jobs(
     quotas: Mapping[str, int],
     look: Callable[[], None] = lambda: None,
 ) -> list[SimulatedJob]:
-    """The jobs by arrival; ``look`` is called now and then, and what it raises ends reading.
+    """The jobs by arrival; ``look`` is called after every ``LOOK_EVERY`` jobs, and an exception that it raises ends it.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def read_jobs(
     early = np.flatnonzero(np.diff(arrivals) < 0)
     if len(early):
         row = int(early[0]) + 1
-        text = f"must not be before the job ahead of it, {arrivals[row - 1]:g}; found {arrivals[row]:g}"
+        text = f"must be at least {arrivals[row - 1]:g}, that of the previous job, found {arrivals[row]:g}"
         reader.wrong(f"jobs.arrival_seconds[{row}]", f"{text}: sort jobs by arrival")
     last = len(curves) - 1
     curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, most=last)
@@ -173,7 +173,7 @@ def read_jobs(
     wrong = np.flatnonzero((most > 0) & (fewest > most))
     if len(wrong):
         row = int(wrong[0])
-        text = f"is {fewest[row]}, more than max_devices, {most[row]}"
+        text = f"must be at most max_devices, {most[row]}, found {fewest[row]}"
         reader.contradicts(f"jobs.min_devices[{row}]", text)
     reader.finish()
     bounded_curves = _BoundedCurves(curves, pools, quotas)
@@ -225,7 +225,8 @@ def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
         if not job_id or len(job_id) > LONGEST_NAME:
             reader.wrong(f"jobs.job_ids[{row}]", f"must have 1 to {LONGEST_NAME} characters, found {len(job_id)}")
         elif numbers.setdefault(job_id, row) != row:
-            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique, {job_id!r} is also job {numbers[job_id]}")
+            text = f"must be unique, but job {numbers[job_id]} has the id {job_id!r} too"
+            reader.wrong(f"jobs.job_ids[{row}]", text)
     return ids
 
 
@@ -240,7 +241,7 @@ def _queues(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]
 
 
 class _BoundedCurves:
-    """Curves within the bounds of jobs; jobs of the same bounds share one."""
+    """Curves within the bounds of jobs; jobs of the same bounds share a curve."""
 
     def __init__(self, curves: Sequence[JobCurve], pools: Sequence[NodePool], quotas: Mapping[str, int]) -> None:
         self._curves = curves
@@ -276,7 +277,7 @@ _CLOCKS: Final = {simulation_pb2.SIMULATION_CLOCK_UNSPECIFIED: Clock.EVENTS} | {
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ReadSimulation:
-    """What to simulate, the curves by their places in the request, and what predicted ones rest on."""
+    """The question, the curves in the order of the request, and the bases of the predicted ones."""
 
     question: SimulateQuestion
     curves: tuple[JobCurve, ...]
@@ -292,22 +293,22 @@ def read_simulation(
     budget: Budget,
     limits: Limits,
 ) -> ReadSimulation:
-    """Check everything, and predict the curves that come from profiles.
+    """Check the request, and predict the curves of its profiles.
 
     Parameters
     ----------
     profiles : mapping of int to Profile
-        By the place of their curve in the request.
+        By the index of their curve in the request.
     predict : callable
         Answers a question about one curve.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD, CONTRADICTORY_FACTS, LIMIT_EXCEEDED; what curves that cannot be predicted raise.
+        INVALID_FIELD, CONTRADICTORY_FACTS, LIMIT_EXCEEDED; the reason why a curve cannot be predicted.
     """
     places, reader = sorted(profiles), Reader()
-    asked = ScheduleQuestion(
+    schedule_question = ScheduleQuestion(
         now_s=0.0,
         pools=read_pools(request.cluster.pools, reader),
         jobs=tuple(
@@ -320,7 +321,7 @@ def read_simulation(
     reader.finish()
     caps = schedule_limits(limits, limits.simulated_jobs_per_call)
     caps = replace(caps, candidate_rows=min(limits.simulation_rows_per_call, caps.candidate_rows))
-    curves_of_policy = predicted_curves(asked, places, policy, predict, budget, caps)
+    curves_of_policy = predicted_curves(schedule_question, places, policy, predict, budget, caps)
     curve_by_place = dict(zip(places, curves_of_policy.curves))
     curves = tuple(
         curve_by_place[number]
@@ -329,7 +330,7 @@ def read_simulation(
         for number, message in enumerate(request.curves)
     )
     if not curves:
-        reader.wrong("curves", "must hold a curve")
+        reader.wrong("curves", "must hold at least one curve")
     reader.finish()
     settings = read_settings(request.settings, curves_of_policy.state.quotas, dict(request.policy_parameters))
     jobs = read_jobs(request.jobs, curves, curves_of_policy.state.pools, curves_of_policy.state.quotas, budget.look_up)
@@ -350,7 +351,7 @@ def read_simulation(
 def read_settings(
     message: simulation_pb2.SimulationSettings, quotas: Mapping[str, int], parameters: Mapping[str, float]
 ) -> SimulationSettings:
-    """Time, costs and chance, without a timeline.
+    """The settings of a simulation, without ``keep_timeline`` and ``sharing``.
 
     Raises
     ------
@@ -372,11 +373,11 @@ def _check_early_stops(stops: EarlyStops, path: str, reader: Reader) -> None:
     shares = stops.progress
     rising = all(a <= b for a, b in pairwise(shares))
     if not 2 <= len(shares) <= MOST_QUANTILES or not rising or not 0 <= shares[0] <= shares[-1] <= 1:
-        reader.wrong(f"{path}progress_shares", "must be two or more ascending quantiles within 0 to 1, or empty")
+        reader.wrong(f"{path}progress_shares", "must be two or more ascending quantiles from 0 to 1, or empty")
 
 
 def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
-    """How many repetitions; at least one."""
+    """The number of repetitions, at least one."""
     reader = Reader()
     most = limits.simulation_repetitions_per_call
     count = 1
@@ -384,22 +385,25 @@ def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
         count = reader.whole(message.repetitions_count, "repetitions_count", least=1, most=most)
     last = message.settings.seed + count - 1
     if last > LARGEST_SEED:
-        reader.wrong("settings.seed", f"must leave room for a seed per repetition up to {LARGEST_SEED}, found {last}")
+        reader.wrong("settings.seed", f"must be at most {LARGEST_SEED} for the last repetition, found {last}")
     jobs_count, most = count * message.jobs.count, limits.simulated_jobs_per_call
     if (message.include_jobs or message.include_timeline) and jobs_count > most:
-        text = f"must come to at most {most} jobs where columns are included, found {count} of {message.jobs.count}"
+        text = (
+            f"must give at most {most} jobs with include_jobs or include_timeline, found {count} repetitions of "
+            f"{message.jobs.count} jobs"
+        )
         reader.wrong("repetitions_count", text)
     reader.finish()
     return count
 
 
 MOST_CURVES: Final = 1_024
-"""Curves where pairs are given: tables of that many squared."""
+"""Most curves of a request with shared_pairs; tables have that number squared of entries."""
 _COLUMNS: Final = ("first_shares", "second_shares", "predicted_first_shares", "predicted_second_shares")
 
 
 def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -> SimulatedSharing | None:
-    """What jobs of two curves keep on one device; None = no job shares one.
+    """Shares of solo speed of jobs of two curves on one device; None = no job shares a device.
 
     Raises
     ------
@@ -411,10 +415,10 @@ def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -
     message, reader = request.shared_pairs, Reader()
     rows = len(message.first_curve_indexes)
     if not rows:
-        reader.wrong("shared_pairs.first_curve_indexes", "must be given where pairs are")
+        reader.wrong("shared_pairs.first_curve_indexes", "must have one entry for each pair, and at least one")
         reader.finish()
     if curves > MOST_CURVES:
-        text = f"may be at most {MOST_CURVES:,} where pairs share devices, found {curves:,}: alike jobs share a curve"
+        text = f"must be at most {MOST_CURVES:,} with shared_pairs, found {curves:,}: use one curve for equal jobs"
         raise NodewiseError.invalid([Violation("curves", text)], Reason.LIMIT_EXCEEDED)
     if len(message.second_curve_indexes) != rows:
         reader.wrong("shared_pairs.second_curve_indexes", f"must have one entry for each of {rows} rows")
@@ -425,7 +429,7 @@ def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -
     pool = reader.ints(message.pool_indexes, _path("pool_indexes"), rows, default=-1, most=pools - 1)
     shares = {name: _shares(message, name, rows, reader) for name in _COLUMNS}
     if bool(message.predicted_first_shares) != bool(message.predicted_second_shares):
-        reader.wrong(_path("predicted_second_shares"), "must be given where predicted_first_shares is, and only there")
+        reader.wrong(_path("predicted_second_shares"), "must be given if and only if predicted_first_shares is given")
     reader.finish()
     prefix = "predicted_" if message.predicted_first_shares else ""
     tables_of_pools = (
@@ -439,12 +443,12 @@ def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -
                 share = others = 0.5 * (share + others)
             for table in tables if where < 0 else tables[where : where + 1]:
                 if table[one, other] and (table[one, other], table[other, one]) != (share, others):
-                    text = f"gives curves {one} and {other} other shares than an earlier row"
+                    text = f"must agree with an earlier row about curves {one} and {other}"
                     reader.contradicts(f"shared_pairs.first_curve_indexes[{row}]", text)
                 table[one, other], table[other, one] = share, others
     reader.finish()
-    true, predicted = (tuple(freeze(table) for table in tables) for tables in tables_of_pools)
-    return SimulatedSharing(shares=true, predicted=predicted)
+    true, predicted_shares = (tuple(freeze(table) for table in tables) for tables in tables_of_pools)
+    return SimulatedSharing(shares=true, predicted=predicted_shares)
 
 
 def _shares(message: simulation_pb2.SimulationSharedPairs, name: str, rows: int, reader: Reader) -> Floats:

@@ -1,4 +1,4 @@
-"""SimulationService: with progress, its columns in chunks."""
+"""SimulationService: simulations with progress, and results in chunks of columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Simulations(JobService):
 
     @stream_result
     async def simulate(self, request: pb.SimulateRequest, call: Call) -> LongCall:
-        """Progress, then columns, then the result: of what was simulated so far where time was over before."""
+        """Sends progress, then columns, then the result, which is not complete if the time was over first."""
         policy = request.policy or self.default_policy
         policy_named(self.answers.registry, policy)
         options = read_model_options(request.options).required_of(self.answers)
@@ -57,7 +57,7 @@ class Simulations(JobService):
 
 
 def _simulate(workshop: Workshop, arguments: tuple[bytes, str, dict[int, Profile]], run: LongRun) -> Iterator[bytes]:
-    """Read, predict, simulate; the messages that tell of it are made as they are sent."""
+    """Read the request, predict curves and simulate; messages are serialised as they are sent."""
     data, policy_name, profiles = arguments
     request = pb.SimulateRequest.FromString(data)
     policy = policy_named(workshop.answers.registry, policy_name)
@@ -68,8 +68,8 @@ def _simulate(workshop: Workshop, arguments: tuple[bytes, str, dict[int, Profile
     question = read.question
     jobs, repetitions = len(question.jobs), question.repetitions
 
-    def report(done: int, result: Progress) -> None:
-        run.tell(lambda: write_progress(done, repetitions, jobs, result).SerializeToString())
+    def report(count: int, result: Progress) -> None:
+        run.tell(lambda: write_progress(count, repetitions, jobs, result).SerializeToString())
 
     result = simulate_repeatedly(question, policy, run.budget, report)
     last = result[-1].result
@@ -87,7 +87,7 @@ def _simulate(workshop: Workshop, arguments: tuple[bytes, str, dict[int, Profile
 
 
 ROWS_PER_MESSAGE: Final = 8_192
-"""Of columns in one message: names of 256 bytes and seven numbers come to 2.6 MB, below the 4 MiB that clients take."""
+"""Most rows of a message: names of 256 bytes and seven numbers are 2.6 MB, below the 4 MiB that clients accept."""
 
 FIGURES: Final[Mapping[str, str]] = {
     "average_jct_seconds": "average_jct_s",
@@ -102,17 +102,17 @@ FIGURES: Final[Mapping[str, str]] = {
     "utilization_ratio": "utilisation",
     "restarts_per_job_ratio": "restarts_per_job",
 }
-"""Fields of SimulationRun that may be absent, and their names in a result's summary."""
+"""Optional fields of SimulationRun, and their names in a result's summary."""
 
 
 def write_progress(done_count: int, repetitions: int, jobs: int, state: Progress) -> pb.SimulateResponse:
-    """How far a simulation is."""
+    """The progress of a simulation."""
     counts = {"repetitions_done_count": done_count, "repetitions_count": repetitions, "jobs_count": jobs}
     return pb.SimulateResponse(progress=to_message(state, simulation_pb2.SimulationProgress, **counts))  # type: ignore[arg-type]  # fields
 
 
 def write_rows(repetitions: Sequence[Repetition], *, jobs: bool) -> Iterator[pb.SimulateResponse]:
-    """Columns of every repetition, in messages that every client takes; timelines where they were kept."""
+    """Columns of every repetition, and timelines if they were recorded, in messages that every client accepts."""
     for each in repetitions:
         columns, timeline, finished_count = (
             each.result.per_job,
@@ -141,7 +141,7 @@ def _slices(rows: int) -> Iterator[slice]:
 def write_result(
     results: Sequence[Repetition], repetitions: int, policy: PolicyRecord, bases: Sequence[Basis]
 ) -> simulation_pb2.SimulationResult:
-    """The answer."""
+    """The result."""
     figures = figures_of([{name: each.summary[key] for name, key in FIGURES.items()} for each in results])
     return simulation_pb2.SimulationResult(
         runs=[_run(each.seed, each.result, each.summary) for each in results],

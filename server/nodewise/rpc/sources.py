@@ -1,6 +1,6 @@
-"""From a ProfileSource on the wire to a profile: stored, or in the question and remembered by its bytes.
+"""From a ProfileSource on the wire to a profile: stored, or inline and cached by its bytes.
 
-Inline profiles are known by the digest of their content.
+The digest of its content identifies an inline profile.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ def read_content(message: pb.ProfileContent, path: str, limits: Limits) -> Profi
 
 
 _REMEMBERED_BYTES: Final = 64 * 1024
-"""Largest profile of a question whose reading is remembered."""
+"""Largest inline profile that is cached."""
 _ANY: Final[Mapping[str, int]] = MappingProxyType({})
 LOOK_EVERY_S: Final = 0.02
-"""Between two looks for a revision that is waited for: another process may commit it. A look reads one counter."""
+"""Seconds between two checks for an awaited revision, which another process may commit. A check reads one counter."""
 LONGEST_WAIT_S: Final = 60.0
 """Longest wait for a revision, of calls without a deadline too."""
 GRACE_S: Final = 0.05
-"""Kept of a call's time to say that its revision was not reached."""
+"""Seconds of a call's time reserved for the error that its revision was not reached."""
 
 
 class ProfileSources:
-    """Where profiles come from.
+    """Finds the profiles of requests.
 
     Parameters
     ----------
     reader : ProfileReader
         The store, cached.
     limits : Limits
-        Caps of inline profiles.
+        Limits of inline profiles.
     executor : Executor
         Threads for reads that reach the disk.
     """
@@ -74,48 +74,48 @@ class ProfileSources:
         self.generation = reader.generation
         """The store's generation now."""
         self.confirm = reader.confirm
-        self._remembered: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
+        self._read_cached: Callable[[bytes, str], Profile] = lru_cache(maxsize=1024)(self._read)
 
     def newest_at(self, profile: Profile) -> Hashable | None:
         """A generation of the store in which this object was its profile's newest revision; None = not known."""
         return self._reader.newest_at(profile)
 
     def at_hand(self, source: profile_pb2.ProfileSource) -> Profile | None:
-        """The profile that a question is about, where that takes no waiting and no reading: as nearly always, stored.
+        """The stored profile of a question if it is cached, as it nearly always is, and needs no wait for a revision.
 
-        None = ask :meth:`profile`. Raises NodewiseError STORE_UNAVAILABLE.
+        None = call :meth:`profile`. Raises NodewiseError STORE_UNAVAILABLE.
         """
         if source.WhichOneof("source") != "profile_id" or _states_revision(source):
             return None
-        known = self._reader.from_cache(source.profile_id, self.generation())
-        return None if known is None or known.is_empty else known
+        profile = self._reader.from_cache(source.profile_id, self.generation())
+        return None if profile is None or profile.is_empty else profile
 
     async def profile(
         self, source: profile_pb2.ProfileSource, call: Call | None = None, path: str = "profile"
     ) -> Profile:
-        """The profile that a question is about.
+        """The profile of a question.
 
         Parameters
         ----------
         call : Call or None
-            Given, a minimum revision is waited for until the call's time is over; None = it is refused at once.
+            The call that waits for a minimum revision until its time is over; None = do not wait.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_REACHED, REVISION_NOT_FOUND, EVIDENCE_MISSING (a profile in
-            the question that is empty).
+            INVALID_FIELD, PROFILE_NOT_FOUND, REVISION_NOT_REACHED, REVISION_NOT_FOUND, EVIDENCE_MISSING (an empty
+            inline profile).
         """
         kind = source.WhichOneof("source")
-        stated = _revisions(source, path)
+        revisions = _revisions(source, path)
         if kind == "profile_id":
-            profile = await self._stored_profile(source.profile_id, stated, call, path)
+            profile = await self._stored_profile(source.profile_id, revisions, call, path)
         elif kind == "content":
             data = source.content.SerializeToString()
-            known = len(data) <= _REMEMBERED_BYTES
-            profile = self._remembered(data, path) if known else self._read(data, path)
+            is_small = len(data) <= _REMEMBERED_BYTES
+            profile = self._read_cached(data, path) if is_small else self._read(data, path)
         else:
-            raise invalid_field(path, "must name a stored profile or hold the content of one")
+            raise invalid_field(path, "must have profile_id, the name of a stored profile, or content")
         if profile.is_empty:
             raise NodewiseError(
                 Reason.EVIDENCE_MISSING,
@@ -125,13 +125,13 @@ class ProfileSources:
         return profile
 
     async def _stored_profile(
-        self, profile_id: str, stated: Mapping[str, int], call: Call | None, path: str
+        self, profile_id: str, revisions: Mapping[str, int], call: Call | None, path: str
     ) -> Profile:
-        if "revision" in stated:
+        if "revision" in revisions:
             _check_name(profile_id, path)
-            exact: Profile = await run_in(self._executor, self._reader.at, profile_id, stated["revision"])
+            exact: Profile = await run_in(self._executor, self._reader.at, profile_id, revisions["revision"])
             return exact
-        least = stated.get("minimum_revision", 0)
+        least = revisions.get("minimum_revision", 0)
         profile = await self._newest(profile_id, path)
         left_s = 0.0 if call is None else min(call.remaining_s() - GRACE_S, LONGEST_WAIT_S)
         ends_s = time.monotonic() + left_s
@@ -143,18 +143,18 @@ class ProfileSources:
         if profile.revision < least:
             raise NodewiseError(
                 Reason.REVISION_NOT_REACHED,
-                f"profile {profile_id!r} is at revision {profile.revision}, not yet at {least}",
+                f"profile {profile_id!r} is at revision {profile.revision}, below minimum_revision {least}",
                 {"profile_id": profile_id, "revision": str(profile.revision), "minimum_revision": str(least)},
             )
         return profile
 
     async def _newest(self, profile_id: str, path: str) -> Profile:
-        known = self._reader.from_cache(profile_id, self.generation())
-        if known is not None:
-            return known
+        cached = self._reader.from_cache(profile_id, self.generation())
+        if cached is not None:
+            return cached
         _check_name(profile_id, path)
-        loaded: Profile = await run_in(self._executor, self._reader.get, profile_id)
-        return loaded
+        profile: Profile = await run_in(self._executor, self._reader.get, profile_id)
+        return profile
 
     def _read(self, data: bytes, path: str) -> Profile:
         return read_content(profile_pb2.ProfileContent.FromString(data), f"{path}.content", self._limits)
@@ -171,14 +171,14 @@ def _states_revision(source: profile_pb2.ProfileSource) -> bool:
 
 
 def _revisions(source: profile_pb2.ProfileSource, path: str) -> Mapping[str, int]:
-    """The revision that a source asks for, or the least one."""
+    """The revision, or the minimum revision, that a source states."""
     if not _states_revision(source):
         return _ANY
     reader = Reader()
-    stated = reader.read_scalars(source, f"{path}.")
+    revisions = reader.read_scalars(source, f"{path}.")
     if source.WhichOneof("source") != "profile_id":
-        reader.wrong(f"{path}.{next(iter(stated))}", "must be absent unless profile_id names a stored profile")
-    if len(stated) > 1:
-        reader.wrong(f"{path}.minimum_revision", "must be absent where revision says which one")
+        reader.wrong(f"{path}.{next(iter(revisions))}", "must be absent unless profile_id names a stored profile")
+    if len(revisions) > 1:
+        reader.wrong(f"{path}.minimum_revision", "must be absent if revision is given")
     reader.finish()
-    return stated
+    return revisions

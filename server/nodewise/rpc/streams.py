@@ -1,4 +1,4 @@
-"""PredictionService's stream: questions and batches as they come, each by what answers it alone."""
+"""PredictionService's stream: questions and batches in order, each answered like a single call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ID_TAG: Final = tag_of(pb.StreamPredictRequest.DESCRIPTOR.fields_by_name["quest
 _PREDICT_TAG, _BATCH_TAG = (
     tag_of(pb.StreamPredictResponse.DESCRIPTOR.fields_by_name[name]) for name in ("predict", "batch")
 )
-"""Tags of fields of stated length; the id, and a question and its answer, have the same ones both ways."""
+"""Tags of length-delimited fields; requests and replies have the same tags for the id, questions and answers."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,11 +33,11 @@ class Streams:
     Attributes
     ----------
     answer_one, answer_batch : callable
-        Answer a question, and a batch, by a reply as it goes over the wire.
+        Answer a question, and a batch, with a serialised reply.
     reply_bytes : int
         Largest reply.
     known_one : callable
-        The reply to a PredictRequest of these bytes, where it is known.
+        The cached reply to a PredictRequest of these bytes; None = there is none.
     """
 
     answer_one: Callable[[pb.PredictRequest, Call], Awaitable[bytes]]
@@ -48,9 +48,9 @@ class Streams:
     async def stream_predict(
         self, requests: AsyncIterator[pb.StreamPredictRequest | bytes], call: Call
     ) -> AsyncIterator[bytes]:
-        """Answers in the order of the requests; an error ends its request only."""
+        """Answers in the order of the requests; an error affects its request alone."""
         async for request in requests:
-            if isinstance(request, bytes):  # the reply: it was known
+            if isinstance(request, bytes):  # a cached reply
                 yield request
                 continue
             try:
@@ -60,13 +60,13 @@ class Streams:
                     raise too_large(len(reply), self.reply_bytes)
             except NodewiseError as error:
                 reply = _error(request.question_id, error)
-            except Exception as error:  # noqa: BLE001  # ends the request that it befell, not the stream
+            except Exception as error:  # noqa: BLE001  # affects its request, not the stream
                 _log.error("call_failed", method="StreamPredict", request_id=call.request_id, exc_info=error)
                 reply = _error(request.question_id, internal_error())
             yield reply
 
     def known_reply(self, message: bytes) -> bytes | None:
-        """The reply to a question of a stream, as it goes over the wire, where that to its PredictRequest is known.
+        """The serialised reply to a question of a stream, if the reply to its PredictRequest is cached.
 
         Of messages as gRPC's libraries write them: the question's id, of up to 127 ASCII characters, and the question.
         """
@@ -99,5 +99,5 @@ def _error(question_id: str, error: NodewiseError) -> bytes:
 
 
 def _on_stream(question_id: str, reply: bytes, tag: bytes) -> bytes:
-    """A StreamPredictResponse around an answer that is serialised already: its field, by its length."""
+    """A serialised StreamPredictResponse with a serialised answer as its length-delimited field."""
     return pb.StreamPredictResponse(question_id=question_id).SerializeToString() + length_delimited(tag, reply)

@@ -54,7 +54,7 @@ MOST_DATA_SETS: Final = 256
 
 
 def read_data_sets(messages: Sequence[pb_offer.LifetimeDataSet], reader: Reader) -> dict[str, LifetimeLaw]:
-    """Lifetimes of the request by their names."""
+    """Lifetimes that the request states, by name."""
     laws: dict[str, LifetimeLaw] = {}
     reader.at_most(messages, "data_sets", MOST_DATA_SETS, "data sets")
     for number, message in enumerate(messages[:MOST_DATA_SETS]):
@@ -63,23 +63,23 @@ def read_data_sets(messages: Sequence[pb_offer.LifetimeDataSet], reader: Reader)
         if not name:
             reader.wrong(f"{path}.name", "must name the lifetimes")
         if name in laws:
-            reader.contradicts(f"{path}.name", f"was given before, {quote(name)}")
+            reader.contradicts(f"{path}.name", f"must be unique, found {quote(name)} twice")
         if message.law.WhichOneof("law") in (None, "data_set"):
-            reader.wrong(f"{path}.law", "must state a law, observations or a record itself")
+            reader.wrong(f"{path}.law", "must state a law, observations or a record, not another data set")
             continue
         laws[name] = read_law({}, message.law, f"{path}.law", reader)
     return laws
 
 
 def read_law(laws: Mapping[str, LifetimeLaw], message: pb_offer.LifetimeLaw, path: str, reader: Reader) -> LifetimeLaw:
-    """How long nodes live; names of the request's own lifetimes are those."""
+    """The lifetimes of nodes; names of data sets refer to those of the request first."""
     kind = message.WhichOneof("law")
     if kind is None:
         reader.wrong(path, "must state a law: a data set, observations, Weibull, exponential, or a record")
     elif kind != "data_set" and not _is_short(getattr(message, kind), f"{path}.{kind}", reader):
         return LifetimeLaw()
     law = from_message(message, LifetimeLaw, f"{path}.", reader)
-    if kind == "availability":  # who was there is known, by whomever it was observed
+    if kind == "availability":  # a record states its lifetimes itself
         return LifetimeLaw(law=law.law)
     if kind != "data_set":
         return law
@@ -89,7 +89,7 @@ def read_law(laws: Mapping[str, LifetimeLaw], message: pb_offer.LifetimeLaw, pat
 
 
 def _is_short(message: Any, path: str, reader: Reader) -> bool:
-    """Whether columns are of a length that is taken."""
+    """Whether all columns are within the limit of entries."""
     columns = [(field.name, values) for field, values in message.ListFields() if field.is_repeated]
     return all(reader.at_most(values, f"{path}.{name}", MOST_ENTRIES, "entries") for name, values in columns)
 
@@ -110,7 +110,7 @@ def _check_empirical(law: EmpiricalLifetimes, path: str, reader: Reader) -> None
     if not rises(law.ages_s):
         reader.wrong(f"{path}ages_seconds", "must ascend")
     if list(law.revoked) != sorted(law.revoked):
-        reader.wrong(f"{path}revoked_shares", "must not descend: who was revoked stays so")
+        reader.wrong(f"{path}revoked_shares", "must not descend: revoked nodes stay revoked")
 
 
 def _check_observed(law: ObservedLifetimes, path: str, reader: Reader) -> None:
@@ -129,7 +129,7 @@ def _check_fleet(law: FleetRecord, path: str, reader: Reader) -> None:
 
 
 def rises(values: Sequence[float]) -> bool:
-    """Whether each is above the one before."""
+    """Whether each value is above the one before."""
     return all(one < other for one, other in itertools.pairwise(values))
 
 
@@ -143,12 +143,12 @@ MOST_SPEEDS: Final = 1 << 20
 
 
 def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions) -> CompletionQuestion:
-    """What is asked, its profile still to be found. What is wrong with an offer stands in its place.
+    """The request as read, without its profile. The error of a single offer takes its place.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD; LIMIT_EXCEEDED for more runs than are made in a call.
+        INVALID_FIELD; LIMIT_EXCEEDED for more runs than a call may have.
     """
     reader = Reader(_CHECKS)
     scalars = reader.read_scalars(message, "", but=("method",))
@@ -156,13 +156,15 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     _check_limits(message, runs)
     common = message.common
     if common.name or common.groups:
-        reader.wrong("common", "must have no name and no groups: these are each offer's own")
+        reader.wrong("common", "must have no name and no groups: each offer has its own")
     lifetimes = read_data_sets(message.data_sets, reader)
     if not message.offers and not message.HasField("on_demand") and not message.HasField("hybrid"):
-        reader.wrong("offers", "must hold at least one offer, unless on_demand or hybrid is asked")
+        reader.wrong("offers", "must hold at least one offer unless on_demand or hybrid is given")
     objective = read_objective(message.objective, message.work, usual=LeastCost())
     if not isinstance(objective.rule, LeastCost | LeastTime | FewestDevices):
-        reader.wrong("objective", "must be least_cost, least_time or fewest_devices: throughput knows no risk")
+        reader.wrong(
+            "objective", "must be least_cost, least_time or fewest_devices: others do not depend on revocations"
+        )
     on_demand = read_on_demand(message.on_demand, reader) if message.HasField("on_demand") else None
     hybrid = read_hybrid(message.hybrid, reader) if message.HasField("hybrid") else None
     reader.finish()
@@ -193,9 +195,9 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
 def _check_limits(message: pb.EstimateCompletionRequest, runs: int) -> None:
     offers = len(message.offers)
     if offers > MOST_OFFERS:
-        _over("offers_per_call", f"{offers} offers are more than the {MOST_OFFERS} of a call", MOST_OFFERS)
+        _over("offers_per_call", f"{offers} offers exceed the {MOST_OFFERS} of a call; send several calls", MOST_OFFERS)
     if offers * runs > MOST_RUNS:
-        text = f"{offers} offers of {runs} runs are more than the {MOST_RUNS} runs of a call: take fewer runs_count"
+        text = f"{offers} offers of {runs} runs exceed the {MOST_RUNS} runs of a call; state a smaller runs_count"
         _over("completion_runs_per_call", text, MOST_RUNS)
 
 
@@ -209,7 +211,7 @@ def _deadline_s(objective: Objective) -> float | None:
 
 
 def _costs_decide(objective: Objective, message: pb.EstimateCompletionRequest) -> bool:
-    """Whether intervals are chosen for cost: where cost is compared, and there are prices."""
+    """Whether to choose checkpoint intervals for cost: if the objective compares costs, and there are prices."""
     if isinstance(objective.rule, LeastTime | FewestDevices):
         return False
     groups = [group for offer in message.offers for group in offer.groups]
@@ -227,7 +229,7 @@ def _offer_or_error(
         with below(f"offers[{number}]."):
             first = names.index(names[number])
             if first < number:
-                text = f"must be unique in the request, offer {first} has {quote(names[number])} too"
+                text = f"must be unique, but offers[{first}] has the name {quote(names[number])} too"
                 raise invalid_field("name", text)
             return _offer(message, common, lifetimes)
     except NodewiseError as error:
@@ -239,7 +241,7 @@ def _offer(
 ) -> CompletionOffer:
     whole = pb_offer.CompletionOffer()
     whole.CopyFrom(common)
-    for part in ("speeds", "checkpoints"):  # a list is stated as a whole, and a choice of two
+    for part in ("speeds", "checkpoints"):  # an offer's list or choice replaces the common one
         if message.HasField(part):
             whole.ClearField(part)
     whole.MergeFrom(message)
@@ -271,7 +273,7 @@ def _group(message: pb_offer.CompletionGroup, path: str, reader: Reader) -> Comp
 
 def _checkpoints(message: pb_offer.CompletionCheckpoints, path: str, reader: Reader) -> CompletionCheckpoints:
     if message.WhichOneof("length") is None:
-        reader.wrong(path, "must say how long a save takes: seconds, or saved")
+        reader.wrong(path, "must have seconds or saved, for the duration of a save")
     if not message.HasField("saved"):
         return from_message(message, CompletionCheckpoints, f"{path}.", reader)
     saved_bytes = from_message(message.saved, SavedBytes, f"{path}.saved.", reader)
@@ -298,11 +300,11 @@ def _check_saved(saved_bytes: SavedBytes, path: str, reader: Reader) -> None:
     if saved_bytes.measured_graph_bytes:
         reader.alike(path, measured_seconds=saves, measured_graph_bytes=saved_bytes.measured_graph_bytes)
     if len(set(saved_bytes.measured_weights_bytes)) < min(len(saves), 2):
-        reader.wrong(f"{path}measured_weights_bytes", "must differ: saves of one size tell no law")
+        reader.wrong(f"{path}measured_weights_bytes", "must differ: a fit needs saves of different sizes")
 
 
 def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
-    """What must hold among the groups of an offer."""
+    """Check how the groups of an offer go together."""
     names = [group.name for group in offer.groups if group.name]
     for name in sorted({name for name in names if names.count(name) > 1}):
         reader.contradicts("groups.name", f"must be unique in the offer, found {quote(name)} twice")
@@ -312,16 +314,16 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
             text = f"must hold at most one time for each of {group.nodes} nodes"
             reader.wrong(f"groups[{number}].lifetime.revocations.times_seconds", text)
         if isinstance(group.lifetime.law, KnownRevocations | AvailabilityRecord) and group.replacement is not None:
-            text = "must be absent where availability or revocations are recorded: the record says who is there"
+            text = "must be absent with a record of availability or revocations, which includes replacements"
             reader.contradicts(f"groups[{number}].replacement", text)
         if joins and joins not in names:
             names_text = ", ".join(names) or "none has a name"
             text = f"must name a group of the offer ({names_text}), found {quote(joins)}"
             reader.wrong(f"groups[{number}].replacement.group_name", text)
     if not 1 <= offer.nodes <= MOST_NODES:
-        reader.wrong("groups.nodes", f"must come to 1 to {MOST_NODES} nodes together, found {offer.nodes}")
+        reader.wrong("groups.nodes", f"must have a sum of 1 to {MOST_NODES}, found {offer.nodes}")
     if offer.groups and not offer.groups[0].nodes and offer.chief_loss != ChiefLoss.NONE:
-        text = "must be at least 1 where the loss of the chief matters: it is the first of them"
+        text = "must be at least 1 with chief_loss: the chief is the first node of the first group"
         reader.wrong("groups[0].nodes", text)
 
 
@@ -330,7 +332,7 @@ USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 
 def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> OnDemandQuestion | None:
-    """When to pay for machines on demand; None = the reader was told what is missing."""
+    """The question about on-demand machines; None = the reader has an error."""
     path, others = "on_demand", {}
     source = message.WhichOneof("source")
     if source is None:
@@ -354,7 +356,7 @@ def _check_on_demand(question: OnDemandQuestion, path: str, reader: Reader) -> N
 
 
 def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> HybridQuestion:
-    """When to switch from synchronous to asynchronous training."""
+    """The question when to switch from synchronous to asynchronous training."""
     times = from_message(message, HybridTimes, "hybrid.", reader)
     question = from_message(message, HybridQuestion, "hybrid.", reader, times=times)
     if question.nodes is not None and not question.nodes.nodes:
@@ -377,4 +379,4 @@ _CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
         OnDemandQuestion: _check_on_demand,
     }
 )
-"""What must hold among the fields of a value."""
+"""Checks of how the fields of a value go together."""

@@ -1,4 +1,4 @@
-"""Replays and diagnoses on the wire: questions in, answers out."""
+"""Reads questions about replays and diagnoses, and writes their results."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ MOST_RATIO: Final = 1e6
 MOST_BYTES: Final = 1e15
 LONGEST_PATTERN: Final = 256
 MOST_REPEATS: Final = 2
-"""Of a pattern: what it takes to match a name that almost fits grows with its length to this power, and one."""
+"""Most repetitions in a pattern: the time of a failing match grows with the name's length to this power plus one."""
 EVENT_KINDS: Final = ("operator", "call", "kernel", "copy", "fill", "gap", "collective")
 
 RECORD: Final = "nodewise.record"
-"""The label of a profile whose ranks are asked to record: "ID STEPS", or "ID STEPS RANK,RANK,..."."""
+"""The label of a profile that requests recordings of its ranks: "ID STEPS", or "ID STEPS RANK,RANK,..."."""
 MOST_WINDOWS: Final = 1000
 LATEST_S: Final = 1e12
 LONGEST_S: Final = 1e7
 MOST_RECORDED: Final = 1000
 _RECORD: Final = re.compile(r"([A-Za-z0-9-]{1,40}) ([1-9]\d{0,3})(?: (\d{1,7}(?:,\d{1,7})*))?")
 _ALONE: Final = ("trace_sha256s", "steps", "trace_mapping")
-"""Fields that say something of traces."""
+"""Fields about traces."""
 _ESCAPED: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-"""What stands for itself or for a single character: escapes and sets."""
+"""Parts of a pattern that match a single character: escapes and sets."""
 _BOUNDS: Final = {
     ChangeKind.SCALE: (0.0, MOST_RATIO),
     ChangeKind.DELAY: (0.0, LONGEST_DELAY_S),
@@ -71,11 +71,11 @@ _KINDS: Final = {pb.ReplayChangeKind.Value(f"REPLAY_CHANGE_KIND_{kind.name}"): k
 
 READER: Final = "READER_WARNING"
 DIAGNOSER: Final = "DIAGNOSER_WARNING"
-"""Reasons of what readers and diagnosers warn of, which is theirs to word."""
+"""Reasons of warnings whose texts come from readers and diagnosers."""
 
 
 def read_trace_question(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple[TraceQuestion, float]:
-    """From which traces and by whom, the job's profile still to be found, and the most seconds that it may take.
+    """The traces and the diagnoser, without the job's profile, and the most seconds that the call may take.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def read_trace_question(message: pb.ReplayRequest | pb.DiagnoseRequest) -> tuple
 
 
 def read_replay(message: pb.ReplayRequest) -> ReplayQuestion:
-    """Which steps to predict, from which.
+    """The question of a replay.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def read_replay(message: pb.ReplayRequest) -> ReplayQuestion:
 
 
 def read_diagnosis(message: pb.DiagnoseRequest) -> DiagnosisQuestion:
-    """What to look for.
+    """The question of a diagnosis.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def _steps(values: Sequence[int], path: str, reader: Reader) -> tuple[int, ...]:
 def _change(message: pb.ReplayChange, path: str, reader: Reader) -> Change:
     kind = _KINDS.get(message.kind)
     if kind is None:
-        reader.wrong(f"{path}.kind", "must be stated")
+        reader.wrong(f"{path}.kind", "must be given")
         kind = ChangeKind.SCALE
     least, most = _BOUNDS[kind]
     value = reader.number(message.value, f"{path}.value", least=least, most=most)
@@ -168,17 +168,17 @@ def _change(message: pb.ReplayChange, path: str, reader: Reader) -> Change:
 
 
 def _pattern_problem(pattern: str) -> str | None:
-    """Why a pattern is not taken: some take longer than any deadline to match, and nothing ends that."""
+    """Why a pattern is refused; matching some patterns would take too long, and nothing could stop it."""
     if len(pattern) > LONGEST_PATTERN:
         return f"must be at most {LONGEST_PATTERN} characters, found {len(pattern)}"
     bare = _ESCAPED.sub(".", pattern)
     if re.search(r"\)[*+?{]|\(\?(?!:)", bare):
-        return "must hold no repeated groups, and no groups of another kind than (...) and (?:...)"
+        return "must have no repeated groups, and no groups other than (...) and (?:...)"
     if re.search(r"\\[1-9]", pattern):
-        return "must hold no references back"
+        return "must have no backreferences"
     repeats = len(re.findall(r"[*+]|\{\d*,\d*\}", bare))
     if repeats > MOST_REPEATS:
-        return f"must hold at most {MOST_REPEATS} of * + and {{n,m}}, found {repeats}"
+        return f"must have at most {MOST_REPEATS} of * + and {{n,m}}, found {repeats}"
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -187,7 +187,7 @@ def _pattern_problem(pattern: str) -> str | None:
 
 
 def write_replay(result: ReplayResult) -> pb.ReplayResult:
-    """The answer of a replay, without its pieces."""
+    """The result of a replay, without its pieces."""
     replay = result.replay
     has_clock = replay.clock_uncertainty_s >= 0.0
     return to_message(
@@ -202,7 +202,7 @@ def write_replay(result: ReplayResult) -> pb.ReplayResult:
 
 
 def write_diagnosis(result: DiagnosisResult) -> pb.DiagnosisResult:
-    """The answer of a diagnosis, without its pieces."""
+    """The result of a diagnosis, without its pieces."""
     diagnosis = result.diagnosis
     return to_message(
         diagnosis,
@@ -251,7 +251,7 @@ def _read_trace(loaded_trace: LoadedTrace) -> pb.ReadTrace:
 
 
 def _peak_memory_bytes() -> int:
-    """Most memory that this process ever held."""
+    """Peak memory of this process."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 
@@ -270,7 +270,7 @@ def read_report(message: pb.ReportStepsRequest) -> StepTimes:
     if count > MOST_WINDOWS:
         raise NodewiseError(
             Reason.LIMIT_EXCEEDED,
-            f"windows must be at most {MOST_WINDOWS}, found {count}",
+            f"windows: must hold at most {MOST_WINDOWS}, found {count}; send several reports",
             {"limit": "windows", "value": str(MOST_WINDOWS)},
         )
     if not count:
@@ -308,7 +308,7 @@ def read_report(message: pb.ReportStepsRequest) -> StepTimes:
 
 
 def read_since(message: pb.DiagnoseRequest) -> tuple[str, float]:
-    """Of a question about the times of steps: which profile, and of how many seconds.
+    """The profile, and the seconds back, of a question about step times.
 
     Raises
     ------
@@ -318,18 +318,18 @@ def read_since(message: pb.DiagnoseRequest) -> tuple[str, float]:
     reader = Reader()
     since_s = float(reader.read_scalars(message, "")["since_s"])
     if message.profile.WhichOneof("source") != "profile_id":
-        reader.wrong("profile.profile_id", "must name a stored profile where since_seconds is given")
+        reader.wrong("profile.profile_id", "must name a stored profile with since_seconds")
     else:
         reader.identifier(message.profile.profile_id, "profile.profile_id")
     for name in _ALONE:
         if getattr(message, name):
-            reader.wrong(name, "must be empty where since_seconds is given: no traces are read")
+            reader.wrong(name, "must be empty with since_seconds, which reads no traces")
     reader.finish()
     return message.profile.profile_id, since_s
 
 
 def recording_of(labels: Mapping[str, str]) -> pb.RecordingRequest | None:
-    """What a profile's label asks recorders for; None = nothing that can be read."""
+    """The recording that a profile's label requests; None = there is no valid label."""
     match = _RECORD.fullmatch(labels.get(RECORD, ""))
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Objectives on the wire: what best means, what nodes cost, and what else it is computed from; recommendations out."""
+"""Reads objectives, offers and the other fields that they depend on; writes recommendations."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from nodewise_values.facts import OFFER
 __all__ = ["read_objective", "read_offers_of_rows", "write_recommendation"]
 
 LARGEST_PRICE: Final = 1e18
-"""Largest price of a node that is taken for one."""
+"""Largest accepted price of a node."""
 
 
 def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Reader) -> tuple[Offer, ...]:
-    """What nodes cost. Names are unique where they are given, and all share one currency."""
+    """Offers of nodes. Names must be unique, and all offers have one currency."""
     places: dict[str, int] = {}
     offers = []
     for number, message in enumerate(messages):
@@ -47,10 +47,11 @@ def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Read
         reader.text(message.region, f"{field}.region", OFFER["region"].maximum_length or 64)
         reader.whole(message.tier, f"{field}.tier", most=max(objective_pb2.CapacityTier.values()))
         if message.name and places.setdefault(message.name, number) != number:
-            reader.contradicts(f"{field}.name", f"repeats that of offer {places[message.name]}, {quote(message.name)}")
+            text = f"must be unique, but {path}[{places[message.name]}] has the name {quote(message.name)} too"
+            reader.contradicts(f"{field}.name", text)
     currencies = sorted({offer.currency for offer in offers})
     if len(currencies) > 1:
-        reader.contradicts(f"{path}.currency", f"all offers of a request share one, found {', '.join(currencies)}")
+        reader.contradicts(f"{path}.currency", f"must be the same in all offers, found {', '.join(currencies)}")
     return tuple(offers)
 
 
@@ -60,7 +61,7 @@ def read_offers_of_rows(
     rows_of_parts: Iterable[tuple[str, int]],
     offers: Sequence[Offer],
 ) -> tuple[int, ...] | None:
-    """The offer that each row of a question names, as a place among the offers, -1 = none; None = no row names one.
+    """The index of the offer that each row of a question names, -1 = none; None = no row names an offer.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def read_offers_of_rows(
 
 
 LARGEST_AMOUNT: Final = 1e18
-"""Largest amount of samples, epochs, seconds or money that is taken for one."""
+"""Largest accepted amount of samples, epochs, seconds or money."""
 _RULES: Final[Mapping[str, type[Knee | LeastTime | LeastCost | FewestDevices]]] = MappingProxyType(
     {"knee": Knee, "least_time": LeastTime, "least_cost": LeastCost, "fewest_devices": FewestDevices}
 )
@@ -116,12 +117,12 @@ def read_objective(
     batch_bounds: pb.BatchBounds | None = None,
     usual: Rule = KNEE.rule,
 ) -> Objective:
-    """What best means, and all that it is computed from; equal messages give one object.
+    """The objective, with everything that it is computed from; equal messages give one object.
 
     Parameters
     ----------
     usual : Rule
-        What an objective without a rule means.
+        The rule of an objective that states none.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def _read(
         text = f"must be at least min_global_batch_samples ({batch_bounds.least}), found {batch_bounds.most}"
         reader.wrong("batch_bounds.max_global_batch_samples", text)
     if batch_bounds is not None and result.efficiency is None:
-        reader.wrong("efficiency", "must be given with batch_bounds: it says what another batch is worth")
+        reader.wrong("efficiency", "must be given with batch_bounds: it determines the value of other batches")
     reader.finish()
     return result
 

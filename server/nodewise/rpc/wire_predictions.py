@@ -37,7 +37,7 @@ _USUAL: Final[Mapping[str, str]] = MappingProxyType(
         "once_seconds": "predictions.once_s",
     }
 )
-"""Columns that are always there, and the path of the attribute where an answer has them."""
+"""Columns of every answer, and the paths of their attributes."""
 _PLAIN: Final[Mapping[int, Mapping[str, str]]] = MappingProxyType(
     {
         options_pb2.PREDICTION_COLUMN_INTERVAL: {
@@ -59,11 +59,11 @@ _PLAIN: Final[Mapping[int, Mapping[str, str]]] = MappingProxyType(
             "accumulation_steps": "configurations.accumulation",
             "goodput_samples_per_second": "goodput_per_s",
         },
-        # Of revocations: no estimator tells them yet.
+        # Of revocations: no estimator predicts them yet.
         options_pb2.PREDICTION_COLUMN_RISK: {},
     }
 )
-"""Columns that are asked for together; an answer that holds the first of them holds the group."""
+"""Groups of columns; an answer with the first column of a group has the whole group."""
 _NAMED: Final[Mapping[int, tuple[str, Callable[[Answer], Mapping[str, Floats]]]]] = MappingProxyType(
     {
         options_pb2.PREDICTION_COLUMN_BREAKDOWN: ("breakdown_seconds", attrgetter("predictions.breakdown_s")),
@@ -87,17 +87,17 @@ _HELD: Final[Mapping[int, Callable[[Answer], Any]]] = MappingProxyType(
 
 
 def columns_of(answer: Answer, wanted: Sequence[int]) -> list[int]:
-    """The optional columns, of those wanted, that an answer holds."""
+    """The requested optional columns that an answer has."""
     return [group for group in wanted if (of := _HELD.get(group)) and (held := of(answer)) is not None and len(held)]
 
 
 def write_predictions(message: prediction_pb2.Predictions, answers: Sequence[Answer], columns: frozenset[int]) -> None:
-    """The rows of all answers, one after the other; a column that only some have is 0 in the others' rows."""
+    """The rows of all answers, one after the other; 0 in rows of answers without a column that others have."""
     message.MergeFromString(packed_predictions(answers, columns))
 
 
 def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> bytes:
-    """The same as it goes over the wire: of columns of floats no number is looked at."""
+    """The same, serialised; columns of floats are copied without a loop over their numbers."""
     others = prediction_pb2.Predictions(rows_count=sum(len(answer.predictions) for answer in answers))
     parts: list[bytes] = []
     if len(answers) == 1:
@@ -160,20 +160,20 @@ def _pack_together(
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """What one answer is packed by.
+    """How to pack one answer.
 
     Attributes
     ----------
     heads : tuple of bytes
-        What stands before each plain column of floats.
+        Tag and length of each plain column of floats.
     floats : callable
-        These columns of an answer; None = it has none.
+        Returns these columns of an answer; None = the answer lacks the column.
     whole : sequence of (str, callable)
-        Columns of whole numbers: their field, and where an answer has them.
+        Columns of whole numbers: their field, and a function that returns the column of an answer.
     named : sequence of (bytes, callable)
         Groups whose columns the estimator names, by their tag.
     samples : bytes
-        What stands before samples/s.
+        Tag and length of samples/s.
     """
 
     heads: tuple[bytes, ...]
@@ -185,7 +185,7 @@ class _Alone:
 
 @lru_cache(maxsize=256)
 def _alone(columns: frozenset[int], rows: int, *, interval: bool) -> _Alone:
-    """How an answer of so many rows is packed, with an interval or without."""
+    """How to pack an answer of so many rows, with an interval or without."""
     fields = prediction_pb2.Predictions.DESCRIPTOR.fields_by_name
     without = frozenset() if interval else _PLAIN[options_pb2.PREDICTION_COLUMN_INTERVAL].keys()
     wanted = [(field, _head(fields[field]), path) for field, path in _plain(columns).items() if field not in without]
@@ -226,13 +226,13 @@ def _join_columns(answers: Sequence[Answer], of: _Column) -> NDArray[Any] | None
 
 
 def _pack(parts: list[bytes], head: bytes, column: NDArray[Any] | None) -> None:
-    """A column of floats: its field, its bytes, and they as the wire has them."""
+    """Append a column of floats: tag, length and numbers."""
     if column is not None and len(column):
         parts += (_head_of(head, len(column)), _floats(column))
 
 
 def _floats(column: NDArray[Any]) -> bytes:
-    """Numbers as the wire has them."""
+    """Numbers as on the wire."""
     if column.dtype is not _WIRE_FLOAT:
         column = column.astype(_WIRE_FLOAT)
     return column.tobytes()
@@ -240,13 +240,13 @@ def _floats(column: NDArray[Any]) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _head_of(field: bytes, rows: int) -> bytes:
-    """What stands before a column of so many floats."""
+    """Tag and length of a column of so many floats."""
     return field + encode_varint(rows * _WIRE_FLOAT.itemsize)
 
 
 @lru_cache(maxsize=1024)
 def _head_of_named(tag: bytes, name: str, rows: int) -> bytes:
-    """What stands before the floats of a column that an estimator names."""
+    """Tag, name and length of a column that an estimator names."""
     own = _name_of_column(name) + (_head_of(_VALUES, rows) if rows else b"")
     return tag + encode_varint(len(own) + rows * _WIRE_FLOAT.itemsize) + own
 
@@ -255,7 +255,7 @@ def _head_of_named(tag: bytes, name: str, rows: int) -> bytes:
 def _sources_of(
     columns: frozenset[int],
 ) -> tuple[list[tuple[str, bytes, _Column]], list[tuple[bytes, Callable[[Answer], Mapping[str, Floats]]]]]:
-    """Where a reply's columns come from: those of a name of the contract, packed ones with their tag, and groups."""
+    """The sources of a reply's columns: columns that the contract names, with the tag of packed ones, and groups."""
     fields = prediction_pb2.Predictions.DESCRIPTOR.fields_by_name
     heads = [(name, _head(fields[name]), _found_at(path)) for name, path in _plain(columns).items()]
     named = [_NAMED[group] for group in sorted(columns & _NAMED.keys())]
@@ -263,7 +263,7 @@ def _sources_of(
 
 
 def _plain(columns: frozenset[int]) -> dict[str, str]:
-    """The columns of a name of the contract, and where an answer has them."""
+    """The columns that the contract names, and the paths of their attributes."""
     found = dict(_USUAL)
     for group in columns & _PLAIN.keys():
         found |= _PLAIN[group]
@@ -271,7 +271,7 @@ def _plain(columns: frozenset[int]) -> dict[str, str]:
 
 
 def _head(field: Any) -> bytes:
-    """What a packed column of floats begins with; b"" for a column of another type."""
+    """The tag of a packed column of floats; b"" for a column of another type."""
     return tag_of(field) if field.type == FieldDescriptor.TYPE_DOUBLE else b""
 
 
@@ -286,7 +286,7 @@ def _name_of_column(name: str) -> bytes:
 
 
 def _write_bottlenecks(message: prediction_pb2.Predictions, found: Sequence[Predictions]) -> None:
-    """One dictionary for all answers; an empty name stands for no bottleneck. Nothing where no row has one."""
+    """Write bottlenecks with one dictionary for all answers; an empty name = none. No column if no row has one."""
     if len(found) == 1 and found[0].all_answered and not (found[0].bottleneck_index < 0).any():
         message.bottleneck_indexes.extend(found[0].bottleneck_index.tolist())
         message.bottleneck_names.extend(found[0].bottlenecks)
@@ -303,7 +303,7 @@ def _write_bottlenecks(message: prediction_pb2.Predictions, found: Sequence[Pred
 
 
 def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answer]) -> None:
-    """Statuses (left out when every row is answered), refusals and warnings, with rows counted over all answers."""
+    """Write statuses (omitted if every row is answered), refusals and warnings, with rows counted over all answers."""
     if not all(answer.predictions.all_answered for answer in answers):
         for answer in answers:
             message.statuses.extend(answer.predictions.status.tolist())
@@ -321,5 +321,5 @@ def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answe
 
 @lru_cache(maxsize=8192)
 def write_basis(basis: Basis) -> prediction_pb2.Basis:
-    """What an answer rests on. One message per basis, shared: treat it as read-only."""
+    """The basis of an answer. The message is cached and shared: do not change it."""
     return to_message(basis, prediction_pb2.Basis)

@@ -1,4 +1,4 @@
-"""What changes profiles on the wire: batches, names and labels, and evidence that is taken out."""
+"""Reads changes of profiles: batches, names, labels and retractions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FACT_PATHS: Final[Mapping[str, str]] = MappingProxyType(
         for field in message.DESCRIPTOR.fields
     }
 )
-"""Facts of a profile by their paths on the wire, with those that the store knows them by."""
+"""Paths of a profile's facts on the wire, and their paths in the store."""
 
 
 def read_batch(message: pb.ProfileBatch, limits: Limits) -> Batch:
@@ -60,7 +60,7 @@ def read_batch(message: pb.ProfileBatch, limits: Limits) -> Batch:
 
 
 def read_naming(message: pb.ProfileBatch | pb.AppendProfileRequest, path: str, reader: Reader) -> Naming:
-    """What the profile is called from now on."""
+    """The new display name and labels of a profile."""
     name = None
     if message.HasField("display_name"):
         name = reader.text(message.display_name, f"{path}display_name", PROFILE["display_name"].maximum_length or 0)
@@ -77,7 +77,7 @@ def _label(key: str, value: str, path: str, reader: Reader) -> None:
 
 
 def read_wanted_labels(texts: Sequence[str]) -> list[Label]:
-    """Labels that profiles are listed by: "key" or "key=value".
+    """Labels that listed profiles must have: "key" or "key=value".
 
     Raises
     ------
@@ -95,12 +95,12 @@ def read_wanted_labels(texts: Sequence[str]) -> list[Label]:
 
 
 def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
-    """What is to be taken out.
+    """The evidence to retract.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for nothing, and for what can be no fact and no hash.
+        INVALID_FIELD for an empty request, and for an invalid fact path or hash.
     """
     reader = Reader()
     facts = []
@@ -122,13 +122,13 @@ def read_retracted(message: pb.RetractEvidenceRequest) -> Evidence:
         message.shared_run_sha256s,
     )
     if not (evidence or message.fact_paths):
-        reader.wrong("observation_numbers", "must name an observation, or another list other evidence")
+        reader.wrong("observation_numbers", "must name an observation unless another field names evidence")
     reader.finish()
     return evidence
 
 
 def not_found_on_the_wire(error: NodewiseError) -> NodewiseError:
-    """The same error with facts by the paths of the wire."""
+    """The same error with the paths of facts on the wire."""
     paths = error.metadata.get("fact_paths")
     if paths is None:
         return error

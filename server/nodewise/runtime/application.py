@@ -1,4 +1,4 @@
-"""The application: every room wired together behind one gRPC server."""
+"""The application of a worker: all packages behind one gRPC server."""
 
 from __future__ import annotations
 
@@ -68,32 +68,32 @@ __all__ = ["Application", "PortInUseError"]
 _log = structlog.get_logger(__name__)
 
 PENDING_CALLS: Final = 100_000
-"""Calls that may wait in gRPC until the loop takes them: more than arrive while it is held up for seconds."""
+"""Calls that may wait in gRPC until the event loop takes them: more than arrive while it is blocked for seconds."""
 THREADS_END_S: Final = 2.0
-"""Patience with threads at the end, after every call in flight has had its grace."""
+"""Seconds to wait for threads at the end, after the grace of the calls in flight."""
 THREAD_RUNNERS: Final = 2
-"""Long calls at a time where they run in threads: these share one interpreter, more at once would end no sooner."""
+"""Concurrent long calls where they run in threads, which share one interpreter, so that more would end no sooner."""
 
 
 class PortInUseError(Exception):
-    """The address to listen on cannot be had; the text names it."""
+    """The server cannot listen on the address; the text names it."""
 
 
 class Application:
-    """One worker: its parts, its server and their life.
+    """The parts of one worker and its server, from start to stop.
 
     Parameters
     ----------
     settings : Settings
         Of the operator.
-    plugged : LoadedPlugins
-        Plugins and catalogue to begin with; :meth:`switch` lets others take over.
+    loaded_plugins : LoadedPlugins
+        Plugins and catalogue at the start; :meth:`switch` replaces them.
     store : ProfileStore
         Closed by :meth:`stop`.
     processes : int
-        For long calls, with the plugins that are installed; 0 = threads of this process, with its registry.
+        Processes for long calls, which load the installed plugins; 0 = threads of this process, with its registry.
     audit : AuditLog or None
-        Log of the callers that administer, delete, or are rejected.
+        Log of administration, deletions and rejected callers.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class Application:
         self._store = store
         self._limits = settings.limits
         self.callers = callers_of(settings, store)
-        """Tells callers apart; None = everybody may do everything."""
-        # Apart, so that a plugin that never returns keeps no profile from being read, a fit ahead no answer, and a
-        # simulation of a job no model's.
+        """Identifies callers; None = every caller may do everything."""
+        # Separate pools: a plugin that never returns must not block reads of profiles, a fit ahead must not block
+        # answers, and simulations must not block models.
         self._reads = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-reads")
         self._work = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-work")
         self._simulations = ThreadPoolExecutor(settings.threads, thread_name_prefix="nodewise-simulations")
@@ -137,12 +137,12 @@ class Application:
             work=self._work,
             simulations=self._simulations,
             reads=self._reads,
-            kept=AnswerCache.of(space),
-            ahead=self._soon,
+            answer_cache=AnswerCache.of(space),
+            ahead=self._submit_ahead,
         )
         stable = serving_state_of(self._resources, loaded_plugins, inline_lessons(loaded_plugins.registry))
-        self._router = TrafficRouter(Tracks(stable), self._given_up)
-        self._leaving: set[asyncio.Future[None]] = set()
+        self._router = TrafficRouter(Tracks(stable), self._retire)
+        self._closing: set[asyncio.Future[None]] = set()
         folder = plugins_folder_of(settings)
         self.learning = Learning(
             stable.answers,
@@ -153,40 +153,40 @@ class Application:
             saved_lessons=SavedLessons(None if folder is None else folder.path / "lessons"),
             alone=settings.store == "memory:",
         )
-        """What learns from the store."""
-        self._learner: asyncio.Task[None] | None = None
+        """Learns priors and calibrations from the store."""
+        self._learning_task: asyncio.Task[None] | None = None
         self.effects = Effects() if settings.scoring else None
-        """What lessons change in running scores."""
+        """Effects of lessons on running scores."""
         self.scoring = Scoring(stable.answers, store, effects=self.effects) if settings.scoring else None
-        """What compares predictions with what arrives; None = switched off."""
+        """Compares predictions with new observations; None = off."""
         self._more_services: tuple[object, ...] = ()
         self._health = Health()
-        self._looks = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
-        self._watching: asyncio.Task[None] | None = None
+        self._watch_thread = ThreadPoolExecutor(1, thread_name_prefix="nodewise-store-watch")
+        self._health_task: asyncio.Task[None] | None = None
         self._metrics: Metrics | None = None
-        self._measuring: asyncio.Task[None] | None = None
-        self._keeping = StoreMaintenance(store, settings.retention.rules(), settings.store_inspect_interval_s)
+        self._metrics_task: asyncio.Task[None] | None = None
+        self._maintenance = StoreMaintenance(store, settings.retention.rules(), settings.store_inspect_interval_s)
         self._server: grpc.aio.Server | None = None
         self._http: HttpListener | None = None
         self.http_port = 0
-        """Where HTTP is answered; 0 = nowhere."""
+        """Port for HTTP; 0 = none."""
         self._admission = Admission(settings.queue_wait_s, runners)
 
     @property
     def tracks(self) -> Tracks:
-        """Which generation answers which jobs."""
+        """The generations that answer, and for which jobs."""
         return self._router.tracks
 
     def offer(self, *behaviours: object) -> None:
-        """Answer more methods by these, before the start."""
+        """Add behaviours for further methods; call it before the start."""
         self._more_services = behaviours
 
     async def serving_state_of(
         self, loaded_plugins: LoadedPlugins, track: str = "", *, warm: bool = True
     ) -> ServingState:
-        """ServingState of other plugins, to be asked, and perhaps to take over; away from the event loop.
+        """Make a ServingState of other plugins, for trials and perhaps to take over; runs outside the event loop.
 
-        What was learned of estimators that did not change holds for them too; the others warm up first, or aside.
+        Estimators that did not change keep their lessons; the others warm up, before this returns or in the background.
         """
         current = self.tracks.stable.answers
         return cast(
@@ -204,7 +204,7 @@ class Application:
         return serving_state_of(self._resources, loaded_plugins, carry_over_lessons(loaded_plugins, current), track)
 
     async def switch(self, tracks: Tracks) -> None:
-        """Let calls that begin from now on be answered by these; those under way end as they began."""
+        """Let these generations answer all calls that begin from now on; calls in flight end with the old ones."""
         self._router.switch(tracks)
         self.learning.follow(*(each.answers for each in tracks.serving_states))
         if self.scoring is not None:
@@ -212,17 +212,17 @@ class Application:
         if self._server is not None:
             await self._health.follow(tracks)
 
-    def _given_up(self, serving_state: ServingState) -> None:
-        """No call is left in one that was retired: what its plugins hold goes, away from the event loop."""
+    def _retire(self, serving_state: ServingState) -> None:
+        """Close a retired state after its last call, outside the event loop."""
         leaving = asyncio.get_running_loop().run_in_executor(self._reads, self._close, serving_state)
-        self._leaving.add(leaving)
-        leaving.add_done_callback(self._leaving.discard)
+        self._closing.add(leaving)
+        leaving.add_done_callback(self._closing.discard)
 
     def _close(self, serving_state: ServingState) -> None:
         serving_state.close()
         origins = (each.answers.estimators.provenance.origins for each in self.tracks.serving_states)
-        self._resources.kept.drop_others(frozenset().union(*origins))
-        write_basis.cache_clear()  # most of what it holds names the generation that is gone
+        self._resources.answer_cache.drop_others(frozenset().union(*origins))
+        write_basis.cache_clear()  # most of its entries name the closed generation
 
     async def start(self, listen: str, *, http: str = "", share_port: bool = False) -> int:
         """Serve; returns the port.
@@ -230,14 +230,14 @@ class Application:
         Parameters
         ----------
         listen, http : str
-            HOST:PORT, port 0 = any; the one for HTTP empty = none.
+            HOST:PORT, port 0 = any free port; an empty ``http`` = no HTTP.
         share_port : bool
             Whether other workers listen on the same port.
 
         Raises
         ------
         PortInUseError
-            If the address cannot be had.
+            If the server cannot listen on the address.
         SettingsError
             If the certificates cannot be used.
         """
@@ -245,18 +245,18 @@ class Application:
         server = grpc.aio.server(
             interceptors=interceptors,
             options=[
-                # gRPC shares ports by default: two servers on one port would each get half the calls.
+                # gRPC shares ports by default; two servers on one port would each get half the calls.
                 ("grpc.so_reuseport", int(share_port)),
                 ("grpc.max_receive_message_length", RECEIVED_BYTES),
                 ("grpc.max_send_message_length", -1),
-                # The gate refuses, and says why; gRPC's own queue would by a bare CANCELLED.
+                # Admission refuses calls with a reason; gRPC's own queue would end them with CANCELLED and no reason.
                 ("grpc.server.max_pending_requests", PENDING_CALLS),
                 ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS),
                 *connection_options(self._settings.connections),
             ],
         )
         if http:
-            self._measure()
+            self._start_metrics()
         routers = self._handlers()
         server.add_generic_rpc_handlers(tuple(routers))
         self._health.offer(server)
@@ -271,58 +271,58 @@ class Application:
         except RuntimeError:
             port = 0
         if not port:
-            raise PortInUseError(f"cannot listen on {listen}: the port is in use or the address is not this machine's")
+            raise PortInUseError(f"cannot listen on {listen}: the port is in use, or this machine lacks the address")
         if http:
             await self._listen_http(http, routers, share_port=share_port)
         await server.start()
         self._server = server
-        self._learner = asyncio.get_running_loop().create_task(self.learning.run())
+        self._learning_task = asyncio.get_running_loop().create_task(self.learning.run())
         if self.scoring is not None:
             self.scoring.start()
-        self._keeping.start()
+        self._maintenance.start()
         await self._health.follow(self.tracks)
-        self._watching = asyncio.get_running_loop().create_task(self._health.watch(self._store, self._looks))
+        self._health_task = asyncio.get_running_loop().create_task(self._health.watch(self._store, self._watch_thread))
         if self._metrics is not None:
-            self._measuring = asyncio.get_running_loop().create_task(self._metrics.run(self._looks))
+            self._metrics_task = asyncio.get_running_loop().create_task(self._metrics.run(self._watch_thread))
         return port
 
-    def _measure(self) -> None:
-        """Keep metrics from now on; nobody could read them without HTTP."""
+    def _start_metrics(self) -> None:
+        """Record metrics from now on; only HTTP serves them."""
         from nodewise.runtime.metrics import Metrics  # noqa: PLC0415  # its import costs 20 ms
 
-        space, store = self._resources.kept.space, self._store
+        space, store = self._resources.answer_cache.space, self._store
         about = (self._admission, self._writer, store, space, self._health, self.scoring, lambda: self.tracks)
         self._metrics = Metrics(*about)
         self._admission.observe = self._metrics.observe
 
     async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:
-        """Answer HTTP as well. Raises PortInUseError, SettingsError."""
-        from nodewise.runtime.http_listening import HttpListener  # noqa: PLC0415  # only where it is wanted
+        """Serve HTTP as well. Raises PortInUseError, SettingsError."""
+        from nodewise.runtime.http_listening import HttpListener  # noqa: PLC0415  # only servers with HTTP need it
         from nodewise.runtime.probes import probes  # noqa: PLC0415  # the same
 
         pages = dict(probes(self._health))
         if self._metrics is not None:
             pages["/metrics"] = self._metrics.page
-        listener = HttpListener(self._settings, listen, routers, self._resources.kept.space, pages)
+        listener = HttpListener(self._settings, listen, routers, self._resources.answer_cache.space, pages)
         try:
             self.http_port = await listener.start(share_port=share_port)
         except OSError:
             raise PortInUseError(
-                f"setting http: cannot listen on {listen}: the port is in use or the address is not this machine's"
+                f"setting http: cannot listen on {listen}: the port is in use, or this machine lacks the address"
             ) from None
         self._http = listener
 
     async def stop(self, *, at_once: asyncio.Event | None = None) -> bool:
-        """Drain: tell health, wait for balancers, let calls in flight finish, write what is queued, close the store.
+        """Drain: report NOT_SERVING, wait for load balancers, finish calls and queued writes, close the store.
 
         Parameters
         ----------
         at_once : Event or None
-            Set as soon as the port is to go without waiting for balancers, be it during that wait.
+            When it is set, the wait for load balancers ends.
 
-        Returns whether every thread has ended; one that a plugin holds would keep the process from exiting.
+        Returns whether every thread has ended; a thread that a plugin blocks would keep the process from exiting.
         """
-        for task in (self._learner, self._watching, self._measuring):
+        for task in (self._learning_task, self._health_task, self._metrics_task):
             if task is not None:
                 task.cancel()
         await self._health.drain()
@@ -331,17 +331,17 @@ class Application:
                 await (at_once or asyncio.Event()).wait()
         if self.scoring is not None:
             self.scoring.stop()
-        self._keeping.stop()
+        self._maintenance.stop()
         self._profiles.end_watches()
-        ends = [] if self._http is None else [self._http.stop()]
+        stops = [] if self._http is None else [self._http.stop()]
         if self._server is not None:
-            ends.append(self._server.stop(self._settings.grace_s))
-        await asyncio.gather(*ends)
+            stops.append(self._server.stop(self._settings.grace_s))
+        await asyncio.gather(*stops)
         if self.callers is not None:
             self.callers.end()
         await self._compute.close()
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+        if self._closing:
+            await asyncio.wait(self._closing)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._writer.close)
         has_ended = await loop.run_in_executor(None, self._wait_for_threads)
@@ -351,16 +351,16 @@ class Application:
         return has_ended
 
     def _wait_for_threads(self) -> bool:
-        """Wait a moment for the threads."""
+        """Wait up to ``THREADS_END_S`` for all threads; returns whether they ended."""
 
         def end() -> None:
-            for each in self.tracks.serving_states:  # first: threads that wait for a plugin host end with it
+            for each in self.tracks.serving_states:  # first: threads that wait for a plugin host end with the host
                 each.close()
-            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads, self._looks):
+            for pool in (self._lessons, self._ahead, self._simulations, self._work, self._reads, self._watch_thread):
                 pool.shutdown(wait=True, cancel_futures=True)
             if self.scoring is not None:
                 self.scoring.join()
-            self._keeping.join()
+            self._maintenance.join()
 
         ending = threading.Thread(target=end, daemon=True)
         ending.start()
@@ -369,7 +369,7 @@ class Application:
 
     def _handlers(self) -> list[Router]:
         methods_by_generation = self._router.methods
-        # Every question of a stream enters on its own: its stream changes generations between answers.
+        # Every question of a stream is routed on its own, so a stream can change generations between answers.
         known_one = self._router.known_prediction
         streams = Streams(
             methods_by_generation["predict"],
@@ -381,32 +381,32 @@ class Application:
         if self.callers is not None and self.callers.ledger is not None:
             services += (TokenAdministration(self.callers.ledger, self.callers),)
         behaviours = {**refused_admin(), **refused_tokens(), **methods_by_generation, **behaviours_by_name(services)}
-        known = {"predict": known_one, "stream_predict": streams.known_reply}
+        known_replies = {"predict": known_one, "stream_predict": streams.known_reply}
         return handlers(
             behaviours,
             self._settings.default_deadline_s,
             self._limits,
             self._admission,
-            known,
+            known_replies,
             self.callers,
             quotas=self._settings.quotas,
             audit=None if self._audit is None else Audit(self._audit.write),
         )
 
     def _doubts(self, profile: Profile) -> tuple[Notice, ...]:
-        """What is doubtful of a profile's observations."""
+        """Notices about doubtful observations of a profile."""
         return doubts(profile, self.tracks.stable.answers.estimators.catalogue)
 
     def _note_commit(self, profile_id: str) -> None:
-        """A profile moved: score what arrived, and fit it so that the next question finds the model."""
+        """After a commit: score the new observations, and fit models so that the next question need not wait."""
         if self.scoring is not None:
             self.scoring.notify()
-        if profile_id not in self._waiting_ahead:  # one fit serves all commits that came before it
+        if profile_id not in self._waiting_ahead:  # one fit serves all commits before it
             self._waiting_ahead.add(profile_id)
-            self._soon(partial(self._fit, profile_id))
+            self._submit_ahead(partial(self._fit, profile_id))
 
-    def _soon(self, work: Callable[[], None]) -> None:
-        """Do work that no call waits for, beside those that do."""
+    def _submit_ahead(self, work: Callable[[], None]) -> None:
+        """Do work in the background that no call waits for."""
         self._ahead.submit(_run_and_log, work)
 
     def _fit(self, profile_id: str) -> None:
@@ -416,10 +416,10 @@ class Application:
 
 
 def _run_and_log(work: Callable[[], None]) -> None:
-    """Do work that no caller waits for: its error is logged, and the call that needs the work will get it."""
+    """Do work that no caller waits for, and log its error; a call that needs the work will get the same error."""
     try:
         work()
     except NodewiseError as error:
         _log.debug("fit_ahead_refused", reason=str(error.reason), message=error.message)
-    except Exception:  # noqa: BLE001  # no caller waits for it; the next call meets the same fault and reports it
+    except Exception:  # noqa: BLE001  # no caller waits for it; the next call reports the same fault
         _log.warning("fit_ahead_failed", exc_info=True)

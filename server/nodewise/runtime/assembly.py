@@ -1,4 +1,4 @@
-"""What a process that serves is made of, by its settings."""
+"""Makes the application and the store of a server from its settings."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def application_of(
     processes: int = 0,
     has_audit_log: bool = False,
 ) -> Application:
-    """An application as set.
+    """An application for these settings.
 
     Parameters
     ----------
     registry : Registry or None
-        Stands in for the plugins that are installed. Other processes have not got it: there is no pool of them then.
-    plugged : LoadedPlugins or None
-        Plugins that were loaded before; None = the stable generation, or what is installed.
+        Replaces the installed plugins. Other processes do not have it, so long calls then run in threads.
+    loaded_plugins : LoadedPlugins or None
+        Plugins that are loaded already; None = the stable generation, or the installed plugins.
     processes : int
-        Of the pool; 0 = threads.
+        Processes for long calls; 0 = threads.
     has_audit_log : bool
-        Whether callers that administer and delete are logged: where others than the program itself can call.
+        Whether to log administration and deletions: where other programs can call the server.
 
     Raises
     ------
     PluginConflictError, StoreFormatError, SettingsError
-        Whatever must stop a start, with a text for the operator.
+        What prevents the start, with a text for the operator.
     """
     if registry is not None:
         loaded_plugins, processes = LoadedPlugins(registry=registry, catalogue=catalogue_of(settings)), 0
@@ -57,12 +57,12 @@ def application_of(
 
 
 def store_of(settings: Settings) -> ProfileStore:
-    """The store that the settings name, and traces where they say.
+    """The store that the settings name, with its traces.
 
     Raises
     ------
     StoreFormatError, SettingsError
-        It is another's, or cannot be opened.
+        If it is no store of Nodewise, or cannot be opened.
     """
     trace_bytes, is_synchronous = settings.trace_artefact_bytes, settings.durability == "power"
     try:
@@ -85,7 +85,7 @@ def store_of(settings: Settings) -> ProfileStore:
 
 
 def _cache_of(settings: Settings) -> Path | None:
-    """Where copies of traces go that are kept elsewhere: as said, beside the store, or in a temporary directory."""
+    """Directory for copies of traces of a bucket: as set, else beside the store; None = a temporary directory."""
     if settings.trace_cache:
         return Path(settings.trace_cache)
     file = sqlite_file(settings.store)
@@ -94,7 +94,7 @@ def _cache_of(settings: Settings) -> Path | None:
 
 @contextmanager
 def start_faults(settings: Settings | None = None) -> Iterator[None]:
-    """Whatever stops a start, as one kind of error; plugins are loaded, and learn, in the caller's thread.
+    """Raise every error that prevents a start as a StartError; plugins load and learn in the caller's thread.
 
     Raises
     ------

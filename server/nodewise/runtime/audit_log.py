@@ -1,4 +1,4 @@
-"""The audit log: a file of its own, or lines of the log that no level leaves out."""
+"""The audit log: a file of its own, or lines of the log at every log level."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CL
 
 
 class AuditLog:
-    """Writes entries, each as one line by one write, so that those of several workers do not mix.
+    """Writes each entry as one line with one write, so that entries of several workers do not mix.
 
-    The file is opened for each entry, so that one that was moved away, as logs are rotated, is made anew. What cannot
-    be written is told in the log, entry and all.
+    The file is opened for each entry, so that a new file is created after log rotation. An entry that cannot be written
+    to the file is written to the log.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class AuditLog:
                 raise SettingsError(f"setting audit_log: {path}: cannot be written ({error.strerror})") from None
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Put an entry down. Never raises."""
+        """Write an entry. Never raises."""
         line = orjson.dumps(entry, default=str)
         if not self._path:
             write_line(line.decode())
@@ -74,5 +74,5 @@ class AuditLog:
         finally:
             os.close(file)
         if self._is_torn:
-            raise OSError(0, "no room for a whole line")
+            raise OSError(0, "the disk has no space for a whole line")
         self._lost_count = 0

@@ -1,4 +1,4 @@
-"""Whole stores for the command line: backed up, restored, copied, verified. A server may run meanwhile."""
+"""Operations on whole stores for the command line: back up, restore, copy, verify. A server may run meanwhile."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ __all__ = [
 ]
 
 _ANY_ROWS: Final = Limits(rows_per_batch=sys.maxsize)
-"""Profiles grow beyond what one message holds."""
+"""Profiles of a store may have more rows than one message may have."""
 
 
 class UncheckedError(Exception):
-    """What was to be verified does not answer, so nothing can be said of it; the text is for the operator."""
+    """The store does not answer, so it cannot be verified; the text is for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a store is: settings that say so, each over what the file and the environment say."""
+    """Settings that locate a store; each takes precedence over the file and the environment."""
 
     config: Path | None = None
     store: str | None = None
     traces: str | None = None
 
     def settings(self, **more: Any) -> Settings:
-        """All of them."""
+        """The complete settings."""
         return load_settings(self.config, store=self.store, traces=self.traces, **more)
 
 
@@ -67,19 +67,19 @@ def backed_up(place: Place, target: Path, since: Path | None) -> BackupFigures:
     Raises
     ------
     StartError
-        With a text for the operator, as all of these do.
+        With a text for the operator, as in all functions below.
     """
     with _faults(), _open(place) as store:
         return back_up(store, target, metadata.version("nodewise"), since)
 
 
 def restore_backup(place: Place, backup: Path, digest: str = "") -> CopyFigures:
-    """Bring a backup into an empty store, if it holds only what could have been sent to a server.
+    """Copy a backup to an empty store, if a server would accept all its content.
 
     Parameters
     ----------
     digest : str
-        Which the backup must have; empty = any.
+        The digest that the backup must have; empty = any.
     """
     with _faults(), open_backup(backup, digest) as source:
         for problem in verify_store(source, check=_wrong_content).problems:
@@ -89,27 +89,27 @@ def restore_backup(place: Place, backup: Path, digest: str = "") -> CopyFigures:
 
 
 def bring_over(place: Place, to: Place) -> CopyFigures:
-    """Bring what a store holds into another, which is empty."""
+    """Copy a store to another, empty store."""
     with _faults(), _open(place) as store, _open(to, new=True) as empty:
         return copy_store(store, empty)
 
 
 def verify_place(place: Place, backup: Path | None, *, content: bool) -> Verdict:
-    """Look at all of a backup, or of a store.
+    """Verify all of a backup, or of a store.
 
     Raises
     ------
     UncheckedError
     """
     with _faults(), TemporaryDirectory() as fresh:
-        # What is in a bucket is fetched from there, whatever copies this machine has.
+        # A fresh cache, so that traces in a bucket are read from the bucket and not from copies on this machine.
         source = _open(place, trace_cache=fresh, trace_cache_bytes=0) if backup is None else open_backup(backup)
         try:
             with source as store:
                 return verify_store(store, content=content, check=_wrong_content)
         except NodewiseError as error:
             if error.metadata.get("cause") == CORRUPT:
-                return Verdict(problems=("the database is damaged: some of it cannot be read",))
+                return Verdict(problems=("the database is damaged: parts of it cannot be read",))
             if error.reason is not Reason.STORE_UNAVAILABLE:
                 raise
             raise UncheckedError(error.message) from None
@@ -120,7 +120,7 @@ def verify_place(place: Place, backup: Path | None, *, content: bool) -> Verdict
 
 
 def _wrong_content(profile: Profile) -> str:
-    """What of a profile no server would have taken; empty = nothing."""
+    """Why a server would refuse a profile; empty = it would accept it."""
     message = write_profile(profile)
     reader = Reader()
     reader.identifier(profile.profile_id, "profile_id")
@@ -138,14 +138,14 @@ def _open(place: Place, *, new: bool = False, **more: Any) -> Iterator[SqlProfil
     url = redacted_url(settings.store)
     file = sqlite_file(settings.store)
     if settings.store == "memory:":
-        raise CopyError("a store in memory is gone with its process: name one that lasts")
+        raise CopyError("setting store: memory: ends with its process; name a store that lasts, such as sqlite:PATH")
     if file is not None and not new and not file.exists():
         raise CopyError(f"store {url}: no such file")
     with start_faults(settings):
         store = store_of(settings)
     try:
         if not isinstance(store, SqlProfileStore):
-            raise CopyError(f"store {url}: is another's, which brings its own backups")
+            raise CopyError(f"store {url}: this kind of store comes from a plugin, which has its own backups")
         yield store
     finally:
         store.close()

@@ -1,4 +1,4 @@
-"""Threads of the linear algebra libraries: one in every process of ours, for parallelism is ours to place."""
+"""Threads of the linear algebra libraries: one in every process of Nodewise, which distributes work itself."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ _VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def one_thread_each() -> None:
-    """For this process, if it has not loaded NumPy yet, and for those that it starts.
+    """Set one thread for this process, if it has not loaded NumPy yet, and for its child processes.
 
-    The libraries read the variables once, as they are loaded, and start their threads then. Our matrices are small:
-    threads that wait for each other make a fit several times slower, and most so on a busy machine. What somebody has
-    set stands. For our own entry points: who imports the client or the server's modules keeps their own setting.
+    The libraries read the variables once, when they are loaded, and start their threads then. Nodewise's matrices are
+    small: threads that wait for each other make a fit several times slower, most of all on a busy machine. Variables
+    that are set already do not change. Only Nodewise's own entry points call this; programs that import the client or
+    modules of the server keep their own setting.
     """
     for name in _VARIABLES:
         os.environ.setdefault(name, "1")

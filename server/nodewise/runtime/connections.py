@@ -1,4 +1,4 @@
-"""Connections: how many a worker has, and which are let go of."""
+"""Limits of connections: how many a worker has, and when it closes one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from nodewise.runtime.groups_of_settings import MOST_CONNECTIONS, ConnectionSett
 __all__ = ["connection_options", "most_connections"]
 
 PING_EVERY_S: Final = 10
-"""Pings that a caller may send without a call; oftener is too often, and ends its connection."""
+"""Least seconds between pings of a caller without a call; more frequent pings end its connection."""
 PING_ANSWERED_S: Final = 20.0
 METADATA_BYTES: Final = 16 * 1024
-"""Headers of a call, a token among them."""
+"""Most bytes of the headers of a call, with its token."""
 OTHER_DESCRIPTORS: Final = 256
-"""Kept for the store, traces, hosts and the pool."""
+"""File descriptors reserved for the store, traces, plugin hosts and the pool."""
 _LEAST: Final = 16
 
 
 def most_connections(setting: int | None) -> int:
-    """Of a worker: as stated, else as its descriptors allow; 0 = no limit."""
+    """Most connections of a worker: as set, else as its file descriptors allow; 0 = no limit."""
     if setting is not None:
         return setting
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -30,10 +30,10 @@ def most_connections(setting: int | None) -> int:
 
 
 def connection_options(settings: ConnectionSettings) -> list[tuple[str, int]]:
-    """As gRPC's server takes them.
+    """The settings as options of gRPC's server.
 
-    It counts connections whoever they are from, and drops one that is silent, or has no call for long. Of how many
-    there are from one address it knows nothing: that is for what stands before it.
+    The server counts all connections together, and closes those that are silent or have no call for long. It does not
+    limit connections from one address; a proxy in front of it can.
     """
     answered_ms = _ms(min(PING_ANSWERED_S, settings.alive_s))
     options = [

@@ -1,4 +1,4 @@
-"""The server's door for programs that bring it along, the command line first: embed a server, sweep."""
+"""API for programs that run the server inside themselves, such as the command line: embed a server, run sweeps."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ __all__ = [
 
 
 class EmbeddedServer:
-    """A server inside this process, the same service over a real socket.
+    """A server inside this process, with the same service over a real socket.
 
-    Serves on loopback, on a port that the system picks, from entering to leaving the context.
+    Serves on loopback, on a free port, while the context is open.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class EmbeddedServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="nodewise-embedded", daemon=True)
         self.target = ""
         self.http_target = ""
-        """Where HTTP is answered, if the settings say ``http``."""
+        """Address of HTTP, if the setting ``http`` names one."""
 
     def __enter__(self) -> EmbeddedServer:
         if not structlog.is_configured():
@@ -82,16 +82,17 @@ class EmbeddedServer:
         return self
 
     def _begin_serving(self) -> None:
-        """Follow the folder of plugins, and let callers change what it says."""
+        """Follow the folder of plugins, and let callers change it."""
         folder = plugins_folder_of(self._settings)
         if folder is None:
-            raise StartError("setting admin: needs plugins_folder, or a store that lasts", of_input=True)
+            text = "setting admin: needs the setting plugins_folder, or a store that lasts, such as sqlite:PATH"
+            raise StartError(text, of_input=True)
         self._serving = Serving(self._application, self._settings, folder)
         self._application.offer(Administration(Changes(self._serving)), LearnedPriors.of(self._application))
         self._following = asyncio.run_coroutine_threadsafe(self._serving.run(), self._loop)
 
     def swap(self, registry: Registry) -> None:
-        """Let other plugins answer all calls that begin from now on; those under way end as they began."""
+        """Let other plugins answer all calls that begin from now on; calls in flight end with the old ones."""
 
         async def do_swap() -> None:
             application = self._application
@@ -116,7 +117,7 @@ class EmbeddedServer:
 
 @contextmanager
 def embedded_target() -> Iterator[str]:
-    """``HOST:PORT`` of a server inside this process that keeps nothing after the block.
+    """``HOST:PORT`` of a server inside this process whose store ends with the block.
 
     Raises
     ------
@@ -156,16 +157,16 @@ def sweep(
     Parameters
     ----------
     requests : sequence of SimulateRequest
-        What units share; their curves of inline profiles are predicted first.
+        Requests that units share; curves of their inline profiles are predicted first.
     progress : callable
-        Called with the number of units that are done, and of all.
+        Called with the number of units that are done, and of all units.
     engine : str
         `local`: processes of this machine; `ray`: of a Ray cluster, a local one unless ``ray_address`` names another.
 
     Raises
     ------
     StartError
-        If a request is wrong, or Ray is wanted and not installed.
+        If a request is invalid, or ``engine`` is `ray` and Ray is not installed.
     """
     configure_logging("error")
     executor: WorkExecutor = RayExecutor(processes, ray_address) if engine == "ray" else LocalExecutor(processes)

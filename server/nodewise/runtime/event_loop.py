@@ -1,4 +1,4 @@
-"""The event loop of a process that serves, and how it collects garbage."""
+"""The event loop of a worker, and its garbage collection."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def settle_garbage() -> None:
-    """Collect garbage more seldom, and never look again at what was there before the first call.
+    """Collect garbage less often, and never visit objects that exist before the first call.
 
-    Nearly everything that a call makes is freed by its reference count; caches hold tens of thousands of small objects,
-    and each full collection would walk them all.
+    Reference counts free nearly all objects of a call. Caches hold tens of thousands of small objects, and each full
+    collection would visit them all.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Health: which services and estimators answer calls, for balancers and for people."""
+"""Health of services and estimators, for load balancers and operators."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _log = structlog.get_logger(__name__)
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 STORE: Final = "store"
-"""The entry of the store itself."""
+"""Name of the store's own entry."""
 TRACES: Final = "traces"
-"""The entry of where traces are kept, if that may be away while the store is well: what needs none goes on."""
+"""Name of the traces' own entry: traces may be unavailable while the store is available."""
 NEEDING_STORE: Final = frozenset({"nodewise.v1.ProfileService"})
-"""Services that are nothing without it. Others go on about profiles in questions, and about those that were read; a
-store that all workers share must not take all of them out of a balancer at once, so the whole stays SERVING too."""
+"""Services that need the store. Others still answer about profiles in questions and about cached ones. The server as a
+whole stays SERVING: a shared store that is unavailable must not remove all workers from a load balancer at once."""
 UNKNOWN: Final = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 LOOK_S: Final = 0.5
-"""Between two looks at the store."""
+"""Seconds between two checks of the store."""
 
 
 class Health:
-    """The health service of one worker, which follows the estimators. Belongs to the event loop's thread."""
+    """The health service of one worker. Use it from the event loop's thread only."""
 
     def __init__(self) -> None:
         self._servicer = health.aio.HealthServicer()
@@ -45,7 +45,7 @@ class Health:
         self._ends: list[Callable[[], None]] = []
         self._store = SERVING
         self.store_cause = ""
-        """Why the store does not answer; empty: it does."""
+        """Why the store does not answer; empty = it answers."""
         self._traces = SERVING
 
     def offer(self, server: grpc.aio.Server) -> None:
@@ -53,25 +53,25 @@ class Health:
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
 
     async def is_serving(self) -> bool:
-        """Whether calls are to come here."""
+        """Whether load balancers may send calls to this worker."""
         response = await self._servicer.Check(health_pb2.HealthCheckRequest(), None)
         return bool(response.status == SERVING)
 
     async def checks(self) -> dict[str, str]:
         """The checks of readiness by name, each "ok" or its fault."""
         return {
-            "serving": "ok" if await self.is_serving() else "the server does not take calls, or drains",
+            "serving": "ok" if await self.is_serving() else "the server is starting or draining and takes no calls",
             "store": self.store_cause or "ok",
-            "estimators": "ok" if self._estimators else "none is loaded",
+            "estimators": "ok" if self._estimators else "no estimator is loaded",
         }
 
     async def follow(self, tracks: Tracks) -> None:
-        """Tell of these from now on: the services, and the estimators, but those that are left alone."""
+        """Report the services and the estimators of these generations from now on."""
         for end in self._ends:
             end()
         records = {
             name: each for registry in reversed(tracks.registries) for name, each in registry.estimators.items()
-        }  # of the stable track where both have one
+        }  # the stable track's record where both tracks have the estimator
         breakers = {name: each.breaker for name, each in records.items() if each.breaker is not None}
         self._ends = self._listen(breakers)
         for name in ("", *SERVICES):
@@ -89,7 +89,7 @@ class Health:
     async def watch(self, store: ProfileStore, looks: Executor) -> None:
         """Check the store and its traces repeatedly, and publish the result; until cancelled.
 
-        Other workers have their own view, and tell it themselves.
+        Every worker checks and reports for itself.
 
         Parameters
         ----------
@@ -103,9 +103,9 @@ class Health:
                 about = {"before": before, "after_s": round(time.monotonic() - since_s, 3)}
                 before, since_s = cause, time.monotonic()
                 if cause:
-                    _log.error("store_unwell", cause=cause, **about)
+                    _log.error("store_unavailable", cause=cause, **about)
                 else:
-                    _log.info("store_well", **about)
+                    _log.info("store_available", **about)
                 self.store_cause, self._store = cause, NOT_SERVING if cause else SERVING
                 for name in (STORE, *sorted(NEEDING_STORE)):
                     await self._servicer.set(name, self._store)
@@ -114,18 +114,18 @@ class Health:
             await asyncio.sleep(LOOK_S)
 
     async def drain(self) -> None:
-        """Tell balancers that nothing is to come here any more."""
+        """Report NOT_SERVING, so that load balancers send no more calls."""
         await self._servicer.enter_graceful_shutdown()
 
     async def _tell(self, estimator: str, status: Any) -> None:
         await self._servicer.set(f"estimator/{estimator}", status)
 
     def _listen(self, breakers: Mapping[str, Breaker]) -> list[Callable[[], None]]:
-        """Publish changes of breakers as they happen; returns functions that end that."""
+        """Publish changes of breakers as they happen; returns functions that stop it."""
         loop = asyncio.get_running_loop()
 
         def listener(name: str) -> Callable[[bool], None]:
-            def on_change(is_closed: bool) -> None:  # noqa: FBT001  # as breakers tell it
+            def on_change(is_closed: bool) -> None:  # noqa: FBT001  # as breakers call it
                 asyncio.run_coroutine_threadsafe(self._tell(name, SERVING if is_closed else NOT_SERVING), loop)
 
             return on_change
@@ -134,12 +134,12 @@ class Health:
 
 
 def _cause(store: ProfileStore) -> str:
-    """Why the store does not answer; empty: it does."""
+    """Why the store does not answer; empty = it answers."""
     try:
         store.check()
     except NodewiseError as error:
         return error.metadata.get("cause") or "unknown"
-    except Exception:  # noqa: BLE001 - a store of others may raise anything, and is not well then
+    except Exception:  # noqa: BLE001 - a store from a plugin may raise anything, and is unavailable then
         _log.exception("store_check_failed")
         return "unknown"
     return ""

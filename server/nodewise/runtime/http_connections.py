@@ -1,4 +1,4 @@
-"""Connections of the listener for HTTP: how many there are, and when one whose other end does not read is let go of."""
+"""Connections of the HTTP listener: their number, and when to close those whose callers do not read."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ __all__ = ["HttpServer"]
 _log = structlog.get_logger(__name__)
 
 IDLE_S: Final = 75.0
-"""Of a connection between two requests where nothing is set: longer than proxies keep theirs, which would else send a
-request into one that is just being closed."""
+"""Default time of a connection between two requests: longer than that of proxies, which could otherwise send a request
+on a connection that is just being closed."""
 STOPPING_S: Final = 1.0
-"""The same of a reply that is not being read, while the server stops."""
+"""Time for a reply that its caller does not read, while the server stops."""
 LEAST_READ_BYTES: Final = 64 * 1024
-"""Bytes of a reply that a caller must read in that time: a slower one holds memory as one that does not read."""
+"""Bytes of a reply that a caller must read in that time; slower callers occupy memory like those that do not read."""
 _LINGERING_S: Final = 2.0
-"""For the rest of a rejected body, so that its sender reads the reason before the connection ends."""
+"""Seconds to read the rest of a rejected body, so that its sender reads the reason before the connection ends."""
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _HEADERS: Final = 64
 _INVALID, _INTERNAL = 3, 13
-"""Of google.rpc.Code."""
+"""Values of google.rpc.Code."""
 
 
 class HttpServer(web.Server):
-    """Makes what answers a connection.
+    """Makes the handler of each connection.
 
     Parameters
     ----------
@@ -61,20 +61,20 @@ class HttpServer(web.Server):
         }
 
     def __call__(self) -> Any:
-        """Of a connection that was accepted."""
+        """The handler of a new connection."""
         if self._most and len(self._connections) >= self._most:
             return _RefusedConnection()
         return _Connection(self, self._patience_s, loop=self._loop, **self._settings)
 
     def hurry(self) -> None:
-        """Let go soon of replies that are not being read."""
+        """Close connections soon whose callers do not read."""
         self._patience_s = STOPPING_S
         for each in self.connections:
             cast("_Connection", each).hurry(STOPPING_S)
 
 
 class _Connection(web.RequestHandler):
-    """One whose faults are told as all others are, and that ends when its other end does not read.
+    """A connection that reports its faults like all others, and ends when its caller does not read.
 
     A reply counts as read once the kernel has all of it; until then its bytes are in the buffer of the transport.
     """
@@ -135,27 +135,27 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002  # as aiohttp calls it
     ) -> web.StreamResponse:
-        """As aiohttp asks; an exception's text is for the log alone."""
+        """Answer a failure, for aiohttp; only the log has the exception's text."""
         if request.writer.output_size > 0:
             raise ConnectionError("a response has begun")
         if status >= 500:
             _log.error("request_failed", exc_info=exc)
             response = failure_response(_INTERNAL, "the server failed; its log has the details")
         else:
-            response = failure_response(_INVALID, "this is no request of HTTP/1.1, or its head is too large")
+            response = failure_response(_INVALID, "the request is not valid HTTP/1.1, or its headers are too large")
         response.force_close()
         return response
 
 
 class _RefusedConnection(asyncio.Protocol):
-    """A connection too many: closed at once, as gRPC does it."""
+    """A connection above the limit, closed at once, as gRPC does it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         _reset(cast("asyncio.Transport", transport))
 
 
 def _reset(wire: asyncio.Transport) -> None:
-    """End a connection at once: without this the kernel would go on to hold what its other end does not read."""
+    """End a connection at once; otherwise the kernel would keep the bytes that the caller does not read."""
     raw_socket = wire.get_extra_info("socket")
     if raw_socket is not None:
         raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)

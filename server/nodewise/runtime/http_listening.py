@@ -1,4 +1,4 @@
-"""The listener for HTTP: connections and their limits, TLS, drain. What is asked is answered by ``rpc.http``."""
+"""The HTTP listener: connections and their limits, TLS, drain. ``rpc.http`` answers the requests."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from nodewise.runtime.settings import Settings
 __all__ = ["HttpListener"]
 
 _LAST_S: Final = 0.1
-"""For what is in flight after the grace: aiohttp takes 0 for ever."""
+"""Seconds for requests that are in flight after the grace; 0 would mean no limit in aiohttp."""
 
 
 class HttpListener:
-    """Serves HTTP/1.1, of a server whose calls come in by the same routers over gRPC.
+    """Serves HTTP/1.1 with the routers that gRPC uses too.
 
     Parameters
     ----------
     listen : str
-        HOST:PORT, port 0 = any.
+        HOST:PORT, port 0 = any free port.
     space : CacheSpace
-        Has room for what is known in JSON.
+        For cached replies in JSON.
     pages : mapping of str to Page
-        What it tells besides, by its path.
+        Further pages, by path.
 
     Raises
     ------
@@ -76,14 +76,14 @@ class HttpListener:
         return number
 
     async def stop(self) -> None:
-        """Take no more connections, let requests in flight end, and close."""
+        """Accept no more connections, let requests in flight end, and close."""
         if self._listening is None or self._server is None:
             return
         self._listening.close()
-        await asyncio.sleep(0)  # what was accepted begins
+        await asyncio.sleep(0)  # accepted connections begin
         self._server.hurry()
         ends_at = asyncio.get_running_loop().time() + self._grace_s
-        # First, as aiohttp drops what still comes of a body once it is told to shut down.
+        # Before the shutdown, after which aiohttp drops the rest of a body.
         with suppress(TimeoutError):
             async with asyncio.timeout_at(ends_at):
                 await self._front.drain()

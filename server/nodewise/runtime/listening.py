@@ -1,4 +1,4 @@
-"""The port that workers share, held for as long as a server lives."""
+"""The port that workers share, reserved while the server runs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from nodewise.runtime.starting import StartError
 __all__ = ["reserve_port"]
 
 ENDING_S: Final = 2.0
-"""How long another's listening socket is waited for to close: workers whose supervisor was killed close theirs as soon
-as they notice, which takes a moment on a busy machine."""
+"""Seconds to wait until another server's socket closes: workers whose supervisor was killed close theirs soon, but need
+a moment on a busy machine."""
 LOOK_EVERY_S: Final = 0.05
 
 
 def reserve_port(listen: str, setting: str = "listen", patience_s: float = ENDING_S) -> tuple[socket.socket, str]:
     """A socket that holds the port for the workers (it never listens), and the address with its number.
 
-    Connections that a former server left behind (TIME_WAIT and the like) do not matter; a socket that somebody listens
-    on does.
+    Connections that an earlier server left behind (such as in TIME_WAIT) do not matter; a listening socket does.
 
     Raises
     ------
     StartError
-        If the address cannot be had.
+        If the server cannot listen on the address.
     """
     host, _, port = listen.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -41,17 +40,17 @@ def reserve_port(listen: str, setting: str = "listen", patience_s: float = ENDIN
             if not is_in_use or time.monotonic() >= give_up_s:
                 prefix = f"setting {setting}: " if setting != "listen" else ""
                 raise StartError(
-                    f"{prefix}cannot listen on {listen}: the port is in use or the address is not this machine's",
+                    f"{prefix}cannot listen on {listen}: the port is in use, or this machine lacks the address",
                     of_input=False,
                 ) from None
         time.sleep(LOOK_EVERY_S)
 
 
 def _free(family: int, host: str, port: int) -> int:
-    """Bind the port, if no other socket listens there or holds it. Raises OSError."""
+    """The number of the port, if no other socket listens on it or reserves it. Raises OSError."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # With it the kernel minds listening sockets and bound ones without it, and no connection of the past. Without
-        # SO_REUSEPORT it minds those of another server too, whose workers share theirs.
+        # With SO_REUSEADDR the kernel refuses the port of listening sockets and of bound ones without that option, but
+        # ignores old connections. Without SO_REUSEPORT it also refuses the port that another server's workers share.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((host, port))
         number: int = probe.getsockname()[1]
@@ -59,9 +58,9 @@ def _free(family: int, host: str, port: int) -> int:
 
 
 def _bind(family: int, host: str, port: int) -> socket.socket:
-    """The port, shared with those that share it too. Raises OSError."""
-    # Without SO_REUSEADDR where that is possible: the probe of another server then finds the port taken even while no
-    # worker listens. Connections that a server without SO_REUSEPORT left behind make it impossible.
+    """A socket bound to the port, which workers can share. Raises OSError."""
+    # Without SO_REUSEADDR if possible: then another server's probe is refused even while no worker listens. Connections
+    # that a server without SO_REUSEPORT left behind make it impossible.
     for reuse in (0, 1):
         holder = socket.socket(family, socket.SOCK_STREAM)
         try:

@@ -41,20 +41,20 @@ def configure_logging(level: str) -> None:
 def _log_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
 ) -> None:
-    """What a library warns of, such as NumPy of a division by zero: Python itself would write two lines of text."""
+    """Log a library's warning, such as NumPy's of a division by zero; Python itself would write two lines of text."""
     place = f"{filename}:{lineno}"
     structlog.get_logger(__name__).warning("warned", message=str(message), category=category.__name__, place=place)
 
 
 def write_line(line: str) -> None:
-    """A line of the log as it is, whatever the level."""
+    """Write a line to the log unchanged, at every log level."""
     _StandardError().msg(line)
 
 
 def log_unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log an exception that was never retrieved as one line: asyncio itself would write a traceback, not JSON.
 
-    A reply to a caller that has gone cannot be written; gRPC leaves that failure behind, and it means nothing.
+    If the caller of a reply has gone, gRPC leaves an exception behind; it is no fault, so it is logged at level debug.
     """
     log, error = structlog.get_logger("nodewise.runtime"), context.get("exception")
     if type(error).__module__.startswith("grpc."):
@@ -68,13 +68,13 @@ class _StandardError:
 
     _lock = threading.Lock()
     _lost_count: ClassVar[list[int]] = [0]
-    """Lines left out since the last one that was written, of all loggers."""
+    """Lines of all loggers dropped since the last written one."""
 
     def __init__(self, *_: Any) -> None:
-        """Take and ignore the name of the logger."""
+        """Accept and ignore the name of the logger."""
 
     def msg(self, line: str) -> None:
-        """Write one line; a log that cannot be written must neither fail nor hold up what it reports on."""
+        """Write one line; a log that cannot be written must neither raise nor block its callers."""
         with self._lock:
             if not _has_room(sys.stderr, 0.0 if self._lost_count[0] else ROOM_S):
                 self._lost_count[0] += 1
@@ -95,7 +95,7 @@ def _has_room(stream: TextIO, timeout_s: float) -> bool:
     """Whether a line can be written without waiting: a pipe without a reader fills up, and then blocks its writers."""
     try:
         return bool(select.select([], [stream], [], timeout_s)[1])
-    except (OSError, ValueError, TypeError, AttributeError):  # it is no file, or none that can be waited for
+    except (OSError, ValueError, TypeError, AttributeError):  # it is no file, or not one that select accepts
         return True
 
 

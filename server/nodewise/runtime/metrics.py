@@ -1,6 +1,6 @@
-"""Metrics in Prometheus' terms. Events are observed as they happen; state is sampled, so that no call waits for it.
+"""Metrics for Prometheus. Calls are observed as they end; state is sampled, so that no call waits for it.
 
-Where the environment names a folder (``PROMETHEUS_MULTIPROC_DIR``), the page of each worker has the figures of all.
+Where ``PROMETHEUS_MULTIPROC_DIR`` names a folder, the page of each worker has the figures of all workers.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Mode = Literal["livesum", "liveall", "livemin", "livemostrecent"]
 
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 SAMPLE_S: Final = 5.0
-"""Between two samples: below the usual interval of a scrape, which is 15 s."""
+"""Seconds between two samples: below the usual interval of a scrape, which is 15 s."""
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""From a known reply, which takes a fraction of a millisecond, to a long call."""
+"""From a cached reply, which takes a fraction of a millisecond, to a long call."""
 DURATION: Final = (
     "nodewise_rpc_duration_seconds",
     "Calls that ended: their time, by method, transport (grpc, http) and status code.",
@@ -59,7 +59,7 @@ COUNTERS: Final = (
     ("nodewise_estimator_intervals", "Observations that an interval was predicted for.", ("estimator", "namespace")),
     ("nodewise_estimator_covered", "Observations within their interval.", ("estimator", "namespace")),
 )
-"""Name without its ending ``_total``, help and labels."""
+"""Name without its suffix ``_total``, help and labels."""
 GAUGES: Final[tuple[tuple[str, str, tuple[str, ...], Mode], ...]] = (
     ("nodewise_queue_waiting_calls", "Calls that wait for a permit.", ("queue",), "livesum"),
     ("nodewise_queue_permits_in_use", "Calls at work.", ("queue",), "livesum"),
@@ -83,7 +83,7 @@ GAUGES: Final[tuple[tuple[str, str, tuple[str, ...], Mode], ...]] = (
     ("nodewise_worker_cpu_seconds", "CPU time of a worker since its start.", (), "liveall"),
     ("nodewise_worker_resident_memory_bytes", "Memory of a worker.", (), "liveall"),
 )
-"""Name, help, labels, and how the values of several workers become one."""
+"""Name, help, labels, and how the values of several workers are combined."""
 QUEUES: Final = ("questions", "ingest", "computing", "long_calls")
 
 
@@ -120,11 +120,11 @@ class Metrics:
             for name, text, labels, mode in GAUGES
         }
         self._of_plugins: dict[tuple[str, str], int] = {}
-        self._before: dict[Hashable, float] = {}
+        self._samples: dict[Hashable, float] = {}
         self._plugins: WeakKeyDictionary[CallCounts, dict[Hashable, float]] = WeakKeyDictionary()
 
     def observe(self, path: str, transport: str, seconds: float, code: str) -> None:
-        """A call ended."""
+        """Record a call that ended."""
         key = path, transport, code
         observer = self._observers.get(key)
         if observer is None:
@@ -137,7 +137,7 @@ class Metrics:
         Parameters
         ----------
         looks : Executor
-            A thread for what the store is asked.
+            A thread for calls of the store.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -149,15 +149,15 @@ class Metrics:
             await asyncio.sleep(SAMPLE_S)
 
     def sample(self) -> None:
-        """Take down what this process knows."""
+        """Sample the state of this process."""
         for name in QUEUES:
             queue = getattr(self._admission, name)
             self._set("nodewise_queue_waiting_calls", queue.waiting, name)
             self._set("nodewise_queue_permits_in_use", queue.permits - queue.free, name)
             self._set("nodewise_queue_permits", queue.permits, name)
             self._count("nodewise_queue_refused_calls", queue.refused, name)
-        for known, count in zip(("no", "yes"), self._admission.replies):
-            self._count("nodewise_replies", count, known)
+        for label, count in zip(("no", "yes"), self._admission.replies):
+            self._count("nodewise_replies", count, label)
         self._set("nodewise_cache_bytes", self._space.weight)
         self._set("nodewise_cache_capacity_bytes", self._space.capacity)
         self._set("nodewise_store_waiting_writes", self._writer.waiting)
@@ -180,32 +180,32 @@ class Metrics:
         tracks = self._tracks()
         self._set("nodewise_generation", tracks.stable.loaded_plugins.number, "stable")
         self._set("nodewise_generation", 0 if tracks.canary is None else tracks.canary.loaded_plugins.number, "canary")
-        found = dict.fromkeys(self._of_plugins, 0)  # a gauge of a plugin that is gone falls to 0
+        gauges = dict.fromkeys(self._of_plugins, 0)  # a gauge of a plugin that is gone falls to 0
         for host in {host for registry in tracks.registries for host in registry.hosts}:
             name = host.distribution.split(" ")[0]
-            found["nodewise_plugin_hosts", name] = 1
-            found["nodewise_plugin_hosts_alive", name] = int(host.pid is not None)
+            gauges["nodewise_plugin_hosts", name] = 1
+            gauges["nodewise_plugin_hosts_alive", name] = int(host.pid is not None)
         kinds = (kind for registry in tracks.registries for kind in registry.by_kind.values())
-        loaded = {id(each.calls): each for kind in kinds for each in kind.values()}
-        for each in loaded.values():
+        plugins = {id(each.calls): each for kind in kinds for each in kind.values()}
+        for each in plugins.values():
             name = each.distribution.split(" ")[0]
             if each.breaker is not None:
                 key = "nodewise_plugin_breakers_open", name
-                found[key] = found.get(key, 0) + (not each.breaker.is_closed)
+                gauges[key] = gauges.get(key, 0) + (not each.breaker.is_closed)
             before = self._plugins.setdefault(each.calls, {})
             for method, tally in each.calls.by_method().items():
                 self._count("nodewise_plugin_calls", tally.calls - tally.failures, name, method, "ok", before=before)
                 self._count("nodewise_plugin_calls", tally.failures, name, method, "failed", before=before)
                 self._count("nodewise_plugin_call_seconds", tally.seconds, name, method, before=before)
 
-        for (gauge, name), value in found.items():
+        for (gauge, name), value in gauges.items():
             self._set(gauge, value, name)
-        self._of_plugins = found
+        self._of_plugins = gauges
 
     def _sample_store(self) -> None:
         try:
             usage = self._store.usage().values()
-        except NodewiseError:  # nodewise_store_up says it
+        except NodewiseError:  # nodewise_store_up reports it
             return
         self._set("nodewise_store_profiles", sum(each.profiles for each in usage))
         self._set("nodewise_store_bytes", sum(each.stored_bytes for each in usage), "rows")
@@ -215,18 +215,18 @@ class Metrics:
         self._child(self._gauges[name], labels).set(value)
 
     def _count(self, name: str, value: float, *labels: str, before: dict[Hashable, float] | None = None) -> None:
-        """Bring a counter to what is counted elsewhere, since the last sample of it in ``before``."""
-        known = self._before if before is None else before
+        """Add the increase of a count since its last sample, which is in ``before``, to a counter."""
+        samples = self._samples if before is None else before
         key = name, labels
-        self._child(self._counters[name], labels).inc(max(0.0, value - known.get(key, 0.0)))
-        known[key] = value
+        self._child(self._counters[name], labels).inc(max(0.0, value - samples.get(key, 0.0)))
+        samples[key] = value
 
     @staticmethod
     def _child(metric: Any, labels: tuple[str, ...]) -> Any:
         return metric.labels(*labels) if labels else metric
 
     async def page(self, _query: str) -> tuple[int, bytes, str]:
-        """The answer to a scrape: of all workers where they share a folder."""
+        """The answer to a scrape; of all workers where they share a folder."""
         return 200, await asyncio.to_thread(_text, self.registry), CONTENT_TYPE_LATEST
 
 

@@ -1,4 +1,4 @@
-"""Scoring while serving, off every request's path: what arrives is compared with what the revision before predicts."""
+"""Scoring while serving, in the background: new observations are compared with predictions of the revision before."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ __all__ = ["Scoring"]
 _log = structlog.get_logger(__name__)
 
 LEASE_S: Final = 300.0
-"""Time for which a commit is one scorer's alone: longer than several hosted estimators that use up their budget. Only
-what a killed process held waits so long."""
+"""Time for which one scorer alone may score a commit: longer than several hosted estimators need that use up their
+budgets. Only commits of a killed process wait so long."""
 REST: Final = 3.0
 """Seconds of rest per second of work, so that a backlog takes at most a quarter of one core from requests and fits."""
 HEAD_START_S: Final = 0.1
 """Seconds that a commit's reply, and the fit that starts with it, are ahead of scoring."""
 LOOK_S: Final = 30.0
-"""Seconds between looks for commits of other processes that are not scored yet."""
+"""Seconds between checks for commits of other processes that are not scored yet."""
 KEPT_BYTES: Final = 16 << 20
-"""Of profiles that are kept to read only what came after them: the next commit to the same job is often near."""
+"""Bytes of cached profiles, of which only later revisions are read; the same job often commits again soon."""
 
 MOST_NAMESPACES: Final = 20
-"""That metrics tell apart: each costs Prometheus four series for every estimator."""
+"""Namespaces that metrics distinguish: each costs Prometheus four series for every estimator."""
 
 
 class Scoring:
-    """Scores commits one after the other, in one thread of low demands.
+    """Scores commits one after the other, in one thread that rests after each.
 
     Parameters
     ----------
     answers : Answers
-        Answers as it would have answered a question about the revision before; models that it keeps are not fitted
-        again. Others may take its place.
+        Predicts as for a question about the revision before; its cached models are not fitted again. :meth:`follow`
+        replaces it.
     store : ProfileStore
-        Whose ledger says what waits, and takes the scores.
+        Its ledger lists the commits that wait, and stores the scores.
     lease_s, look_s : float
         See LEASE_S and LOOK_S.
     effects : Effects or None
@@ -73,31 +73,31 @@ class Scoring:
         self._lease_s, self._look_s = lease_s, look_s
         self._effects = effects
         self.sums: dict[tuple[str, str], ScoreSums] = {}
-        """What this process scored, by estimator and namespace; beyond MOST_NAMESPACES these are one, "other"."""
+        """Scores of this process, by estimator and namespace; namespaces beyond MOST_NAMESPACES count as "other"."""
         self._profiles: LruCache[str, Profile] = LruCache(KEPT_BYTES)
         self._wake_event = threading.Event()
         self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nodewise-scoring", daemon=True)
 
     def start(self) -> None:
-        """Begin, with what earlier processes left."""
+        """Begin, with the commits that earlier processes did not score."""
         self._thread.start()
 
     def follow(self, answers: Answers) -> None:
-        """Score these from the next commit on."""
+        """Score these answers from the next commit on."""
         self._answers = answers
 
     def notify(self) -> None:
-        """Something was committed."""
+        """Note that there is a new commit."""
         self._wake_event.set()
 
     def stop(self) -> None:
-        """Begin to stop, once. The commit in hand waits in the store with the others."""
+        """Begin to stop. The current commit stays in the store, unscored."""
         self._stop_event.set()
         self._wake_event.set()
 
     def join(self) -> None:
-        """Wait until the thread has ended, which is forever where an estimator never returns. After ``stop``."""
+        """Wait until the thread has ended, after ``stop``; it never ends if an estimator never returns."""
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -107,10 +107,10 @@ class Scoring:
             start_s = time.monotonic()
             try:
                 did_score = self.score_one()
-            except NodewiseError as error:  # the store does not answer; it said why
+            except NodewiseError as error:  # the store does not answer; it has logged why
                 _log.warning("scoring_paused", reason=str(error.reason))
                 did_score = False
-            except Exception as error:  # noqa: BLE001 - the thread must outlive whatever one commit brings
+            except Exception as error:  # noqa: BLE001 - no commit may end the thread
                 _log.error("scoring_failed", exc_info=error)
                 did_score = False
             if did_score:
@@ -119,7 +119,7 @@ class Scoring:
                 self._stop_event.wait(HEAD_START_S)
 
     def score_one(self) -> bool:
-        """Score the commit that has waited longest; False = none waits."""
+        """Score the commit that has waited longest; False = no commit waits."""
         ledger = self._store.scores
         commit = ledger.claim(self._lease_s)
         if commit is None:
@@ -141,15 +141,15 @@ class Scoring:
         return True
 
     def _add(self, namespace: str, sums: Mapping[tuple[str, str], ScoreSums]) -> None:
-        """Count what was scored, for metrics."""
-        known = {each for _, each in self.sums}
-        if namespace not in known and len(known) >= MOST_NAMESPACES:
+        """Add scores to the metrics."""
+        namespaces = {each for _, each in self.sums}
+        if namespace not in namespaces and len(namespaces) >= MOST_NAMESPACES:
             namespace = "other"
         for (name, _), more in sums.items():
             self.sums[name, namespace] = self.sums.get((name, namespace), ScoreSums()) + more
 
     def _sums(self, commit: UnscoredCommit) -> dict[tuple[str, str], ScoreSums] | None:
-        """What a commit scores, by estimator and version; None = the process stops."""
+        """The scores of a commit, by estimator and version; None = the process stops."""
         sums: dict[tuple[str, str], ScoreSums] = {}
         answers = self._answers
         try:
@@ -170,7 +170,7 @@ class Scoring:
         for name, version in versions.items():
             sums[name, version] = self._score(answers, name, before, observations, commit)
             if self._effects is not None and Effects.differ(answers, before.profile_id, name):
-                # A profile that is not stored has the lessons that all have in common.
+                # A profile without an id gets the lessons that all namespaces share.
                 without = self._score(answers, name, replace(before, profile_id=""), observations, commit)
                 self._effects.add(before.profile_id, name, sums[name, version], without)
             if self._stop_event.is_set():
@@ -178,7 +178,7 @@ class Scoring:
         return sums
 
     def _profile(self, commit: UnscoredCommit, revision: int, last: Profile | None) -> Profile:
-        """The profile at a revision; what is known of it is not read again."""
+        """The profile at a revision; only what follows the last known revision is read."""
         profile = self._store.load(commit.profile_id, last, revision)
         if profile is not last:
             self._profiles.put(profile.uid, profile, profile_bytes(profile))
@@ -187,13 +187,13 @@ class Scoring:
     def _score(
         self, answers: Answers, name: str, before: Profile, observations: Observations, commit: UnscoredCommit
     ) -> ScoreSums:
-        """An estimator's score; one that refuses or fails costs only its own, one in a host has that host's budget."""
+        """An estimator's score; a refusal or fault affects this estimator alone, and a host limits its time."""
         about = {"estimator": name, "profile_id": commit.profile_id, "revision": commit.revision}
         try:
             return score_predictions(answers, before, observations, name)
         except NodewiseError as error:
             if error.reason in (Reason.ESTIMATOR_FAILED, Reason.ESTIMATOR_INVALID_RESULT):
-                _log.warning("scoring_left_out", reason=str(error.reason), **about)
+                _log.warning("scoring_skipped", reason=str(error.reason), **about)
         except Exception as error:  # noqa: BLE001 - as for a plugin's own
-            _log.warning("scoring_left_out", reason=str(Reason.INTERNAL), exc_info=error, **about)
+            _log.warning("scoring_skipped", reason=str(Reason.INTERNAL), exc_info=error, **about)
         return ScoreSums(unanswered=len(observations))

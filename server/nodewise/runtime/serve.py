@@ -1,4 +1,4 @@
-"""Serving in the foreground: settings, and a supervisor of the workers that answer."""
+"""Serving in the foreground: reads the settings and starts the supervisor of the workers."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ HIGHEST_PORT: Final = 65_535
 def serve_configured(config: Path | None, announce: Announce, **options: Any) -> int:
     """Serve in the foreground until SIGTERM or SIGINT; returns the exit status.
 
-    Loads neither plugins nor the service: this process is the supervisor, which must outlive both.
+    Loads neither plugins nor the service: this process is the supervisor, which faults of both must not end.
 
     Parameters
     ----------
     config : Path or None
-        File of settings; environment and options stand above it.
+        File of settings; the environment and options take precedence over it.
     announce : callable
-        Called with ``HOST:PORT`` and the HTTP address (empty = none), once calls are answered.
+        Called with ``HOST:PORT`` and the HTTP address (empty = none), once the server answers calls.
     **options
         Settings by name; None = not stated.
 
     Raises
     ------
     StartError
-        Whatever must stop a start.
+        What prevents the start.
     """
 
     def read() -> Settings:
@@ -62,12 +62,12 @@ def serve_configured(config: Path | None, announce: Announce, **options: Any) ->
 
 
 def _check(settings: Settings) -> Settings:
-    """Settings that a server can start with, as far as they tell by themselves. Raises SettingsError."""
+    """The settings, if they are consistent. Raises SettingsError."""
     _check_address("listen", settings.listen)
     if settings.http_listen:
         _check_address("http", settings.http_listen)
     if settings.workers > 1 and settings.store.startswith("memory:"):
-        raise SettingsError("setting store: memory: is one process's own; use sqlite:PATH with more than one worker")
+        raise SettingsError("setting store: memory: belongs to one process; use sqlite:PATH for more than one worker")
     check_identity(settings)
     return settings
 

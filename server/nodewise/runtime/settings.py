@@ -1,4 +1,4 @@
-"""Settings: one frozen value from file, environment and flags, in rising order of precedence."""
+"""Settings: one frozen value from file, environment and flags, in ascending order of precedence."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ DEFAULT_LISTEN: Final = "127.0.0.1:50551"
 DEFAULT_HTTP: Final = "127.0.0.1:50552"
 DEFAULT_STORE: Final = "sqlite:nodewise.db"
 CONFIG_VARIABLE: Final = "NODEWISE_CONFIG"
-REMOVED: Final = ("preload", "warm_spare", "hung_after_s", "recycle_bytes", "pin_workers")
-"""Settings of versions before; who states one is told, rather than served otherwise than he asks."""
+REMOVED_SETTINGS: Final = ("preload", "warm_spare", "hung_after_s", "recycle_bytes", "pin_workers")
+"""Settings of earlier versions; a server that states one does not start, since it could not do what they say."""
 
 
 class SettingsError(Exception):
-    """A setting that cannot be used; the text names it and what would be right."""
+    """A setting that cannot be used; the text names the setting and says what it must be."""
 
 
 class Settings(BaseSettings):
@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     workers: int = Field(1, ge=1, le=256, description="worker processes that share the port")
     store: str = Field(DEFAULT_STORE, description="memory:, sqlite:PATH or postgresql://HOST/DATABASE")
     durability: Literal["process", "power"] = Field(
-        "process", description="what an acknowledged batch survives: death of the process, or loss of power"
+        "process", description="what an acknowledged batch survives: the end of the process, or loss of power"
     )
     traces: str = Field(
         "",
@@ -70,24 +70,24 @@ class Settings(BaseSettings):
     )
     trace_cache: str = Field(
         "",
-        description="directory for copies of traces that are in a bucket; empty = beside the store, or a temporary one",
+        description="directory for copies of traces of a bucket; empty = beside the store, or a temporary one",
     )
     trace_cache_bytes: int = Field(
-        DEFAULT_CACHE_BYTES, ge=0, description="most that those copies take; what was used least goes first"
+        DEFAULT_CACHE_BYTES, ge=0, description="most bytes of those copies; the least recently used are deleted first"
     )
     trace_artefact_bytes: int = Field(
         DEFAULT_ARTEFACT_BYTES,
         ge=0,
-        description="most that is kept of what was read of traces, beside them; what was used least goes first",
+        description="most bytes of stored results of reading traces; the least recently used are deleted first",
     )
     deleted_profiles_kept_s: float = Field(
-        DEFAULT_DELETED_KEPT_S, ge=0, description="how long a deleted profile can be brought back, seconds"
+        DEFAULT_DELETED_KEPT_S, ge=0, description="seconds for which a deleted profile can be restored"
     )
     retention: RetentionSettings = RetentionSettings()
     store_inspect_interval_s: float = Field(
         21_600.0,
         ge=0,
-        description="seconds between two looks for damage in all that is stored, the first at the start, by one "
+        description="seconds between two inspections of the whole store for damage, the first at the start, by one "
         "worker of all that share the store; 0 = never",
     )
     catalogue: str = Field("", description="TOML file of devices and links that join the shipped ones; empty = none")
@@ -108,28 +108,28 @@ class Settings(BaseSettings):
     )
     fallback_estimators: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="who stands in for an estimator that is named and cannot answer, where the call allows it, in this "
-        "order; empty, or none of them can = as auto chooses",
+        description="estimators that replace a named one that cannot answer, if the call allows it, in this order; "
+        "empty, or if none of them can answer = as auto chooses",
     )
     plugins_folder: str = Field("", description="directory of generations of plugins; empty = beside the store")
     admin: bool = Field(
         default=False,
-        description="offer AdminService, which swaps plugins; where listen is loopback, or with authentication",
+        description="offer AdminService, which swaps plugins; needs a loopback listen address or authentication",
     )
     swap_trial_s: float = Field(
         20.0, ge=0, description="seconds for trying another generation of plugins before it serves; 0 = no trial"
     )
     swap_shadowed_requests: int = Field(
-        200, ge=0, le=10_000, description="recent requests that another generation is asked before it serves"
+        200, ge=0, le=10_000, description="recent requests that another generation answers in a trial before it serves"
     )
     safe_mode: bool = Field(default=False, description="shipped plugins only")
     reflection: bool | None = Field(
-        None, description="offer gRPC server reflection, to callers who are known; unset = where listen is loopback"
+        None, description="offer gRPC server reflection to authenticated callers; unset = where listen is loopback"
     )
     authentication: Annotated[tuple[Way, ...], NoDecode] = Field(
         (),
-        description="how callers may say who they are, of tokens, jwt and certificates; empty = nobody is asked, and "
-        "everybody may do everything",
+        description="how callers may authenticate: any of tokens, jwt and certificates; empty = no authentication, "
+        "every caller may do everything",
     )
     tls: TlsSettings = TlsSettings()
     jwt: JwtSettings = JwtSettings()
@@ -139,26 +139,26 @@ class Settings(BaseSettings):
         "name or an alternative name",
     )
     allow_plaintext: bool = Field(
-        default=False, description="listen beyond loopback without TLS, such as behind a proxy that has it"
+        default=False, description="listen beyond loopback without TLS, such as behind a proxy with TLS"
     )
-    allow_anonymous: bool = Field(default=False, description="listen beyond loopback though nobody is asked who he is")
-    default_deadline_s: float = Field(60.0, gt=0, description="for calls that state none")
+    allow_anonymous: bool = Field(default=False, description="listen beyond loopback without authentication")
+    default_deadline_s: float = Field(60.0, gt=0, description="seconds for calls that state no deadline")
     queue_wait_s: float = Field(
         0.5,
         gt=0,
         description="longest expected wait for a turn in the event loop, seconds; ten times that for a thread; "
         "above it calls are refused as OVERLOADED",
     )
-    drain_delay_s: float = Field(0.0, ge=0, description="seconds between NOT_SERVING and the stop, for balancers")
+    drain_delay_s: float = Field(0.0, ge=0, description="seconds between NOT_SERVING and the stop, for load balancers")
     grace_s: float = Field(10.0, ge=0, description="seconds for calls in flight when stopping")
     default_policy: str = Field("efficiency-capped", description="policy of a Schedule that names none")
     learn_interval_s: float = Field(
-        600.0, ge=0, description="seconds between looks for profiles to learn priors and calibrations from; 0 = never"
+        600.0, ge=0, description="seconds between two runs of learning priors and calibrations from profiles; 0 = never"
     )
     shared_namespaces: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="namespaces (first segments of profile ids) whose jobs move each other's answers, each by 5 % "
-        "at most; * = all; empty = what one teaches stays its own",
+        description="namespaces (first segments of profile ids) whose jobs change each other's answers, each by 5 % "
+        "at most; * = all; empty = each namespace learns from its own jobs alone",
     )
     scoring: bool = Field(
         default=True, description="score every estimator on the observations that arrive, for ListEstimators"
@@ -167,34 +167,34 @@ class Settings(BaseSettings):
         None,
         ge=0,
         le=256,
-        description="processes of each worker for long calls, about 160 MB each once there was one; 0 = threads of the "
-        "worker itself; unset = half as many as cores, at least 1",
+        description="processes of each worker for long calls, about 160 MB each after the first call; 0 = threads of "
+        "the worker itself; unset = half as many as cores, at least 1",
     )
     cache_bytes: int = Field(
         CACHE_BYTES,
         ge=16 << 20,
-        description="what each worker keeps of profiles, models, answers and replies, about 30 kB for each job that is "
-        "asked about; a process for long calls keeps a quarter of it",
+        description="bytes of each worker's cache of profiles, models, answers and replies, about 30 kB for each job "
+        "with questions; a process for long calls has a quarter of it",
     )
-    threads: int = Field(4, ge=1, le=256, description="threads for what may block")
+    threads: int = Field(4, ge=1, le=256, description="threads of each worker for work that may block")
     crash_budget: int = Field(
         8,
         ge=1,
         le=1_000_000,
-        description="deaths of workers, not made up for by serving, before giving up",
+        description="crashes of workers, offset by time of serving, after which the server stops",
     )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     audit_log: str = Field(
         "",
-        description="file of what was administered, deleted, brought back and retracted, and of who was turned away, "
-        "one JSON object a line; empty = in the log, with `audit` true, whatever the level",
+        description="file for administration, deletions, restorations, retractions and rejected callers, one JSON "
+        "object a line; empty = the log, with `audit` true, at every level",
     )
     limits: Limits = Limits()
     quotas: Quotas = Quotas()
     connections: ConnectionSettings = ConnectionSettings()
 
     def __hash__(self) -> int:
-        """By all that is set, mappings included: processes for long calls are told them once."""
+        """Of all settings, mappings included; processes for long calls get equal settings once."""
         return hash(self.model_dump_json())
 
     @property
@@ -210,7 +210,7 @@ class Settings(BaseSettings):
     )
     @classmethod
     def _names(cls, value: object) -> object:
-        """A list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""
+        """Names: a list in a file; in the environment names separated by commas, or a JSON list (``[]`` = none)."""
         if not isinstance(value, str):
             return value
         try:
@@ -227,7 +227,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags over environment; :func:`load_settings` puts the file below both."""
+        """Flags take precedence over the environment; :func:`load_settings` puts the file below both."""
         return init_settings, env_settings
 
 
@@ -237,7 +237,7 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
     Raises
     ------
     SettingsError
-        Naming the file or the setting and what would be right.
+        With the file or the setting, and what it must be.
     """
     values = {name: value for name, value in flags.items() if value is not None}
     path = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
@@ -248,16 +248,16 @@ def load_settings(config: Path | None = None, **flags: Any) -> Settings:
         except OSError as error:
             raise SettingsError(f"{path}: cannot be read ({error.strerror})") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{path}: is no TOML: {error}") from None
-    for name in REMOVED:
+            raise SettingsError(f"{path}: is not valid TOML: {error}") from None
+    for name in REMOVED_SETTINGS:
         for place, is_stated in ((path, name in from_file), ("environment", f"NODEWISE_{name.upper()}" in os.environ)):
             if is_stated:
-                raise SettingsError(f"{place}: setting {name} was removed; the server does without it: delete it")
+                raise SettingsError(f"{place}: setting {name} no longer exists: delete it")
     if path is not None:
         unknown = sorted(set(from_file) - set(Settings.model_fields))
         if unknown:
             names = ", ".join(Settings.model_fields)
-            raise SettingsError(f"{path}: unknown setting {unknown[0]!r}; known are: {names}")
+            raise SettingsError(f"{path}: unknown setting {unknown[0]!r}; the settings are: {names}")
     try:
         return Settings(**_merge(_merge(from_file, EnvSettingsSource(Settings)()), values))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What keeps a server from starting, in words for its operator."""
+"""The error that prevents a start."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ __all__ = ["StartError"]
 
 
 class StartError(Exception):
-    """What keeps a server or a sweep from starting, in words for its operator.
+    """Why a server or a sweep cannot start, with a text for its operator.
 
     Attributes
     ----------
     of_input : bool
-        Whether what was given is at fault, rather than the place it runs in.
+        Whether the input is at fault, rather than the environment.
     """
 
     def __init__(self, message: str, *, of_input: bool) -> None:

@@ -1,4 +1,4 @@
-"""Looking after the store while serving, by one worker at a time: for damage, and for what is kept no longer."""
+"""Maintenance of the store while serving, by one worker at a time: inspection for damage, and retention."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["StoreMaintenance"]
 _log = structlog.get_logger(__name__)
 
 LOOK_S: Final = 60.0
-"""Between two looks whether something is due, which another worker may have done."""
+"""Seconds between two checks whether a task is due; another worker may have done it."""
 REST: Final = 3.0
-"""Seconds of rest per second of work: a large store takes no more than a quarter of one core, at a low priority."""
+"""Seconds of rest per second of work, so that a large store takes at most a quarter of one core, at a low priority."""
 NICE: Final = 10
 
 
 class StoreMaintenance:
-    """One thread of low priority.
+    """Maintains the store in one thread of low priority.
 
     Parameters
     ----------
     store : ProfileStore
         Of this process; a lease in it decides which of the processes that share it does a task.
     rules : Retention
-        What is kept how long.
+        How long content is kept.
     inspect_interval_s, keep_interval_s : float
-        Between two inspections, and two times that things go, of all processes together; 0 = never.
+        Seconds between two inspections, and between two deletions by the rules, of all processes together; 0 = never.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class StoreMaintenance:
         self._stop_event.set()
 
     def join(self) -> None:
-        """Wait until the thread has ended. After ``stop``."""
+        """Wait until the thread has ended, after ``stop``."""
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        with suppress(OSError, AttributeError):  # where threads have priorities of their own
+        with suppress(OSError, AttributeError):  # only Linux has priorities of threads
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while not self._stop_event.is_set():
             for task, interval_s in self._intervals_s.items():
@@ -80,14 +80,14 @@ class StoreMaintenance:
                 event, about = ("store_damage_found", inspection) if inspection else ("store_inspected", 0)
                 _log.log(40 if inspection else 20, event, damaged=about, seconds=round(time.monotonic() - began_s, 3))
             elif removals := self._store.keep(self._rules):
-                _log.info("kept_no_longer", seconds=round(time.monotonic() - began_s, 3), **removals)
-        except NodewiseError as error:  # the store does not answer; it said why
-            _log.warning("store_keeping_paused", task=task, reason=str(error.reason), **error.metadata)
-        except Exception:  # noqa: BLE001 - the thread must outlive whatever is stored
-            _log.exception("store_keeping_failed", task=task)
+                _log.info("retention_applied", seconds=round(time.monotonic() - began_s, 3), **removals)
+        except NodewiseError as error:  # the store does not answer; it has logged why
+            _log.warning("store_maintenance_paused", task=task, reason=str(error.reason), **error.metadata)
+        except Exception:  # noqa: BLE001 - no stored content may end the thread
+            _log.exception("store_maintenance_failed", task=task)
 
     def _rest(self) -> bool:
-        """Rest as long as the work since the last rest is worth; False = the process stops."""
+        """Rest in proportion to the work since the last rest; False = the process stops."""
         self._stop_event.wait(REST * (time.monotonic() - self._began_s))
         self._began_s = time.monotonic()
         return not self._stop_event.is_set()

@@ -1,7 +1,7 @@
-"""The supervisor: keeps workers serving on one port, whatever ends them, and replaces them without a gap.
+"""The supervisor: keeps workers serving on one port, restarts those that end, and replaces them without a gap.
 
-It loads neither plugins nor the service. What happens (signals, messages and deaths of workers) is noted; then one look
-at all workers says what is wanted next: first start, crash and restart are the same rule.
+It loads neither plugins nor the service. Events (signals, messages and ends of workers) change its state; then one
+function compares the workers with the settings and acts, so that one rule covers first start, crash and restart.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _log = structlog.get_logger(__name__)
 Announce = Callable[[str, str], None]
 
 START_S: Final = 600.0
-"""Longest start of a worker, by the clock: two minutes were seen on a machine under twenty times its load."""
+"""Most seconds of a worker's start; on a machine with twenty times its load a start took two minutes."""
 SAME_SIGNAL_S: Final = 0.5
-"""Signals to stop that come within so long are one: a terminal and the program that it runs pass on the same Ctrl-C."""
+"""Seconds within which signals to stop count as one: a terminal and its program both forward the same Ctrl-C."""
 SPARE_AFTER_S: Final = 10.0
-"""After the only worker began to serve its spare is started: imports take two seconds of a core, and first calls come
-first."""
+"""Seconds of serving after which the only worker's spare starts: imports take two seconds of a core, which the first
+calls need."""
 
 
 def supervise(settings: Settings, read: Callable[[], Settings], announce: Announce) -> int:
@@ -46,7 +46,7 @@ def supervise(settings: Settings, read: Callable[[], Settings], announce: Announ
     Parameters
     ----------
     read : callable
-        Reads the settings anew, for SIGHUP; raises SettingsError.
+        Reads the settings again, on SIGHUP; raises SettingsError.
     announce : callable
         Called with ``HOST:PORT`` and the HTTP address (empty = none), once enough workers answer calls.
 
@@ -67,13 +67,13 @@ def supervise(settings: Settings, read: Callable[[], Settings], announce: Announ
 
 
 class _Supervisor:
-    """The workers, and what is wanted of them."""
+    """Starts, watches and replaces the workers."""
 
     def __init__(
         self, settings: Settings, listen: tuple[str, str, str], read: Callable[[], Settings], announce: Announce
     ) -> None:
         self._settings = self._before = settings
-        """Of workers that start now, and those that hold again where a restart fails."""
+        """Settings of workers that start now, and those to use again if a restart fails."""
         self._listen = listen
         self._read = read
         self._announce = announce
@@ -81,10 +81,10 @@ class _Supervisor:
         self._is_restarting = self._restart_again = False
         self._workers: list[Worker] = []
         self._spare: Worker | None = None
-        """Takes the place of the only worker at once, since it has imported what a worker needs."""
+        """A process that has imported what a worker needs, so that it can replace the only worker at once."""
         self._backoff = Backoff(settings.crash_budget)
         self._delay: asyncio.TimerHandle | None = None
-        """Before another worker is started; None = there is none."""
+        """The delay before another worker starts; None = no delay."""
         self._stopping_since_s: float | None = None
         self._failure: StartError | None = None
         self._gave_up = False
@@ -92,7 +92,7 @@ class _Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
-        """Until the last worker has ended; returns the exit status. Raises StartError."""
+        """Run until the last worker has ended; returns the exit status. Raises StartError."""
         self._loop, self._change = asyncio.get_running_loop(), asyncio.Event()
         for number, handler in (
             (signal.SIGTERM, self._request_stop),
@@ -108,14 +108,14 @@ class _Supervisor:
                 await self._change.wait()
                 self._change.clear()
         finally:
-            for worker in self._workers:  # only after a fault of ours
+            for worker in self._workers:  # only after a fault of the supervisor
                 worker.process.kill()
             self._drop_spare()
         if self._failure is not None:
             raise self._failure
         return int(self._gave_up)
 
-    # --- what happens
+    # --- events
 
     def _request_stop(self) -> None:
         if self._stopping_since_s is None:
@@ -134,12 +134,12 @@ class _Supervisor:
             self._change.set()
 
     def _reload_asked(self) -> None:
-        """Let a worker see whether other plugins can take over in place, unless the settings need new workers.
+        """Ask one worker to swap plugins in place, unless changed settings need new workers.
 
-        It tries them for all: the others follow what it decides. Where nothing differs, or what does runs in the
-        workers themselves, it asks for a restart.
+        The other workers follow its decision. If no plugin differs, or one that runs in the workers themselves does,
+        it asks for a restart.
         """
-        if self._has_terminal and not _has_terminal():  # SIGHUP says that too
+        if self._has_terminal and not _has_terminal():  # SIGHUP also means that the terminal is gone
             self._request_stop()
             return
         serving = [worker for worker in self._workers if worker.is_serving and not worker.is_stale]
@@ -151,12 +151,12 @@ class _Supervisor:
     def _settings_differ(self) -> bool:
         try:
             settings = self._read()
-        except SettingsError:  # the restart tells of it
+        except SettingsError:  # the restart reports it
             return True
         return settings.model_copy(update={"listen": self._settings.listen}) != self._settings
 
     def _restart(self) -> None:
-        """Let every worker go as soon as a new one serves in its place, with settings read anew."""
+        """Replace every worker by a new one, with the settings read again."""
         self._restart_again = self._is_restarting or not self._is_announced
         if self._restart_again or self._stopping_since_s is not None:
             return
@@ -166,9 +166,11 @@ class _Supervisor:
             _log.error("restart_refused", reason=str(error))
             return
         if settings.listen != self._settings.listen:
-            _log.warning("setting_kept", setting="listen", reason="the port is held; stop the server to change it")
+            _log.warning("setting_not_applied", setting="listen", reason="stop and start the server to change its port")
         if settings.store.startswith("memory:"):
-            _log.warning("store_is_lost", reason="memory: is one process's own; new workers start with an empty one")
+            _log.warning(
+                "store_lost", reason="memory: belongs to one process; the new worker starts with an empty store"
+            )
         self._before, self._is_restarting = self._settings, True
         self._start_after(0.0)
         self._adopt(settings.model_copy(update={"listen": self._settings.listen}))
@@ -178,12 +180,12 @@ class _Supervisor:
         self._change.set()
 
     def _adopt(self, settings: Settings) -> None:
-        self._drop_spare()  # it has imported what was installed before
+        self._drop_spare()  # it has imported the plugins that were installed before
         self._settings, self._backoff = settings, Backoff(settings.crash_budget)
         configure_logging(settings.log_level)
 
     def _restart_failed(self, reason: str) -> None:
-        """Workers that serve go on, those with the new settings too."""
+        """End a restart: workers that serve stay, also those with the new settings."""
         if not self._is_restarting:
             return
         _log.error("restart_failed", reason=reason)
@@ -196,7 +198,7 @@ class _Supervisor:
                 self._kill(worker, "superseded")
 
     async def _tend(self, worker: Worker) -> None:
-        """Listen to a worker until it has ended."""
+        """Handle a worker's messages until it has ended."""
         failure, killed_for = None, ""
         try:
             async with asyncio.timeout(START_S) as limit:
@@ -217,7 +219,7 @@ class _Supervisor:
         status = await worker.process.wait_for_end()
         worker.close()
         if self._listen[1]:
-            from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415  # nobody waits here
+            from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415  # no call waits for it
 
             mark_process_dead(worker.process.pid, self._listen[2])  # type: ignore[no-untyped-call]
         self._workers.remove(worker)
@@ -226,7 +228,7 @@ class _Supervisor:
             self._note_death(worker, failure, killed_for or status_text(status), status)
 
     def _note_death(self, worker: Worker, failure: StartError | None, cause: str, status: int) -> None:
-        """Note that a worker ended which was not asked to, and schedule its replacement."""
+        """Log the unexpected end of a worker, and schedule its replacement."""
         delay_s = self._backoff.record_death(worker.served_s)
         self._start_after(delay_s)
         about = {"pid": worker.process.pid, "lived_s": round(worker.age_s, 3), "restart_in_s": round(delay_s, 3)}
@@ -241,28 +243,28 @@ class _Supervisor:
             return
         if worker.serving_since_s is None:
             self._restart_failed(str(failure))
-        # As long as another serves, trying again at leisure costs nothing.
+        # While another worker serves, further attempts cost nothing.
         if self._backoff.is_spent and not any(each.is_serving for each in self._workers):
-            _log.error("given_up", cause=cause)
+            _log.error("crash_budget_spent", cause=cause)
             self._gave_up = True
             self._stop()
 
     def _reap_orphans(self) -> None:
-        """As process 1 of a container this one is the parent of whatever lost its own."""
+        """Reap orphans: as process 1 of a container this process is their parent."""
         own = {worker.process.pid for worker in (*self._workers, self._spare) if worker is not None}
         with suppress(ChildProcessError):
             while (child := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and child.si_pid not in own:
                 os.waitpid(child.si_pid, 0)
 
-    # --- what is wanted
+    # --- actions
 
     def _place(self) -> None:
-        """See to it that there are the workers that are wanted."""
+        """Start, drain and count workers until they are as the settings say."""
         alive = [worker for worker in self._workers if not worker.is_draining]
         fresh = [worker for worker in alive if not worker.is_stale]
         serving = [worker for worker in alive if worker.is_serving]
         missing = self._settings.workers - len(fresh)
-        if len(fresh) < len(alive):  # others serve meanwhile: one after the other
+        if len(fresh) < len(alive):  # old workers serve meanwhile, so new ones start one after the other
             missing = min(missing, 1 - sum(not worker.is_serving for worker in fresh))
         while missing > 0 and self._delay is None:
             self._start(patient=bool(serving))
@@ -286,7 +288,7 @@ class _Supervisor:
     def _start(self, *, patient: bool) -> None:
         try:
             worker = self._spare or Worker(self._settings, *self._listen)
-        except OSError as error:  # no memory or no process to be had
+        except OSError as error:  # the system has no memory or no process left
             delay_s = max(self._backoff.record_death(0.0), 1.0)
             _log.error("worker_not_started", reason=str(error), restart_in_s=delay_s)
             self._start_after(delay_s)
@@ -296,10 +298,10 @@ class _Supervisor:
         self._begin(self._tend(worker))
 
     def _start_spare(self) -> None:
-        """One for the only worker; where there are several the others serve until another has started."""
+        """Start a spare for the only worker; several workers need none, since the others serve meanwhile."""
         is_wanted = self._settings.workers == 1 and self._stopping_since_s is None
         if is_wanted and self._spare is None:
-            with suppress(OSError):  # a worker that ends is replaced without it
+            with suppress(OSError):  # without a spare a replacement only takes longer
                 self._spare = Worker(self._settings, *self._listen)
 
     def _drop_spare(self) -> None:

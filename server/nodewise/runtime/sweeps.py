@@ -1,7 +1,7 @@
 """Sweeps: policies x loads x prediction errors x seeds, every combination a simulation of its own.
 
-A sweep travels as the request of one simulation (bytes, its curves predicted before) and small units that say what
-differs, so that every engine does the same.
+A sweep is sent to an engine as the request of one simulation (bytes, with predicted curves) and small units that state
+the differences, so that every engine does the same.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from nodewise_protos.v1beta1 import simulation_service_pb2 as pb
 __all__ = ["SweepUnit", "run_sweep", "simulated_unit", "with_given_curves"]
 
 LIMITS: Final = Limits(simulated_jobs_per_call=1 << 24, simulation_rows_per_call=1 << 26)
-"""Caps of a sweep: those of one call protect a server from its callers; here the caller's own memory is the cap."""
+"""Limits of a sweep: those of a call protect a server from its callers, but a sweep uses the caller's own memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepUnit:
-    """One simulation of a sweep; ``request`` is the place of what it changes among the requests that all share."""
+    """One simulation of a sweep; ``request`` is the index of the request that it changes, among the shared ones."""
 
     policy: str
     parameters: Mapping[str, float]
@@ -57,12 +57,12 @@ def run_sweep(
     units: Sequence[SweepUnit],
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome[bytes]]:
-    """Every unit's outcome, in the order of units, whatever engine did it: a SimulationResult's bytes, or its fault.
+    """Every unit's outcome, in the order of units, the same for every engine: a SimulationResult's bytes, or its fault.
 
     Parameters
     ----------
     progress : callable
-        Called with the number of units that are done, and of all.
+        Called with the number of units that are done, and of all units.
     """
     by_index: dict[int, Outcome[bytes]] = {}
     outcomes: Iterator[Outcome[bytes]] = executor.run(simulated_unit, tuple(requests), units)
@@ -98,7 +98,7 @@ def simulated_unit(requests: tuple[bytes, ...], unit: SweepUnit) -> bytes:
 
 
 def with_given_curves(request: pb.SimulateRequest) -> pb.SimulateRequest:
-    """The request with the curves of profiles in it predicted, by the installed estimators and what they ship.
+    """The request with the curves of its profiles predicted, by the installed estimators and the priors they ship.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def _read(request: pb.SimulateRequest, policy: PolicyRecord, predict: Callable[[
         if curve.HasField("profile"):
             source, path = curve.profile.profile, f"curves[{number}].profile.profile"
             if not source.HasField("content"):
-                raise NodewiseError(Reason.PROFILE_NOT_FOUND, f"{path}: must hold content, a sweep has no store")
+                raise NodewiseError(Reason.PROFILE_NOT_FOUND, f"{path}: must hold content, since a sweep has no store")
             profiles[number] = read_content(source.content, f"{path}.content", LIMITS)
     return read_simulation(request, policy, read_model_options(request.options), profiles, predict, Budget(), LIMITS)
 
@@ -139,5 +139,5 @@ def _refuse(_: Question) -> Answer:
 
 @lru_cache(maxsize=1)
 def _registry() -> Registry:
-    """Loaded once per process."""
+    """The installed plugins, loaded once per process."""
     return load_registry()

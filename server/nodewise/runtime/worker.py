@@ -95,7 +95,7 @@ class _Worker:
         self._reloading: asyncio.Task[None] | None = None
 
     async def serve(self, loaded_plugins: LoadedPlugins, channel: Channel) -> None:
-        """Until the end. Raises what keeps it from serving."""
+        """Serve until the end. Raises what prevents the start."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(log_unhandled)
         loop.add_signal_handler(signal.SIGTERM, self._end_event.set)
@@ -104,7 +104,7 @@ class _Worker:
         ready = loop.create_task(self._ready(loaded_plugins))
         await asyncio.wait((ready, end), return_when=asyncio.FIRST_COMPLETED)
         if self._end_event.is_set():
-            _leave()  # nothing is open, and what warms up may go on for as long as it likes
+            _leave()  # nothing is open yet, and warming up may take long
         application = application_of(
             self._settings, loaded_plugins=ready.result(), processes=_pool_size(self._settings), has_audit_log=True
         )
@@ -123,10 +123,10 @@ class _Worker:
         threads_ended = await application.stop(at_once=self._is_orphaned)
         following.cancel()
         if not threads_ended:
-            _leave()  # a thread that a plugin holds would keep the interpreter; all that must be kept is kept
+            _leave()  # a thread that a plugin blocks would keep the process alive; everything is written by now
 
     async def _ready(self, loaded_plugins: LoadedPlugins) -> LoadedPlugins:
-        """Warm up, and wait for plugins that are still being loaded; the rest joins later."""
+        """Warm up, and wait for plugins that are still loading; those that take longer are added later."""
         patience_s = math.inf if self._patient else self._settings.hosts.start_patience_s
         await asyncio.to_thread(warm_up, loaded_plugins.registry.estimators)
         await asyncio.to_thread(loaded_plugins.registry.wait_until_known, patience_s)
@@ -144,7 +144,7 @@ class _Worker:
         orders = await AsyncChannel.of(channel.duplicate())
         try:
             while True:
-                await orders.receive()  # there is one kind of orders
+                await orders.receive()  # there is one kind of order: reload
                 if self._changes is not None and (self._reloading is None or self._reloading.done()):
                     self._reloading = asyncio.create_task(_reload(self._changes, channel))
         except EOFError:
@@ -155,13 +155,13 @@ class _Worker:
 
 
 async def _reload(changes: Changes, channel: Channel) -> None:
-    """Let what is installed or written by now take over; where nothing differs, in new processes."""
+    """Let the plugins that are installed now take over; if none differs, ask for new processes."""
     try:
         result = await changes.reload()
     except NodewiseError as error:
         _log.error("reload_refused", reason=str(error.reason), message=error.message)
         return
-    except Exception as error:  # noqa: BLE001  # what serves goes on
+    except Exception as error:  # noqa: BLE001  # the current plugins go on serving
         _log.error("reload_failed", exc_info=error)
         return
     _log.info("reloaded", outcome=result.outcome.name, generation=result.number, failures=result.trial.failures)
@@ -170,7 +170,7 @@ async def _reload(changes: Changes, channel: Channel) -> None:
 
 
 def _tell(channel: Channel, say: str, **more: Any) -> None:
-    """Tell the supervisor; one that is gone hears nothing."""
+    """Send the supervisor a message, if it still runs."""
     try:
         channel.send(json.dumps({"say": say, **more}).encode())
     except OSError:
@@ -178,19 +178,19 @@ def _tell(channel: Channel, say: str, **more: Any) -> None:
 
 
 async def _open(application: Application, listen: str, http: str) -> None:
-    """Let an application serve."""
+    """Start an application; stop it again if it cannot start."""
     try:
         await application.start(listen, http=http, share_port=True)
     except BaseException:
         at_once = asyncio.Event()
         at_once.set()
-        await application.stop(at_once=at_once)  # what it holds by now goes with it: its pool, its files
+        await application.stop(at_once=at_once)  # closes its pool and its files
         raise
     settle_garbage()
 
 
 def _pool_size(settings: Settings) -> int:
-    """Processes for long calls."""
+    """Number of processes for long calls."""
     if settings.compute_processes is not None:
         return settings.compute_processes
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""A worker as its supervisor sees it."""
+"""A worker process, as its supervisor controls it."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ __all__ = ["Worker"]
 _log = structlog.get_logger(__name__)
 
 ENDING_S: Final = 5.0
-"""Patience with a worker that ends, beyond the delay and the grace that it was promised: its pool and threads."""
+"""Seconds for a worker to end its pool and threads, after the drain delay and the grace."""
 
 
 class Worker:
-    """A worker process, started with it: a spare that has imported what it needs, until :meth:`messages` is iterated.
+    """A worker process. The constructor starts it as a spare, which imports what it needs; :meth:`messages` begins it.
 
     Parameters
     ----------
     settings : Settings
-        That it is to serve with.
+        Settings to serve with.
     listen, http : str
-        HOST:PORT to share; the one for HTTP empty = none.
+        HOST:PORT to share; an empty ``http`` = no HTTP.
     metrics : str
         Folder of the metrics of all workers.
 
     Attributes
     ----------
     is_stale : bool
-        Whether it is to go as soon as another serves in its place.
+        Whether it must end as soon as another worker serves in its place.
     is_draining : bool
         Whether the supervisor has asked it to end.
     is_patient : bool
-        Whether others serve, so that it may wait until all plugins are loaded.
+        Whether other workers serve, so that it may wait until all plugins are loaded.
     serving_since_s : float or None
-        By the monotonic clock; None = it does not answer calls yet.
+        When it began to answer calls, by the monotonic clock; None = not yet.
 
     Raises
     ------
     OSError
-        There is no process to be had.
+        If the system cannot start a process.
     """
 
     def __init__(self, settings: Settings, listen: str, http: str, metrics: str) -> None:
@@ -73,16 +73,16 @@ class Worker:
 
     @property
     def age_s(self) -> float:
-        """How long ago it was started."""
+        """Seconds since its start."""
         return time.monotonic() - self._started_s
 
     @property
     def served_s(self) -> float:
-        """How long it has answered calls."""
+        """Seconds for which it has answered calls."""
         return 0.0 if self.serving_since_s is None else time.monotonic() - self.serving_since_s
 
     async def messages(self) -> AsyncIterator[dict[str, Any]]:
-        """What it tells, after it was told what to do; ends when it tells nothing more."""
+        """Send the worker its settings, and yield its messages until the channel ends."""
         self._started_s = time.monotonic()
         self._channel = await AsyncChannel.of(self._socket)
         with suppress(EOFError, OSError):
@@ -94,19 +94,19 @@ class Worker:
                 yield message
 
     async def reload(self) -> None:
-        """Let it see whether other plugins can take over in place."""
+        """Ask it to swap plugins in place."""
         assert self._channel is not None
         with suppress(OSError):
             await self._channel.send(b"reload")
 
     async def drain(self) -> None:
-        """Let it end, with the patience that it was promised."""
+        """Ask it to end; kill it after the drain delay, the grace and ``ENDING_S``."""
         promised_s = self.settings.drain_delay_s + self.settings.grace_s + ENDING_S
         if await self.process.stop(promised_s) == -signal.SIGKILL:
             _log.error("worker_killed", pid=self.process.pid, reason="it did not end in time")
 
     def close(self) -> None:
-        """Let go of the channel, once the process has ended."""
+        """Close the channel, after the process has ended."""
         if self._channel is not None:
             self._channel.close()
         self._socket.close()

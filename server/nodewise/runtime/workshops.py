@@ -1,4 +1,4 @@
-"""What long work is done with, made from settings: by the process that serves, and again by those of its pool."""
+"""Makes workshops, the objects that long work needs, from settings, in a worker and in the processes of its pool."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nodewise.runtime.settings import Settings, SettingsError
 __all__ = ["Opening", "catalogue_of", "registry_of", "traces_of", "workshop_of"]
 
 POOL_SHARE = 4
-"""A process of the pool has this part of a worker's room for caches: work there takes long beside a fit."""
+"""A process of the pool has a cache of 1/POOL_SHARE of the worker's: its work takes long compared with a fit."""
 
 
 def registry_of(
@@ -41,22 +41,22 @@ def registry_of(
     Parameters
     ----------
     listings : mapping of distribution to Listing, or None
-        What is known already of all plugins that run in processes of their own; None = they are asked.
+        The known records of all plugins that run in processes of their own; None = ask these processes.
     folders : sequence of Path
-        Of distributions that stand in the place of those installed.
+        Folders of distributions that replace the installed ones.
     registries : sequence of Registry
-        Of this process, with which is shared what is the same.
+        Other registries of this process, whose equal plugins are shared.
     wait_s : float
-        Seconds after which the registry goes without what is still being loaded.
+        Seconds after which the registry omits plugins that are still loading.
 
     Raises
     ------
     PluginConflictError
-        If two of them claim one name.
+        If two plugins claim one name.
     """
-    limits, trusted = settings.hosts.limits(), settings.trusted_plugins
+    limits, trusted_plugins = settings.hosts.limits(), settings.trusted_plugins
     addresses = {name: each.address() for name, each in settings.estimators.items()}
-    hosting = Hosting(limits=limits, trusted=trusted, listings=listings, wait_s=wait_s, addresses=addresses)
+    hosting = Hosting(limits=limits, trusted=trusted_plugins, listings=listings, wait_s=wait_s, addresses=addresses)
     return load_registry(
         allowed=settings.plugins,
         safe_mode=settings.safe_mode,
@@ -72,7 +72,7 @@ def catalogue_of(settings: Settings) -> Catalogue:
     Raises
     ------
     SettingsError
-        If the file of one's own cannot be used.
+        If the operator's file cannot be used.
     """
     try:
         return load_catalogue(Path(settings.catalogue) if settings.catalogue else None)
@@ -81,12 +81,12 @@ def catalogue_of(settings: Settings) -> Catalogue:
 
 
 def traces_of(settings: Settings, where: str, cache: Path | None, *, sync_chunks: bool = False) -> TraceStore:
-    """The traces of a place, kept as set.
+    """The store of traces at a directory or URL, with the limits of the settings.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for a place that cannot be used.
+        INVALID_FIELD for a directory or URL that cannot be used.
     """
     return open_traces(
         where,
@@ -117,23 +117,23 @@ def workshop_of(
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Makes the workshop of another process; what was learned comes with the work.
+    """Makes the workshop of another process; lessons come with the work.
 
-    Plugins that run in processes of their own have further ones there, which start when they are first asked and end
+    Plugins that run in processes of their own have further processes there, which start at their first call and end
     with that process.
 
     Attributes
     ----------
     traces : Path
-        Directory of the store of traces, or of what is kept here of one that is elsewhere.
+        Directory of the store of traces, or of its local copies if it is elsewhere.
     number : int
-        Of the generation: another one is opened anew.
+        Number of the generation; each generation has a workshop of its own.
     folders : tuple of Path
-        Of its distributions.
+        Folders of its distributions.
     listings : mapping of distribution to Listing
-        What hosted plugins bring, as this process knows it.
+        The known records of hosted plugins.
     hosted : tuple of str
-        Distributions of the listings: it is opened anew with those that arrived later.
+        Distributions of the listings; when others arrive, the workshop is opened again.
     """
 
     settings: Settings
@@ -144,7 +144,7 @@ class Opening:
     hosted: tuple[str, ...] = ()
 
     def __call__(self) -> Workshop:
-        """Open it."""
+        """Open the workshop."""
         settings = self.settings
         configure_logging(settings.log_level)
         where = settings.traces if "://" in settings.traces else str(self.traces)

@@ -134,7 +134,7 @@ def _check_nodes(pool: NodePool, path: str, findings: Findings) -> None:
     elif pool.most_nodes > nodes and not pool.available_devices.any():
         findings.wrong(
             f"{path}.devices_per_node",
-            "must be present where max_nodes lets a pool without devices grow: the devices of a node",
+            "must be given where max_nodes lets a pool without devices grow: the devices of a node",
         )
 
 

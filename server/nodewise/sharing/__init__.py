@@ -1,1 +1,1 @@
-"""Jobs that share a device: what is known of them gathered, a sharing model asked, its answer checked and told."""
+"""Jobs that share a device: gathers their facts, calls a sharing model, and checks and explains its answer."""

@@ -1,4 +1,4 @@
-"""The question about jobs that share a device, as it is asked, and its answer."""
+"""Requests about jobs that share a device, and their answers."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.profile import Profile
 from nodewise.domain.sharing import DeviceShares, Processors, SharingMode, SoloJob
 
-__all__ = ["AskedJob", "AskedShares", "PredictedShares", "PredictedSharing"]
+__all__ = ["PredictedShares", "PredictedSharing", "SharingJob", "SharingRequest"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskedJob:
-    """A job as stated, and the profile that may tell more, or why it could not be loaded; None = there is none."""
+class SharingJob:
+    """A job as stated, and its profile for further facts, or why it could not be loaded; None = it names none."""
 
     solo: SoloJob
     profile: Profile | NodewiseError | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class AskedShares:
-    """Who would share which device, and what was measured.
+class SharingRequest:
+    """Sets of jobs that would share a device, and measured pairs.
 
     Attributes
     ----------
     runs : tuple
-        (job, job, share, share) of pairs that ran.
+        (job, job, share, share) of measured pairs.
     sets : tuple
-        Indexes of the jobs of each set, or what is wrong with it.
+        Indexes of the jobs of each set, or its error.
     model : str
         Name of the sharing model; empty = the only one.
     """
@@ -37,7 +37,7 @@ class AskedShares:
     memory_bytes: float | None
     processors: Processors | None
     mode: SharingMode
-    jobs: tuple[AskedJob, ...]
+    jobs: tuple[SharingJob, ...]
     runs: tuple[tuple[int, int, float, float], ...]
     sets: tuple[tuple[int, ...] | NodewiseError, ...]
     coverage: float
@@ -54,7 +54,7 @@ class PredictedShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedSharing:
-    """Answers by set, or why there is none; who answered; the device's memory that was checked against."""
+    """Answers or errors by set; the model that answered; the memory of the device."""
 
     sets: tuple[PredictedShares | NodewiseError, ...]
     sharing_model: str

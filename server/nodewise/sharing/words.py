@@ -1,4 +1,4 @@
-"""Verdicts in a sentence, with their numbers."""
+"""Texts that explain verdicts with their numbers."""
 
 from __future__ import annotations
 
@@ -14,36 +14,40 @@ __all__ = ["why"]
 _GIB: Final = 2**30
 
 
-def why(found: DeviceShares, jobs: Sequence[SoloJob], question: SharingQuestion) -> str:
-    """What the verdict follows from."""
-    if found.verdict is ShareVerdict.DOES_NOT_FIT:
-        return _too_large(found, jobs, question)
+def why(shares: DeviceShares, jobs: Sequence[SoloJob], question: SharingQuestion) -> str:
+    """The reason of the verdict."""
+    if shares.verdict is ShareVerdict.DOES_NOT_FIT:
+        return _too_large(shares, jobs, question)
     if len(jobs) == 1:
-        kept = f", of which its slice leaves {_range(found.total)}" if question.mode is SharingMode.MIG else ""
-        return f"it has the device to itself{kept}"
-    low, _, high = found.total
-    total = f"together they do {_range(found.total)} of what one alone does"
-    if found.basis is ShareBasis.MEASURED:
+        slice_text = (
+            f" and runs at {_range(shares.total)} of its full speed, by its slice"
+            if question.mode is SharingMode.MIG
+            else ""
+        )
+        return f"it is alone on the device{slice_text}"
+    low, _, high = shares.total
+    total = f"together they reach {_range(shares.total)} times the throughput of one alone"
+    if shares.basis is ShareBasis.MEASURED:
         total = f"as measured, {total}"
-    if found.verdict is ShareVerdict.EXCLUSIVE:
-        return f"{total}: one after the other is faster"
-    if found.verdict is ShareVerdict.CONCURRENT:
-        return f"{total}: more than one after the other"
+    if shares.verdict is ShareVerdict.EXCLUSIVE:
+        return f"{total}: running one after the other is faster"
+    if shares.verdict is ShareVerdict.CONCURRENT:
+        return f"{total}: faster than one after the other"
     if low == high:
-        return f"{total}: as much as one after the other"
-    return f"{total}: that may be less or more than one after the other"
+        return f"{total}: as fast as one after the other"
+    return f"{total}: slower or faster than one after the other"
 
 
-def _too_large(found: DeviceShares, jobs: Sequence[SoloJob], question: SharingQuestion) -> str:
+def _too_large(shares: DeviceShares, jobs: Sequence[SoloJob], question: SharingQuestion) -> str:
     if question.mode is SharingMode.MIG:
         slices = math.fsum(job.slice_share or 1.0 / len(jobs) for job in jobs)
         if slices > 1.0:
-            return f"their slices come to {number(slices)} of the device"
+            return f"their slices sum to {number(slices)} of the device, more than all of it"
         return "a job needs more memory than its slice has"
-    if found.memory_bytes is None or question.memory_bytes is None:
+    if shares.memory_bytes is None or question.memory_bytes is None:
         return "they need more memory than the device has"
-    need, room = found.memory_bytes / _GIB, question.memory_bytes / _GIB
-    return f"they need {number(need)} GiB of the device's {number(room)} GiB"
+    need, capacity = shares.memory_bytes / _GIB, question.memory_bytes / _GIB
+    return f"they need {number(need)} GiB, and the device has {number(capacity)} GiB"
 
 
 def _range(total: tuple[float, float, float]) -> str:

@@ -457,7 +457,7 @@ def test_watching_nothing_is_caught_up_at_once(service: Service) -> None:
 
 def test_watches_end_when_the_server_does(service: Service) -> None:
     error = refused(Reason.STORE_UNAVAILABLE, lambda: watched(service, service.behaviours.end_watches))
-    assert "watch anew" in error.message
+    assert "call WatchProfiles again" in error.message
 
 
 def test_many_profiles_are_told_in_several_messages(service: Service) -> None:

@@ -132,9 +132,9 @@ def test_bytes_of_all_calls_together_are_bounded() -> None:
 
 
 def test_replies_count_until_they_are_let_go() -> None:
-    unread = InFlight(100, "unread_reply_bytes", "replies that are not read yet")
+    unread = InFlight(100, "unread_reply_bytes", "replies not yet read")
     unread.hold(80)
-    with pytest.raises(NodewiseError, match="80 bytes of replies that are not read yet") as refused:
+    with pytest.raises(NodewiseError, match="80 bytes of other replies not yet read") as refused:
         unread.hold(30)
     assert refused.value.metadata == {"limit": "unread_reply_bytes", "value": "100", "found": "110"}
     unread.release(80)

@@ -73,6 +73,6 @@ def test_workers_that_are_about_to_end_are_waited_for() -> None:
 
 def test_an_address_of_another_machine_is_refused_at_once() -> None:
     started_s = time.monotonic()
-    with pytest.raises(StartError, match="not this machine's"):
+    with pytest.raises(StartError, match="this machine lacks the address"):
         reserve_port("192.0.2.1:0", 600.0)
     assert time.monotonic() - started_s < 600.0

@@ -86,9 +86,14 @@ def test_a_node_goes_by_its_index_or_its_name(node: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("node", "reason", "name", "words"),
     [
-        ({}, Reason.INVALID_FIELD, "node_index", "must be given, or node_name in its place"),
+        ({}, Reason.INVALID_FIELD, "node_index", "must be given unless node_name is given"),
         ({"node_name": "z"}, Reason.INVALID_FIELD, "node_name", "must name a node of pool 'p', found 'z'"),
-        ({"node_index": 0, "node_name": "y"}, Reason.CONTRADICTORY_FACTS, "node_index", "is 0, and 'y' is node 1"),
+        (
+            {"node_index": 0, "node_name": "y"},
+            Reason.CONTRADICTORY_FACTS,
+            "node_index",
+            "must be 1, that of 'y', found 0",
+        ),
     ],
 )
 def test_a_node_that_is_none(node: dict[str, Any], reason: Reason, name: str, words: str) -> None:

@@ -69,7 +69,7 @@ def test_rows_of_a_curve_come_by_devices_and_none_is_a_curve_too() -> None:
 def test_a_curve_comes_from_somewhere() -> None:
     reader = Reader()
     read_curve(pb.SimulationCurve(), 3, CLUSTER, reader)
-    assert wrong(reader.finish) == ("curves[3]", "must hold rows, or a profile whose curve is predicted")
+    assert wrong(reader.finish) == ("curves[3]", "must hold rows, or a profile to predict them from")
     assert wrong(lambda: curve(samples_per_second=[1.0]))[0] == "curves[0].rows.devices_counts"
     assert (
         wrong(lambda: curve(devices_counts=[1], samples_per_second=[0.0]))[0] == "curves[0].rows.samples_per_second[0]"

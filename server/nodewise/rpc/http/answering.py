@@ -1,4 +1,4 @@
-"""One call over HTTP, whatever it is spoken in: received, let in, answered, written, and ended by its time."""
+"""One call over HTTP in any protocol: received, admitted, answered, written, and ended by its deadline."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EndedError(Exception):
 
 
 class HttpContext:
-    """Implements the part of ``grpc.aio.ServicerContext`` that the house's handlers use.
+    """Implements the part of ``grpc.aio.ServicerContext`` that the handlers use.
 
     Attributes
     ----------
@@ -64,20 +64,20 @@ class HttpContext:
         self._metadata: tuple[tuple[str, str], ...] = ((REQUEST_ID, self.request_id),)
         if _AUTHORIZATION in headers:
             self._metadata += ((_AUTHORIZATION, headers[_AUTHORIZATION]),)
-        # At once: a connection that is closed has none any more, and its calls are put down all the same.
+        # Read now: a closed connection no longer has its address, and audit entries of its calls need it.
         transport = request.transport
         self._peer = None if transport is None else transport.get_extra_info("peername")
 
     def ends_within(self, timeout_s: float | None) -> None:
-        """The call's time from now on, as its caller stated it."""
+        """Set the call's remaining time, as its caller stated it."""
         self._end_s = None if timeout_s is None else time.monotonic() + timeout_s
 
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
-        """Headers that handlers look at."""
+        """Headers that handlers read."""
         return self._metadata
 
     def time_remaining(self) -> float | None:
-        """Seconds; None = the caller stated no time."""
+        """Seconds left; None = the caller stated no time."""
         return None if self._end_s is None else max(0.0, self._end_s - time.monotonic())
 
     def peer(self) -> str:
@@ -86,20 +86,20 @@ class HttpContext:
         return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
-        """What a certificate of the connection says, as gRPC tells it."""
+        """The names in the certificate of the connection, in gRPC's form."""
         transport = self.request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         return {} if not certificate else _auth_context_of(certificate)
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """At once: what is not read of a reply over HTTP is the connection's."""
+        """Call it at once, since the connection limits replies over HTTP that are not read."""
         callback(self)
 
     def set_trailing_metadata(self, trailers: Iterable[tuple[str, str | bytes]]) -> None:
-        """Nothing but the request id stands there, which is told in a header."""
+        """Ignore trailers: they have only the request id, which is in a header."""
 
     def code(self) -> grpc.StatusCode | None:
-        """Of the status that ended the call; None = none did."""
+        """The code of the status that ended the call; None = no status ended it."""
         return self._code
 
     async def abort(
@@ -132,21 +132,21 @@ _log = structlog.get_logger("nodewise.rpc")
 JSON: Final = "application/json"
 TIMEOUT: Final = "Connect-Timeout-Ms"
 _DIGITS: Final = 10
-"""Of the longest time that may be stated."""
+"""Most digits of a stated time."""
 _RECEIVED_WITHIN_S: Final = 60.0
-"""For a body whose caller stated no time, nor the method has any."""
+"""Seconds to receive a body if neither the caller nor the method states a time."""
 
 Receive = Callable[[], Awaitable[bytes]]
 Write = Callable[[bytes], Awaitable[bytes]]
-"""Makes of a reply what is sent."""
+"""From a reply to the body to send."""
 Failure = Callable[[status_pb2.Status], bytes]
-"""Makes of a status the body that tells it."""
+"""From a status to the body to send."""
 
 
 async def respond(
     route: MethodRoute, context: HttpContext, receive: Receive, write: Write, kind: str, failure: Failure
 ) -> Response:
-    """The response of a method with one reply, of a type of content, compressed where that is asked and worth it."""
+    """The response of a method with one reply; compressed if the caller accepts that and it saves bytes."""
 
     async def answer_once() -> bytes:
         request, permit, principal = await _admit(route, context, receive)
@@ -231,7 +231,7 @@ async def _admit(route: MethodRoute, context: HttpContext, receive: Receive) -> 
 
 
 def _stated_timeout_s(text: str | None) -> float | None:
-    """Seconds of a call, as its header states milliseconds; None = none are stated. Raises NodewiseError."""
+    """Seconds of a call, from its header in milliseconds; None = not stated. Raises NodewiseError."""
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
@@ -243,21 +243,21 @@ def _stated_timeout_s(text: str | None) -> float | None:
 async def _within_its_time(
     route: MethodRoute, context: HttpContext, work: Callable[[], Coroutine[Any, Any, Any]]
 ) -> Any:
-    """What comes of a call's work within the time that its caller states. Raises EndedError."""
+    """The result of a call's work within the time that its caller states. Raises EndedError."""
     try:
         context.ends_within(_stated_timeout_s(context.request.headers.get(TIMEOUT)))
         async with asyncio.timeout(context.time_remaining()):
             result = await work()
-        if context.time_remaining() == 0.0:  # work that never gave way to the loop outlived its time unseen
+        if context.time_remaining() == 0.0:  # work that never yielded the event loop took too long
             raise TimeoutError
         return result
     except NodewiseError as error:
         failure = error
     except TimeoutError:
         failure = NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before the answer was ready")
-    except (EndedError, ConnectionError):  # it is told, or nobody is left to tell
+    except (EndedError, ConnectionError):  # the status is known, or the caller has gone
         raise
-    except Exception as error:  # noqa: BLE001  # the boundary: nothing may pass it unmapped
+    except Exception as error:  # noqa: BLE001  # the boundary maps every exception
         _log.error("call_failed", method=route.path, request_id=context.request_id, exc_info=error)
         failure = internal_error()
     return await abort(cast("Context", context), route.path, context.request_id, failure, route.method.admission)

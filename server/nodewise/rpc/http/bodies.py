@@ -1,4 +1,4 @@
-"""Bodies of requests and responses: received within limits, which are looked at first; packed by gzip where asked."""
+"""Bodies of requests and responses: received within limits, compressed with gzip if the caller accepts that."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ GZIP: Final = "gzip"
 IDENTITY: Final = "identity"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _GZIP_WINDOW: Final = 31
-"""As zlib numbers gzip's format."""
+"""zlib's number for the format of gzip."""
 _LEVEL: Final = 1
-"""Numbers of a reply hardly become smaller with more work."""
+"""Compression level; the numbers of a reply hardly become smaller with a higher one."""
 _WORTH_BYTES: Final = 8 * 1024
-"""Replies below are sent as they are: packing one costs more than it saves on most ways."""
+"""Least bytes of a reply to compress; for smaller ones compression costs more than it saves on most networks."""
 _ACCEPTED: Final = re.compile(r"(?:^|,)\s*gzip\s*(?:$|,|;(?!\s*q\s*=\s*0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
 """A list of encodings with gzip, unless its weight is 0."""
 
@@ -34,7 +34,7 @@ def _too_large(most_bytes: int, size_bytes: int) -> NodewiseError:
 
 
 async def read_body(request: BaseRequest, most_bytes: int) -> bytes:
-    """The body as it came.
+    """The body as received.
 
     Raises
     ------
@@ -57,12 +57,12 @@ async def read_body(request: BaseRequest, most_bytes: int) -> bytes:
             if size > most_bytes:
                 raise _too_large(most_bytes, size)
     except (ClientPayloadError, HttpProcessingError):
-        raise NodewiseError(Reason.MALFORMED_MESSAGE, "the body ended before all of it had come") from None
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, "the body ended before its stated length") from None
     return b"".join(parts)
 
 
 async def decode_body(body: bytes, encoding: str, most_bytes: int) -> bytes:
-    """A body that is packed as a header states: by gzip, or (identity, or empty) not at all.
+    """The content of a body, which a header states to be compressed with gzip, or (identity, or empty) not at all.
 
     Raises
     ------
@@ -71,7 +71,7 @@ async def decode_body(body: bytes, encoding: str, most_bytes: int) -> bytes:
     """
     kind = encoding.strip().lower() or IDENTITY
     if kind not in (GZIP, IDENTITY):
-        text = f"bodies may be packed by {GZIP} or not at all ({IDENTITY}), found {kind[:20]!r}"
+        text = f"the encoding of a body must be {GZIP} or {IDENTITY}, found {kind[:20]!r}"
         raise NodewiseError(Reason.NOT_IMPLEMENTED, text, {"encoding": kind[:20]})
     return await asyncio.to_thread(_gunzip, body, most_bytes) if body and kind == GZIP else body
 
@@ -81,19 +81,19 @@ def _gunzip(body: bytes, most_bytes: int) -> bytes:
     try:
         content = unpacking.decompress(body, most_bytes + 1)
     except zlib.error:
-        raise NodewiseError(Reason.MALFORMED_MESSAGE, "the body is said to be packed by gzip, and is not") from None
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, "the header says that the body is gzip, but it is not") from None
     if len(content) > most_bytes:
         raise _too_large(most_bytes, len(content))
     if not unpacking.eof or unpacking.unused_data:
-        raise NodewiseError(Reason.MALFORMED_MESSAGE, "the body is said to be packed by gzip, and is no whole of it")
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, "the header says that the body is gzip, but its end is missing")
     return content
 
 
 def accepts_gzip(header: str) -> bool:
-    """Whether a header of encodings that are understood has gzip."""
+    """Whether a header of accepted encodings has gzip."""
     return _ACCEPTED.search(header) is not None
 
 
 async def encode_body(body: bytes) -> bytes | None:
-    """By gzip; None = it is not worth it."""
+    """A body compressed with gzip; None = not worth it."""
     return await asyncio.to_thread(zlib.compress, body, _LEVEL, _GZIP_WINDOW) if len(body) >= _WORTH_BYTES else None

@@ -52,7 +52,7 @@ class Connect:
         return path in self._translators
 
     async def __call__(self, path: str, request: BaseRequest, always: Mapping[str, str]) -> StreamResponse:
-        """Answer a call; what begins here has the headers ``always``."""
+        """Answer a call; every response has the headers ``always``."""
         if request.method != "POST":
             return Response(status=405, headers={"Allow": "POST"})
         translator = self._translators[path]
@@ -117,7 +117,7 @@ def _check_version(headers: Mapping[str, str]) -> None:
 
 def _streams_in(name: str) -> NodewiseError:
     instead = {"StreamPredict": "BatchPredict", "IngestProfile": "IngestBatch"}.get(name, "")
-    text = f"{name} takes a stream of requests, which HTTP/1.1 has no room for; use gRPC" + (
+    text = f"{name} takes a stream of requests, which HTTP/1.1 does not support; use gRPC" + (
         f", or {instead}" if instead else ""
     )
     return NodewiseError(Reason.NOT_IMPLEMENTED, text, {"method": name, "alternative": instead})

@@ -1,4 +1,4 @@
-"""Statuses as HTTP tells them: of the Connect protocol, and of REST as AIP-193 has it."""
+"""Statuses over HTTP: in the Connect protocol, and in REST by AIP-193."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HTTP_CODES: Final = MappingProxyType(
         "UNAUTHENTICATED": 401,
     }
 )
-"""As both Connect and google.rpc.Code map them; the others are 500."""
+"""HTTP codes, by the mappings of Connect and google.rpc.Code; others are 500."""
 
 
 def _name_of(status: status_pb2.Status) -> str:
@@ -44,7 +44,7 @@ def http_code(status: status_pb2.Status) -> int:
 
 
 def connect_error(status: status_pb2.Status) -> dict[str, Any]:
-    """As the Connect protocol writes it, in a body or at the end of a stream."""
+    """A status in the Connect protocol, in a body or at the end of a stream."""
     name = _name_of(status)
     error: dict[str, Any] = {
         "code": "canceled" if name == "CANCELLED" else name.lower(),
@@ -59,13 +59,13 @@ def connect_error(status: status_pb2.Status) -> dict[str, Any]:
 
 
 def rest_error(status: status_pb2.Status, code: int | None = None) -> bytes:
-    """The body that AIP-193 has; ``code`` stands in place of that of the status."""
+    """The body by AIP-193; ``code`` replaces that of the status."""
     error = {"code": code or http_code(status), "message": status.message, "status": _name_of(status)}
     return orjson.dumps({"error": json_format.MessageToDict(status) | error})
 
 
 def headers_of(status: status_pb2.Status) -> dict[str, str]:
-    """That a response with this status has besides: when to come back, how to say who one is."""
+    """Headers of a response with this status: the delay of a retry, and how to authenticate."""
     headers = {}
     if status.code == code_pb2.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"

@@ -1,4 +1,4 @@
-"""Where requests over HTTP come in: who may call at all, and whether it is Connect, REST or something else."""
+"""Entry of requests over HTTP: checks the origin, and dispatches to Connect, REST or a page."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class Front:
         return response
 
     async def drain(self) -> None:
-        """Let go of every connection after its next response; returns when no request is in flight."""
+        """Close every connection after its next response; returns when no request is in flight."""
         self._drains = True
         await self._none_in_flight.wait()
 
     async def _told_where_allowed(self, request: BaseRequest) -> StreamResponse:
         refusal = self._origins.refusal(request.headers)
-        told = self._origins.response_headers(request.headers)
-        headers = _ALWAYS | told | {"Vary": "Accept-Encoding, Origin"} if told else _ALWAYS
+        extra_headers = self._origins.response_headers(request.headers)
+        headers = _ALWAYS | extra_headers | {"Vary": "Accept-Encoding, Origin"} if extra_headers else _ALWAYS
         if refusal:
             response: StreamResponse = failure_response(code_pb2.PERMISSION_DENIED, refusal)
         else:
@@ -91,9 +91,9 @@ class Front:
             return self._asked_before(path, request)
         if path in self._connect:
             return await self._connect(path, request, headers)
-        found = self._rest.find(request.method, path)
-        if found is not None:
-            return await self._rest(found, query, request, headers)
+        match = self._rest.find(request.method, path)
+        if match is not None:
+            return await self._rest(match, query, request, headers)
         if path in self._pages and request.method in ("GET", "HEAD"):
             status, body, kind = await self._pages[path](query)
             return Response(status=status, body=body, headers={"Content-Type": kind})
@@ -104,7 +104,7 @@ class Front:
             return failure_response(
                 code_pb2.UNIMPLEMENTED, f"{path} takes {', '.join(verbs)}", 405, {"Allow": ", ".join(verbs)}
             )
-        return failure_response(code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is")
+        return failure_response(code_pb2.NOT_FOUND, f"nothing is served at {path[:200]}; {DOCUMENT} lists all paths")
 
     def _verbs(self, path: str) -> list[str]:
         if path in self._connect:
@@ -112,21 +112,21 @@ class Front:
         return ["GET"] if path == DOCUMENT or path in self._pages else self._rest.verbs(path)
 
     def _asked_before(self, path: str, request: BaseRequest) -> Response:
-        """A browser asks whether a page may call, or somebody what there is."""
+        """Answer OPTIONS: a browser asks whether a page may call, or a client which methods a path has."""
         verbs = self._verbs(path)
         if not verbs:
             return failure_response(
-                code_pb2.NOT_FOUND, f"there is nothing at {path[:200]}; {DOCUMENT} lists what there is"
+                code_pb2.NOT_FOUND, f"nothing is served at {path[:200]}; {DOCUMENT} lists all paths"
             )
-        told = self._origins.preflight(request.headers, verbs)
-        return Response(status=204, headers=told | {"Allow": ", ".join([*verbs, "OPTIONS"])})
+        headers = self._origins.preflight(request.headers, verbs)
+        return Response(status=204, headers=headers | {"Allow": ", ".join([*verbs, "OPTIONS"])})
 
     async def _respond(self, request: BaseRequest, headers: Mapping[str, str]) -> StreamResponse:
         data = _document()
         response = StreamResponse(headers={**headers, "Content-Type": "application/json"})
         response.content_length = len(data)
         await response.prepare(request)
-        # Piece by piece: of a caller who does not read, no more than a piece is held.
+        # In pieces, so that a caller that does not read occupies one piece only.
         for at in range(0, len(data) if request.method == "GET" else 0, _PIECE_BYTES):
             await response.write(memoryview(data)[at : at + _PIECE_BYTES])
         await response.write_eof()

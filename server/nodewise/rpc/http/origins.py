@@ -1,4 +1,4 @@
-"""Which pages of browsers may call: none but those that are set; and which names of this machine are answered to.
+"""Checks which web pages may call (only those of the setting), and by which names of this machine.
 
 A browser lets any page send a request to 127.0.0.1, and tells by the header Origin which one it was. What such a page
 may not read it must not cause either, so it is refused before it is looked at.
@@ -19,11 +19,11 @@ _ASKED: Final = (
 )
 _TOLD: Final = "x-request-id, retry-after, content-encoding, connect-content-encoding"
 _LASTS_S: Final = 7200
-"""As long as browsers believe at most."""
+"""Seconds for which a browser may cache the answer: the most that browsers accept."""
 
 
 class Origins:
-    """Pages that may call.
+    """Checks origins of web pages.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class Origins:
         the same origin for its browser.
     """
 
-    def __init__(self, allowed: Iterable[str], *, local_names: bool) -> None:
-        self._allowed = frozenset(allowed)
+    def __init__(self, origins: Iterable[str], *, local_names: bool) -> None:
+        self._origins = frozenset(origins)
         self._local_names = local_names
 
     def refusal(self, headers: Mapping[str, str]) -> str:
-        """Why a request must not be answered; empty = it may be."""
+        """Why a request must be refused; empty = it need not."""
         host = headers.get("Host", "")
         if self._local_names and _name(host) not in _LOCAL:
             return (
@@ -49,21 +49,21 @@ class Origins:
         origin = headers.get("Origin")
         if origin is None or self.permits(origin) or origin.partition("://")[2] == host:
             return ""
-        return f"pages of {origin[:80]!r} may not call; the setting http_origins names those that may"
+        return f"pages of {origin[:80]!r} may not call; add the origin to the setting http_origins to allow them"
 
     def permits(self, origin: str) -> bool:
         """Whether pages of an origin may call."""
-        return origin in self._allowed or _ANY in self._allowed
+        return origin in self._origins or _ANY in self._origins
 
     def response_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """What lets the page that asked read the response."""
+        """Headers that let the calling page read the response."""
         origin = headers.get("Origin")
         if origin is None or not self.permits(origin):
             return {}
         return {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": _TOLD}
 
     def preflight(self, headers: Mapping[str, str], verbs: Iterable[str]) -> dict[str, str]:
-        """What answers a browser that asks whether a page may call; empty = it may not."""
+        """Headers of the answer to a browser that asks whether a page may call; empty = it may not."""
         headers_of_response = self.response_headers(headers)
         if not headers_of_response or "Access-Control-Request-Method" not in headers:
             return {}

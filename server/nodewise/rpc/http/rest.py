@@ -1,4 +1,4 @@
-"""REST by the contract's google.api.http annotations: paths, bodies, query parameters; errors as AIP-193 has them."""
+"""REST by the contract's google.api.http annotations: paths, bodies, query parameters; errors by AIP-193."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NDJSON: Final = "application/x-ndjson"
 """Streams: an object a line."""
 _VERBS: Final = ("get", "post", "put", "patch", "delete")
 _BODIES: Final = frozenset({"", "application/json", "application/x-www-form-urlencoded"})
-"""Types of bodies that are JSON; the last is what curl says of `-d`, whatever it sends."""
+"""Types of bodies that are JSON; the last is curl's default with `-d`."""
 _PARAMETERS: Final = 1_000
-"""Most of a query."""
+"""Most parameters of a query."""
 _VARIABLE: Final = re.compile(r"\{([a-z0-9_.]+)(?:=([^{}]+))?\}")
 _PATTERNS: Final = {"*": r"[^/:]+", "**": r"[^/:]+(?:/[^/:]+)*"}
 """A segment, and one or more. None holds a colon, which begins a verb; what a name has of its own is written %3A."""
@@ -52,13 +52,13 @@ class Template:
 
     @classmethod
     def of(cls, text: str) -> Template:
-        """Of an annotation. Raises ValueError for a pattern that none of the contract's has."""
+        """The template of an annotation. Raises ValueError for an unsupported pattern."""
         variables, parts, at = [], [], 0
         for variable in _VARIABLE.finditer(text):
             parts.append(re.escape(text[at : variable.start()]))
             kind = variable[2] or "*"
             if kind not in _PATTERNS:
-                raise ValueError(f"{text}: {kind} is no pattern that is known")
+                raise ValueError(f"{text}: pattern {kind} is not supported")
             parts.append(f"({_PATTERNS[kind]})")
             variables.append(variable[1])
             at = variable.end()
@@ -66,7 +66,7 @@ class Template:
         return cls(text, tuple(variables), re.compile("".join(parts)))
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Values of the variables in a path as it was asked for; None = it is another path."""
+        """Values of the variables in a path; None = the path does not match."""
         path_match = self._pattern.fullmatch(path)
         if path_match is None:
             return None
@@ -97,7 +97,7 @@ class Route:
 
 
 def routes_of(methods: Mapping[str, MethodDescriptor]) -> Iterator[Route]:
-    """All routes of methods. Raises ValueError where an annotation is of a kind that the contract has none of."""
+    """All routes of methods. Raises ValueError for an unsupported kind of annotation."""
     for method in methods.values():
         if not method.GetOptions().HasExtension(annotations_pb2.http):
             continue
@@ -115,7 +115,7 @@ def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a path and a verb lead to."""
+    """The route of a path and a verb."""
 
     route: Route
     variables: Mapping[str, str]
@@ -139,7 +139,7 @@ class Rest:
         self._open = [each for each in self.routes if each.template.variables]
 
     def find(self, verb: str, path: str) -> Match | None:
-        """Where a call leads."""
+        """The route of a call."""
         fixed_match = self._fixed_paths.get((path, verb))
         if fixed_match is not None:
             return fixed_match
@@ -149,13 +149,13 @@ class Rest:
         return None
 
     def verbs(self, path: str) -> list[str]:
-        """That a path takes."""
+        """The verbs of a path."""
         return sorted({verb for verb in map(str.upper, _VERBS) if self.find(verb, path) is not None})
 
     async def __call__(
         self, match: Match, query: str, request: BaseRequest, always: Mapping[str, str]
     ) -> StreamResponse:
-        """Answer a call; what begins here has the headers ``always``."""
+        """Answer a call; every response has the headers ``always``."""
         context = HttpContext(request)
         translator = self._translators[match.route.path]
 
@@ -167,7 +167,7 @@ class Rest:
                 if not query and not match.variables:
                     return await translator.request_of(body, strict=True)
             elif body:
-                text = f"{request.method} takes no body here; the query says everything"
+                text = f"{request.method} takes no body at this path; state all fields in the query"
                 raise NodewiseError(Reason.MALFORMED_MESSAGE, text)
             return await translator.make_bytes(body, lambda data: _bytes_of(data, match, query, translator))
 
@@ -201,7 +201,7 @@ def _bytes_of(body: bytes, match: Match, query: str, translator: Translator) -> 
 
 
 def _put(message: Any, path: str, text: str) -> None:
-    """What the path says of a field. Raises NodewiseError where the body says otherwise."""
+    """Set a field from the path. Raises NodewiseError if the body has another value."""
     *above, last = path.split(".")
     for name in above:
         message = getattr(message, name)
@@ -210,15 +210,17 @@ def _put(message: Any, path: str, text: str) -> None:
     other_name = message.WhichOneof(oneof.name) if oneof is not None else None
     present = getattr(message, last)
     if (other_name not in (None, last)) or (present and present != text):
-        problem = f"the body says {present!r}" if other_name in (None, last) else f"the body has {other_name}"
-        raise invalid_field(path, f"is {text!r} in the path, and {problem}: say it in the path alone")
+        problem = f"the body has {present!r}" if other_name in (None, last) else f"the body has {other_name}"
+        raise invalid_field(path, f"is {text!r} in the path, but {problem}: state it in the path alone")
     setattr(message, last, text)
 
 
 def _of_query(query: str, match: Match, message: Descriptor, value: Any) -> Any:
-    """The same value, with what a query says of its fields."""
+    """The same value with the fields of the query."""
     if match.route.whole_body:
-        raise NodewiseError(Reason.MALFORMED_MESSAGE, "this call takes no query parameters; the body says everything")
+        raise NodewiseError(
+            Reason.MALFORMED_MESSAGE, "this call takes no query parameters; state all fields in the body"
+        )
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False, max_num_fields=_PARAMETERS)
     except ValueError:
@@ -235,7 +237,7 @@ def _of_query(query: str, match: Match, message: Descriptor, value: Any) -> Any:
         if field.is_repeated:
             value.setdefault(field.name, []).append(parsed_value)
         elif field.name in value:
-            raise invalid_field(field.name, "stands twice in the query")
+            raise invalid_field(field.name, "must be in the query once, found twice")
         else:
             value[field.name] = parsed_value
     return value

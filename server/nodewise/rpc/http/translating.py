@@ -1,4 +1,4 @@
-"""Messages of one method between JSON and the wire, with what is known of both kept for who asks alike."""
+"""Translates messages of one method between JSON and the wire, with a cache for repeated requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Translator", "json_of", "message_of", "parse_json", "translators"]
 
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _MOST_CONTAINERS: Final = 100_000
-"""Objects and lists of a body: each costs a hundred bytes and some microseconds, and columns need few."""
+"""Most objects and lists of a body: each costs a hundred bytes and some microseconds, and columns need few."""
 _SHOWN: Final = 40
 _WHOLE: Final = "a whole number from {} to {}"
 _KINDS: Final = {
@@ -40,12 +40,12 @@ _KINDS: Final = {
 
 
 def json_of(message: Message) -> bytes:
-    """A message as JSON: names in lowerCamelCase, unset fields left out."""
+    """A message as JSON: names in lowerCamelCase, without unset fields."""
     return orjson.dumps(json_format.MessageToDict(message))
 
 
 def parse_json(body: bytes, kind: type[Message]) -> dict[str, Any]:
-    """The object that a body holds; an empty body holds an empty one.
+    """The object in a body; an empty body is an empty object.
 
     Raises
     ------
@@ -54,20 +54,18 @@ def parse_json(body: bytes, kind: type[Message]) -> dict[str, Any]:
     """
     containers = body.count(b"{") + body.count(b"[")
     if containers > _MOST_CONTAINERS:
-        text = (
-            f"the body holds {containers} objects and lists, a JSON body takes {_MOST_CONTAINERS}; send it as protobuf"
-        )
+        text = f"{containers} objects and lists of the body exceed the {_MOST_CONTAINERS} of JSON bodies; send protobuf"
         raise too_much(text, "json_containers", _MOST_CONTAINERS, containers)
     name = kind.DESCRIPTOR.name
     try:
         value = orjson.loads(body) if body.strip() else {}
     except orjson.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        text = f"the body is no JSON of a {name}: {error.msg.partition(':')[0]} at {where}"
+        text = f"the body is not valid JSON of {name}: {error.msg.partition(':')[0]} at {where}"
         place = {"line": str(error.lineno), "column": str(error.colno)}
         raise NodewiseError(Reason.MALFORMED_MESSAGE, text, place) from None
     if not isinstance(value, dict):
-        raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the body must be a JSON object, a {name}")
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the body must be a JSON object of {name}")
     return value
 
 
@@ -90,13 +88,15 @@ def message_of(value: dict[str, Any], kind: type[Message], *, strict: bool) -> M
         fault = next(iter(_faults(value, cast("Descriptor", kind.DESCRIPTOR), "", strict=strict)), None)
         if fault is not None:
             raise fault from None
-        raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the body is no {kind.DESCRIPTOR.name}: {error}") from None
+        raise NodewiseError(
+            Reason.MALFORMED_MESSAGE, f"the body is not a valid {kind.DESCRIPTOR.name}: {error}"
+        ) from None
 
 
 def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iterable[NodewiseError]:
-    """What json_format does not take of an object."""
+    """Errors of an object that json_format would refuse."""
     if not isinstance(value, dict):
-        yield invalid_field(path.removesuffix("."), f"must be an object, a {message.name}, found {_shorten(value)}")
+        yield invalid_field(path.removesuffix("."), f"must be an object of {message.name}, found {_shorten(value)}")
         return
     fields = {name: each for each in message.fields for name in (each.json_name, each.name)}
     chosen_names: dict[str, str] = {}
@@ -106,14 +106,14 @@ def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iter
             if strict:
                 names = [each.name for each in message.fields]
                 near = difflib.get_close_matches(key, [*names, *fields], 1)
-                hint = f"; {near[0]} is near" if near else ""
+                hint = f"; the nearest is {near[0]}" if near else ""
                 text = f"is no field of {message.name}{hint}; it has {', '.join(names) or 'no fields'}"
                 yield invalid_field(f"{path}{key[:80]}", text)
             continue
         oneof = field.containing_oneof
         group = field.name if oneof is None or inner is None else oneof.name
         if group in chosen_names:
-            yield invalid_field(path + field.name, f"must not stand beside {chosen_names[group]}: one of them")
+            yield invalid_field(path + field.name, f"must be absent with {chosen_names[group]}: state one of them")
         chosen_names[group] = key
         yield from _faults_of_field(inner, field, path + field.name, strict=strict)
 
@@ -137,7 +137,7 @@ def _faults_of_field(value: Any, field: FieldDescriptor, path: str, *, strict: b
 
 
 def _is_taken(value: Any, field: FieldDescriptor) -> bool:
-    """Whether json_format takes a value for a field, however it stands among others."""
+    """Whether json_format accepts a value for a field."""
     try:
         json_format.ParseDict({field.name: value}, GetMessageClass(cast("Descriptor", field.containing_type))())
     except (json_format.ParseError, ValueError, TypeError, AttributeError):
@@ -158,10 +158,10 @@ def _shorten(value: Any) -> str:
 
 
 ASIDE_BYTES: Final = 128 * 1024
-"""From here on a message is translated in a thread: that may take longer than others should wait."""
+"""Messages of this size or more are translated in a thread, since that would delay other calls."""
 _KEPT_BYTES: Final = 64 * 1024
 _ENTRY_BYTES: Final = 256
-"""Of a kept entry besides its bytes."""
+"""Bytes of a cache entry beside its content."""
 
 
 @dataclass(slots=True, eq=False)
@@ -200,8 +200,8 @@ class Translator:
             Refuse names that the request does not have, or leave them out.
         """
         cache = None if strict else self.kept
-        if cache is not None and (stored := cache.get((True, body))) is not None:
-            return stored
+        if cache is not None and (cached := cache.get((True, body))) is not None:
+            return cached
         request = await self.make_bytes(
             body,
             lambda data: message_of(parse_json(data, self.request), self.request, strict=strict).SerializeToString(),
@@ -220,8 +220,8 @@ class Translator:
     async def json_of(self, reply: bytes) -> bytes:
         """A reply as JSON."""
         cache = self.kept
-        if cache is not None and (stored := cache.get((False, reply))) is not None:
-            return stored
+        if cache is not None and (cached := cache.get((False, reply))) is not None:
+            return cached
         text = await asyncio.to_thread(self._json_of, reply) if len(reply) > ASIDE_BYTES else self._json_of(reply)
         if cache is not None and len(reply) <= _KEPT_BYTES:
             cache.put((False, reply), text, len(reply) + len(text) + _ENTRY_BYTES)
@@ -251,7 +251,7 @@ def translators(
             method=method,
             request=_class_of(method.input_type),
             reply=_class_of(method.output_type),
-            # What is asked again and again is known by its bytes, so that asking in JSON finds it as well.
+            # Serialised in the usual form, so that a JSON request finds the cached reply of the same gRPC request.
             kept=LruCache(space) if route.method.known is not None and not method.client_streaming else None,
         )
     return by_service

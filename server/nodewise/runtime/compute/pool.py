@@ -21,7 +21,7 @@ ResultT = TypeVar("ResultT")
 
 
 class RunnerLostError(Exception):
-    """What did the work is gone; the text says how."""
+    """The process that did the work has ended; the text says how."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,7 @@ class ComputePool:
         except RunnerLostError as error:
             _log.error("compute_lost", work=work.__name__, how=str(error))
             raise NodewiseError(
-                Reason.COMPUTE_LOST, "the process that computed the answer died; another takes its place: retry"
+                Reason.COMPUTE_LOST, "the process that computed the answer died; another one replaces it: retry"
             ) from None
         finally:
             cancelling = asyncio.get_running_loop().create_task(self._free(runner))

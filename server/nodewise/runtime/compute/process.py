@@ -90,9 +90,9 @@ def _do_work(
         gc.collect()
         gc.freeze()
         channel.send(Frame.READY)
-    evicted = workshops.put(opening, workshop)
-    if evicted is not None:
-        evicted.answers.registry.close()  # its hosts would stay
+    old_workshop = workshops.put(opening, workshop)
+    if old_workshop is not None:
+        old_workshop.answers.registry.close()  # its hosts would stay
     try:
         number, work, argument, end_s, news = pickle.loads(arguments)  # noqa: S301
         if news is not None:

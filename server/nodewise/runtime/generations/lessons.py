@@ -49,9 +49,9 @@ class _ShippedPriors(Mapping[str, Prior]):
 
 def carry_over_lessons(loaded_plugins: LoadedPlugins, current: Answers) -> Teachings:
     """What was learned of estimators that did not change, and what the others bring with them."""
-    changed = changed_estimators(loaded_plugins, current)
-    fresh = inline_lessons(_with_estimators(loaded_plugins.registry, lambda name: name in changed)).common
-    same = {name for name in loaded_plugins.registry.estimators if name not in changed}
+    changed_names = changed_estimators(loaded_plugins, current)
+    fresh = inline_lessons(_with_estimators(loaded_plugins.registry, lambda name: name in changed_names)).common
+    same = {name for name in loaded_plugins.registry.estimators if name not in changed_names}
 
     def of(lessons: Lessons) -> Lessons:
         return Lessons(

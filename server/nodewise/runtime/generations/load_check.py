@@ -31,11 +31,11 @@ def load_failures(settings: Settings, folder: PluginsFolder, number: int, servin
     serving : Registry
         What it leaves out already is no failure.
     """
-    known = [(problem.name, problem.distribution) for problem in serving.problems]
+    problems_before = [(problem.name, problem.distribution) for problem in serving.problems]
     process, connection = spawn_connected("nodewise.runtime.generations.load_check:load", name="nodewise-trial")
     channel = Channel(connection.detach(), LOADED_S)
     try:
-        channel.send(pickle.dumps((settings, folder.path, number, known)))
+        channel.send(pickle.dumps((settings, folder.path, number, problems_before)))
         failures: tuple[str, ...] = pickle.loads(channel.receive())  # noqa: S301  # from a process of ours
     except TimeoutError:
         return (f"it did not load within {LOADED_S:g} s in a process of its own",)
@@ -82,7 +82,7 @@ def _failures(settings: Settings, path: Path, number: int, problems: list[tuple[
 
 
 def _describe(error: Exception) -> str:
-    """Our own errors speak for themselves; of others, what they are and where they arose is told as well."""
+    """The text of an error of Nodewise; of other exceptions with their type and place."""
     if isinstance(error, NodewiseError | SettingsError | PluginsFolderError | PluginConflictError):
         return str(error)
     (*_, last) = traceback.extract_tb(error.__traceback__)

@@ -65,7 +65,7 @@ class SharedResources:
     work: Executor
     simulations: Executor
     reads: Executor
-    kept: AnswerCache
+    answer_cache: AnswerCache
     ahead: Callable[[Callable[[], None]], None]
 
 
@@ -165,7 +165,7 @@ def serving_state_of(
         catalogue,
         resources.store.traces,
         ahead=resources.ahead,
-        kept=resources.kept,
+        kept=resources.answer_cache,
         generation=loaded_plugins.name,
         track=track,
     )

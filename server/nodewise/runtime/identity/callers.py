@@ -1,4 +1,4 @@
-"""Tells callers apart: by the token that a call brings, else by the certificate of its connection."""
+"""Identifies callers by the token of a call, else by the certificate of its connection."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ __all__ = ["LOOK_EVERY_S", "Callers", "callers_of"]
 _log = structlog.get_logger(__name__)
 
 LOOK_EVERY_S: Final = 0.5
-"""Between two looks for tokens that were made or revoked elsewhere, and for other keys."""
+"""Seconds between two checks for tokens that other processes made or revoked, and for new keys."""
 SOONEST_S: Final = 0.1
-"""Between two looks for a token that is not known, which may be new; so many strangers cost no more."""
+"""Least seconds between two checks for an unknown token, which may be new; many unknown callers cost no more."""
 MOST_KEPT: Final = 4096
-"""Callers whose tokens need not be checked again."""
+"""Most cached callers, whose tokens need not be checked again."""
 _HEADER: Final = "authorization"
 _BEARER: Final = "bearer "
 _NAMES: Final = ("x509_subject_alternative_name", "x509_common_name", "peer_spiffe_id")
-"""In what gRPC tells of a certificate."""
+"""Properties of gRPC's authentication context with the names of a certificate."""
 
 
 class Callers:
@@ -43,9 +43,9 @@ class Callers:
     Parameters
     ----------
     book : TokenBook or None
-        None = bearer tokens are not taken.
+        None = bearer tokens are not accepted.
     jwt : JwtReader or None
-        None = JSON Web Tokens are not taken.
+        None = JSON Web Tokens are not accepted.
     holders : mapping of str to Principal, or None
         By the certificate's common name, or an alternative name; None = certificates do not authenticate.
     """
@@ -57,12 +57,12 @@ class Callers:
         holders: Mapping[str, Principal] | None,
     ) -> None:
         self.epoch = 0
-        """Another number after each change of tokens or keys."""
+        """A number that increases with each change of tokens or keys."""
         self._book = book
         self._jwt = jwt
         self._holders = holders
-        # By what calls brought, as it stood in their metadata. Python compares texts only where their keyed hashes are
-        # alike, so how long a look takes tells nothing of what is kept.
+        # By the credentials in the metadata of calls. Python compares texts only if their keyed hashes are equal, so
+        # the time of a lookup reveals nothing about stored credentials.
         self._principals: dict[str | bytes, Principal] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nodewise-identity")
         self._looking = asyncio.Lock()
@@ -72,16 +72,16 @@ class Callers:
 
     @property
     def ledger(self) -> TokenLedger | None:
-        """Where bearer tokens are kept; None = they are not taken."""
+        """The store of bearer tokens; None = they are not accepted."""
         return None if self._book is None else self._book.ledger
 
     async def begin(self) -> None:
-        """Read tokens, and follow what changes. Raises NodewiseError STORE_UNAVAILABLE."""
+        """Read tokens, and follow changes. Raises NodewiseError STORE_UNAVAILABLE."""
         await self.look()
         self._following = asyncio.get_running_loop().create_task(self._follow())
 
     def end(self) -> None:
-        """Follow nothing any more."""
+        """Stop following changes."""
         if self._following is not None:
             self._following.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -122,7 +122,7 @@ class Callers:
         return principal
 
     async def look(self) -> None:
-        """Look for changes now. Raises NodewiseError STORE_UNAVAILABLE."""
+        """Check for changes now. Raises NodewiseError STORE_UNAVAILABLE."""
         self._looked_s = time.monotonic()
         if await asyncio.get_running_loop().run_in_executor(self._thread, self._has_changed):
             self.epoch += 1
@@ -139,9 +139,9 @@ class Callers:
             return await self._perhaps_new(self._book, text)
 
     async def _perhaps_new(self, book: TokenBook, text: str) -> Principal:
-        """Another worker may have made it a moment ago: callers that ask together wait for one look together."""
+        """Check again for a token that another worker may just have made; concurrent calls share one check."""
         asked_s = time.monotonic()
-        with suppress(NodewiseError):  # what is known is believed for a while
+        with suppress(NodewiseError):  # known tokens stay valid while the store does not answer
             async with self._looking:
                 if self._looked_s < asked_s:
                     await asyncio.sleep(SOONEST_S - (time.monotonic() - self._looked_s))
@@ -161,7 +161,7 @@ class Callers:
                 if not self._behind:
                     _log.warning("tokens_not_followed")
                 self._behind = True
-            except Exception:  # noqa: BLE001  # the next look may know more
+            except Exception:  # noqa: BLE001  # the next check may succeed
                 _log.exception("tokens_not_followed")
 
     def _has_changed(self) -> bool:
@@ -171,7 +171,7 @@ class Callers:
 
 
 def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
-    """The authentication of callers, as the settings say; None = there is none.
+    """The authentication of callers by the settings; None = there is none.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
         return None
     if "tokens" in ways and store.tokens is None:
         raise SettingsError(
-            "setting authentication: this kind of store keeps no tokens; use SQLite or PostgreSQL, or jwt"
+            "setting authentication: this kind of store cannot store tokens; use SQLite or PostgreSQL, or jwt"
         )
     book = TokenBook(store.tokens) if "tokens" in ways and store.tokens is not None else None
     try:

@@ -9,7 +9,7 @@ __all__ = ["check_identity"]
 
 
 def check_identity(settings: Settings) -> None:
-    """Check that no client is admitted by an oversight. Raises SettingsError."""
+    """Check that the settings admit no client by mistake. Raises SettingsError."""
     _check_tls(settings)
     _check_ways(settings)
     for name, listen in (("listen", settings.listen), ("http", settings.http_listen)):
@@ -18,21 +18,21 @@ def check_identity(settings: Settings) -> None:
 
 
 def _check_reached(name: str, host: str, settings: Settings) -> None:
-    """A listener that others than this machine reach."""
+    """Check a listener that other machines can reach."""
     if settings.admin and not settings.authentication:
         raise SettingsError(
-            f"setting admin: whoever connects may swap plugins, so {name} must be loopback, found {host}; or set "
+            f"setting admin: every client could swap plugins, so {name} must be loopback, found {host}; or set "
             "authentication"
         )
     if not settings.tls.is_on and not settings.allow_plaintext:
         raise SettingsError(
-            f"setting {name}: {host} is reached from elsewhere, where others can read along; set tls.certificate and "
-            "tls.key, or allow_plaintext = true, such as behind a proxy that speaks TLS"
+            f"setting {name}: other machines can reach {host} and others could read the traffic; set tls.certificate "
+            "and tls.key, or allow_plaintext = true, such as behind a proxy with TLS"
         )
     if not settings.authentication and not settings.tls.client_authorities and not settings.allow_anonymous:
         raise SettingsError(
-            f"setting {name}: {host} is reached from elsewhere, and whoever connects may read and delete everything; "
-            "set authentication (tokens, jwt or certificates) or tls.client_authorities, or allow_anonymous = true"
+            f"setting {name}: other machines can reach {host} and every client could read and delete everything; set "
+            "authentication (tokens, jwt or certificates) or tls.client_authorities, or allow_anonymous = true"
         )
 
 
@@ -40,7 +40,7 @@ def _check_tls(settings: Settings) -> None:
     tls = settings.tls
     if bool(tls.certificate) != bool(tls.key):
         lacking = "tls.key" if tls.certificate else "tls.certificate"
-        raise SettingsError(f"setting {lacking}: must name a file, as tls.certificate and tls.key belong together")
+        raise SettingsError(f"setting {lacking}: must name a file: tls.certificate and tls.key need each other")
     if tls.client_authorities and not tls.is_on:
         raise SettingsError("setting tls.client_authorities: needs tls.certificate and tls.key")
 
@@ -48,13 +48,17 @@ def _check_tls(settings: Settings) -> None:
 def _check_ways(settings: Settings) -> None:
     ways, jwt = settings.authentication, settings.jwt
     if ways == ("tokens",) and settings.store.startswith("memory:"):
-        raise SettingsError("setting authentication: a store in memory: has no first token; use sqlite:PATH, or jwt")
+        raise SettingsError(
+            "setting authentication: a store in memory: cannot have a first token; use sqlite:PATH, or jwt"
+        )
     if "jwt" in ways:
         for name, value in (("keys", jwt.keys), ("issuer", jwt.issuer), ("audience", jwt.audience)):
             if not value:
-                raise SettingsError(f"setting jwt.{name}: must be set where authentication has jwt")
+                raise SettingsError(f"setting jwt.{name}: must be set if authentication includes jwt")
     if "certificates" in ways:
         if not settings.tls.client_authorities:
-            raise SettingsError("setting tls.client_authorities: must be set where authentication has certificates")
+            raise SettingsError("setting tls.client_authorities: must be set if authentication includes certificates")
         if not settings.certificates:
-            raise SettingsError("setting certificates: must say what holders may do where authentication has them")
+            raise SettingsError(
+                "setting certificates: must be set if authentication includes certificates: the roles of their holders"
+            )

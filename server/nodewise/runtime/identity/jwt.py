@@ -24,13 +24,13 @@ _NEEDED: Final = ("exp", "iss", "aud", "sub")
 _TIMES: Final = ("exp", "nbf", "iat")
 _NAMESPACE: Final = "nodewise:"
 _SHARED_CLAIMS: Final = frozenset({"scope", "scp"})
-"""Claims whose words are for all services of an issuer: in them a role must say whose it is."""
+"""Claims that all services of an issuer share, where roles need the prefix of Nodewise."""
 _LONGEST_SUBJECT: Final = 128
 LONGEST_TOKEN: Final = 16_384
-"""Characters; gRPC takes about as much metadata."""
+"""Most characters; gRPC accepts about as much metadata."""
 KEYS_KEPT_S: Final = 3600.0
-"""How long keys are believed whose file is gone or broken: time to mend it, and not so long that a key whose withdrawal
-failed lives on."""
+"""Seconds for which keys stay valid after their file is missing or broken: long enough to repair it, and short enough
+that a key whose withdrawal failed does not stay valid."""
 
 
 class KeysError(Exception):
@@ -38,14 +38,14 @@ class KeysError(Exception):
 
 
 class JwtReader:
-    """Knows callers by JSON Web Tokens.
+    """Identifies callers by JSON Web Tokens.
 
     Parameters
     ----------
     settings : JwtSettings
-        Whose tokens are believed.
+        Accepted tokens.
     now : callable
-        Seconds by a clock that only goes forward.
+        Returns seconds of a monotonic clock.
 
     Raises
     ------

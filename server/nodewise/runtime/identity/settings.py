@@ -12,21 +12,21 @@ from nodewise.domain.principal import Role
 __all__ = ["LOOPBACK", "CertificateGrant", "JwtSettings", "TlsSettings", "Way", "is_loopback"]
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Hosts that only this machine reaches."""
+"""Hosts that only this machine can reach."""
 
 Way = Literal["tokens", "jwt", "certificates"]
 """How a caller may authenticate."""
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-"""Of signatures whose keys may be known to all: a server that checks cannot sign."""
+"""Signature algorithms with public keys: a server that verifies cannot sign."""
 
 
 def is_loopback(listen: str) -> bool:
-    """Whether an address (HOST:PORT) is reached from this machine alone."""
+    """Whether only this machine can reach an address (HOST:PORT)."""
     return listen.rpartition(":")[0].strip("[]") in LOOPBACK
 
 
 class TlsSettings(BaseModel):
-    """Of the listener. Files are read again when they change."""
+    """TLS of the listeners. Files are read again when they change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,38 +34,39 @@ class TlsSettings(BaseModel):
     key: str = Field("", description="PEM file of its private key, not encrypted")
     client_authorities: str = Field(
         "",
-        description="PEM file of authorities; whoever connects needs a certificate of one of them; empty = none needed",
+        description="PEM file of authorities; every client needs a certificate of one of them; empty = none needed",
     )
 
     @property
     def is_on(self) -> bool:
-        """Whether the listener speaks TLS."""
+        """Whether the listeners use TLS."""
         return bool(self.certificate)
 
 
 class JwtSettings(BaseModel):
-    """Which JSON Web Tokens are believed, and what their claims mean here."""
+    """Accepted JSON Web Tokens, and the meaning of their claims."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     keys: str = Field("", description="JWKS file of public keys; read again when it changes")
-    issuer: str = Field("", description="the claim `iss` of tokens that are believed; needed")
-    audience: str = Field("", description="what the claim `aud` must hold; needed")
+    issuer: str = Field("", description="required: the claim `iss` of accepted tokens")
+    audience: str = Field("", description="required: a value that the claim `aud` must contain")
     algorithms: Annotated[tuple[Algorithm, ...], NoDecode] = Field(
-        ("RS256", "ES256", "EdDSA"), min_length=1, description="of signatures that are believed"
+        ("RS256", "ES256", "EdDSA"), min_length=1, description="accepted signature algorithms"
     )
     roles_claims: tuple[str, ...] = Field(
         ("nodewise_roles", "scope"),
-        description="claims that hold roles, a list or text with blanks: `nodewise:read`, or `read` but in `scope` and "
-        "`scp`, which other services share; others are left out",
+        description="claims with roles, a list or a text separated by spaces: `nodewise:read`, or `read` except in "
+        "`scope` and `scp`, which other services share; other values are ignored",
     )
     prefixes_claim: str = Field(
-        "nodewise_prefixes", description="claim that holds prefixes of profile ids, a list or text with blanks; * = all"
+        "nodewise_prefixes",
+        description="claim with prefixes of profile ids, a list or a text separated by spaces; * = all",
     )
     prefixes: tuple[str, ...] = Field(
         (), description="prefixes of tokens without that claim; empty = no stored profile, * = all"
     )
-    leeway_s: float = Field(30.0, ge=0, le=600, description="how far clocks may differ, seconds")
+    leeway_s: float = Field(30.0, ge=0, le=600, description="seconds by which clocks may differ")
 
     @field_validator("algorithms", "roles_claims", "prefixes", mode="before")
     @classmethod
@@ -75,9 +76,9 @@ class JwtSettings(BaseModel):
 
 
 class CertificateGrant(BaseModel):
-    """What the holder of a client's certificate may do."""
+    """Rights of the holder of a client certificate."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    roles: tuple[Role, ...] = Field(min_length=1, description="of read, ingest, schedule, admin")
+    roles: tuple[Role, ...] = Field(min_length=1, description="any of read, ingest, schedule, admin")
     prefixes: tuple[str, ...] = Field((), description="prefixes of profile ids; empty = no stored profile, * = all")

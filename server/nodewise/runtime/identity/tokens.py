@@ -60,7 +60,7 @@ def new_token(
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     own = EVERYTHING if not prefixes or "*" in prefixes else tuple(sorted({normal_prefix(each) for each in prefixes}))
     now_s = time.time()
-    stored = StoredToken(
+    record = StoredToken(
         token_id=token_id,
         secret_sha256=_hash(secret),
         description=description,
@@ -70,7 +70,7 @@ def new_token(
         expire_time_s=math.inf if life_s is None else now_s + life_s,
         revoke_time_s=math.inf,
     )
-    return f"{PREFIX}{token_id}_{secret}", stored
+    return f"{PREFIX}{token_id}_{secret}", record
 
 
 def split_token(text: str) -> tuple[str, str] | None:
@@ -79,9 +79,9 @@ def split_token(text: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
-def holds(stored: StoredToken, secret: str) -> bool:
+def holds(record: StoredToken, secret: str) -> bool:
     """Whether this is its secret; takes as long whatever is different."""
-    return hmac.compare_digest(stored.secret_sha256, _hash(secret))
+    return hmac.compare_digest(record.secret_sha256, _hash(secret))
 
 
 class UnknownTokenError(Exception):

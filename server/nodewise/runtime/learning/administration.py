@@ -84,18 +84,18 @@ class LearnedPriors:
     def _set(self, request: pb.SetPriorRequest) -> None:
         if request.HasField("lessons_id") and request.action != pb.PRIOR_ACTION_ROLL_BACK:
             raise invalid_field("lessons_id", "must be absent unless action is PRIOR_ACTION_ROLL_BACK")
-        saved, namespace_lessons = self.learning.saved_lessons, self._namespace_lessons(request.namespace)
-        if not saved.lasting and not self.learning.alone:
+        saved_lessons, namespace_lessons = self.learning.saved_lessons, self._namespace_lessons(request.namespace)
+        if not saved_lessons.lasting and not self.learning.alone:
             message = "nothing can be pinned: the setting plugins_folder names no place that all processes share"
             raise NodewiseError(Reason.PERMISSION_DENIED, message)
         match request.action:
             case pb.PRIOR_ACTION_PIN:
-                saved.pin(namespace_lessons.learnt)
+                saved_lessons.pin(namespace_lessons.learnt)
             case pb.PRIOR_ACTION_UNPIN:
-                saved.unpin(request.namespace)
+                saved_lessons.unpin(request.namespace)
             case pb.PRIOR_ACTION_ROLL_BACK:
                 lessons_id = request.lessons_id if request.HasField("lessons_id") else None
-                saved.pin(self._earlier(namespace_lessons, lessons_id))
+                saved_lessons.pin(self._earlier(namespace_lessons, lessons_id))
             case _:
                 raise invalid_field("action", "must be PRIOR_ACTION_PIN, _UNPIN or _ROLL_BACK")
 
@@ -110,11 +110,15 @@ class LearnedPriors:
             now = [place for place, each in enumerate(before) if each == namespace_lessons.learnt]
             matches = list(before[now[0] + 1 :] if now else before)
         if not matches:
-            text = "none is known from before" if lessons_id is None else f"none is named {quote(lessons_id)}"
+            text = (
+                "lessons_id: there are no earlier lessons"
+                if lessons_id is None
+                else f"lessons_id: no {quote(lessons_id)}"
+            )
             ids = ", ".join(each.corpora.lessons_id for each in before) or "none"
             raise NodewiseError(
                 Reason.PRIOR_NOT_FOUND,
-                f"of the lessons of this namespace {text}; there are: {ids}; {SHIPPED!r} = what ships",
+                f"{text} in this namespace; there are: {ids}; {SHIPPED!r} = the shipped ones",
                 {"namespace": namespace_lessons.namespace},
             )
         return matches[0]
