@@ -173,10 +173,10 @@ def verdict(
 
 
 _WORDS: Final = {
-    "skew of the ranks": ("if all ranks took equally long,", "were the ranks alike,"),
-    "loading": ("without waiting for batches", "without waiting for batches"),
-    "network": ("with transfers that take no time", "with transfers that take no time"),
-    "host": ("without the host's work that the device waits for", "without the host's work that the device waits for"),
+    "skew": ("skew of the ranks", "if all ranks took equally long,"),
+    "loading": ("the loading of batches", "without waiting for batches"),
+    "network": ("the network", "with transfers that take no time"),
+    "host": ("the host", "without the host's work that the device waits for"),
     "device": ("computation", "without computing"),
 }
 

@@ -78,23 +78,23 @@ def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
     ends = [completions(trace) for trace in traces]
     doubtful = [i for i, ranks in sequences.items() if not _agree(ranks, tokens)]
     offsets = _rough_offsets(traces, [r for i, r in sequences.items() if i not in set(doubtful)], ends)
-    found: list[list[tuple[int, int]]] = []
+    matches: list[list[tuple[int, int]]] = []
     misfits = 0
     for ranks in sequences.values():
         if _agree(ranks, tokens):
-            found.extend([list(zip(ranks, rows, strict=True)) for rows in zip(*ranks.values(), strict=True)])
+            matches.extend([list(zip(ranks, rows, strict=True)) for rows in zip(*ranks.values(), strict=True)])
         else:
             misfits += 1
-            found.extend(_align_orders(ranks, tokens, ends, offsets))
+            matches.extend(_align_orders(ranks, tokens, ends, offsets))
     partners = {identity: len(ranks) for identity, ranks in sequences.items()}
-    alone = sum(len(collective) == 1 for collective in found) if max(partners.values(), default=0) > 1 else 0
+    alone = sum(len(collective) == 1 for collective in matches) if max(partners.values(), default=0) > 1 else 0
     warnings = []
     if misfits:
         warnings.append(
             f"ranks recorded different collectives in {misfits} of {len(sequences)} groups and steps; "
             "they were aligned by kind, size and time"
         )
-    table = [(number, who, row) for number, collective in enumerate(found) for who, row in collective]
+    table = [(number, who, row) for number, collective in enumerate(matches) for who, row in collective]
     columns = np.array(table, dtype=np.int64).reshape(-1, 3)
     return MatchedCollectives(
         member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings)
@@ -104,27 +104,27 @@ def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
 def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
     """Rows, each with what it must share with others to be one collective with them, but for its place in order."""
     table, steps = trace.collectives, trace.steps
-    named = [(group.name, group.ranks) for group in table.groups]
+    group_keys = [(group.name, group.ranks) for group in table.groups]
     event = np.asarray(table.event)
     began = trace.begin_ns[np.where(table.call >= 0, table.call, np.maximum(event, 0))] if len(table) else event
     step = np.searchsorted(steps.begin_ns, began, "right") - 1
-    found: list[tuple[int, object]] = []
+    identities: list[tuple[int, object]] = []
     for row in range(len(table)):
         if event[row] < 0:
             continue
         number = int(steps.number[step[row]]) if step[row] >= 0 else -1
-        group = named[int(table.group[row])] if table.group[row] >= 0 else ("", ())
+        group = group_keys[int(table.group[row])] if table.group[row] >= 0 else ("", ())
         direction = _POINT_TO_POINT.get(CollectiveKind(int(table.kind[row])))
         sequence = int(table.sequence[row])
         if direction is not None:
             ends = (trace.rank, int(peers[row]))
             tag = NO_EVENT if trace.timed else sequence  # a graph states tags; recorders count, each for itself
-            found.append((row, ("pair", group, ends[::-1] if direction else ends, number, tag)))
+            identities.append((row, ("pair", group, ends[::-1] if direction else ends, number, tag)))
         elif sequence != NO_EVENT:
-            found.append((row, ("sequence", group, int(table.kind[row]), sequence)))
+            identities.append((row, ("sequence", group, int(table.kind[row]), sequence)))
         else:
-            found.append((row, ("order", group, number)))
-    return found
+            identities.append((row, ("order", group, number)))
+    return identities
 
 
 def _by_rank(entries: list[tuple[int, int]]) -> dict[int, list[int]]:
@@ -167,8 +167,8 @@ def _align_orders(
 ) -> list[list[tuple[int, int]]]:
     """Align every rank's order with that of the rank that recorded most."""
     leader = max(ranks, key=lambda who: len(ranks[who]))
-    led = ranks[leader]
-    found = {row: [(leader, row)] for row in led}
+    leader_rows = ranks[leader]
+    match_by_row = {row: [(leader, row)] for row in leader_rows}
     rest: list[list[tuple[int, int]]] = []
     for who, rows in ranks.items():
         if who == leader:
@@ -176,15 +176,17 @@ def _align_orders(
         offset = int(offsets[who] - offsets[leader])
         pairs: list[tuple[int, int]] = []
         for _ in range(2):
-            pairs = _best_alignment(tokens[leader][led], ends[leader][led] + offset, tokens[who][rows], ends[who][rows])
+            pairs = _best_alignment(
+                tokens[leader][leader_rows], ends[leader][leader_rows] + offset, tokens[who][rows], ends[who][rows]
+            )
             if pairs:
                 # The second round knows the clocks from the first.
-                offset += int(np.median([ends[who][rows[b]] - ends[leader][led[a]] - offset for a, b in pairs]))
-        taken = {b for _, b in pairs}
+                offset += int(np.median([ends[who][rows[b]] - ends[leader][leader_rows[a]] - offset for a, b in pairs]))
+        paired_rows = {b for _, b in pairs}
         for a, b in pairs:
-            found[led[a]].append((who, rows[b]))
-        rest.extend([[(who, row)] for place, row in enumerate(rows) if place not in taken])
-    return [sorted(collective) for collective in found.values()] + rest
+            match_by_row[leader_rows[a]].append((who, rows[b]))
+        rest.extend([[(who, row)] for place, row in enumerate(rows) if place not in paired_rows])
+    return [sorted(collective) for collective in match_by_row.values()] + rest
 
 
 def _best_alignment(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints) -> list[tuple[int, int]]:

@@ -96,11 +96,11 @@ def _count(events: Ints, token: Ints, slots: Ints, counts: Ints, occurrence: Int
     mask = len(slots) - 1
     for position in range(len(events)):
         event = events[position]
-        wanted = token[event]
-        place = (wanted ^ (wanted >> 15) ^ (wanted >> 31)) & mask
-        while slots[place] >= 0 and slots[place] != wanted:
+        tokens = token[event]
+        place = (tokens ^ (tokens >> 15) ^ (tokens >> 31)) & mask
+        while slots[place] >= 0 and slots[place] != tokens:
             place = (place + 1) & mask
-        slots[place] = wanted
+        slots[place] = tokens
         occurrence[event] = counts[place]
         counts[place] += 1
 

@@ -115,10 +115,10 @@ class CollectiveNodes(Columns):
     departure: Ints
     row: Ints
 
-    def among(self, kept: Flags, number: Ints) -> CollectiveNodes:
+    def among(self, is_kept: Flags, number: Ints) -> CollectiveNodes:
         """The rows of nodes that are all kept, whose numbers are others then."""
-        held = self.rows(kept[self.transfer] & kept[self.arrival] & kept[self.departure])
-        return held.renumber(number)
+        rows = self.rows(is_kept[self.transfer] & is_kept[self.arrival] & is_kept[self.departure])
+        return rows.renumber(number)
 
     def renumber(self, number: Ints) -> CollectiveNodes:
         """The same rows of nodes of other numbers."""

@@ -154,13 +154,13 @@ def _trace_back(
     while node >= 0:
         path[length] = node
         length += 1
-        found = NO_NODE
+        source_node = NO_NODE
         for edge in range(first_edge[node], first_edge[node + 1]):
             before = source[edge]
             if not joined and step[before] != step[node]:
                 continue
             if end_ns[before] + lag_ns[edge] == begin_ns[node]:
-                found = before
+                source_node = before
                 break
-        node = found
+        node = source_node
     return length

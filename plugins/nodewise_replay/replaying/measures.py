@@ -61,8 +61,8 @@ class StepTimer:
         host = np.where(last != NO_NODE, end_ns[np.maximum(last, 0)], NOT_THERE)
         if not self._graph.timed:
             host[:] = 0
-        found = self._latest(host, self.work, end_ns) if latest_ns is None else np.maximum(host, latest_ns)
-        return np.where(host > NOT_THERE, found, NOT_THERE)
+        end_times_ns = self._latest(host, self.work, end_ns) if latest_ns is None else np.maximum(host, latest_ns)
+        return np.where(host > NOT_THERE, end_times_ns, NOT_THERE)
 
     def begin(self, over_ns: Ints, mark_ns: Ints, step: int) -> Ints:
         """When every rank begins a step: where the one before is over, else at its mark."""
@@ -91,9 +91,9 @@ class StepTimer:
     @staticmethod
     def _latest(least: Ints, work: tuple[Ints, Ints, Ints], end_ns: Ints) -> Ints:
         nodes, step, column = work
-        found = least.copy()
-        np.maximum.at(found, (step, column), end_ns[nodes])
-        return found
+        latest = least.copy()
+        np.maximum.at(latest, (step, column), end_ns[nodes])
+        return latest
 
 
 def odd_steps(graph: Graph, present: Ints) -> Ints:
@@ -126,11 +126,11 @@ def replayed_steps(
 
     ``measured`` says whether what was recorded compares, else it is 0; ``bounds`` are other cases that may be.
     """
-    found = []
+    steps = []
     cases = [case.step_ns.max(axis=1) * _NS for case in bounds]
     for step in tested:
         present = np.flatnonzero(predicted.step_ns[step] >= 0)
-        found.append(
+        steps.append(
             ReplayedStep(
                 step=int(step) + 1,
                 measured_host_s=float(recorded.step_ns[step].max()) * _NS if measured else 0.0,
@@ -143,7 +143,7 @@ def replayed_steps(
                 rank_predicted_host_s=tuple((predicted.step_ns[step, present] * _NS).tolist()),
             )
         )
-    return tuple(found)
+    return tuple(steps)
 
 
 def _seconds(rank_ns: Ints) -> float:

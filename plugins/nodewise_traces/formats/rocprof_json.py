@@ -65,7 +65,7 @@ def _processes(stream: BinaryIO, source: TraceSource) -> list[Mapping[str, Any]]
     try:
         document = orjson.loads(b"".join(parts))
     except orjson.JSONDecodeError as error:
-        raise unusable_error(source, f"the JSON is damaged or ends early (at character {error.pos})") from None
+        raise unusable_error(source, f"the JSON is damaged or truncated (at character {error.pos})") from None
     listed = document.get(_KEY) if isinstance(document, dict) else None
     processes: list[Mapping[str, Any]] = [
         one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)
