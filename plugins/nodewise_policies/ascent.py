@@ -2,7 +2,7 @@
 
 A step leads from the count that a job holds to any larger one that fits, not only to the next: of all of them the one
 with the steepest rise per device. That is the next vertex of the upper concave hull of the job's values, so a dip (a
-slow 2-node point that hides the gain at 3 nodes) or a gap in the allowed counts stops nobody. Without ``look_ahead``
+slow 2-node point that hides the gain at 3 nodes) or a gap in the allowed counts stops no job. Without ``look_ahead``
 the only step is the one to the next count.
 """
 

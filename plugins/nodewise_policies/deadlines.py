@@ -3,17 +3,18 @@
 Sources: Gu et al., "ElasticFlow: an elastic serverless training platform for distributed deep learning", ASPLOS'23
 (admission, the least share that satisfies a deadline, leftovers by marginal return), on a continuous time axis.
 
-1. Admission and planning: by earliest deadline, jobs that were admitted before first, each job is put into the
+1. Admission and planning: by earliest deadline, jobs that were admitted before first, each job is planned into the
    earliest gap of the reservations so far in which some count ends in time, at the cheapest count there. Cost is the
    price of its nodes where all pools it may run in have one, else devices (servers included) times seconds. A job that
    fits no gap is not admitted. Those admitted keep precedence over those that come later.
-2. Jobs whose gap begins now get their devices; the others wait for theirs, which are lent out meanwhile.
+2. Jobs whose reservation begins now get their devices; the others wait for theirs, which other jobs use meanwhile.
 3. What is free now goes to the jobs without a deadline, and to those that were not admitted, by the capped efficiency
-   rule (``capped``).
-4. What is left raises jobs, where ln(rate) rises most per device. Early ends make room for whoever comes.
+   rule (``capped_efficiency``).
+4. Devices that are left raise jobs, where ln(rate) rises most per device. Early ends free devices for later jobs.
 
-Remaining time includes the restart that another count costs. Who was admitted is in the memory: give it back. A
-reservation in the future supposes that curves are right and nobody ends early: it is made anew at every decision.
+Remaining time includes the restart that another count costs. The policy's memory lists the admitted jobs: send it back
+with the next request. A reservation in the future assumes that the curves are right and that no job ends early, so
+plans are made anew at every decision.
 """
 
 from __future__ import annotations

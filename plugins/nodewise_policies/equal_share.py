@@ -83,7 +83,7 @@ def _first_pool(ledger: Ledger, job: int) -> Segment | None:
 
 
 def _even_already(ledger: Ledger) -> Ledger | None:
-    """A ledger with what is held, if that is an equal share already and nobody could be raised; else None."""
+    """A ledger of present grants, if they are equal shares already and no job could be raised; else None."""
     state, candidates, devices = ledger.state, ledger.candidates, ledger.curves.devices
     held: dict[int, CurvePosition] = {}
     for job in np.flatnonzero(state.columns.pool >= 0).tolist():

@@ -20,7 +20,7 @@ class Fifo:
 
     - A job goes to the pool it runs in while it fits there, else to the one where it is fastest (ties: first pool).
     - All allocations are cleared each round, so a job that was let past an earlier one gives way once that one fits.
-    - A job whose request no pool can ever hold, or without a curve, gets nothing and blocks nobody.
+    - A job whose request no pool can ever hold, or without a curve, gets nothing and blocks no other job.
     - A full quota holds back the later jobs of its own queue, not those of others.
     - Weights are not used: the order of submission is the whole rule.
     - With ``over_commit`` it does what Gavel's program of that name does (``over_committed``), by shares of time.

@@ -25,7 +25,7 @@ __all__ = ["greatest_least_value"]
 _DUST: Final = 1e-9
 """Shares below this are zero: solvers stop at about this distance from a bound."""
 _LONGEST_S: Final = 1e9
-"""Stands for a budget without end."""
+"""Used where the budget has no end."""
 
 
 def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, budget: Budget) -> Floats | None:
@@ -34,7 +34,7 @@ def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, bud
     Parameters
     ----------
     values : (jobs, pools) float
-        c_ij; 0 = the job cannot run there. A job that can run nowhere gets nothing and holds back nobody.
+        c_ij; 0 = the job cannot run there. A job that can run nowhere gets nothing and blocks no other job.
     devices : (jobs, pools) int
         s_ij.
     """

@@ -23,7 +23,7 @@ VERSION: Final = "1.0"
 """Of the rules: another version may decide otherwise for the same state."""
 
 AS_PUBLISHED: Final = 0.0
-"""Published rules know no restart cost."""
+"""Published rules do not count the cost of restarts."""
 CAP_FACTOR: Final = 2.0
 """Of the fair share. One share leaves devices idle that fewer jobs would use, four let single jobs crowd out the rest;
 the mean response time on the published workloads is flat between (docs/reference/scheduling.md)."""

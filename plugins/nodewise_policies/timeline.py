@@ -1,4 +1,4 @@
-"""Who holds how many devices until when: reservations over time, for pools and for queues with a quota."""
+"""Reservations over time, for pools and for queues with a quota: how many devices are held from when to when."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ ONE_NODE: Final = 0.5
 ONE_POINT: Final = 0.3
 LONE_WORKERS: Final = 0.2
 OTHER_DEVICE: Final = 0.1
-"""Strength of evidence: runs across nodes; inside one node; a single configuration; workers alone; other devices."""
+"""Strength of evidence: runs across nodes; inside one node; a single configuration; one worker; other devices."""
 
 EXPECTED_LOG_ERROR: Final = {
     SEVERAL_NODES: 0.08,
@@ -70,9 +70,9 @@ class ScalingEstimator:
     """Compute and gradient exchange fitted to observed runs, with a prior over jobs and clusters."""
 
     def learn(self, corpus: Corpus) -> Prior:
-        """The shipped prior, with what the profiles say of devices that it does not know.
+        """The shipped prior, extended by devices of stored profiles that it does not hold.
 
-        Of those that it knows, a few runs of other jobs say less than it holds (research/scaling.md).
+        For the devices that it holds, a few runs of other jobs say less than the prior (research/scaling.md).
         """
         known = load_default_prior()
         ran = [
@@ -92,7 +92,7 @@ class ScalingEstimator:
         return Prior.of(NAME, knowledge.document(), sources=sources, content=knowledge)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Say whether runs of the asked devices are known, or runs and facts that can be carried over."""
+        """Accept rows with runs on the asked devices, or with runs elsewhere and catalogue facts to transfer them."""
         evidence = points_of(profile)
         found: list[RowRefusal] = []
         used: list[tuple[Route, Mapping[Setting, Points]]] = []
@@ -121,7 +121,7 @@ class ScalingEstimator:
         )
 
     def fit(self, profile: Profile, context: Context) -> Model:
-        """Fit every split and device that was measured, by itself, and then with what other devices say of it."""
+        """Fit each split and device that was measured, first by itself, then with the fits on other devices."""
         precision = profile.workload.precision or ""
         return ScalingModel(
             {split: _fit_settings(evidence, context, precision) for split, evidence in points_of(profile).items()}
@@ -151,7 +151,7 @@ def _fit_settings(evidence: Mapping[Setting, Points], context: Context, precisio
         fit = fit_with_donors(setting, known)
         other, share = _overlap_hypothesis(setting, fit, known)
         models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
-    # Fitted only once somebody asks about such a device, or where no run tells of exchange anyhow.
+    # Fitted only when a row asks about such a device, or where no run shows exchange anyhow.
     return SettingsModel(models, sources if all(seen) else where_unseen(), where_unseen, _notices(evidence, sources))
 
 
@@ -193,13 +193,13 @@ def share_of(other: OverlapFit, fit: JobFit, level_sd: float, usual: float) -> f
     """The probability that exchange hides, by the runs and how usual it is."""
     told = TEMPER * odds_of(other, fit, level_sd)
     if fit.points.keys[:, 0].max() == 1.0:
-        # Exchange that shows inside a node shows across nodes as well; that it hides there says nothing of links.
+        # Exchange that shows inside a node shows across nodes too; if it hides inside a node, links stay unknown.
         told = min(told, 0.0)
     return float(scipy.special.expit(scipy.special.logit(usual) + told))
 
 
 def odds_of(other: OverlapFit, fit: JobFit, level_sd: float) -> float:
-    """Ln of the odds, by the runs alone, that exchange hides.
+    """Ln of the odds, by the runs only, that exchange hides.
 
     T_L has no prior of its own; the form's level lies about the very runs: as much is granted to both.
     """

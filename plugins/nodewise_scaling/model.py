@@ -1,4 +1,4 @@
-"""The fitted model of replicas that are split alike: which evidence answers a row, and what to know of it."""
+"""The fitted model of replicas that are split alike: which evidence answers a row, and with which notices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SettingsModel:
     sources : Sources
         Of the runs.
     where_unseen : callable
-        What a device that the job never ran on is answered from, fitted when it is first asked for.
+        Fits for devices on which the job never ran, made when a row first asks for one.
     notices : tuple of Notice
         What holds of every row.
     """
@@ -103,7 +103,7 @@ class SettingsModel:
     def _notices_of_route(
         self, route: Route, carried: NewDeviceFit | None, ran: float, configurations: Configurations, members: Ints
     ) -> list[Notice]:
-        """What a reader should know of a route's rows."""
+        """Notices about a route's rows."""
         rows = _rows(members, configurations)
         device, link = route.asked
         notices = []
@@ -147,7 +147,7 @@ class SettingsModel:
 
 
 def _query_points(model: DeviceModel, configurations: Configurations, members: Ints) -> tuple[Floats, list[Notice]]:
-    """What some rows ask; a batch that they do not say is the one that most measured configurations had."""
+    """Keys of some rows; a batch that a row does not state is the most frequent batch of the measured runs."""
     keys = keys_of(configurations.take(members))
     unsaid = (configurations.batch_per_worker[members] == 0) & (configurations.global_batch[members] == 0)
     measured = model.measured_keys[:, 3]
@@ -163,7 +163,7 @@ def _query_points(model: DeviceModel, configurations: Configurations, members: I
 
 
 def _device_notices(configurations: Configurations, members: Ints) -> list[Notice]:
-    """That evidence of an unstated device is taken as that of the devices asked about."""
+    """Notice that evidence of an unstated device is assumed to be of the devices that rows name."""
     names = np.array(configurations.device_names())[members]
     stated = names != ""
     if not stated.any():

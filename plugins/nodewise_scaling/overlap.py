@@ -35,7 +35,7 @@ from nodewise_scaling.residual import RESIDUAL_SD, centres_of
 __all__ = ["LAW", "NOISE_SD", "REFERENCE_PEAK_FLOPS_PER_S", "Law", "OverlapFit", "fit_overlap"]
 
 REFERENCE_PEAK_FLOPS_PER_S: Final = 312e12
-"""16-bit peak of an A100, which the law is told at."""
+"""16-bit peak of an A100, at which the law is stated."""
 
 UNKNOWN_PEAK_LOG_SD: Final = 1.0
 """Standard deviation of ln of the peak of a device that the catalogue does not know: A30 to GB300 spread as far."""
@@ -54,7 +54,7 @@ LENGTH: Final = 2.0
 """In ln of samples and of workers: a factor of e^2 in either apart, errors are related by 1 / e. By hand."""
 
 KEPT_SHARES: Final = 8
-"""Values of f that stand for its posterior in predictions."""
+"""Number of values of f by which predictions represent its posterior."""
 
 LOG_SHARES: Final = np.linspace(np.log(1e-4), np.log(0.99), 80)
 LOG_RESTS: Final = np.log1p(-np.exp(LOG_SHARES))
@@ -63,7 +63,7 @@ LOG_RESTS: Final = np.log1p(-np.exp(LOG_SHARES))
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """Where ln of the fixed seconds lies, ``alpha + beta ln(T_L P / P_A100)``, and its deviation."""
+    """The expected ln of the fixed seconds, ``alpha + beta ln(T_L P / P_A100)``, and its deviation."""
 
     alpha: float
     beta: float
@@ -93,7 +93,7 @@ class OverlapFit:
     largest : (2,) float
         ln of m_L and W_L.
     shares, weights : (values,) float
-        Values of f that stand for its posterior, and what each weighs.
+        Values of f that represent its posterior, and their weights.
     levels : (values,) float
         ln T_L by f.
     pulls : (points, values) float

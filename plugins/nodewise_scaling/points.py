@@ -1,4 +1,4 @@
-"""What a profile says that the form can use: mean step times by configuration, per device, in the job's own units."""
+"""Mean step times by configuration and device, in the job's own units, from a profile's observations."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Points:
     runs : (rows,) int
         Measurements behind it.
     drifted : int
-        Configurations whose older measurements newer ones contradict; the older ones are left out.
+        Configurations whose older measurements contradict newer ones; the older ones are ignored.
     smallest_batch, unit_s : float
         The job's own units: samples per worker, and the time of a micro-step of them at the fewest workers.
     over_fixed : bool

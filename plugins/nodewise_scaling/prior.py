@@ -1,4 +1,4 @@
-"""What all jobs together teach: where parameters lie, how they differ between jobs, and what is a cluster's own.
+"""The prior over parameters: their means, how they differ between jobs, and which part belongs to a cluster.
 
 It ships, learned from published tables (research/learn_scaling_prior.py); a service adds the devices of its own jobs.
 """
@@ -28,7 +28,7 @@ UNTRIED_MULTIPLIER: Final = 2.0
 """Multiplier of an interval that no job has tried."""
 
 UNKNOWN_DEVICE: Final = 1.5
-"""What the multiplier of a device without scores of its own is wider by: its cluster may be unlike any."""
+"""Factor by which the multiplier of a device without own scores is wider: its cluster may differ from all others."""
 
 PSEUDO_JOBS: Final = 1.0
 """Jobs of a device that all devices' usual share of hidden exchange counts as."""
@@ -57,14 +57,14 @@ class Knowledge:
     sources : tuple of str
         What it was learned from, for people.
     over_fixed : bool
-        As ``Places.over_fixed``: what ``intra`` is told over.
+        As ``Places.over_fixed``: the compute to which ``intra`` is relative.
     overlapped : mapping of device to (jobs, jobs)
         Of its jobs with several workers so many hide their exchange (``overlapped``), and how many there are.
     links : mapping of device to links
         Links in bytes/s that jobs of the corpus ran over, 0 = not stated. A device of ``offset`` that is not among them
         is known from one published cluster, of a link that its table does not state.
     unseen : Knowledge or None
-        The same lessons for jobs whose exchange was not seen, told over all compute; None = this very one serves.
+        The same for jobs whose exchange was not seen, relative to all compute; None = use this one.
     """
 
     mean: Floats
@@ -201,7 +201,7 @@ def update(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
 def offset_of(
     members: Sequence[JobFit], mean: Floats, centre: Floats, before: Floats, variance: Floats, job_variance: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of a device's offset, from what its jobs' data alone say of each parameter."""
+    """Mean and variance of a device's offset, from the data of its jobs only."""
     total, weight = before / variance, 1.0 / variance
     for fit in members:
         own = np.maximum(1.0 / np.diag(fit.theta_covariance) - fit.prior_precision, 1e-9)

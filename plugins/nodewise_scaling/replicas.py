@@ -46,7 +46,7 @@ class ScalingModel:
 
 
 def not_known(asked: Split, known: Mapping[Split, object]) -> Refusal:
-    """That no run was split as it is asked."""
+    """Refusal: no observed run splits its replicas as the row does."""
     names = "; ".join(map(_words, known)) or "none"
     message = f"no observed run splits its replicas as the row does ({_words(asked)}); observed runs have: {names}"
     return Refusal.missing(message, "observations")

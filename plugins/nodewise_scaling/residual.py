@@ -21,7 +21,7 @@ LENGTHS: Final = (1.0, 1.0, 1.5)
 """In ln of nodes, of workers per node, and of the batch: a factor of e apart, errors are related by 1 / e."""
 
 NODE_STEP: Final = 0.5
-"""What one node lies apart from several besides: another link carries the exchange."""
+"""Extra distance between one node and several: another link carries the exchange."""
 
 
 def coordinates(at: Places) -> Floats:
@@ -44,7 +44,7 @@ def covariance(first: Floats, second: Floats) -> Floats:
 
 
 def centres_of(kernel: Floats, count: int) -> Ints:
-    """Rows that stand for all: greedily, those of largest remaining variance (pivoted Cholesky)."""
+    """Rows that represent all others: greedily, those of largest remaining variance (pivoted Cholesky)."""
     left = np.diag(kernel).copy()
     factor = np.zeros((count, len(left)))
     chosen = np.empty(count, dtype=np.int64)

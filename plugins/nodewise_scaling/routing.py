@@ -83,7 +83,7 @@ def _route(asked: Setting, settings: Collection[Setting], catalogue: Catalogue) 
 
 
 def _answering(asked: str, devices: list[str], catalogue: Catalogue) -> str | None:
-    """The device whose evidence answers: its own, else that of an unstated one, else the only one if none is asked."""
+    """The device whose evidence answers: the asked one, else an unstated one, else the only one if none is asked."""
     same = known_as(catalogue, asked, devices)
     if same or asked in devices:
         return same or asked

@@ -72,12 +72,12 @@ def exchange_over(bandwidth_log: float, share: float = BYTES_SHARE) -> float:
 
 
 def exchange_doubt(bandwidth_log: float) -> float:
-    """Standard deviation of it: half of what lies between the least and the largest share of bytes."""
+    """Standard deviation of it: half the range between the least and the largest share of bytes."""
     return 0.5 * abs(exchange_over(bandwidth_log, BYTES_SHARE_LEAST) - exchange_over(bandwidth_log, 1.0))
 
 
 def known_as(catalogue: Catalogue, device: str, names: Collection[str]) -> str:
-    """Of some names the one that a device goes by: its own, or that of the same entry; "" where there is none."""
+    """The one of some names that means the device: its own, or an alias in the same entry; "" where there is none."""
     if device in names:
         return device
     facts = catalogue.device(device)

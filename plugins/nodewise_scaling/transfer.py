@@ -1,7 +1,7 @@
 """What runs of the job on other devices, its donors, say of how it scales on this one.
 
 A job's parameters on a device are the mean over all jobs, the device's offset, a deviation that the job takes along
-from device to device, and one that is of the job on that device alone::
+from device to device, and one that belongs to the job on that device only::
 
     theta(job, device) = mean + offset(device) + delta(job) + epsilon(job, device)
     Var delta = KEPT of the variance between jobs, Var epsilon = the rest of it
@@ -13,7 +13,7 @@ for Machine Learning", 2006, appendix A.2).
 
 No ratio of throughputs is carried over. Seconds of exchange are the network's and seconds of compute the device's, and
 ``intra`` is the ln of one over the other: where this job's compute is slower than the devices' facts let expect, its
-exchange weighs less. Where nothing ran on the device, facts also tell the seconds of compute (``unmeasured``).
+exchange weighs less. Where nothing ran on the device, facts also give the seconds of compute (``new_device``).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Sources:
     donors: Mapping[Setting, Donor] = field(default_factory=dict)
 
     def name_of(self, setting: Setting) -> str:
-        """What the prior calls a device; "" where it does not know it, or knows it from another cluster."""
+        """The prior's name of a device; "" where the prior does not hold it, or holds it from another cluster."""
         name = known_as(self.catalogue, setting.device, self.knowledge.offset)
         return name if self.knowledge.is_of_cluster(name, setting.link_bytes_per_s) else ""
 
@@ -112,7 +112,7 @@ def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
 
 
 def fit_with_donors(setting: Setting, sources: Sources) -> JobFit:
-    """The fit of a setting under what donors on other devices say; as by itself where there are none."""
+    """The fit of a setting under a prior from donors on other devices; without donors, the setting's own fit."""
     own = sources.donors[setting]
     donors = sources.others(setting.device)
     if not setting.device or not donors:

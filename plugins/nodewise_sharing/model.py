@@ -1,4 +1,4 @@
-"""The sharing model: which law answers in which mode, and what to know before relying on it."""
+"""The sharing model: which law answers in which mode, and which warnings its answers carry."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ADDED: Final = (
     "more than two jobs: the slowdowns of the pairs are added up, which is not validated on runs of as many jobs"
 )
 SLICE_SLACK: Final = 1e-6
-"""By how much slices may come to more than the device: shares such as 3/7 are rounded by whoever writes them."""
+"""By how much the sum of slices may exceed the device: shares such as 3/7 are rounded by callers."""
 
 
 class FittedSharing:
@@ -127,7 +127,7 @@ def _structural(
     *,
     fits: bool,
 ) -> DeviceShares:
-    """An answer from structure alone: the middle of its ends."""
+    """An answer from structure only: the middle of its range."""
     middle = (low + high) / 2.0
     total = float(low.sum()), float(middle.sum()), float(high.sum())
     verdict = verdict_of(total, len(jobs), None, None) if fits else ShareVerdict.DOES_NOT_FIT

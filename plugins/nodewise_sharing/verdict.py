@@ -87,7 +87,7 @@ class _Pair:
 def _place(
     pair: tuple[SoloJob, SoloJob], places: dict[tuple[str, str], int], asked: list[tuple[SoloJob, SoloJob]]
 ) -> tuple[int, bool]:
-    """Where the answer about a pair will be, asked in one order alone, and whether it is the other way round."""
+    """Index of the answer about a pair, which is asked for in one order only, and whether the order is reversed."""
     turned = pair[0].name > pair[1].name
     pair = (pair[1], pair[0]) if turned else pair
     key = pair[0].name, pair[1].name

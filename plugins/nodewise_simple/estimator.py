@@ -1,4 +1,4 @@
-"""A rule as an estimator: answers a setting that was run, exactly where it was, and says how far it reaches."""
+"""A rule as an estimator: it predicts rows of settings with measured runs, and states how far each row extrapolates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NOT_WHOLE: Final = Refusal.unsupported(
 )
 
 STRENGTH: Final = 0.1
-"""Of evidence that one rule makes of: it identifies nothing. What a rule expects of its errors is stated beside it."""
+"""Strength of evidence for a rule: low, as a rule identifies nothing. Expected errors are stated beside it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +105,7 @@ class RuleEstimator:
     replicas: Spread | None = None
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Agree if any asked row is of a setting whose runs suffice; expect what such reaches brought elsewhere."""
+        """Accept if runs suffice for some row; expect the errors of such extrapolations on published tables."""
         rows = len(query.configurations)
         asked = asked_of(query.configurations, profile.network, profile.workload.precision or "")
         if rows and not asked.usable.any():

@@ -96,7 +96,7 @@ class RuleRows:
     Attributes
     ----------
     usable : (rows,) bool
-        Those that a rule may speak of.
+        Those that a rule can predict.
     places : mapping of Setting to (places, Rows)
         The usable ones by setting, with their places among all.
     """
@@ -107,7 +107,7 @@ class RuleRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """How rows of one setting lie beside its runs, one entry per row.
+    """How rows of one setting compare with its runs, one entry per row.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Near:
     point : int
         Which point it is, where it ran.
     reach : float
-        Ln of the factors in workers and in samples per worker by which it lies beyond the runs; -1 of what was run.
+        Ln of the factors in workers and in samples per worker by which a row exceeds the runs; -1 for measured rows.
     """
 
     measured: Mask
@@ -135,7 +135,7 @@ def rows_of(configurations: Configurations) -> Rows:
 
 
 def whole(configurations: Configurations) -> Mask:
-    """Rows that a rule may speak of: all-reduce of alike workers that are all waited for, of a known batch.
+    """Rows that a rule can predict: all-reduce of alike workers without backups, with a known batch.
 
     With parameter servers what a step takes hangs on how many workers share a server, and asynchronous workers do not
     wait for each other: a step time at one scale, or a line through two, is no hypothesis of either.
@@ -183,7 +183,7 @@ def _points(profile: Profile) -> Mapping[Setting, Points]:
 
 
 def near(points: Points, rows: Rows) -> Near:
-    """How rows of one setting lie beside its runs."""
+    """How rows of one setting compare with its runs."""
     read = _near if len(points) + len(rows) <= MOST_KEPT_ROWS else _near.__wrapped__
     return read(points, rows)
 

@@ -96,7 +96,7 @@ def power_law(points: Points) -> Curve | str:
 
 
 RULES: Final[dict[str, Rule]] = {"last-known": last_known, "batch-line": batch_line, "power-law": power_law}
-"""Rules on runs alone, by the names of their estimators."""
+"""Rules that need runs only, by the names of their estimators."""
 
 
 def line(samples: Floats, step_s: Floats) -> tuple[float, float]:

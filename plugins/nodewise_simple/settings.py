@@ -1,4 +1,4 @@
-"""Rows by their setting: column by column, however many rows are asked about."""
+"""Groups rows by their setting, column by column, so that the cost hardly grows with the rows."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ spread by 0.16 and equal jobs by less; beside runs of another, as partitions of 
 spread by 0.3 to 0.8; and with that of sources against each other (0.3) beside none."""
 
 UNSAID_RECOMPUTATION_LOG_SD: Final = 0.5 * float(np.log(RECOMPUTED))
-"""Half of what lies between all of it and none."""
+"""Half of the range between full and no overlap."""
 
 _FORMATS: Final = ("bf16", "fp16", "tf32", "fp32")
 """Where the job states none: the narrowest that training commonly uses on a device."""
@@ -157,7 +157,7 @@ class UtilisationEstimator:
     """The utilisation of the job's own runs, or a published one."""
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Agree where FLOPs and a peak are known, and for a transformer without runs of its own too."""
+        """Accept where FLOPs and a peak are known; for a transformer also without runs of its own."""
         usable = asked_of(query.configurations, profile.network, profile.workload.precision or "").usable
         if len(usable) and not usable.any():
             return Assessment(refusal=NOT_WHOLE, of_profile=flops_per_sample(profile.workload) <= 0.0)

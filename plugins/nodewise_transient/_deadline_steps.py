@@ -39,7 +39,7 @@ def _uniform(held: int, has_spot: int, ahead: float, hysteresis: float) -> int:
 
 @kernel
 def _place(held: int, warm: float, switch: float, most: int) -> int:
-    """Where the table has what is held: 0 nothing, then spot and then on demand, by ticks since it was asked for."""
+    """Index of the table by machines held: 0 none, then spot and then on demand, by ticks since the request."""
     if held == IDLE:
         return 0
     ticks = most if warm <= 1e-9 else max(min(int(switch - warm + 0.5), most), 1)

@@ -16,7 +16,7 @@ __all__ = ["COLUMNS", "LIVES", "simulate_runs"]
 COLUMNS: Final = ("end_s", "finished", "dollars", "losses", "running_s", "saving_s", "lost_s", "stalled_s")
 """What a run leaves behind; its four times add up to its end."""
 LIVES: Final = 2
-"""Lives of each worker whose chances are drawn ahead, so that runs of two variants of a job meet the same luck."""
+"""Lives of each worker that are drawn ahead, so that runs of two variants of a job see the same random numbers."""
 MOST_CHANGES: Final = 1_000_000
 """Losses and arrivals after which a run counts as never done: at such a rate waiting gains nothing, and a run must end
 for its caller to be heard."""
@@ -192,7 +192,7 @@ def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.
 
 @kernel
 def _lose_chief(rules: Rules, run: Run) -> None:
-    """What is special of the chief; another takes the role where it is elected, or nobody replaces the old one."""
+    """Handle the chief's loss; another worker takes the role where it is elected, or no worker replaces it."""
     chief = run.counts[2]
     if rules.chief == ROLLBACK:
         _roll_back(run.work)
@@ -238,7 +238,7 @@ def _draw_life(
 
 @kernel
 def _start(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator) -> None:
-    """Everybody alive, nothing done."""
+    """Start: all workers run, no step is done."""
     run.work[:] = 0.0
     run.work[5] = -1.0
     run.clock[:4] = 0.0

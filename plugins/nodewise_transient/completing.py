@@ -40,7 +40,7 @@ from nodewise_transient.tuning import best_interval_steps
 __all__ = ["completed"]
 
 GIVE_UP: Final = 100.0
-"""Times the length without losses after which a run counts as never done, where the question does not say when."""
+"""Multiple of the loss-free time after which a run counts as never done, where the question states no limit."""
 TUNING_RUNS: Final = 2000
 """Runs behind the choice of an interval: variants meet the same luck, so that few tell them apart."""
 _CHIEF: Final[dict[ChiefLoss, Literal["none", "fail", "rollback", "re-elect"]]] = {
@@ -225,7 +225,7 @@ def _breakdown(parts: Breakdown) -> CompletionBreakdown:
 
 
 def _expect(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completion:
-    """Means alone; of what is recorded one run tells all."""
+    """Compute means only; where all changes are recorded, a single run gives them."""
     if not any(each.is_random for each in lives):
         return replace(
             _simulate(job, replace(case, log_spread=0.0), lives, CompletionTerms(runs=1)), failure_probability=None

@@ -98,7 +98,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RuleOutcome:
-    """What a rule made of some starts: cost over that of on demand only, seconds to finish, and on either fleet."""
+    """Outcomes of a rule by start: cost over that of on demand only, seconds to finish, and on either fleet."""
 
     cost: Floats
     end_s: Floats
@@ -145,7 +145,7 @@ def plan_cells(job: Deadline, chain: Chain) -> int:
 def _shape(job: Deadline, chain: Chain) -> tuple[int, int, int, int]:
     numbers = job.numbers(parts=_parts(job))
     parts = int(numbers[5])
-    # Nothing held, and either fleet by the ticks since it was asked for, up to those of a switch-over.
+    # No machines held, and either fleet by the ticks since the request, up to those of a switch-over.
     held = 1 + 2 * -(-max(int(numbers[2] * parts + 0.5), 1) // parts)
     return job.span + 1, int(np.ceil(numbers[0] * parts)) + 1, held, len(chain.chances)
 

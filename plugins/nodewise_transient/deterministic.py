@@ -1,4 +1,4 @@
-"""Expected completion without drawing: quick, a mean only, and said to be unreliable where it is.
+"""Expected completion without simulation: quick, a mean only, with warnings where it is unreliable.
 
 Nothing replaced (mean field): work goes on at the mean speed over who is still alive, and is done when the integral of
 it reaches the work. Everything replaced (fixed point), m the renewal function of `renewal`::
@@ -62,7 +62,7 @@ def expect(job: Job) -> Expectation:
 
 
 def mean_field_s(job: Job) -> float:
-    """When the mean speed of who is alive has done the work; infinite if it never does. Nothing is replaced.
+    """When the mean speed of the workers left has done the work; infinite if it never does. Nothing is replaced.
 
     The mean is exact at each moment (workers are lost independently); the time it takes is biased low, as few survivors
     late cost more than many save.

@@ -118,7 +118,7 @@ class Job:
 
     @property
     def capacities(self) -> tuple[int, ...]:
-        """Most workers that each group may come to hold: its own, and those whose replacements end up there."""
+        """Most workers that each group may come to hold: its own, and those whose replacements join it."""
         held = [0] * len(self.groups)
         for start, group in enumerate(self.groups):
             at, seen = start, set[int]()
@@ -131,7 +131,7 @@ class Job:
 
     @property
     def full_speed(self) -> float:
-        """Steps per second with everybody alive, as at the start."""
+        """Steps per second with all workers running, as at the start."""
         return float(self.speeds[tuple(group.count for group in self.groups)])
 
     @property

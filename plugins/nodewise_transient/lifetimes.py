@@ -68,7 +68,7 @@ class Lifetime:
         before = float(self.revoked_by(age_s))
         wanted = before + np.asarray(chance, dtype=np.float64) * (1.0 - before)
         inside = np.interp(wanted, self.revoked, self.knots_s)
-        # At a chance of 0 the inverse may lie before the age, where nobody was lost around it.
+        # At a chance of 0 the inverse may be before the age, where no machine was lost around it.
         return np.maximum(np.where(wanted > self.revoked[-1], self.cap_s, inside) - age_s, 0.0)
 
     def mean_s(self) -> float:
@@ -127,6 +127,6 @@ def exponential(mean_s: float, *, cap_s: float = math.inf, provenance: Provenanc
 
 
 def never(provenance: Provenance | None = None) -> Lifetime:
-    """A machine that nobody takes away: on demand, or reserved."""
+    """A machine that is never taken away: on demand, or reserved."""
     zero = np.zeros(1)
     return Lifetime(knots_s=zero, revoked=zero, provenance=provenance or Provenance(data_set="on demand"))

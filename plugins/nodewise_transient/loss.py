@@ -41,7 +41,7 @@ def elastic(rendezvous_s: float, *, rolls_back: bool = False) -> Reaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChiefLoss:
-    """What the loss of the chief does: nothing of its own, the end, a rollback, or a new choice without one.
+    """Effect of the chief's loss: none of its own, failure, a rollback, or an election without one.
 
     Attributes
     ----------

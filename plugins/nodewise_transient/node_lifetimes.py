@@ -38,7 +38,7 @@ INFANT_SHAPE: Final = 0.9
 """Lifetimes whose hazard falls at least like that of a Weibull law of this shape are said to be such that the young are
 lost first, as they are below 1; a tenth is about the least that thirty machines tell from none."""
 EVERYBODY: Final = 0.99
-"""Share revoked from which on a law is taken to reach everybody."""
+"""Share revoked above which a law is assumed to reach all nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,7 +116,7 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
             raise NodewiseError.refused(Refusal.unsupported(text, "ages_seconds"))
     told = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
     if law.provenance.law == "stated" and not stated.origin.name:
-        # Whoever states a law without saying where it is from is told nothing of where it holds.
+        # A law that is stated without its origin carries no warning about where it holds.
         told = ()
     return Lives(law=law, warnings=(*told, *_infant(law)))
 
@@ -159,7 +159,7 @@ def _single(lives_s: object, revoked: object, origin: Provenance) -> LifetimeSam
 
 
 def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> LifetimeSample:
-    """Shares of a table; of so many machines as were told, else of as many as make no difference to a fit."""
+    """Shares of a table, of the stated number of machines; without one, of so many that no fit depends on it."""
     ages, shares = np.array(law.ages_s), np.array(law.revoked)
     machines = origin.machines or 1
     left = 1.0 - np.append(0.0, shares)
@@ -181,7 +181,7 @@ def _fit(seen: LifetimeSample, family: LifetimeFamily) -> Lifetime:
     if family in {LifetimeFamily.WEIBULL, LifetimeFamily.EXPONENTIAL}:
         found = fit(seen, "weibull" if family == LifetimeFamily.WEIBULL else "exponential")
         if found.degenerate:
-            # All that is lost is lost at once: no law of ageing says that.
+            # All losses happen at one age: no law of ageing describes that.
             law = empirical(seen)
             note = "the fitted law was degenerate: the observed lifetimes themselves are used"
             return replace(law, provenance=replace(law.provenance, notes=(*law.provenance.notes, note)))
@@ -201,7 +201,7 @@ def _origin(stated: LifetimeLaw) -> Provenance:
 
 
 def _infant(law: Lifetime) -> tuple[Notice, ...]:
-    """That the young are lost first, by how much of the hazard of all ages that are told lies in their first half."""
+    """Warning that young nodes are lost first, by the share of the hazard in the first half of the observed ages."""
     last = float(law.revoked[-1])
     if last <= 0.0:
         return ()

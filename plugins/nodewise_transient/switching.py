@@ -9,7 +9,7 @@ __all__ = ["time_switches"]
 
 
 def time_switches(question: HybridTimes) -> HybridOutcome:
-    """Times of the fractions asked about, which of them are in time, and what runs have shown of accuracy."""
+    """Times of the asked fractions, which of them meet the deadline, and the accuracy that runs have shown."""
     deadline_s = question.deadline_s
     slowed = _slow(question)
     points = tuple(SwitchPoint(fraction=run.fraction, accuracy=run.accuracy) for run in question.runs)

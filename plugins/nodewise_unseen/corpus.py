@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 BYTES_PER_PARAMETER: Final = 4
-"""fp32, as frameworks exchange gradients unless told otherwise."""
+"""fp32, in which frameworks exchange gradients by default."""
 SHIPPED_BATCH: Final = 128
 """Samples per step of every run of the table that ships."""
 SHIPPED_SOURCE: Final = "CM-DARE: 20 CNNs on one K80 or P100, TensorFlow 1.10"
@@ -33,7 +33,7 @@ SHIPPED_SOURCE: Final = "CM-DARE: 20 CNNs on one K80 or P100, TensorFlow 1.10"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One measured step of one worker. 0 and "" = not known, but for FLOPs.
+    """One measured step of one worker. 0 and "" = not known, except for FLOPs.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Run:
 
 
 def runs_of(profiles: Iterable[Profile]) -> list[Run]:
-    """Every observation of one worker whose FLOPs per sample and batch are known, in an order that rows alone decide.
+    """Every observation of one worker with known FLOPs per sample and batch, in an order that depends on rows only.
 
     A batch of its own is an architecture of its own: FLOPs are those of a step.
     """
@@ -95,7 +95,7 @@ def runs_of(profiles: Iterable[Profile]) -> list[Run]:
 
 
 def layer_activation_bytes(workload: Workload) -> float:
-    """What all layers put out per sample; 0 = not known."""
+    """Output bytes of all layers per sample; 0 = not known."""
     return sum(layer.activation_bytes_per_sample for layer in workload.layers or ())
 
 

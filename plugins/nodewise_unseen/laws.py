@@ -19,7 +19,7 @@ FEWEST_TOLD: Final = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Laws:
-    """What the runs taught.
+    """Laws that were fitted to the runs.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Laws:
     fuller: StepLaw | None = None
 
     def predict(self, asked: StepFacts, device: str, peak_flops: float, coverage: float) -> PredictedSteps:
-        """Step seconds of each architecture on one worker of a device; each row by the law whose range is narrower."""
+        """Step seconds of each architecture on one worker of a device; each row by the law with the narrower range."""
         first = self.every.predict(asked, device, peak_flops, coverage)
         if self.fuller is None:
             return first

@@ -1,4 +1,4 @@
-"""The law asked about configurations: of one architecture, or of many at once."""
+"""Answers of the law about configurations: of one architecture, or of many at once."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class UnseenModel:
         return ArchitecturePredictions(predictions, shared, own)
 
     def _far(self) -> Refusal:
-        """Why the laws have no answer for what could be asked."""
+        """Why the laws do not answer some rows."""
         low, high = (np.exp(end) for end in self.laws.every.hulls[""])
         text = (
             f"FLOPs of the step are more than {np.exp(FARTHEST):.0f} times beyond those of every observed run "
@@ -145,7 +145,7 @@ class UnseenModel:
         return (Notice("FAMILY_UNSEEN", text, rows),)
 
     def _unseen_devices(self, configurations: Configurations, kinds: Ints) -> tuple[Notice, ...]:
-        """Which devices nothing ran on: what is said of them follows from their peaks alone."""
+        """Notices for devices on which nothing ran: their predictions follow from their peaks only."""
         found = []
         known = ", ".join(sorted({level for kind, level in self.laws.every.columns if kind == DEVICE}))
         for (device, _), columns in _by_device(configurations, self.peaks, self.precision):

@@ -92,7 +92,7 @@ class PredictedSteps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepLaw:
-    """What the runs taught."""
+    """Effects that were fitted to the runs."""
 
     effects: RandomEffects
     scales: Floats
