@@ -219,7 +219,7 @@ class _Job:
         own = np.flatnonzero(rows.rank == graph.ranks[column])
         transfer = rows.transfer[own]
         arrived, left = graph.end_ns[rows.arrival[own]], graph.end_ns[rows.departure[own]]
-        begun = np.minimum(np.maximum(self._busy[transfer], arrived), left)
+        begin_ns = np.minimum(np.maximum(self._busy[transfer], arrived), left)
         hosts = np.flatnonzero(
             mine & (self._role == Role.COMMUNICATION) & (graph.kind != NodeKind.DEPARTURE) & (graph.rank >= 0)
         )
@@ -232,15 +232,15 @@ class _Job:
         ]
         keys = list(number)
         ledger.claim(
-            np.concatenate((arrived, begun, self._busy[hosts])),
-            np.concatenate((begun, left, graph.end_ns[hosts])),
+            np.concatenate((arrived, begin_ns, self._busy[hosts])),
+            np.concatenate((begin_ns, left, graph.end_ns[hosts])),
             np.array([*waits, *passes], dtype=np.int64),
             keys,
         )
 
     def _wait_key(self, transfer: int) -> _Key:
-        found = self._collectives.get(transfer)
-        late = found.late_ranks if found is not None else ()
+        collective = self._collectives.get(transfer)
+        late = collective.late_ranks if collective is not None else ()
         return "waiting", self._label.get(transfer, "exchange"), late[0] if len(late) == 1 else -1
 
 
@@ -279,16 +279,16 @@ class _Idle:
             return
         graph, main = self._graph, self._main
         source = self._launch_before(end_ns)
-        launched = np.where(source >= 0, graph.end_ns[source], _FAR_NS)
-        host_end = np.clip(launched, begin_ns, end_ns)
+        launch_end_ns = np.where(source >= 0, graph.end_ns[source], _FAR_NS)
+        host_end = np.clip(launch_end_ns, begin_ns, end_ns)
         lane = np.where((source >= 0) & (host_end > begin_ns), graph.lane[source], main)
-        self._latencies(begin_ns, host_end, end_ns, launched, source)
-        begun = np.searchsorted(step_begin_ns, begin_ns, "right") - 1
-        begins = step_begin_ns[np.maximum(begun, 0)]
+        self._latencies(begin_ns, host_end, end_ns, launch_end_ns, source)
+        step_index = np.searchsorted(step_begin_ns, begin_ns, "right") - 1
+        begins = step_begin_ns[np.maximum(step_index, 0)]
         is_first = np.searchsorted(self._work_begin, begin_ns) == np.searchsorted(self._work_begin, begins)
-        chosen = host_end > begin_ns
-        for number in np.unique(lane[chosen]).tolist():
-            gaps = np.flatnonzero(chosen & (lane == number))
+        host_first = host_end > begin_ns
+        for number in np.unique(lane[host_first]).tolist():
+            gaps = np.flatnonzero(host_first & (lane == number))
             self._on_lane(begin_ns[gaps], host_end[gaps], number, is_first[gaps])
 
     def _launch_before(self, end_ns: Ints) -> Ints:
@@ -299,11 +299,11 @@ class _Idle:
         at = np.searchsorted(self._work_begin, end_ns, "left")
         return np.where(at < len(self._work), self._launch_source[self._work[np.minimum(at, len(self._work) - 1)]], -1)
 
-    def _latencies(self, begin: Ints, host_end: Ints, end: Ints, launched: Ints, source: Ints) -> None:
+    def _latencies(self, begin: Ints, host_end: Ints, end: Ints, launch_end_ns: Ints, source: Ints) -> None:
         """From the launching call on: its own time and latency; of work that was launched before, a dependency."""
         graph, rest = self._graph, end - host_end
         late = rest >= _LONG_NS
-        queued = launched <= begin
+        queued = launch_end_ns <= begin
         self._add("dependency", "work launched earlier waits for other work", rest[queued])
         self._add("launch", _LAUNCHES, rest[~queued & ~late])
         for gap in np.flatnonzero(~queued & late).tolist():
@@ -347,22 +347,22 @@ class _Idle:
         left &= ~slow_call & ~slow_operator
         left, time = self._functions(gap, node, time, left, left & ~long, lane, is_first)
         # What follows a wait for the device is its doing: the host could not run ahead.
-        drained = self._draining_calls(begin, pieces, low)
-        after = left & ~long & (drained[gap] >= 0)
-        self._by_name("synchronisation", drained[gap], time, after)
+        draining = self._draining_calls(begin, pieces, low)
+        after = left & ~long & (draining[gap] >= 0)
+        self._by_name("synchronisation", draining[gap], time, after)
         short = left & ~long & ~after
         gaps = graph.kind[node] == NodeKind.GAP
         self._add("launch", "interpreter time between operators", time[short & gaps], node[short & gaps])
         self._add("launch", _LAUNCHES, time[short & ~gaps], node[short & ~gaps])
         rest = np.flatnonzero(left & long)  # gaps ascend
-        unnamed = np.bincount(gap[rest], weights=time[rest], minlength=len(begin)) + outside
-        for number in np.flatnonzero(unnamed > 0).tolist():
+        unnamed_ns = np.bincount(gap[rest], weights=time[rest], minlength=len(begin)) + outside
+        for number in np.flatnonzero(unnamed_ns > 0).tolist():
             first, last = np.searchsorted(gap[rest], (number, number + 1))
             mine = np.arange(*np.searchsorted(gap, (number, number + 1)))
-            claimed = mine[~(left & long)[mine]]
-            taken = ClaimedSpans(since[claimed], until[claimed])
-            told = self._explain(int(begin[number]), int(end[number]), taken, lane, is_first=bool(is_first[number]))
-            for key, took in told.items():
+            claimed_rows = mine[~(left & long)[mine]]
+            spans = ClaimedSpans(since[claimed_rows], until[claimed_rows])
+            parts = self._explain(int(begin[number]), int(end[number]), spans, lane, is_first=bool(is_first[number]))
+            for key, took in parts.items():
                 self._add(*key, np.array(took), node[rest[first:last]])
 
     def _functions(
@@ -371,7 +371,7 @@ class _Idle:
         node: Ints,
         time: Ints,
         left: NDArray[np.bool_],
-        chosen: NDArray[np.bool_],
+        mask: NDArray[np.bool_],
         lane: int,
         is_first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.bool_], Floats]:
@@ -379,10 +379,10 @@ class _Idle:
 
         What follows in the gap is theirs, too, as far as it would have passed while the device was still busy.
         """
-        calls, spent = self._calls_of(0, lane), time.astype(np.float64)
+        calls, spent_ns = self._calls_of(0, lane), time.astype(np.float64)
         took = self._graph.duration_ns[node]
         brief_ns = min(_BRIEF_NS, _BRIEF_SHARE * self._case.base_ns)
-        pieces = np.flatnonzero(chosen & (self._graph.kind[node] == NodeKind.GAP) & (took >= brief_ns) & (time > 0))
+        pieces = np.flatnonzero(mask & (self._graph.kind[node] == NodeKind.GAP) & (took >= brief_ns) & (time > 0))
         for number in pieces.tolist() if len(calls) else ():
             piece = int(node[number])
             first, last = int(self._graph.begin_ns[piece]), int(self._graph.end_ns[piece])
@@ -392,24 +392,26 @@ class _Idle:
             # What is in the gap is divided as the whole piece is.
             share = float(time[number]) / (last - first)
             rest = np.arange(number, np.searchsorted(gap, gap[number], "right"))
-            rest = rest[(chosen & left)[rest]]
-            named = share * sum(own.values())
-            spent[number] -= named
-            hidden = min(float(last - first - time[number]) * sum(own.values()) / (last - first), spent[rest].sum())
-            if hidden > 0:
-                spent[rest] *= 1 - hidden / spent[rest].sum()
+            rest = rest[(mask & left)[rest]]
+            named_ns = share * sum(own.values())
+            spent_ns[number] -= named_ns
+            hidden_ns = min(
+                float(last - first - time[number]) * sum(own.values()) / (last - first), spent_ns[rest].sum()
+            )
+            if hidden_ns > 0:
+                spent_ns[rest] *= 1 - hidden_ns / spent_ns[rest].sum()
             for name, inside in own.items():
                 key = _function(name, is_first=bool(is_first[gap[number]]))
-                self._add(*key, np.array((named + hidden) * inside / sum(own.values())), node[[number]])
-            left[number] = spent[number] > 0
-        return left, spent
+                self._add(*key, np.array((named_ns + hidden_ns) * inside / sum(own.values())), node[[number]])
+            left[number] = spent_ns[number] > 0
+        return left, spent_ns
 
-    def _by_name(self, kind: str, node: Ints, time: Ints | Floats, chosen: NDArray[np.bool_]) -> None:
+    def _by_name(self, kind: str, node: Ints, time: Ints | Floats, mask: NDArray[np.bool_]) -> None:
         graph = self._graph
-        named = graph.name[node[chosen]]
-        totals = np.bincount(named, weights=time[chosen], minlength=1)
+        names = graph.name[node[mask]]
+        totals = np.bincount(names, weights=time[mask], minlength=1)
         for name in np.flatnonzero(totals).tolist():
-            self._add(kind, _short(graph.names[name]), totals[name], node[chosen][named == name])
+            self._add(kind, _short(graph.names[name]), totals[name], node[mask][names == name])
 
     def _add(self, kind: str, what: str, time: Ints | Floats, node: Ints | None = None) -> None:
         self._parts[kind, what, -1] += float(np.sum(time))
@@ -428,23 +430,23 @@ class _Idle:
         return np.where(waits, node, -1)
 
     def _explain(
-        self, begin: int, end: int, taken: ClaimedSpans, lane: int, *, is_first: bool
+        self, begin: int, end: int, spans: ClaimedSpans, lane: int, *, is_first: bool
     ) -> dict[tuple[str, str], float]:
         """What of a gap is not taken, ns, by the functions whose own time it is.
 
         The rest belongs to the innermost call of a function, else event, that takes nearly all of the gap.
         """
-        rest = float(end - begin) - float(taken.before(np.array(end)) - taken.before(np.array(begin)))
-        told: dict[tuple[str, str], float] = defaultdict(float)
-        for name, inside in self._calls_of(0, lane).own(begin, end, taken).items():
-            told[_function(name, is_first=is_first)] += inside
+        rest = float(end - begin) - float(spans.before(np.array(end)) - spans.before(np.array(begin)))
+        parts: dict[tuple[str, str], float] = defaultdict(float)
+        for name, inside in self._calls_of(0, lane).own(begin, end, spans).items():
+            parts[_function(name, is_first=is_first)] += inside
             rest -= inside
         if rest > 0:
             around = (self._calls_of(which, lane).around(begin, end) for which in range(len(self._spans)))
             name = next((name for name in around if name), "")
             key = _function(name, is_first=is_first) if name else ("unexplained", "host activity that was not recorded")
-            told[key] += rest
-        return told
+            parts[key] += rest
+        return parts
 
     def _calls_of(self, which: int, lane: int) -> Calls:
         """Functions (0) or events (1) of a thread."""
@@ -464,17 +466,19 @@ _LAUNCHES: Final = "operators and their launches"
 
 def _step_parts(parts: Mapping[_Key, float], steps: int) -> tuple[StepPart, ...]:
     """Parts in seconds of a mean step, the longest first; the small ones of a kind are one."""
-    named: dict[_Key, float] = defaultdict(float)
-    met: dict[str, int] = defaultdict(int)
+    seconds_by_part: dict[_Key, float] = defaultdict(float)
+    count_by_kind: dict[str, int] = defaultdict(int)
     for (kind, what, rank), time_ns in sorted(parts.items(), key=lambda part: (-part[1], part[0])):
-        met[kind] += 1
-        named[(kind, what, rank) if met[kind] <= _MOST_NAMED else (kind, "others", -1)] += time_ns * 1e-9 / steps
-    found = [
+        count_by_kind[kind] += 1
+        seconds_by_part[(kind, what, rank) if count_by_kind[kind] <= _MOST_NAMED else (kind, "others", -1)] += (
+            time_ns * 1e-9 / steps
+        )
+    step_parts = [
         StepPart(kind=kind, what=what, seconds=seconds, waits_for_rank=rank)
-        for (kind, what, rank), seconds in named.items()
+        for (kind, what, rank), seconds in seconds_by_part.items()
         if seconds > 0
     ]
-    return tuple(sorted(found, key=lambda part: -part.seconds))
+    return tuple(sorted(step_parts, key=lambda part: -part.seconds))
 
 
 def loading_name(name: str) -> str:

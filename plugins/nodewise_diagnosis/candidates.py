@@ -66,11 +66,11 @@ LAUNCH_PARTS: Final = frozenset({"launch", "synchronisation"})
 
 def launch_nodes(role: NDArray[np.integer], accounting: Accounting) -> NDArray[np.bool_]:
     """The host's nodes but for those that named parts consist of."""
-    found: NDArray[np.bool_] = np.equal(role, Role.HOST)
+    mask: NDArray[np.bool_] = np.equal(role, Role.HOST)
     for (kind, _), nodes in accounting.nodes.items():
         if kind in NAMED_PARTS:
-            found[nodes] = False
-    return found
+            mask[nodes] = False
+    return mask
 
 
 class Tier(IntEnum):
@@ -186,14 +186,14 @@ class _Maker:
         Where ranks are missing nobody can tell waiting from transfer, so that nothing can be said.
         """
         for exchange in self._case.exchanges if self._case.whole else ():
-            expected = explained_ns(exchange, self._case.exchanges)
-            if expected is None or exchange.usual_ns <= _EXPLAINED_WITHIN * expected:
+            expected_ns = explained_ns(exchange, self._case.exchanges)
+            if expected_ns is None or exchange.usual_ns <= _EXPLAINED_WITHIN * expected_ns:
                 continue
-            excess = self._duration[exchange.nodes] * (1 - expected / exchange.usual_ns)
+            excess = self._duration[exchange.nodes] * (1 - expected_ns / exchange.usual_ns)
             yield self._fault(
                 "collective", exchange.label, -1, exchange.nodes, excess,
-                f"takes {exchange.usual_ns / max(expected, 1.0):.2f} times the {expected * NS * 1e3:.3f} ms that its "
-                "size explains, by the other exchanges of its kind",
+                f"takes {exchange.usual_ns / max(expected_ns, 1.0):.2f} times the {expected_ns * NS * 1e3:.3f} ms that "
+                "its size explains, by the other exchanges of its kind",
             )  # fmt: skip
 
     def outliers(self) -> Iterator[Candidate]:
@@ -203,8 +203,8 @@ class _Maker:
         if not len(nodes) or len(steps) < 3:
             return
         # Steps in which the same thing is late are one fault: with one of them mended, the others were still noise.
-        named = families(graph.names)[graph.name[nodes]] * len(Role) + self._role[nodes]
-        _, first, place = np.unique(named, return_index=True, return_inverse=True)
+        name_keys = families(graph.names)[graph.name[nodes]] * len(Role) + self._role[nodes]
+        _, first, place = np.unique(name_keys, return_index=True, return_inverse=True)
         row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
         table = np.zeros((len(first), len(steps), len(graph.ranks)))
         np.add.at(table, (place, row, column), beyond[nodes])
@@ -222,7 +222,7 @@ class _Maker:
             in_steps, of_ranks = np.flatnonzero(late.any(axis=1)), np.flatnonzero(late.any(axis=0))
             if 2 * len(in_steps) > len(steps):
                 continue
-            chosen = nodes[(place == index) & late[row, column]]
+            outlier_nodes = nodes[(place == index) & late[row, column]]
             rank = graph.ranks[int(of_ranks[0])] if len(of_ranks) == 1 else -1
             who = f"of rank {rank}" if rank >= 0 else "of several ranks"
             name = loading_name(graph.names[graph.name[nodes[first[index]]]])
@@ -232,7 +232,9 @@ class _Maker:
             batch = "late batches" if many else "a late batch"
             what = f"{batch if loading else name} {who} in step{'s' if many else ''} {numbers}"
             longer = f"{name} took {most[index] * NS * 1e3:.3f} ms longer than in the other steps"
-            yield self._fault("loader" if loading else "outlier", what, rank, chosen, beyond[chosen], longer)
+            yield self._fault(
+                "loader" if loading else "outlier", what, rank, outlier_nodes, beyond[outlier_nodes], longer
+            )
 
     def imbalance(self) -> Iterator[Candidate]:
         """Computation that takes longer on some rank in most steps, on another one each time.
@@ -254,10 +256,10 @@ class _Maker:
             return
         if np.median(latest - _SURELY * by_chance) <= 0:
             return
-        chosen = nodes[table[row, column] > 0]
+        slow_nodes = nodes[table[row, column] > 0]
         what = "the ranks' computation is unbalanced, and the slowest rank changes from step to step"
         yield self._fault(
-            "imbalance", what, -1, chosen, excess[chosen],
+            "imbalance", what, -1, slow_nodes, excess[slow_nodes],
             f"the slowest rank computes {float(latest.mean()) * NS * 1e3:.3f} ms longer than the median of the "
             "others, and it is another rank in each step: batches differ in work",
         )  # fmt: skip
@@ -295,9 +297,9 @@ class _Maker:
         usual = float(np.sort(per_rank)[(len(per_rank) - 1) // 2]) / len(self._watch.steps)
         tier = Tier.FAULT if usual >= AVOIDABLE * self._watch.step_ns() else Tier.OVERHEAD
         what = f"loading batches: {self._main_name(nodes, self._duration[nodes])}"
-        found = self._whole("loader", what, nodes, tier, 1.0, "loader workers that prefetch take it off the step")
+        candidate = self._whole("loader", what, nodes, tier, 1.0, "loader workers that prefetch take it off the step")
         edit = self._with(nodes, excess)
-        yield replace(found, seconds=self._per_step(nodes, common), removed=edit, reduced=edit)
+        yield replace(candidate, seconds=self._per_step(nodes, common), removed=edit, reduced=edit)
 
     def exchanges(self) -> Iterator[Candidate]:
         """Whole collectives; half of one is within reach: half the bytes, or twice the link."""
@@ -313,44 +315,44 @@ class _Maker:
         """What a device waits for its host for: by name where it is no launch, then the work between launches."""
         if not self._case.roles.device:
             return
-        held = self._accounting
-        for (kind, what), nodes in held.nodes.items():
-            if kind in NAMED_PARTS and len(nodes) and held.held_s({kind}, what) > 0:
-                named = self._whole(
+        accounting = self._accounting
+        for (kind, what), nodes in accounting.nodes.items():
+            if kind in NAMED_PARTS and len(nodes) and accounting.held_s({kind}, what) > 0:
+                candidate_of_part = self._whole(
                     "host", what, nodes, Tier.OVERHEAD, 1.0, f"{NAMED_PARTS[kind]}, and the device idles"
                 )
-                yield replace(named, holds_s=held.held_s({kind}, what), common=kind == "unexplained")
-        nodes = np.flatnonzero(launch_nodes(self._role, held))
+                yield replace(candidate_of_part, holds_s=accounting.held_s({kind}, what), common=kind == "unexplained")
+        nodes = np.flatnonzero(launch_nodes(self._role, accounting))
         if len(nodes):
             why = "operators, calls and interpreter; CUDA graphs or compiled steps avoid it"
-            found = self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
-            yield replace(found, holds_s=held.held_s(LAUNCH_PARTS), common=True)
+            candidate = self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
+            yield replace(candidate, holds_s=accounting.held_s(LAUNCH_PARTS), common=True)
 
     def copies(self) -> Iterator[Candidate]:
         """Copies and fills, by name."""
-        for name, chosen in self._by_name(np.flatnonzero(self._role == Role.COPY)):
-            yield self._whole("copy", name, chosen, Tier.OVERHEAD, 1.0, "it moves data and computes nothing")
+        for name, copy_nodes in self._by_name(np.flatnonzero(self._role == Role.COPY)):
+            yield self._whole("copy", name, copy_nodes, Tier.OVERHEAD, 1.0, "it moves data and computes nothing")
 
     def synchronisations(self) -> Iterator[Candidate]:
         """Calls in which the host waits for its device, by name."""
         graph, edges = self._graph, np.flatnonzero(self._watch.sync_edges())
         edges = edges[self._role[graph.target[edges]] >= 0]
         source, target = graph.source[edges], graph.target[edges]
-        waited = np.maximum(graph.end_ns[source] - graph.begin_ns[target], 0)
+        waited_ns = np.maximum(graph.end_ns[source] - graph.begin_ns[target], 0)
         # A host that did not wait would hide what else the device waits for, and that has names of its own.
         others = np.where(self._role == Role.LOADING, 0, graph.duration_ns)
         for (kind, _), nodes in self._accounting.nodes.items():
             if kind in NAMED_PARTS:
                 others[nodes] = 0
         for name in np.unique(graph.name[target]):
-            chosen = graph.name[target] == name
-            lag = self._watch.without_edges(edges[chosen])
+            of_name = graph.name[target] == name
+            lag = self._watch.without_edges(edges[of_name])
             yield Candidate(
                 kind="synchronisation",
                 what=_short(graph.names[name]),
                 rank=-1,
                 tier=Tier.OVERHEAD,
-                seconds=float(waited[chosen].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
+                seconds=float(waited_ns[of_name].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
                 removed=Edit(lag_ns=lag),
                 alone=(Edit(duration_ns=others), Edit(duration_ns=others, lag_ns=lag)),
                 why="the host waits for the device, and afterwards the device waits for the host",
@@ -359,9 +361,9 @@ class _Maker:
 
     def work(self) -> Iterator[Candidate]:
         """Kernels, or the operators of a job without devices, by name."""
-        for name, chosen in self._by_name(np.flatnonzero(self._role == Role.COMPUTE)):
-            kind = "kernel" if self._graph.kind[chosen[0]] == NodeKind.KERNEL else "operator"
-            yield self._whole(kind, name, chosen, Tier.WORK, 0.1, "")
+        for name, work_nodes in self._by_name(np.flatnonzero(self._role == Role.COMPUTE)):
+            kind = "kernel" if self._graph.kind[work_nodes[0]] == NodeKind.KERNEL else "operator"
+            yield self._whole(kind, name, work_nodes, Tier.WORK, 0.1, "")
 
     # --- parts
 
@@ -386,9 +388,9 @@ class _Maker:
 
     def _with(self, nodes: Ints, duration_ns: Floats) -> Edit:
         """The recorded durations, but for those of some nodes."""
-        edited = self._graph.duration_ns.copy()
-        edited[nodes] = np.rint(duration_ns).astype(np.int64)
-        return Edit(duration_ns=edited)
+        edited_ns = self._graph.duration_ns.copy()
+        edited_ns[nodes] = np.rint(duration_ns).astype(np.int64)
+        return Edit(duration_ns=edited_ns)
 
     def _per_step(self, nodes: Ints, time_ns: Floats) -> float:
         """Mean per step, on the rank where it is most; shared transfers count for all."""

@@ -96,9 +96,9 @@ def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None
         of_rank = np.flatnonzero(rows.rank == rank)
         transfer_of = np.full(len(trace.collectives) + 1, -1, dtype=np.int64)
         transfer_of[rows.row[of_rank]] = rows.transfer[of_rank]
-        found = np.where(of_row[event] >= 0, transfer_of[of_row[event]], -1)
-        part = on_host & (found >= 0)
-        role[nodes[part]], exchange[nodes[part]] = Role.COMMUNICATION, found[part]
+        transfer_nodes = np.where(of_row[event] >= 0, transfer_of[of_row[event]], -1)
+        part = on_host & (transfer_nodes >= 0)
+        role[nodes[part]], exchange[nodes[part]] = Role.COMMUNICATION, transfer_nodes[part]
     _relays(graph, role, exchange)
     role[kind == NodeKind.TRANSFER] = Role.COMMUNICATION
     transfers = np.flatnonzero(kind == NodeKind.TRANSFER)
@@ -126,8 +126,8 @@ class _Spans:
 
     def inside(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
         """Events with such a name and all within them."""
-        named = matching(self._trace.names, pattern)[self._trace.name]
-        return self._spread(np.where(named & ~self._steps, 1, -1)) >= 0
+        has_name = matching(self._trace.names, pattern)[self._trace.name]
+        return self._spread(np.where(has_name & ~self._steps, 1, -1)) >= 0
 
     def exchanges(self) -> Ints:
         """Row of ``collectives`` that an event on the caller's own thread is part of; -1 = none.
@@ -168,10 +168,10 @@ class _Spans:
         mark = mark.copy()
         inner = np.flatnonzero(self._parent >= 0)
         while True:
-            found = inner[(mark[inner] < 0) & (mark[self._parent[inner]] >= 0)]
-            if not len(found):
+            children = inner[(mark[inner] < 0) & (mark[self._parent[inner]] >= 0)]
+            if not len(children):
                 return mark
-            mark[found] = mark[self._parent[found]]
+            mark[children] = mark[self._parent[children]]
 
 
 def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
@@ -180,16 +180,18 @@ def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
     of_departure = np.full(len(graph), -1, dtype=np.int64)
     of_departure[rows.departure] = rows.transfer
     target = graph.target
-    held = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & (of_departure[graph.source] >= 0))
-    held = held[(graph.kind[target[held]] <= NodeKind.CALL) & ~np.isin(graph.lane[target[held]], graph.main_lanes)]
-    begun = np.full(len(graph), -1, dtype=np.int64)
-    begun[target[held]] = of_departure[graph.source[held]]
-    for lane in np.unique(graph.lane[target[held]]):
+    sync_edges = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & (of_departure[graph.source] >= 0))
+    sync_edges = sync_edges[
+        (graph.kind[target[sync_edges]] <= NodeKind.CALL) & ~np.isin(graph.lane[target[sync_edges]], graph.main_lanes)
+    ]
+    departures = np.full(len(graph), -1, dtype=np.int64)
+    departures[target[sync_edges]] = of_departure[graph.source[sync_edges]]
+    for lane in np.unique(graph.lane[target[sync_edges]]):
         nodes = np.flatnonzero(graph.lane == lane)
-        position = np.maximum.accumulate(np.where(begun[nodes] >= 0, np.arange(len(nodes)), -1))
-        known = (position >= 0) & (graph.event[nodes] >= 0)
-        exchange[nodes[known]] = begun[nodes[np.maximum(position, 0)]][known]
-        role[nodes[known]] = Role.COMMUNICATION
+        position = np.maximum.accumulate(np.where(departures[nodes] >= 0, np.arange(len(nodes)), -1))
+        is_known = (position >= 0) & (graph.event[nodes] >= 0)
+        exchange[nodes[is_known]] = departures[nodes[np.maximum(position, 0)]][is_known]
+        role[nodes[is_known]] = Role.COMMUNICATION
 
 
 def _first_gaps(graph: Graph, trace: Trace, clock: Clock, role: NDArray[np.int8], main: NDArray[np.bool_]) -> None:

@@ -61,8 +61,8 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
         return present[1:-1] if len(present) > 3 else present
     for place, ordinal in enumerate(ordinals):
         if ordinal - 1 not in present:
-            told = f"all ranks have no step {ordinal}; known are 1 to {len(graph.steps)}"
-            raise NodewiseError.invalid([Violation(f"steps[{place}]", told)])
+            message = f"all ranks have no step {ordinal}; known are 1 to {len(graph.steps)}"
+            raise NodewiseError.invalid([Violation(f"steps[{place}]", message)])
     return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
 
 
@@ -99,10 +99,12 @@ class Stopwatch:
 
     def steps_ns(self, column: int) -> tuple[Ints, Ints, Ints]:
         """Indexes of the steps of interest that a rank has, with their begin and end, as recorded."""
-        over, begun = self._timer.over(self.graph.end_ns), self.graph.steps.begin_ns
-        held = self.steps[over[self.steps, column] > NOT_THERE]
-        begin = np.array([self._timer.begin(over, begun, step)[column] for step in held.tolist()], dtype=np.int64)
-        return held, begin, np.maximum(over[held, column], begin)
+        over, begin_ns = self._timer.over(self.graph.end_ns), self.graph.steps.begin_ns
+        present_steps = self.steps[over[self.steps, column] > NOT_THERE]
+        begin = np.array(
+            [self._timer.begin(over, begin_ns, step)[column] for step in present_steps.tolist()], dtype=np.int64
+        )
+        return present_steps, begin, np.maximum(over[present_steps, column], begin)
 
     def origin_ns(self) -> int:
         """When the first of the steps of interest begins."""
@@ -123,24 +125,24 @@ class Stopwatch:
 
     def _took_ns(self, edit: Edit, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
         """How long every rank takes from the first to the last of some steps."""
-        begun = self.graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
+        begin_ns = self.graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
         over = self._replayed_over(edit)
         for first, until in stretches:
-            yield over[until] - self._timer.begin(over, begun, first)
+            yield over[until] - self._timer.begin(over, begin_ns, first)
 
-    def without_edges(self, chosen: Ints, lag_ns: Ints | None = None) -> Ints:
+    def without_edges(self, edges: Ints, lag_ns: Ints | None = None) -> Ints:
         """Lags with which some edges hold nothing back."""
         lags = (self.graph.lag_ns if lag_ns is None else lag_ns).copy()
-        lags[chosen] = _NO_LAG_NS
+        lags[edges] = _NO_LAG_NS
         return lags
 
     def sync_edges(self) -> NDArray[np.bool_]:
         """Edges through which a host waits for its device."""
         graph = self.graph
-        found: NDArray[np.bool_] = (graph.edge_kind == EdgeKind.HOST_SYNC) & np.isin(
+        mask: NDArray[np.bool_] = (graph.edge_kind == EdgeKind.HOST_SYNC) & np.isin(
             graph.kind[graph.source], DEVICE_KINDS[:3]
         )
-        return found
+        return mask
 
 
 def _up_to(graph: Graph, last: int) -> NDArray[np.int32]:

@@ -56,8 +56,8 @@ def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
     graph, role, beyond_ns = case.graph, case.roles.role, case.likeness.beyond_ranks_ns
     duration = graph.duration_ns.astype(np.float64)
 
-    def gain_of(edited: Floats, begin_shift_ns: Ints | None = None) -> float:
-        edit = Edit(duration_ns=whole_ns(edited), begin_shift_ns=begin_shift_ns)
+    def gain_of(edited_ns: Floats, begin_shift_ns: Ints | None = None) -> float:
+        edit = Edit(duration_ns=whole_ns(edited_ns), begin_shift_ns=begin_shift_ns)
         return (case.base_ns - case.watch.step_ns(edit)) * NS
 
     def without(one: Role) -> float:
@@ -92,38 +92,41 @@ _GROUPS: Final = {"computation": "device", "transfer": "network", "waiting": "sk
 
 
 def _group_parts(parts: Sequence[StepPart]) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
+    seconds_by_part: dict[str, float] = defaultdict(float)
     for part in parts:
-        found["host" if part.kind in HOST_PARTS else _GROUPS.get(part.kind, part.kind)] += part.seconds
-    return found
+        seconds_by_part["host" if part.kind in HOST_PARTS else _GROUPS.get(part.kind, part.kind)] += part.seconds
+    return seconds_by_part
 
 
-def bound_by(found: Claims, noise_s: float) -> str:
+def bound_by(step_claims: Claims, noise_s: float) -> str:
     """What the job is bound by: ``device``, ``host``, ``network``, ``skew``, ``loading`` or NOTHING.
 
     Loading and skew should not be there at all: they bound the job from a tenth of the step on. Else computation does
     where it takes most of the step; else what takes most of the rest, if the step gains more than the noise without it.
     """
-    least = max(AVOIDABLE * found.step, noise_s)
-    if found.gain["loading"] >= least and found.gain["loading"] >= _LOADING_IN_SKEW * found.gain["skew"]:
+    least = max(AVOIDABLE * step_claims.step, noise_s)
+    if (
+        step_claims.gain["loading"] >= least
+        and step_claims.gain["loading"] >= _LOADING_IN_SKEW * step_claims.gain["skew"]
+    ):
         return "loading"
-    if found.gain["skew"] >= least:
+    if step_claims.gain["skew"] >= least:
         return "skew"
-    computes = found.held["device"] >= _MOST * found.step
-    if computes and found.gain["device"] > noise_s:
+    computes = step_claims.held["device"] >= _MOST * step_claims.step
+    if computes and step_claims.gain["device"] > noise_s:
         return "device"
     # Where no rank is slower than others, what they wait for is the exchange: a server's, or a chain of them.
-    held = {**found.held, "network": found.held["network"] + found.held["skew"]}
-    name = max(("network", "host", "loading"), key=lambda one: held[one])
-    enough = found.gain[name] > noise_s and held[name] >= _MOST * found.lost_s
-    if enough and (not computes or held[name] >= AVOIDABLE * found.step):
+    held_s = {**step_claims.held, "network": step_claims.held["network"] + step_claims.held["skew"]}
+    name = max(("network", "host", "loading"), key=lambda one: held_s[one])
+    enough = step_claims.gain[name] > noise_s and held_s[name] >= _MOST * step_claims.lost_s
+    if enough and (not computes or held_s[name] >= AVOIDABLE * step_claims.step):
         return name
     return "device" if computes else NOTHING
 
 
 def verdict(
     bound: str,
-    found: Claims,
+    step_claims: Claims,
     shares: Sequence[RankShares],
     late: Sequence[LateRank],
     bottlenecks: Sequence[Bottleneck],
@@ -149,13 +152,16 @@ def verdict(
     """
     by_kind = _by_kind(shares)
     first_words = f"The bottleneck cannot be determined: {unknown}." if unknown else ""
-    sentences = [first_words or _first(bound, found, by_kind, noise_s, unit), _account(found, by_kind, unit)]
-    told = [one for one in late if one.imposed_wait_s > noise_s]
-    if told and bound in {"skew", "loading"}:
+    sentences = [
+        first_words or _first(bound, step_claims, by_kind, noise_s, unit),
+        _account(step_claims, by_kind, unit),
+    ]
+    late_ranks = [one for one in late if one.imposed_wait_s > noise_s]
+    if late_ranks and bound in {"skew", "loading"}:
         parts = [
             f"rank {one.rank} at {one.times} ({one.imposed_wait_s * 1e3:.3f} ms of waiting in total"
             + (f"; {one.cause})" if one.cause else ")")
-            for one in told[:4]
+            for one in late_ranks[:4]
         ]
         sentences.append("Last to arrive: " + ", ".join(parts) + ".")
     first = next((one for one in bottlenecks if one.matters), None)
@@ -194,21 +200,21 @@ _HOST_WORDS: Final = {
 }
 
 
-def _first(bound: str, found: Claims, by_kind: dict[str, list[tuple[float, str]]], noise_s: float, unit: str) -> str:
+def _first(
+    bound: str, step_claims: Claims, by_kind: dict[str, list[tuple[float, str]]], noise_s: float, unit: str
+) -> str:
     if bound == NOTHING:
-        return f"Nothing stands out: no part explains most of the time lost in a {unit} of {_ms(found.step)} ms."
-    if bound == "device" and found.gain["device"] <= noise_s:
-        return (
-            f"Nothing stands out: computation takes {_ms(found.held['device'])} of the {_ms(found.step)} ms of a "
-            f"{unit}."
-        )
-    words, changed = _WORDS[bound]
-    if bound == "skew" and found.gain["host"] > found.gain["network"]:
+        return f"Nothing stands out: no part explains most of the time lost in a {unit} of {_ms(step_claims.step)} ms."
+    if bound == "device" and step_claims.gain["device"] <= noise_s:
+        part, whole = _ms(step_claims.held["device"]), _ms(step_claims.step)
+        return f"Nothing stands out: computation takes {part} of the {whole} ms of a {unit}."
+    words, condition = _WORDS[bound]
+    if bound == "skew" and step_claims.gain["host"] > step_claims.gain["network"]:
         words = "skew between the ranks that is caused by their hosts, not by the network"
     if bound == "host":
         words += _main_part(by_kind, HOST_PARTS)
-    gain = found.gain[bound]
-    return f"Bound by {words}: {changed} a {unit} of {_ms(found.step)} ms would be {_ms(gain)} ms shorter."
+    gain = step_claims.gain[bound]
+    return f"Bound by {words}: {condition} a {unit} of {_ms(step_claims.step)} ms would be {_ms(gain)} ms shorter."
 
 
 def _main_part(by_kind: dict[str, list[tuple[float, str]]], kinds: frozenset[str]) -> str:
@@ -222,25 +228,25 @@ def _main_part(by_kind: dict[str, list[tuple[float, str]]], kinds: frozenset[str
     return f", by {_HOST_WORDS[kind]} ({_ms(sums[kind])} ms{inside})"
 
 
-def _account(found: Claims, by_kind: dict[str, list[tuple[float, str]]], unit: str) -> str:
+def _account(step_claims: Claims, by_kind: dict[str, list[tuple[float, str]]], unit: str) -> str:
     """Where a step goes, mean over ranks, with what is left so that the sum is the step."""
-    held = found.held
-    named = [
-        (held["device"], "computation"),
-        (held["network"], "exposed transfers"),
-        (held["skew"], "exposed waiting for other ranks"),
-        (held["loading"], "loading"),
+    held_s = step_claims.held
+    parts = [
+        (held_s["device"], "computation"),
+        (held_s["network"], "exposed transfers"),
+        (held_s["skew"], "exposed waiting for other ranks"),
+        (held_s["loading"], "loading"),
         *(
             (sum(seconds for seconds, _ in by_kind[kind]), words)
             for kind, words in _HOST_WORDS.items()
             if kind in by_kind
         ),
-        (held["dependency"], "work that waits for other work"),
+        (held_s["dependency"], "work that waits for other work"),
     ]
-    total = sum(seconds for seconds, _ in named)
-    told = sorted((one for one in named if one[0] >= _NAMED * total), key=lambda one: -one[0])
-    rest = total - sum(seconds for seconds, _ in told)
-    words = [f"{_ms(seconds)} ms {what}" for seconds, what in told]
+    total = sum(seconds for seconds, _ in parts)
+    largest = sorted((one for one in parts if one[0] >= _NAMED * total), key=lambda one: -one[0])
+    rest = total - sum(seconds for seconds, _ in largest)
+    words = [f"{_ms(seconds)} ms {what}" for seconds, what in largest]
     words += [f"{_ms(rest)} ms other"] if rest * 1e3 >= 0.005 else []
     return f"Of a rank's {unit} of {_ms(total)} ms: " + ", ".join(words) + "."
 
@@ -251,10 +257,10 @@ def _by_kind(shares: Sequence[RankShares]) -> dict[str, list[tuple[float, str]]]
     for one in shares:
         for part in one.parts:
             sums[part.kind, part.what] += part.seconds / len(shares)
-    found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    parts_by_kind: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for (kind, what), seconds in sums.items():
-        found[kind].append((seconds, what))
-    return found
+        parts_by_kind[kind].append((seconds, what))
+    return parts_by_kind
 
 
 def _ms(seconds: float) -> str:

@@ -121,7 +121,9 @@ class Rows:
             for edge in (begin, end):
                 self.add(WINDOW, self.lane(-1, 0), EventKind.ANNOTATION, edge, 0)
             self.table.counts["hosts_unrecorded"] = 1
-        name, lane, kind, begin_ns, duration_ns, correlation, moved = np.array(self._rows, dtype=np.int64).T.copy()
+        name, lane, kind, begin_ns, duration_ns, correlation, moved_bytes = np.array(
+            self._rows, dtype=np.int64
+        ).T.copy()
         none = np.full(len(self._rows), NO_EVENT, dtype=np.int64)
         columns = Columns(
             name=name.astype(np.int32),
@@ -132,7 +134,7 @@ class Rows:
             correlation=correlation,
             sequence=none,
             forward_thread=np.zeros_like(none),
-            bytes=moved,
+            bytes=moved_bytes,
             external=none,
         )
         if self._frames:
