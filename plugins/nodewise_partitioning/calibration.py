@@ -28,7 +28,7 @@ NOISE: Final = 0.08
 """Deviation of ln(step) that these equations leave where they fit: between repeated runs, kernels and shapes."""
 
 IDENTIFIED_SHARE: Final = 0.9
-"""A number whose deviation the runs leave above this share of its prior's is not identified by them."""
+"""A number is not identified by runs if they leave its deviation above this share of its prior's."""
 
 LARGEST_CORRECTION: Final = 4.0
 """Prior deviations that a number moves at most: beyond, the runs contradict the equations, not a number."""
@@ -36,7 +36,7 @@ LARGEST_CORRECTION: Final = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Whose runs: a name that no other job has, and the letters of the software that it declares."""
+    """Key of a set of runs: the job's unique name, and the features of the software that it declares."""
 
     name: str = ""
     software: str = ""
@@ -116,7 +116,7 @@ def calibrate(software: Software, runs: Sequence[Runs], *, widened: float = 1.0,
 
 
 def _soften(misfit: Floats) -> Floats:
-    """Residuals whose squares are the soft absolute value: only these, not the priors, are to be robust."""
+    """Residuals whose squares are the soft absolute value: only residuals are to be robust, priors are not."""
     square = 2.0 * (np.sqrt(1.0 + misfit**2) - 1.0)
     return np.asarray(np.sign(misfit) * np.sqrt(square))
 

@@ -234,7 +234,7 @@ def _kind(stack: Software) -> tuple[str, bool]:
 def _correct_by_runs(
     stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known_framework: bool
 ) -> Calibration:
-    """The stack with numbers that agree with runs but for the level that they and others share."""
+    """The stack with numbers that agree with runs, except for the level that these and other runs share."""
     fitted = np.exp(fitted_of(taught, log_residuals(stack, taught), known_framework=known_framework))
     ends = np.cumsum([len(each.step_s) for each in taught])
     levels = dict(zip(map(id, taught), np.split(fitted, ends[:-1]), strict=True)) if taught else {}

@@ -52,7 +52,7 @@ TRAINING: Final = 0.08
 """Of adapters beside frozen weights; training of all weights is what the equations were fitted to."""
 DEVICE: Final = 0.07
 OTHER_DEVICE: Final = 0.25
-"""On devices of which no source was seen but V100, whose runs take 1.3 to 2.5 times as long as predicted."""
+"""On devices without a published source except V100, whose runs take 1.3 to 2.5 times as long as predicted."""
 MODEL: Final = 0.05
 JOB: Final = 0.03
 SPLIT: Final = 0.08
@@ -180,7 +180,7 @@ class Levels:
             variances += 2.0 * self.covariance[np.ix_(common, seen)].sum(axis=0) @ shares
             variances += np.einsum("er,ef,fr->r", shares, self.covariance[np.ix_(seen, seen)], shares)
         if (catalogue_key(device.name), device.number_format) not in self.across_nodes:
-            # Runs inside one node identify nothing of the network between nodes: there, facts alone count.
+            # Runs inside one node identify nothing of the network between nodes: there, only facts count.
             facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + prior + uneven
             variances = np.where(_nodes(layout) > 1.0, np.maximum(variances, facts), variances)
         return np.asarray(np.sqrt(variances))
@@ -281,7 +281,7 @@ class _Effects:
 
     @staticmethod
     def of(runs: Sequence[Runs], *, known_framework: bool, asked: Dimensions | None = None) -> _Effects:
-        """Of runs in order; also what these share with models of the size of one that is asked about."""
+        """Effects of runs, in order; also those shared with models of the asked size."""
         rows = [row for each in runs for row in _effects(each, known_framework=known_framework)]
         deviations: dict[Hashable, float] = {}
         for row in rows:
@@ -302,7 +302,7 @@ class _Effects:
         return _Effects(places, variances, shares, design.T @ shares)
 
     def weights(self, residuals: Floats) -> tuple[Floats, float]:
-        """Of runs, by how far each lies from what its effects make; and the deviation of the rest."""
+        """Posterior of the effects by the residuals of runs, and the deviation of the rest."""
         weights, rest = np.ones(len(residuals)), residuals
         for _ in range(ROUNDS if len(residuals) else 0):
             rest = residuals + self.fit(-residuals, weights)

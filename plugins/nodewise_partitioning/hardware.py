@@ -149,7 +149,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
 
 @lru_cache(maxsize=512)
 def node_link_of(catalogue: Catalogue, name: str) -> tuple[float, str]:
-    """What adapters a node with this device is taken to have, together, where nobody states them; and why, in words.
+    """The bandwidth assumed for a node's adapters together, where it is not stated; and the reason, in words.
 
     The weighted median of the links of machines with such devices: as likely too much as too little.
     """

@@ -1,4 +1,4 @@
-"""What a job leaves unsaid has likely values: how far each moves a step, and which fact would narrow the answer most.
+"""Facts that a job does not state, their likely values, how far these move a step, and which fact matters most.
 
 Every fact that is not stated is taken as its most likely value. Its other likely values are tried one at a time, with
 everything else as it is taken; in logarithms their effects are added, as those of independent causes. What a fact adds
@@ -29,7 +29,7 @@ from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 __all__ = ["Doubts", "LikelyValue", "Trial", "doubts_of", "likely_values"]
 
 TOLD: Final = 0.02
-"""Ln of the effect from which a fact is told."""
+"""Least effect, in ln, from which a notice names a fact."""
 
 Trial = Callable[[Configurations, Knowledge], tuple[Ints, Floats, Floats]]
 """Of rows: which can run, and of these (2, rows) seconds of a step and bytes of a device; and what is needed over the
@@ -58,7 +58,7 @@ class _Doubt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Doubts:
-    """Everything that rows leave unsaid.
+    """All facts that rows do not state.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ def _effects_of(values: Sequence[LikelyValue], results: Floats, trial: Trial) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DeviceRows:
-    """Rows of one device, as they were asked about and as they are taken."""
+    """Rows of one device, as they were asked and with the assumed facts."""
 
     knowledge: Knowledge
     stated_rows: Configurations
@@ -183,14 +183,14 @@ class _DeviceRows:
     of_device: NDArray[np.bool_]
 
     def where(self, unsaid: NDArray[np.bool_]) -> Ints:
-        """Rows of the device that leave something unsaid."""
+        """Rows of the device that do not state some fact."""
         return as_ints(np.flatnonzero(self.of_device & unsaid))
 
 
 def _facts(
     knowledge: Knowledge, stated_rows: Configurations, complete_rows: Configurations
 ) -> Iterator[tuple[str, Iterable[LikelyValue]]]:
-    """Facts that some rows leave unsaid, as options call them, and their other values."""
+    """Facts that some rows do not state, by the names of options, and their other values."""
     names = (
         np.array(complete_rows.devices, dtype=object)[complete_rows.device_index]
         if complete_rows.devices
@@ -324,7 +324,7 @@ def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Be
 
 
 def _ways(knowledge: Knowledge) -> Beliefs:
-    """What may be recomputed: of attention's scores alone only where they are stored, or by operation."""
+    """Ways of recomputation that are possible: of attention scores only where they are stored, or by operation."""
     weights: dict[Value, float] = {int(way): weight for way, weight in RECOMPUTED}
     stack, known = stack_of(f"{knowledge.framework}{knowledge.switches}", DEFAULT_FORMAT)
     if known and stack.flash_attention and not stack.eager_memory:

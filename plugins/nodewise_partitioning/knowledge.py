@@ -1,4 +1,4 @@
-"""What is known of one job besides the question: its dimensions, and a software stack that runs corrected."""
+"""Facts of one job besides the question: its dimensions, and a software stack that runs corrected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Beliefs = Mapping[Value, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What is known of a job besides the question.
+    """Facts of a job besides the question.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Knowledge:
     beliefs: Mapping[str, Beliefs] = field(default_factory=dict)
 
     def believing(self, fact: str, value: Value, beliefs: Beliefs) -> Knowledge:
-        """The same with a value of a fact that no row states, and what is believed of it."""
+        """The same knowledge with a value of a fact that no row states, and the probabilities of its values."""
         knowledge = replace(
             self, assumptions={**self.assumptions, fact: value}, beliefs={**self.beliefs, fact: beliefs}
         )
@@ -76,7 +76,7 @@ class Knowledge:
         return replace(knowledge, framework=str(value))
 
     def weights(self, fact: str, prior: Iterable[tuple[Value, float]]) -> Beliefs:
-        """Of the values of a fact that are not taken: what runs made of them, else as likely as beforehand."""
+        """Probabilities of the other values of a fact: by runs, else as before any run."""
         all_weights = self.beliefs.get(fact) or dict(prior)
         return {value: weight for value, weight in all_weights.items() if value != self.assumptions.get(fact)}
 

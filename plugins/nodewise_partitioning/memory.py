@@ -237,7 +237,7 @@ def cache_of(needed: Floats, left: Floats | float, device: Device, software: Sof
 
 
 def needed_of_first_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> StageMemory:
-    """What the first stage cannot do without, which is all but the cache.
+    """The first stage's memory that cannot be released: everything except the cache.
 
     Where layers do not go into the stages but with embedding and output layer they do, these count as a layer each.
     """

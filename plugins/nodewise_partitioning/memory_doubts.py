@@ -1,4 +1,4 @@
-"""How far the memory of rows reaches that leave facts unsaid: down and up, as other values of them hold less and more.
+"""Intervals of memory for rows that do not state all facts: their other likely values hold less and more.
 
 Each fact's other values are tried one at a time, as for a step's time (``hypotheses``), with facts beside that memory
 depends on more: master weights and losses under PyTorch, and larger micro-batches. A value of weight w that changes
@@ -35,7 +35,7 @@ UNKNOWN: Final = 0.3
 """Deviation of ln(bytes) under a framework that is not known: root of the mean square of OneFlow's 14 runs (DLPerf)."""
 
 TOLD: Final = 0.01
-"""Of the squares of ln(bound / bytes), from which a fact is told: a tenth, where nothing else is in doubt."""
+"""Least share of the squares of ln(bound / bytes) from which a notice names a fact: a tenth."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Reach:
 
 
 def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, beside: float) -> Reach:
-    """The reach of rows by the values that their facts may have besides.
+    """Intervals of the memory of rows by the other values that their facts may have.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ class PartitioningModel:
         return query, self._numbers(query.layout, groups)
 
     def log_likelihood(self, runs: Observations) -> float:
-        """Ln of the probability of measured steps and memory, but for a constant; -inf where some could not run."""
+        """Ln of the probability of measured steps and memory, up to a constant; -inf if some run is impossible."""
         query, groups, _ = rows_asked(replace(self._knowledge, ran=True), self.cut(runs.configurations))
         numbers = self._numbers(query.layout, groups, spread=True)
         lacking = numbers.needed_bytes > numbers.available_bytes * numbers.factor
@@ -209,7 +209,7 @@ class PartitioningModel:
     def _doubts(
         self, stated_rows: Configurations, complete_rows: Configurations, query: QueryRows, numbers: _Numbers
     ) -> Doubts:
-        """What rows leave unsaid; what was settled in them stays as other facts change."""
+        """Uncertainty by facts that rows do not state; facts that runs settled stay as other facts change."""
         results, log_spread = np.zeros((2, len(stated_rows))), np.zeros(len(stated_rows))
         results[:, query.rows] = added(numbers.parts_s), numbers.memory_bytes
         log_spread[query.rows] = numbers.log_spread
@@ -243,7 +243,7 @@ class PartitioningModel:
         return model.trial(configurations)
 
     def _reach(self, rows: int, query: QueryRows, groups: list[Group], numbers: _Numbers, doubts: Doubts) -> Reach:
-        """How far the memory of rows reaches; runs whose bytes are known settle what is unsaid."""
+        """Intervals of the memory of rows; runs with known bytes reduce the uncertainty of unstated facts."""
         log_spread = np.zeros(rows)
         log_spread[query.rows] = numbers.memory_log_spread
         if self._knowledge.memory_measured:
@@ -284,7 +284,7 @@ class PartitioningModel:
             yield "fused_loss", [change(FUSED, query.layout, fused, np.ones(len(query.rows), dtype=bool))]
 
     def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
-        """Rows that are no partition of the model, or whose device or number format is not known, and why."""
+        """Rows that are no partition of the model, or whose device or number format is not known, and the reason."""
         row_refusals = refusals_of(self._knowledge, least(configurations))
         rows = [row for each in row_refusals if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
         if not rows or self._runs is not None:
@@ -309,7 +309,7 @@ class PartitioningModel:
         return quickest(self, stated_rows, searched.tolist(), configurations, self._splits), searched
 
     def _without(self, too_long: Ints, configurations: Configurations, options: Options) -> Predictions:
-        """The other rows' answer: what nobody can have meant spoils none of theirs."""
+        """The other rows' answer, without rows of implausibly long steps."""
         rows = len(configurations)
         others = as_ints(np.setdiff1d(np.arange(rows), too_long))
         predictions = self.predict(configurations.take(others), options)

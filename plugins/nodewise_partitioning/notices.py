@@ -31,7 +31,7 @@ def assumption_notices(
     unfit: NDArray[np.bool_],
     searched: Ints,
 ) -> Iterator[Notice]:
-    """What stands for what the job and single rows do not say.
+    """Assumptions in place of facts that the job and single rows do not state.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def assumption_notices(
 
 
 def _nearest(query: QueryRows, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
-    """As what rows that do not fit are told: of all that was tried the configuration that lacks least."""
+    """Notices of rows that do not fit: of all configurations tried, the one that exceeds memory least."""
     for what, rows in _describe(query, unfit):
         yield Notice(
             "NEAREST_TRIED",
@@ -159,7 +159,7 @@ def memory_notices(
     factor: Floats,
     rows: int,
 ) -> Iterator[Notice]:
-    """What a reader should know of single rows.
+    """Notices about single rows.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def memory_notices(
 
 
 def _rows_by_unstated_link(query: QueryRows, groups: list[Group]) -> dict[str, Ints]:
-    """By device the rows that leave a domain of its link by adapters that nobody states."""
+    """By device the rows that communicate beyond their link domain over adapters whose bandwidth is not stated."""
     rows_by_device: dict[str, list[NDArray[np.int64]]] = {}
     assumed_link = np.isin(query.rows, query.assumed_link)
     for group in groups:

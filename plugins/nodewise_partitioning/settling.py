@@ -1,4 +1,4 @@
-"""Runs of a job settle what it leaves unsaid, for the whole job.
+"""Runs of a job determine facts that it does not state, for the whole job.
 
 A fact that is not stated has likely values (``hypotheses``), each with a weight. Runs of the job change these weights:
 by how well each value explains the level of their steps and memory, under the equations' own deviations, and of several
@@ -52,7 +52,7 @@ def settled_by_runs(knowledge: Knowledge, observed: Observations) -> Knowledge:
 
 
 def _settle(knowledge: Knowledge, fact: str, values: Beliefs, runs: Observations) -> Knowledge:
-    """The same with one fact's value, and what is believed of it."""
+    """The same knowledge with one fact's value, and the probabilities of its values."""
     tried = {value: knowledge.believing(fact, value, {}) for value in values}
     logs = np.array([PartitioningModel(each).log_likelihood(runs) for each in tried.values()])
     if not np.isfinite(logs).any():

@@ -1,4 +1,4 @@
-"""What a job is taken to run on where it does not say: its software by the year, recomputation by the room there is.
+"""Assumptions where a job does not state them: its software by the year, recomputation by the free memory.
 
 The stack of 2021, Megatron, stored attention's scores, and so recomputed everything. Flash attention (T. Dao
 et al., NeurIPS 2022) came into Megatron-LM and PyTorch 2.0 early in 2023 and stores none: since then a layer's
@@ -68,7 +68,7 @@ OF_TPU: Final = "maxtext flash-attention"
 """Programs for TPUs are compiled by XLA."""
 
 ALONE, ZERO, GATHERED = 1, 2, 4
-"""What replicas alone, a stage of ZeRO, and its third stage add to a row's kind."""
+"""Bits of a row's kind: replicas only, a ZeRO stage, and ZeRO's third stage."""
 
 OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states", "narrow_loss")
 """Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
@@ -86,7 +86,7 @@ default for fp32; fp8 came with Hopper, fp4 with Blackwell. A device without a p
 
 @lru_cache(maxsize=512)
 def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[str, float]]]:
-    """What a device is taken to train in where nothing says it, and what else it may, with weights."""
+    """Number format assumed for a device where none is stated, and the other likely ones, with weights."""
     facts = catalogue.device(device) or {}
     of_year = next(formats for year, formats in _FORMATS if facts.get("announced_year", 0.0) >= year)
     there = [(name, weight) for name, weight in of_year if f"{name}_flops_per_s" in facts]
@@ -98,7 +98,7 @@ def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[s
 
 
 def kinds_of(configurations: Configurations) -> Ints:
-    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), a stage (2), the third (4)."""
+    """Kind of each row: replicas only, which nothing but ZeRO splits (1), a ZeRO stage (2), the third stage (4)."""
     alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
     stage = configurations.zero_stage
     return as_ints(ALONE * alone + ZERO * (stage > 0) + GATHERED * (stage >= 3))
@@ -115,7 +115,7 @@ def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int
         return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
     if catalogue_key(device.name).startswith("tpu"):
         return f"{OF_TPU} {framework}".rstrip()
-    # A name that is not known is none of Megatron's, whose kernels brought narrow formats.
+    # An unknown framework is not one of Megatron's, whose kernels brought narrow formats.
     narrow = modern and device.number_format in NARROW_BYTES and not (framework and kind & GATHERED)
     return f"{(MODERN if modern else OLD)[0 if narrow else kind]} {framework}".rstrip()
 
@@ -161,7 +161,7 @@ def by_stack(
 
 
 def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: str) -> Notice | None:
-    """What was assumed and why; None where the job says all of it."""
+    """The assumption about the software and its reason; None where the job states all of it."""
     if name == framework:
         return None
     if name.startswith(OF_TPU):
@@ -176,7 +176,7 @@ def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: s
 
 
 def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: bool) -> Iterator[str]:
-    """What tells that rows, of replicas alone or not, are of 2023 or later."""
+    """Signs that rows, of replicas only or not, are of 2023 or later."""
     if device.announced_year >= MODERN_YEAR:
         yield f"{device.name} was announced in {device.announced_year:.0f}"
     if is_known(framework):
@@ -245,7 +245,7 @@ def settle_open_rows(
             smallest = replace(trials, narrow_loss=losses)
         needed = _needs(smallest, dimensions, device, software).reshape(len(tries), -1)
         fits = needed <= np.array(room)[:, np.newaxis]
-        # What fits nowhere is told by the way that lacks least.
+        # A row that fits nowhere is answered by the way that exceeds memory least.
         best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed[:usual].argmin(axis=0))
         for name, column in columns.items():
             column[rows[lacking]] = getattr(trials, name).reshape(len(tries), -1)[best, np.arange(len(own))]

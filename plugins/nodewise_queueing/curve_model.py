@@ -173,7 +173,7 @@ class CurveModel:
         return table.with_unsaid(unsaid_of(PULLS, assumption, [(effect, weight)], table.basic["log_spread"][1:]))
 
     def columns(self, key: CurveKey, population: int) -> Columns:
-        """The same without the doubt about who pulls."""
+        """The same model without the uncertainty about which devices pull parameters."""
         mode = key.mode
         factors = factors_between(self.setting, key.setting, self.facts, phases_known=False)
         nodes = _nodes(population)
@@ -263,7 +263,7 @@ def _demand_factor(factors: Factors, exchange: Exchange) -> float:
 
 
 def _demand_log_spread(factors: Factors, exchange: Exchange, facts: Facts) -> float:
-    """Doubt about the demand: pulls add to pushes where both ask one station, and count alone where they do not."""
+    """Uncertainty of the demand: pulls and pushes add up where they use one station, else each counts separately."""
     apart = 0.0 if facts.half_duplex else math.log(2.0 * exchange.pulls / (exchange.pulls + 1.0))
     return math.hypot(factors.demand_log_spread, apart / math.sqrt(12.0))
 

@@ -40,7 +40,7 @@ POORLY_CONDITIONED_LOG_ERROR: Final = 0.15
 
 
 KEPT_ASSESSMENTS: Final = 4096
-"""Curves of profiles of which it is remembered what was said: some hundred bytes each."""
+"""Curves of profiles whose assessments are cached: some hundred bytes each."""
 
 WARM_UP_WORKERS: Final = 1024
 """Enough for the recursions to run compiled: shorter ones are plain Python until they are loaded."""
@@ -53,7 +53,7 @@ class QueueingEstimator:
         self._said: dict[tuple[str, CurveKey, bool], Assessment] = {}
 
     def warm_up(self) -> None:
-        """Load the compiled recursions, or compile them: the first answer would wait for it."""
+        """Load or compile the recursions ahead of time: otherwise the first answer would wait for it."""
         exact_mva((1.0, 1.0, 1.0), 1.0, WARM_UP_WORKERS)
         overlapped_mva((1.0, 1.0, 1.0), (0.5, 0.5, 0.0), 1.0, WARM_UP_WORKERS)
 
@@ -66,7 +66,7 @@ class QueueingEstimator:
         return _assess_rows(profile, plan, len(query.configurations), phases_needed=phases_needed)[0]
 
     def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
-        """Of rows of one curve the same is said whatever their workers are, unless one number alone was measured."""
+        """Whether rows of a curve have one assessment for any number of workers: unless a single number was measured."""
         about = (profile.digest, plan.groups[0].key, phases_needed)
         judgement = self._said.get(about)
         if judgement is None:
@@ -93,7 +93,7 @@ class QueueingEstimator:
                 curves[device, mode] = CurveModel.fit(SyncMode(mode), runs, facts, expected, device, context.catalogue)
         devices_per_worker = profile.workload.devices_per_worker or 1
         model = QueueingModel(Support(evidence), phases=phases, fits=curves, devices_per_worker=devices_per_worker)
-        # The curves that will be asked for first are made here, off the path of a request.
+        # The curves of the first questions are made here, outside of any request.
         for device, found in evidence.items():
             for mode, runs in found.runs.items():
                 model.prepare(CurveKey(device, SyncMode(mode), runs.settings[-1]))
@@ -111,7 +111,7 @@ def _weakest(judged: list[_Judgement]) -> _Judgement:
 
 
 def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool) -> tuple[Assessment, bool]:
-    """What is said of some rows, and whether the same is said of every other number of workers on their curves."""
+    """The assessment of some rows, and whether it holds for every other number of workers on their curves."""
     evidence = evidence_of(profile)
     support = Support(evidence)
     refusals = [refusal for _, refusal in plan.refusals]

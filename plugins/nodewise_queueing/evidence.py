@@ -1,4 +1,4 @@
-"""What a profile says that a queueing model can use: phases of one worker, and measured throughputs, per device."""
+"""Evidence of a profile that a queueing model can use, per device: phases of one worker, and measured throughputs."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class DeviceEvidence:
 
 
 KEPT_PROFILES: Final = 1024
-"""Profiles whose evidence is remembered: every new question about a job starts from the same one."""
+"""Profiles whose evidence is cached: every new question about a job starts from the same evidence."""
 _kept: dict[str, dict[str, DeviceEvidence]] = {}
 
 
@@ -263,7 +263,7 @@ def facts_of(profile: Profile) -> Facts:
 
 
 def _plain(configurations: Configurations) -> NDArray[np.bool_]:
-    """Runs that the laws describe: data parallel, nobody left behind."""
+    """Runs that the laws describe: data parallel, without backup workers."""
     is_plain: NDArray[np.bool_] = (
         (configurations.tensor_parallel <= 1)
         & (configurations.pipeline_parallel <= 1)

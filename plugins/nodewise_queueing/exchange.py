@@ -16,7 +16,7 @@ from nodewise.plugin import Catalogue, Notice
 __all__ = ["PULLS", "Exchange", "exchange_of", "pulls_taken", "share_that_pulls_each"]
 
 PULLS: Final = "framework"
-"""The fact, as tables call it, that tells who pulls."""
+"""Name of the fact, as in tables, that determines which devices pull parameters."""
 
 _PULLS_EACH: Final = {"tf_cnn_benchmarks": 0.0, "tensorflow": 1.0, "mxnet": 0.0, "byteps": 0.0}
 _PULLS_EACH_ELSEWHERE: Final = 0.6
@@ -44,7 +44,7 @@ class Exchange:
     adding_s: float = 0.0
 
     def notices(self) -> tuple[Notice, ...]:
-        """What was made of workers of several devices."""
+        """How workers of several devices are represented."""
         if self.devices == 1:
             return ()
         adding = f"which takes {self.adding_s:.3g} s" if self.adding_s > 0.0 else "which is assumed to take no time"

@@ -86,7 +86,7 @@ _METHODS = {
 def _order_effect(
     situations: list[Situation], networks: list[Network], counts: list[int], out_of_step_per_s: float
 ) -> tuple[float, float]:
-    """Factor that the order makes of a step out of step, and the deviation of ln(step) from doubt about it.
+    """Factor of the step by the order of workers, and the deviation of ln(step) from uncertainty about it.
 
     As for workers that are alike, about their mean: classes that compute for different times are that much less
     coherent.

@@ -49,7 +49,7 @@ _Found = tuple[Ints | None, Columns]
 
 
 class QueueingModel:
-    """Curves over workers, one per device, mode and setting, made when first asked for.
+    """Curves over workers, one per device, mode and setting, made at their first use.
 
     Shared between threads: a curve is put into place whole, and two that are made at once are equal.
 
@@ -234,7 +234,7 @@ def _repeat(columns: Columns, rows: int) -> Columns:
 
 
 def _possible(answered: _Found, rows: int, refusals: list[RowRefusal]) -> _Found:
-    """The rows without those whose step no plausible phase makes: they would spoil the answer to the others."""
+    """The rows without those of implausibly long steps, which would distort the answer to the others."""
     at, columns = answered
     step_s = columns.values[0]
     if not len(step_s) or step_s.max() <= MOST_STEP_S:

@@ -29,7 +29,7 @@ __all__ = ["PhaseModel"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhaseModel:
-    """Demands of one worker, and what runs of several said about them under load.
+    """Demands of one worker, and corrections under load by runs of several.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class PhaseModel:
         return replace(model, loads=loads)
 
     def on(self, device: str) -> PhaseModel:
-        """The same for a row's device, where the evidence does not say its own."""
+        """The same model for a row's device, where the evidence does not state its own."""
         return self if self.device or not device else replace(self, device=device)
 
     def pooled_runs(self, mode: SyncMode) -> Runs:
@@ -118,7 +118,7 @@ class PhaseModel:
         )
 
     def with_pulls_weighed(self) -> PhaseModel:
-        """Who pulls, weighed by runs of workers of several devices."""
+        """The model with the probability that each device pulls parameters, by runs of workers of several devices."""
         modes = [mode for mode, runs in self.runs.items() if any(each.devices > 1 for each in runs.settings)]
         if not modes or self.pulls_each in (0.0, 1.0):
             return self
@@ -172,7 +172,7 @@ class PhaseModel:
         )
 
     def _of_one_device(self, phases: Phases, variation: Variation) -> Phases:
-        """Phases as one device alone would have them, where a worker of several was timed."""
+        """Phases of a single device, where a worker of several was timed."""
         timed = self._exchange(self.phases.setting.devices)
         if timed.devices == 1:
             return phases
@@ -183,7 +183,7 @@ class PhaseModel:
         )
 
     def knee(self, mode: SyncMode, setting: Setting) -> float:
-        """Workers at which the busiest station would be full if nobody waited."""
+        """Workers at which the busiest station would be full if no worker waited."""
         return network_of(self.situation(mode, setting), 0.0).knee
 
     def table(self, key: CurveKey, population: int) -> Columns:
@@ -199,7 +199,7 @@ class PhaseModel:
         )
 
     def columns(self, key: CurveKey, population: int) -> Columns:
-        """The same without the doubt about who pulls."""
+        """The same model without the uncertainty about which devices pull parameters."""
         situation = self.situation(key.mode, key.setting)
         if key.mode == SyncMode.SYNC:
             return synchronous_table(situation, population, key.backup_workers)

@@ -1,4 +1,4 @@
-"""Where between fair sharing and the two asymptotic bounds a job lies: what regular workers do to each other.
+"""Position of a job between fair sharing and the two asymptotic bounds: regular workers disturb each other less.
 
 Mean value analysis holds for workers out of step with each other. Workers whose compute hardly varies are not. While
 the link could serve all of them one after the other they settle into a schedule in which nobody waits. Beyond, fair

@@ -103,7 +103,7 @@ class CurveKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clients:
-    """Who exchanges with the servers, row by row: how many, of how many devices each, whether several share a node."""
+    """Clients of the servers, row by row: how many, of how many devices each, and whether several share a node."""
 
     clients: Ints
     devices: Ints
@@ -129,7 +129,7 @@ class Plan:
 
 
 def clients_of(configurations: Configurations, devices_per_worker: int) -> Clients:
-    """The clients of rows whose devices add up their gradients within a node, at most so many of them.
+    """The clients of rows whose devices sum their gradients within a node, at most so many of them.
 
     Where a node holds fewer devices than that, these are one client. ``devices`` is that of the largest client.
     """
@@ -181,7 +181,7 @@ def settings_of(
 
 
 def plan_of(configurations: Configurations, devices_per_worker: int = 1) -> Plan:
-    """Sort the rows. Remembered by identity, one object stands for one question, unless it is large.
+    """Group the rows by curve. Cached by identity: one object is one question, unless it is large.
 
     ``devices_per_worker``: devices that add up their gradients before they push them.
     """
@@ -208,7 +208,7 @@ def _plan(configurations: Configurations, devices_per_worker: int) -> Plan:
 
 
 def _alike(configurations: Configurations) -> Plan | None:
-    """The plan of a few rows that differ in workers alone, and that the laws reach; None = they are not like that.
+    """The plan of a few rows that differ only in workers and are within the laws; None = other rows.
 
     The usual question: lists tell it in a tenth of the time that sorting takes.
     """
@@ -236,7 +236,7 @@ def _alike(configurations: Configurations) -> Plan | None:
     largest = max(workers)
     if tensor > 1 or pipeline > 1 or backup or mode not in _PLAIN_MODES or min(workers) < 1 or largest > MAX_WORKERS:
         return None
-    # One worker shares its node with nobody, whatever the others do.
+    # A single worker shares its node with no other.
     shared_nodes = {count > held > 0 for count, held in zip(workers, configurations.nodes.tolist()) if count > 1}
     if len(shared_nodes) > 1:
         return None

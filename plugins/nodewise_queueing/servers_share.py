@@ -84,13 +84,13 @@ class ShareDistribution:
     sharpness_log_spread: float
 
     def log_density(self, share: Floats) -> Floats:
-        """Logarithm of the density of shares, on a scale of ln(share), but for a constant."""
+        """Logarithm of the density of shares, on a scale of ln(share), up to a constant."""
         scale = self.odds_log_spread / UNKNOWN_SHARE_SPREAD
         deviation = (np.log(share / (1.0 - share)) - math.log(self.odds)) / scale
         return np.asarray(-deviation - 2.0 * np.logaddexp(0.0, -deviation) - np.log1p(-share))
 
     def sharpnesses(self, count: int) -> Floats:
-        """The middles of cells of equal probability; at least 1, where everybody waits for everybody."""
+        """The middles of cells of equal probability; at least 1, where every worker waits for every other."""
         normal = NormalDist(math.log(self.sharpness), self.sharpness_log_spread)
         middles = [normal.inv_cdf((cell + 0.5) / count) for cell in range(count)]
         return np.maximum(np.exp(middles), 1.0)

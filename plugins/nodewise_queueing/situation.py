@@ -50,13 +50,13 @@ class Transfer:
 
     @property
     def saved_s(self) -> float:
-        """Seconds that a lone transfer is shorter than what it asks of the link; below 0 = it waits besides."""
+        """Seconds by which a lone transfer is shorter than its demand on the link; below 0 = it waits in addition."""
         return self.demand_s * self.flows - self.alone_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """One worker's phases in the setting that is asked about, with what is known of load and doubt.
+    """One worker's phases in the asked setting, with load and uncertainty.
 
     Attributes
     ----------

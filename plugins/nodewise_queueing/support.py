@@ -32,7 +32,7 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Support:
-    """The evidence by device, asked for rows."""
+    """The evidence by device, and which of it answers a row."""
 
     devices: Mapping[str, DeviceEvidence]
 
@@ -99,7 +99,7 @@ class Support:
         )
 
     def notices(self, device: str, asked: str) -> tuple[Notice, ...]:
-        """What the reader should know of the evidence of a device that answers for the one that was asked about."""
+        """Notices about the evidence of a device that answers for the asked one."""
         evidence = self.devices[device]
         assumption: tuple[Notice, ...] = ()
         if asked and not device:

@@ -23,7 +23,7 @@ BASIC: Final = ("step_s", "log_spread", "extrapolation", "staleness_mean", "stal
 
 
 LARGEST_LOG_SPREAD: Final = 5.0
-"""A factor of 150 either way: an answer that is less sure than that says nothing, and more doubt says no more."""
+"""A factor of 150 either way: a larger deviation would add no information."""
 
 KEPT_WORKERS: Final = 8192
 """Workers up to which a table is kept; a longer one is made for each question about so many."""
@@ -31,7 +31,7 @@ KEPT_WORKERS: Final = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Columns:
-    """Answers to some rows; as the table of a curve, to 0..n workers (0 is never asked and holds 0).
+    """Answers to some rows; or, as the table of a curve, to 0..n workers (index 0 is not used and holds 0).
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Columns:
         return self.basic["step_s"]
 
     def with_notices(self, notices: tuple[Notice, ...]) -> Columns:
-        """The same with more to know."""
+        """The same answers with more notices."""
         return replace(self, notices=(*self.notices, *notices))
 
     def with_unsaid(self, unsaid: Unsaid) -> Columns:

@@ -45,7 +45,7 @@ class Servers:
     half_duplex: bool = False
 
     def machine_s(self) -> float:
-        """Both transfers of the machine that holds most, alone."""
+        """Both transfers of the machine with most parameters, without contention."""
         return 2.0 * (self.message_s + self.largest_bytes / self.machine_bytes_per_s)
 
     def round_s(self, replicas: Floats, servers: Floats) -> Floats:
@@ -124,11 +124,11 @@ def _slowest_ratio(cv: float, replicas: float) -> float:
 
 
 def asynchronous(batch_s: Floats, replicas: Floats, servers: Floats, exchange: Servers) -> Asynchronous:
-    """Cycles of replicas that wait for nobody but the servers."""
+    """Cycles of replicas that wait only for the servers."""
     demand = exchange.cycle_demand_s(servers)
     alone = np.maximum(exchange.machine_s(), demand)
     private = batch_s + alone
-    # What a replica does besides being served: think + demand is its cycle when it is alone.
+    # A replica's work besides being served: think + demand is its cycle without contention.
     think = np.maximum(private - demand, 0.0)
     upper = asymptotic_bounds(demand[..., np.newaxis], think, replicas).upper_per_s
     lower = balanced_job_bounds(demand[..., np.newaxis], think, replicas).lower_per_s

@@ -1,4 +1,4 @@
-"""The model of a layered network: step times and memory of its configurations, from facts alone."""
+"""The model of a layered network: step times and memory of its configurations, from facts only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", *PARTS, *ME
 
 
 def assess_layers(profile: Profile, query: Query) -> Assessment:
-    """Whether a layered network's facts answer some row; from facts alone, and so with no strength of evidence."""
+    """Accept if a layered network's facts answer some row; strength of evidence is 0, as no run is used."""
     layers = profile.workload.layers
     if not layers or not any(layer.forward_flops_per_sample for layer in layers):
         refusal = Refusal.missing(
@@ -74,7 +74,7 @@ class LayeredModel:
         self._times = Times(profile, catalogue)
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
-        """Predict every row; refuse row by row what layered networks are not split into, and what nobody knows."""
+        """Predict every row; refuse rows that split a layered network in unsupported ways, or lack facts."""
         question = question_of(configurations, self._profile, self._catalogue)
         columns = self._columns(configurations, question, dense=True)
         return Predictions.assembled(
