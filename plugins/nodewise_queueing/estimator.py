@@ -66,7 +66,7 @@ class QueueingEstimator:
         return _assess_rows(profile, plan, len(query.configurations), phases_needed=phases_needed)[0]
 
     def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
-        """Whether rows of a curve have one assessment for any number of workers: unless a single number was measured."""
+        """Whether rows of a curve have one assessment for any workers: unless a single number was measured."""
         about = (profile.digest, plan.groups[0].key, phases_needed)
         judgement = self._said.get(about)
         if judgement is None:
