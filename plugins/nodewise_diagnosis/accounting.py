@@ -63,7 +63,7 @@ class _Ledger:
     """Time of a rank's steps that nothing has claimed yet. What comes first has it."""
 
     def __init__(self, begin_ns: Ints, end_ns: Ints) -> None:
-        # What lies outside of the steps is taken from the start.
+        # What is outside of the steps counts as used from the start.
         self._begin = np.concatenate(([-_FAR_NS], end_ns))
         self._end = np.concatenate((begin_ns, [_FAR_NS]))
         self.parts: dict[_Key, float] = defaultdict(float)
@@ -214,7 +214,7 @@ class _Job:
         return _step_parts(ledger.parts, len(case.watch.steps))
 
     def _exchanges(self, ledger: _Ledger, column: int, mine: NDArray[np.bool_]) -> None:
-        """Transfers and the waits for them, each with who was last."""
+        """Transfers and the waits for them, each with the rank that was last."""
         graph, rows = self._graph, self._graph.collectives
         own = np.flatnonzero(rows.rank == graph.ranks[column])
         transfer = rows.transfer[own]
@@ -432,7 +432,7 @@ class _Idle:
     def _explain(
         self, begin: int, end: int, spans: ClaimedSpans, lane: int, *, is_first: bool
     ) -> dict[tuple[str, str], float]:
-        """What of a gap is not taken, ns, by the functions whose own time it is.
+        """The rest of a gap, ns, by the functions that spent it.
 
         The rest belongs to the innermost call of a function, else event, that takes nearly all of the gap.
         """

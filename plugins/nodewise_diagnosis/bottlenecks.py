@@ -18,10 +18,10 @@ _ROUNDING_S: Final = 2e-6
 
 
 _FLOOR: Final = 0.005
-"""What gains less than this share of the step matters to nobody, however alike the steps are."""
+"""A gain below this share of the step does not matter, however alike the steps are."""
 
 _FAULT_FLOOR: Final = 0.01
-"""The same of what is told as a fault: of many places some rank or step is the slowest by chance."""
+"""The same for faults: of many ranks or steps some is the slowest by chance."""
 
 UNKNOWN_PERSISTENCE: Final = 0.01
 """Share of the step taken for what steps differ by where a single one was recorded: stable jobs' differ by 1 to 3 %."""

@@ -38,14 +38,14 @@ _OF_MEDIAN_DEVIATION: Final = 1.4826
 """Standard deviation over median absolute deviation of a normal distribution."""
 
 _EXPLAINED_WITHIN: Final = 1.25
-"""Exchanges of one kind lie that close to what their sizes explain, without anything being wrong with them."""
+"""Exchanges of one kind within this factor of the time that their sizes explain have no fault."""
 
 
 AVOIDABLE: Final = 0.1
 """What should not be there at all is a fault, and bounds the job, from this share of the step on."""
 
 _NEARLY_ALL: Final = 0.9
-"""What is on one rank with at least this share of its time is told as that rank's."""
+"""A fault with at least this share of its time on one rank is reported as that rank's."""
 
 
 NAMED_PARTS: Final = {
@@ -65,7 +65,7 @@ LAUNCH_PARTS: Final = frozenset({"launch", "synchronisation"})
 
 
 def launch_nodes(role: NDArray[np.integer], accounting: Accounting) -> NDArray[np.bool_]:
-    """The host's nodes but for those that named parts consist of."""
+    """The host's nodes, without those of named parts."""
     mask: NDArray[np.bool_] = np.equal(role, Role.HOST)
     for (kind, _), nodes in accounting.nodes.items():
         if kind in NAMED_PARTS:
@@ -74,10 +74,10 @@ def launch_nodes(role: NDArray[np.integer], accounting: Accounting) -> NDArray[n
 
 
 class Tier(IntEnum):
-    """How a bottleneck is told, the more certain that it can go the earlier."""
+    """Order in which bottlenecks are reported: the more certain that they can be removed, the earlier."""
 
     FAULT = 0
-    """Takes longer than its like (another rank, another step, another exchange of its size), or is loading alone."""
+    """Takes longer than comparable ones (another rank, step, or exchange of its size), or is loading only."""
     OVERHEAD = 1
     """Takes part of the step without computing anything."""
     WORK = 2
@@ -137,7 +137,7 @@ class _Maker:
     # --- faults
 
     def slow_ranks(self) -> Iterator[Candidate]:
-        """Ranks whose work, loading or part in exchanges takes longer than the other ranks'."""
+        """Ranks whose work, loading or part in exchanges takes longer than on the other ranks."""
         if len(self._graph.ranks) < 2:
             return
         beyond, compared = self._case.likeness.beyond_ranks_ns, self._case.likeness.compared
@@ -175,7 +175,7 @@ class _Maker:
         excess = likeness.beyond_ranks_ns[nodes] + likeness.beyond_ranks_in_step_ns[nodes]
         row = np.searchsorted(steps, self._graph.step[nodes])
         of_step = np.bincount(row, weights=excess, minlength=len(steps))
-        # The median, as single steps that are late are told as such.
+        # The median, as single late steps are reported as such.
         centre = float(np.median(of_step))
         deviation = _OF_MEDIAN_DEVIATION * float(np.median(np.abs(of_step - centre)))
         return centre < _SURELY * deviation / sqrt(len(steps))
@@ -289,7 +289,7 @@ class _Maker:
         nodes = np.flatnonzero(self._role == Role.LOADING)
         if not len(nodes):
             return
-        # What ranks wait longer than the others is told of these.
+        # Waiting beyond that of other ranks is reported for the rank itself.
         excess = np.maximum(self._case.likeness.beyond_ranks_ns[nodes], 0.0)
         excess[~np.isin(self._graph.rank[nodes], self._late_loaders)] = 0.0
         common = self._duration[nodes] - excess
@@ -339,7 +339,7 @@ class _Maker:
         edges = edges[self._role[graph.target[edges]] >= 0]
         source, target = graph.source[edges], graph.target[edges]
         waited_ns = np.maximum(graph.end_ns[source] - graph.begin_ns[target], 0)
-        # A host that did not wait would hide what else the device waits for, and that has names of its own.
+        # Without this wait the host would hide other work that the device waits for, which is reported by its own name.
         others = np.where(self._role == Role.LOADING, 0, graph.duration_ns)
         for (kind, _), nodes in self._accounting.nodes.items():
             if kind in NAMED_PARTS:
@@ -387,7 +387,7 @@ class _Maker:
         )
 
     def _with(self, nodes: Ints, duration_ns: Floats) -> Edit:
-        """The recorded durations, but for those of some nodes."""
+        """The recorded durations, except those of some nodes."""
         edited_ns = self._graph.duration_ns.copy()
         edited_ns[nodes] = np.rint(duration_ns).astype(np.int64)
         return Edit(duration_ns=edited_ns)
@@ -429,7 +429,7 @@ def _short(name: str) -> str:
 
 
 def candidates(case: Case, accounting: Accounting) -> Iterator[Candidate]:
-    """Everything that might cost time, what is likely to matter most first: each is made when it is asked for."""
+    """All possible bottlenecks, the most important first: each is made when it is needed."""
     maker = _Maker(case, accounting)
     for make in (
         maker.outliers, maker.slow_ranks, maker.imbalance, maker.slow_exchanges, maker.late_begins, maker.loading,

@@ -1,4 +1,4 @@
-"""A job as it is diagnosed: its graph, what is known of every node, and what was asked."""
+"""A job to diagnose: its graph, the known facts of every node, and the question."""
 
 from __future__ import annotations
 

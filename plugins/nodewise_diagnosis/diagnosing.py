@@ -123,7 +123,7 @@ def _by_node(
 
 
 def _unknown(case: Case) -> str:
-    """Why nobody can tell what bounds the job; empty = one can."""
+    """Why the bottleneck cannot be determined; empty = it can."""
     if not case.base_ns:
         return "the traces state no durations"
     if all(trace.report.counts.get("exchanges_alone") for trace in case.traces.values()):

@@ -64,7 +64,7 @@ class Calls:
 
     @classmethod
     def events(cls, graph: Graph, trace: Trace, clock: Clock) -> Self:
-        """Long events of a rank's host, but for the marks of steps."""
+        """Long events of a rank's host, without the marks of steps."""
         on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
         marks = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
         rows = np.flatnonzero(on_host & ~marks & (trace.duration_ns >= _LONG_EVENT_NS))
@@ -94,7 +94,7 @@ class Calls:
         return self.names[int(self.name[rows[np.argmin((self.end_ns - self.begin_ns)[rows])]])]
 
     def own(self, begin: int, end: int, claimed_spans: ClaimedSpans | None = None) -> dict[str, float]:
-        """Time in a span of time that calls of each function take, ns, but for what is taken already.
+        """Time in a span that calls of each function take, ns, without the spans that are claimed already.
 
         A call is the span's own if most of it is in there. Of calls inside each other the outermost counts, unless
         those of one function within it take nearly all of the span.

@@ -104,7 +104,7 @@ _MICRO_BATCHES: Final = (2,)
 """How many of them are accumulated; more of them gain less each."""
 
 _BUCKETS: Final = (1, 2, 4, 8)
-"""Into how many buckets all gradients are put."""
+"""Numbers of buckets that all gradients are divided into."""
 
 _MOST_NODES_REGROUPED: Final = 20_000
 """Other buckets need another graph each time: with more nodes that takes too long for every combination."""
@@ -120,7 +120,7 @@ _MEMORY_BOUND_LEFT: Final = (0.5, 0.5, 0.8)
 """Of memory-bound kernels, what half the bytes leave."""
 
 _HALF_THE_BYTES: Final = 2.0
-"""How many times faster 16-bit numbers are at best where the catalogue does not know the device."""
+"""Speed-up of 16-bit numbers, at best, where the catalogue has no entry for the device."""
 
 
 def options(case: Case, accounting: Accounting, bottlenecks: Sequence[RankedBottleneck]) -> Iterator[Option]:
@@ -236,7 +236,7 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
 
 
 def _gaps(accounting: Accounting) -> Iterator[Option]:
-    """What keeps a device waiting besides launches, by kind."""
+    """Options for idle time of a device other than launches, by kind."""
     for kind, (name, effort) in GAPS.items():
         parts = {what: nodes for (of, what), nodes in accounting.nodes.items() if of == kind and len(nodes)}
         if not parts:

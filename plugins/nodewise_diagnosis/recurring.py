@@ -149,7 +149,7 @@ def _took(watch: Stopwatch, roles: Roles, nodes: Ints) -> dict[int, float]:
     column = graph.column[own]
     own_ns = graph.duration_ns[own].astype(np.float64)
     parts = np.bincount(place * ranks + column, weights=own_ns, minlength=len(transfers) * ranks).astype(np.float64)
-    # The middle rank, so that one rank's slow link is told as that rank's.
+    # The middle rank, so that one rank's slow link is reported as that rank's.
     usual = np.array([_middle(part) for part in parts.reshape(-1, ranks)])
     return {int(t): float(graph.duration_ns[t]) + float(u) for t, u in zip(transfers, usual, strict=True)}
 
@@ -160,7 +160,7 @@ def _middle(parts: Floats) -> float:
 
 
 def explained_ns(exchange: Exchange, others: Sequence[Exchange]) -> float | None:
-    """What the exchange's size explains, by the others of its family; None where nothing can be said.
+    """Time that the exchange's size explains, by the others of its family; None where there are too few.
 
     The fit is alpha + beta * bytes: the median of the slopes between any two others (Theil and Sen), and the median of
     what is left, both 0 or more. With one other, or sizes all the same, an exchange of more bytes may take as many

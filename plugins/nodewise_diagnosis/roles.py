@@ -195,7 +195,7 @@ def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
 
 
 def _first_gaps(graph: Graph, trace: Trace, clock: Clock, role: NDArray[np.int8], main: NDArray[np.bool_]) -> None:
-    """Where a step shows no loading, what its thread does before the first operator is taken for it.
+    """Where a step shows no loading, its thread's time before the first operator counts as loading.
 
     Not where functions of other names do it.
     """

@@ -42,7 +42,7 @@ class Intervals:
         return (self | other).total_ns - other.total_ns
 
     def within(self, windows: Intervals) -> Intervals:
-        """What of it lies in the windows."""
+        """The part of it within the windows."""
         begins, ends = [], []
         for begin, end in zip(windows.begin_ns.tolist(), windows.end_ns.tolist(), strict=True):
             low = int(np.searchsorted(self.end_ns, begin, "right"))

@@ -37,7 +37,7 @@ _LAGS: Final = 5
 """Lags of the autocorrelation that count."""
 _NORMAL_95: Final = 1.645
 _LONGEST_WAIT: Final = 1e12
-"""Windows: what is asked for beyond is as good as never."""
+"""Most windows between alarms: a longer request counts as this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ RECORDED: Final = Edit()
 
 
 def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
-    """Indexes of the steps to look at, by ordinal; without any, all but the first and last of more than three.
+    """Indexes of the steps to diagnose, by ordinal; without any, all, of more than three without the first and last.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def _up_to(graph: Graph, last: int) -> NDArray[np.int32]:
 
 
 def persistence_ns(lengths_ns: Floats) -> float:
-    """Mean |step - mean of the others|; 0 for a single step, of which nobody knows."""
+    """Mean |step - mean of the others|; 0 for a single step, whose variation is unknown."""
     count = len(lengths_ns)
     if count < 2:
         return 0.0

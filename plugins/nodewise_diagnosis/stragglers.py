@@ -24,7 +24,7 @@ often was."""
 
 
 def stragglers(exchanges: Sequence[Exchange], collectives: Mapping[int, ReplayedCollective]) -> tuple[Straggler, ...]:
-    """Who came last at each exchange, over the steps of interest; ``collectives`` by transfer node."""
+    """The last rank at each exchange, over the steps of interest; ``collectives`` by transfer node."""
     late_arrivals = []
     for exchange in exchanges:
         replayed_collectives = [collectives[node] for node in exchange.transfers.tolist() if node in collectives]
@@ -49,7 +49,7 @@ def stragglers(exchanges: Sequence[Exchange], collectives: Mapping[int, Replayed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateRank:
-    """One rank that was last: at how many exchanges, what the others waited for it in a step, and why it was late."""
+    """One rank that was last: at how many exchanges, the others' wait for it in a step, and why it was late."""
 
     rank: int
     times: int

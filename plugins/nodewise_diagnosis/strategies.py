@@ -21,13 +21,13 @@ from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
 __all__ = ["search_strategies"]
 
 _POOL: Final = 10
-"""Single strategies that combinations are made of: the best ones."""
+"""Single strategies that are combined: the best ones."""
 
 _BEAM: Final = 4
 """Combinations of each size that are extended."""
 
 _LARGEST: Final = 5
-"""Most strategies in a combination: nobody does more at once."""
+"""Most strategies in a combination."""
 
 _LEAST_GAIN: Final = 0.002
 """What a strategy must add, as a share of the step, to be worth a word."""
@@ -93,7 +93,7 @@ class _Search:
         result = list(singles)
         combinations = [one for one in singles if not self._options[one.parts[0]].alone]
         pool = [one.parts[0] for one in combinations[:_POOL]]
-        # Pairs may hold one that does nothing alone: what hides it must go first.
+        # A pair may include one that gains nothing by itself: what hides its gain must be removed first.
         others = [index for index, option in enumerate(self._options) if index not in pool and not option.alone]
         idle = others[: _POOL - len(pool)]
         level = combinations
@@ -191,7 +191,7 @@ class _Search:
         if attempt.micro_batches > 1:
             alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, attempt.duration_ns)
             step += (attempt.micro_batches - 1) * watch.step_ns(Edit(alone, attempt.lag_ns))
-        # No strategy gains more than the parts that it acts on hold, whatever else a replay makes of it.
+        # No strategy gains more than the parts that it acts on take, whatever its replay changes besides.
         acts_on = self._acts_on(parts)
         if not acts_on & EVERYTHING:
             least = (

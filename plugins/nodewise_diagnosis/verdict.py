@@ -20,7 +20,7 @@ from nodewise_diagnosis.stragglers import LateRank
 __all__ = ["NOTHING", "Claims", "bound_by", "claims", "verdict"]
 
 NOTHING: Final = "none"
-"""Nothing stands out, or nobody can tell."""
+"""Nothing stands out, or the bottleneck cannot be determined."""
 
 _LOADING_IN_SKEW: Final = 0.8
 """Where most of what ranks wait for each other is loading, the job is bound by loading."""

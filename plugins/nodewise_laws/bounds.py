@@ -35,7 +35,7 @@ class ThroughputBounds:
 
 
 def asymptotic_bounds(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population: npt.ArrayLike) -> ThroughputBounds:
-    """Bound throughput by "everybody always queues behind everybody" and "nobody ever queues".
+    """Bound throughput by the cases that every customer queues behind every other, and that none ever queues.
 
     ::
 

@@ -74,7 +74,7 @@ class Kernel(Generic[P, R]):
 
     @property
     def version(self) -> str:
-        """Digest of everything of ours that the machine code depends on: statements, constants and kernels called."""
+        """Digest of all code that the machine code depends on: statements, constants and called kernels."""
         state = hashlib.sha256()
         for function in _functions(self, []):
             code = function.__code__

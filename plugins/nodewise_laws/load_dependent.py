@@ -53,7 +53,7 @@ class LoadDependentCurve:
 
     @property
     def population(self) -> IntArray:
-        """(n,) the populations 1..n that the rows stand for."""
+        """(n,) the populations 1..n of the rows."""
         return np.arange(1, self.throughput_per_s.size + 1)
 
     @property
@@ -203,7 +203,7 @@ def _log_convolution(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _occupancy(station: FloatArray, others: FloatArray, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n,) mean number at one station, and (n,) probability that somebody is there, for populations 1..n."""
+    """(n,) mean number at one station, and (n,) probability that it is busy, for populations 1..n."""
     shifted = _shift(others)
     weights = np.stack((np.arange(station.size, dtype=np.float64), np.ones(station.size)), axis=1)
     weights[0, 1] = 0.0

@@ -1,4 +1,4 @@
-"""Machine code that is kept as object files and loaded without numba, whose import takes longer than most answers.
+"""Machine code that is stored as object files and loaded without numba, whose import takes longer than most answers.
 
 A function marked with `object_code` is a kernel like those of `kernel`. numba compiles it once per machine; what it
 made is kept beside the source, else in the user's cache directory, and loaded from there by llvmlite alone, which numba
@@ -44,12 +44,12 @@ _INLINE: Final = re.compile(
 _NUMBERS: Final = ("int", "float")
 _DIGEST_BYTES: Final = 32
 _CANNOT: Final = b"-"
-"""Stands in a file where code cannot be kept, so that nobody compiles it in vain again."""
+"""Content of a file where code cannot be stored, so that no process compiles it again in vain."""
 _LOADING: Final = threading.Lock()
 
 
 def object_code(function: Callable[P, R]) -> ObjectKernel[P, R]:
-    """Mark a function as one whose machine code is kept as an object file.
+    """Mark a function whose machine code is stored as an object file.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def _parse(text: str) -> Any:
 
 
 def _address(code: bytes, symbol: str) -> int:
-    """Where a function of object code lies in this process. Raises KeyError if it is not in there."""
+    """Address of a function of object code in this process. Raises KeyError if it is not there."""
     import llvmlite.binding as llvm  # noqa: PLC0415 - as above
 
     with _LOADING:

@@ -39,7 +39,7 @@ PER_DOUBLING: Final = 0.04
 (docs/explanation/replay.md, "What-ifs")."""
 
 MISSING_RANKS: Final = 0.15
-"""The same, more, where ranks left no trace: what the others wait for is told by guesswork."""
+"""Additional expected error where ranks left no trace: waits of the other ranks are estimated."""
 
 _NOTHING: Final = Refusal.missing(
     ("the profile has no traces: record some steps on every rank and ingest them"), "traces"

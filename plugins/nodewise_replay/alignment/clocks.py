@@ -28,7 +28,7 @@ _ENDS_TOGETHER: Final = (
 """Kinds that no rank can leave before every rank has come, and that all leave together."""
 
 _FEWEST_FOR_DRIFT: Final = 8
-"""Fewest common collectives from which a drift is told from jitter."""
+"""Fewest common collectives from which drift can be separated from jitter."""
 
 _MOST_FOR_DRIFT: Final = 400
 """Points that slopes are taken between; they are spread evenly where there are more."""
@@ -159,7 +159,7 @@ class _Alignment:
         return bounds
 
     def _message(self, collective: int, bounds: Floats) -> None:
-        """Who receives is done after who sends has begun."""
+        """A receiver finishes only after its sender has begun."""
         ranks = np.flatnonzero(self._there[collective])
         if len(ranks) != 2:
             return
@@ -175,7 +175,7 @@ class _Alignment:
         return len(rows) > 0
 
     def _check_bounds(self, clock_by_rank: dict[int, Clock], doubt: Floats, bounds: Floats) -> tuple[str, ...]:
-        """Check offsets against what must come before what; fill in what follows from that alone."""
+        """Check offsets against the order of exchanges; fill in offsets that follow from the order only."""
         warnings = []
         closest = closest_bounds(bounds)
         if closest is None:

@@ -102,7 +102,7 @@ def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
 
 
 def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
-    """Rows, each with what it must share with others to be one collective with them, but for its place in order."""
+    """Rows, each with the key that it shares with other rows of one collective, except for its place in order."""
     table, steps = trace.collectives, trace.steps
     group_keys = [(group.name, group.ranks) for group in table.groups]
     event = np.asarray(table.event)
@@ -190,7 +190,7 @@ def _align_orders(
 
 
 def _best_alignment(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints) -> list[tuple[int, int]]:
-    """Pair as many equal tokens as possible in order; of equally many, those whose ends lie closest."""
+    """Pair as many equal tokens as possible in order; among equally many pairs, those with the closest ends."""
     span = max(float(np.ptp(np.concatenate((left_ns, right_ns)))), 1.0) if len(left) and len(right) else 1.0
     gain = np.zeros((len(left) + 1, len(right) + 1))
     pairs = np.empty((min(len(left), len(right)), 2), dtype=np.int64)

@@ -63,7 +63,7 @@ class _Inference:
         return Waits.of(self._found, self._missing)
 
     def _recorded_waits(self) -> dict[int, tuple[int, int]]:
-        """The stream that a recorded synchronisation waits for, by call, and up to what was put on it by when."""
+        """By call, the stream that a recorded synchronisation waits for, and the time up to which its work counts."""
         trace, syncs = self._view.trace, self._view.trace.syncs
         rows = np.flatnonzero((syncs.kind == SyncKind.STREAM) | (syncs.kind == SyncKind.EVENT))
         if not len(rows):

@@ -1,4 +1,4 @@
-"""Work that waits for another stream's to leave the device: no call says so, the times do."""
+"""Work that waits until another stream's work leaves the device: no call records it, the times show it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DRAIN_SHARE: Final = 0.1
 """A kernel whose last blocks run leaves room before it ends: for at most this share of its duration."""
 
 _SLACK_NS: Final = 10_000
-"""A launch latency: how far begins and ends may lie apart that follow from each other."""
+"""A launch latency: largest distance between an end and a begin that depends on it."""
 
 
 def occupied_by(waiting: Ints, ready_ns: Ints, nodes: NodeColumns, work: Ints) -> Ints:

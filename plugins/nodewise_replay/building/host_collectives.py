@@ -67,7 +67,7 @@ def host_collectives(view: View, step: Ints) -> HostCollectives:
 
 
 def _waits(view: View, step: Ints, events: Ints, calls: Ints) -> tuple[Ints, Ints]:
-    """Which pieces wait for collectives that other threads ran, or for those who pass their outcome on."""
+    """Pieces that wait for collectives of other threads, or for the threads that pass on their outcome."""
     nesting = view.nesting
     none = np.zeros(0, dtype=np.int64)
     if not len(events):

@@ -63,7 +63,7 @@ def streams(view: View) -> Streams:
 
 
 def launched_by_thread(view: View) -> Streams:
-    """Work by the host thread that launched it, of that whose launch was recorded."""
+    """Device work by the host thread that launched it, where the launch was recorded."""
     linked = np.flatnonzero(view.launch >= 0)
     return _by_lane(view, linked, view.lane[view.launch[linked]])
 

@@ -60,7 +60,7 @@ class RankPart:
 
 
 def rank_part(trace: Trace, clock: Clock, steps: StepClock) -> RankPart:
-    """Build a rank's part; ``clock`` brings its times to the common ones, ``steps`` says which step is when."""
+    """Build a rank's part; ``clock`` converts its times to the common clock, ``steps`` gives the time of each step."""
     return _Builder(view_of(trace, clock), steps).part()
 
 

@@ -25,7 +25,7 @@ _SENDS: Final = (int(CollectiveKind.SEND), int(CollectiveKind.PUSH))
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SharedNodes:
-    """Nodes to follow those of the ranks, edges, and who takes part. ``alone``: collectives that lack a partner."""
+    """Nodes after those of the ranks, edges, and participants. ``alone``: collectives that lack a partner."""
 
     nodes: NodeColumns
     edges: Edges
@@ -35,7 +35,7 @@ class SharedNodes:
 
 
 def world_size(parts: Sequence[RankPart]) -> int:
-    """How many ranks the job has: as stated, at least those whose traces are there."""
+    """Number of ranks of the job: as stated, at least the ranks with traces."""
     stated_size = max((part.trace.world_size for part in parts), default=0)
     return max(stated_size, len(parts), 1 + max((part.trace.rank for part in parts), default=0))
 
@@ -67,7 +67,7 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ha
     came, left = own.end_ns[arrival], own.end_ns[departure]
     start = np.full(count, HELD_BY_NOTHING, dtype=np.int64)
     np.maximum.at(start, member, came)
-    # A rank that left before the last one came did not wait for it.
+    # A rank that left before the last rank came did not wait for it.
     has_waited = left >= start[member]
     over = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
     np.minimum.at(over, member[has_waited], left[has_waited])

@@ -22,7 +22,7 @@ class StepClock:
     present: Ints
 
     def step_of(self, time_ns: Ints) -> Ints:
-        """Index of the step in which, or after which but before the next one, a time lies; -1 = none."""
+        """Index of the step that contains a time, or that ended before it while the next has not begun; -1 = none."""
         at = np.searchsorted(self.begin_ns[self.present], time_ns, "right") - 1
         step = (
             np.where(at >= 0, self.present[np.maximum(at, 0)], -1) if len(self.present) else np.full(len(time_ns), -1)

@@ -20,7 +20,7 @@ _SILENCE_NS: Final = 50_000
 
 
 def handovers(view: View) -> tuple[Ints, Ints]:
-    """Find where the main thread waits for threads that run its backward operators, and where these wait for it.
+    """Find where the main thread waits for threads that run its backward operators, and where they wait for it.
 
     Such a thread waits wherever it has nothing to do and the main thread was at work meanwhile; it is woken by what the
     main thread did last. The main thread waits where it is silent while such a thread works most of the time; what that
@@ -55,7 +55,7 @@ def backward_lanes(view: View) -> Ints:
 
 
 def _of_worker(view: View, main: Ints, theirs: Ints) -> tuple[Ints, Ints]:
-    """Idle pieces of the other thread that end while the main thread is in a piece begun meanwhile."""
+    """Idle pieces of the other thread that end while the main thread is in a piece that began meanwhile."""
     nesting = view.nesting
     idle = theirs[nesting.owner[theirs] < 0]
     idle = idle[nesting.end_ns[idle] - nesting.begin_ns[idle] >= _SILENCE_NS]

@@ -117,7 +117,7 @@ def numbers_in(values: NDArray[np.integer], count: int) -> Ints:
 
 
 def _busy_lanes(trace: Trace, host: Ints, launch: Ints) -> NDArray[np.bool_]:
-    """Lanes but for host threads with nothing but calls that launch nothing: watchdogs, event polling."""
+    """Lanes without host threads whose only calls launch nothing: watchdogs, event polling."""
     busy = np.zeros(len(trace.lanes), dtype=np.bool_)
     busy[trace.lane[host[trace.kind[host] != EventKind.CALL]]] = True
     busy[trace.lane[launch[launch >= 0]]] = True

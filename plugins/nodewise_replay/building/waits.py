@@ -130,7 +130,7 @@ class _Inference:
         return self._last_of(waiter, places) or self._unknown(others, time)
 
     def _for_stream(self, waiter: int, time: int) -> list[tuple[int, int]] | None:
-        """A stream waits for all that was put on another: only one whose last work had ended can be it."""
+        """A stream waits for all work of another: only a stream whose last work had ended is possible."""
         others = self._others(waiter, self._streams)
         for communication in (False, True):
             lasts = [self._streams[one].before(time) for one in others if (one in self._communication) == communication]

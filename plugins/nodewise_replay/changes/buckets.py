@@ -149,7 +149,7 @@ class _Regrouping:
         return whole
 
     def _transfers(self, one: Pass, bytes_of: Floats) -> Ints:
-        """Take the recorded transfers of a step away and put the new ones in their place."""
+        """Remove the recorded transfers of a step and insert the new ones."""
         nodes = self._exchanges.transfer[one.exchange]
         duration = self._durations(self._cost[0], one.exchange, self._duration[nodes], bytes_of)
         template = np.full(len(bytes_of), nodes[0])
@@ -164,7 +164,7 @@ class _Regrouping:
         return new
 
     def _replace(self, nodes: Ints, new: Ints, holds: Ints, full: Ints) -> None:
-        """Drop nodes of recorded buckets for those of the new ones that ``_heirs`` says."""
+        """Replace nodes of recorded buckets by nodes of the new ones, as listed in ``_heirs``."""
         self._draft.drop_nodes(nodes)
         self._draft.inherit(nodes, new[holds], np.where(full >= 0, new[full], NO_NODE))
 

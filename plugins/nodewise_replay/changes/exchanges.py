@@ -153,7 +153,7 @@ def _relays(graph: Graph, departure: Ints, member: Ints) -> list[tuple[int, int]
 
 
 def segment(graph: Graph, trace: Trace, event: int, arrival: int, departure: int) -> tuple[int, int]:
-    """First and last piece of what a thread of the host does for one message, whose span is ``event``.
+    """First and last piece of a host thread's work for one message, whose span is ``event``.
 
     It is the longest span below the step that holds this message and no other.
     """

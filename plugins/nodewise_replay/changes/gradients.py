@@ -26,7 +26,7 @@ _READY: Final = (
 """What ends when a gradient is ready, the most telling first: hooks of a gradient run inside the first."""
 
 _INTO_BUCKET: Final = re.compile(r"reducer::")
-"""What the data-parallel reducer does with a gradient of its own."""
+"""Operators of the data-parallel reducer for a gradient of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -93,7 +93,7 @@ class GraphDraft:
         return np.arange(self._count - len(nodes), self._count, dtype=np.int64)
 
     def add_edges(self, source: Ints, target: Ints, lag_ns: Ints | int, kind: EdgeKind | Ints) -> None:
-        """Append edges, which nobody recorded."""
+        """Append edges that were not recorded."""
         self._edges.append(Edges.exact(source, target, lag_ns, kind, Origin.INFERRED))
 
     def copy_edges(self, edges: Ints, number_of: Ints) -> None:

@@ -19,7 +19,7 @@ __all__ = ["hub_of", "served_by"]
 
 
 def hub_of(scenario: Scenario, exchanges: Exchanges) -> int:
-    """The one rank that takes part in every exchange, each of which is between two; -1 = none, or nobody can tell."""
+    """The one rank that takes part in every exchange, each between two ranks; -1 = none, or it cannot be determined."""
     graph, rows = scenario.graph, scenario.graph.collectives
     if len(graph.ranks) < 2 or (exchanges.ranks != 2).any():
         return -1
@@ -83,7 +83,7 @@ class _ServerExchanges:
             first, last = segment(graph, trace, event, arrival, departure)
             node = int(rows.transfer[row])
             kind = (int(graph.step[node]), bool(receipts[rows.row[row]]))
-            # Of a message whose other end was not recorded: the worker whose turn it was in the step before.
+            # Of a message whose other end was not recorded: the worker that had this turn in the step before.
             turn = len(segments_by_key.setdefault(kind, []))
             before = segments_by_key.get((kind[0] - 1, kind[1]), [])
             worker = partner.get(node, before[turn] if turn < len(before) else NO_NODE)

@@ -61,7 +61,7 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
     among = np.full(len(exchanges), rank_count)
     scenario = scenario.with_durations(exchanges.retime(scenario, among), "exchange times scaled by the bytes per link")
     if len(graph.ranks) < graph.world_size and rank_count == 1:
-        # Nobody is left to wait for.
+        # No rank is left to wait for.
         alone = np.where(graph.kind == NodeKind.PEERS, 0, scenario.duration_ns)
         scenario = scenario.with_durations(alone, "ranks that were not recorded removed")
         return replace(scenario, graph=replace(graph, world_size=1))

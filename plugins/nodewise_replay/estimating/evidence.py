@@ -15,7 +15,7 @@ __all__ = ["Evidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a profile says of its recorded job besides the traces.
+    """Facts of a profile about its recorded job besides the traces.
 
     Attributes
     ----------

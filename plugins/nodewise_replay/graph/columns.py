@@ -21,7 +21,7 @@ class Columns:
 
     @classmethod
     def of(cls, source: Any, **others: Any) -> Self:
-        """The columns that ``source`` has under these names, but for some others."""
+        """The columns of ``source`` with these names, except for some others."""
         return cls(**({name: getattr(source, name) for name in _names(cls)} | others))
 
     def by_name(self) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CollectiveNodes(Columns):
-    """Who takes part in collectives, as columns: one row per collective and rank present, by transfer node.
+    """Participants of collectives, as columns: one row per collective and rank present, by transfer node.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class CollectiveNodes(Columns):
     row: Ints
 
     def among(self, is_kept: Flags, number: Ints) -> CollectiveNodes:
-        """The rows of nodes that are all kept, whose numbers are others then."""
+        """The rows whose nodes are all kept, with the nodes' new numbers."""
         rows = self.rows(is_kept[self.transfer] & is_kept[self.arrival] & is_kept[self.departure])
         return rows.renumber(number)
 

@@ -54,7 +54,7 @@ def occurrences(group: Ints, order: Ints) -> Ints:
 
 
 def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
-    """Which edges among ``count`` nodes lie between those that no order reaches."""
+    """Edges among ``count`` nodes whose both ends are in or between cycles."""
     in_cycle = _remove_sources(source, target, count)[1] > 0
     circles: NDArray[np.bool_] = in_cycle[source] & in_cycle[target]
     return circles

@@ -53,7 +53,7 @@ def latest_ends(
     end_ns: Ints,
     latest_ns: Ints,
 ) -> None:
-    """As ``sweep_times`` with ``joined``, for who asks very often: fills in the ends, and the latest end of each group.
+    """As ``sweep_times`` with ``joined``, for frequent calls: fills in the ends, and the latest end of each group.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _sweep_ends(
     """Fill in ``end_ns`` and raise ``latest_ns``; the last of ``structure`` is the group of every node."""
     order, first_edge, source, group = structure
     for position in range(len(order)):
-        # Of an unsigned index nobody asks whether it counts from the end: this takes a third less.
+        # An unsigned index is not checked for counting from the end: this takes a third less time.
         node = np.uint32(order[position])
         begin = release_ns[node]
         for edge in range(first_edge[node], first_edge[node + np.uint32(1)]):

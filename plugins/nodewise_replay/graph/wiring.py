@@ -69,7 +69,7 @@ class Edges(Columns):
         return Edges.exact(empty, empty, 0, EdgeKind.HOST)
 
     def shift(self, by: int) -> Edges:
-        """The same edges between nodes whose numbers are so much higher."""
+        """The same edges between nodes whose numbers are higher by an offset."""
         return replace(self, source=self.source + by, target=self.target + by)
 
     def renumber(self, number: Ints) -> Edges:

@@ -1,4 +1,4 @@
-"""Collectives of a replay: transfer told from waiting, and who came last."""
+"""Collectives of a replay: transfer and waiting separated, and the last rank to arrive."""
 
 from __future__ import annotations
 

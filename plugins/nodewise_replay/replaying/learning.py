@@ -58,7 +58,7 @@ def learn_durations(graph: Graph, fit_steps: Sequence[int], *, own: bool = True)
     fallback, has_fallback = same_name.means(is_sample, graph.duration_ns, own=own)
     of_kind, _ = same_kind.means(is_sample, graph.duration_ns, own=own)
     duration = np.where(known, duration, np.where(has_fallback, fallback, of_kind))
-    # What ranks without a trace make of a collective is told from its transfer by the steps learned from alone.
+    # The wait of ranks without a trace follows from the transfer, by the steps learned from only.
     shortest, has_shortest = _shortest(graph, alike, transfers, is_sample[transfers], own=own)
     duration[transfers[has_shortest]] = shortest[has_shortest]
     duration[peers[has_shortest]] = np.maximum(duration[peers[has_shortest]] - shortest[has_shortest], 0)

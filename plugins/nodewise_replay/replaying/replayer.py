@@ -59,7 +59,7 @@ class _Answer:
             raise NodewiseError(
                 Reason.EVIDENCE_MISSING, "traces: no host thread was recorded; record the host's events"
             )
-        # Steps that were recorded in part, or do something else, are neither learned from nor tested unless asked for.
+        # Steps that were recorded in part, or do something else, are neither learned from nor tested unless listed.
         alike = np.setdiff1d(present, odd_steps(graph, present)) if graph.timed else present
         if len(alike) > 1 and any(trace.report.counts.get("truncated") for trace in traces.values()):
             alike = alike[:-1]

@@ -161,7 +161,7 @@ _ALWAYS: Final = frozenset(
 
 
 def _warnings(counts: Counter[str]) -> list[str]:
-    """What a reader of the report should know, in words."""
+    """Warnings of the report, in words."""
     unsized_count = counts["collectives"] - counts["collectives_sized"]
     lost_count = counts["durations_negative"] + counts["durations_missing"]
     cases = (

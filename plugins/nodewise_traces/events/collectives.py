@@ -173,7 +173,7 @@ def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, 
 
 
 def _enqueuing_operators(spans: Spans, kernels: Ints) -> list[int]:
-    """The operator that enqueued each span: the k-th of its kind, if so none ran before it was asked for."""
+    """The operator that enqueued each span: the k-th of its kind, if none of them ran before its span was requested."""
     issuers = np.full(len(kernels), NO_EVENT, dtype=np.int64)
     operators = np.flatnonzero(spans.match_names(_ENQUEUE) & (spans.kind == EventKind.OPERATOR))
     span_kinds = np.array([kind_of_name(spans.text(span)) for span in kernels.tolist()], dtype=np.int64)

@@ -55,7 +55,7 @@ STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event|^notify_?(?:w
 _COMMUNICATION: Final = (
     "nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:", "mccl:"
 )  # fmt: skip
-"""Beginnings of names whose arguments tell about exchanges."""
+"""Beginnings of names whose arguments describe exchanges."""
 
 _ANNOTATES: Final = 1
 """What a name means, as bits."""
@@ -163,7 +163,7 @@ class EventTable:
         kind[(kind == EventKind.OPERATOR) & (meaning[spans] & _ANNOTATES > 0)] = EventKind.ANNOTATION
         on_device = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
         device, stream = rows[:, _ARGUMENT["device"]], rows[:, _ARGUMENT["stream"]]
-        # What runs on a stream (a category of another recorder's) says so by its arguments.
+        # Arguments show what runs on a stream in a category of another recorder.
         other = (kind == EventKind.OTHER) & (stream >= 0)
         kind[other & (meaning[spans] & _WAITS == 0)] = EventKind.KERNEL
         kind[other & (meaning[spans] & (_WAITS | _MOVES) == _MOVES)] = EventKind.COPY

@@ -1,4 +1,4 @@
-"""Times that cannot be: found, repaired where other events tell how, else left out; always told."""
+"""Impossible times: found, repaired where other events allow it, else ignored; always reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["cut_outlasting", "cut_overruns", "moved_to_launches", "without_stub"
 _CLOCKS_APART_NS: Final = 1_000_000
 """Clocks of host and device agree within some microseconds: work this long before its launch is no inaccuracy."""
 _SAME_OFFSET: Final = 0.1
-"""Work whose times before its launches differ by less than this share of them was timed by one clock, set otherwise."""
+"""Spread of leads, as a share of them, below which work before its launches was timed by one clock, set differently."""
 _ROUNDING_NS: Final = 1_000
 _SERIAL_SHARE: Final = 0.1
 """A stream on which more than this share of events holds others entirely does not run one after the other."""

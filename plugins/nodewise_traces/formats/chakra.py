@@ -91,7 +91,7 @@ class ChakraReader:
 
 
 def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
-    """Nodes of any form, told apart by the first bytes: a message of that length would be shorter than a head."""
+    """Nodes of any form, distinguished by the first bytes: a message of that length would be shorter than a head."""
     head = bytearray()
     while len(head) < _HEAD_BYTES and (part := stream.read(_HEAD_BYTES - len(head))):
         head += part

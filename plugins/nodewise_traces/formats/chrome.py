@@ -1,4 +1,4 @@
-"""Chrome traces of any recorder, with a mapping that says what is what; TensorFlow's and JAX's exports among them."""
+"""Chrome traces of any recorder, with a mapping of names to meanings; TensorFlow's and JAX's exports among them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ChromeReader:
     """
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
-        """A JSON document or list of trace events: anyone's, unless the mapping says what only this reader asks for."""
+        """A JSON document or list of trace events, unless the mapping asks for what only this reader supports."""
         if not starts_json(head) or not (b'"traceEvents"' in head or b'"ph"' in head):
             return 0.0
         return 1.0 if source.mapping.keys() & _OWN_KEYS else 0.1

@@ -1,4 +1,4 @@
-"""SQLite databases that recorders export: tables read as rows, whatever hostile hands put into the file."""
+"""SQLite databases that recorders export: tables read as rows, safe against malicious files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _quote(name: str) -> str:
 
 @contextmanager
 def database_of(stream: BinaryIO, source: TraceSource, counts: Counter[str], export: str) -> Iterator[Database]:
-    """The database that a stream holds, for as long as it is read: a copy in a temporary file, opened to read alone.
+    """The database in a stream, while it is read: a copy in a temporary file, opened read-only.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ _DEFAULT_GROUP: Final = "default_pg"
 
 
 class FlightRecorderReader:
-    """Reads dumps of the flight recorder: exchanges alone, with what the host's watchdog saw of their times."""
+    """Reads dumps of the flight recorder: exchanges only, with the times that the host's watchdog observed."""
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
         """A document, or a pickle of a dictionary, with the recorder's fields."""

@@ -32,7 +32,7 @@ _PACKET_UNPACKED_BYTES: Final = 1 << 26
 _CLEARED: Final = 1
 _BEGIN, _END = 1, 2
 _MOST_OPEN: Final = 1 << 10
-"""Slices that lie in each other on a track."""
+"""Slices that are nested on a track."""
 _KINDS: Final = {
     "kernel_dispatch": EventKind.KERNEL,
     "kernel": EventKind.KERNEL,
@@ -74,14 +74,14 @@ class _Track:
 
 @dataclass(slots=True)
 class _Sequence:
-    """What one writer has said before: interned texts, defaults, and its clock."""
+    """State of one writer: interned texts, defaults, and its clock."""
 
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     """By field of the interned data and number."""
     clock: int = 0
     track: int = 0
     clocks: dict[int, list[int]] = field(default_factory=dict)
-    """Last time, multiplier and whether times are told as differences, by clock."""
+    """Last time, multiplier and whether times are stated as differences, by clock."""
 
     def time_ns(self, time: int, clock: int) -> int:
         """A packet's time in nanoseconds."""
@@ -223,14 +223,14 @@ class _Reading:
             lane = rows.lane(0, self._streams[uuid])
             rows.table.lanes.thread_names[0, self._streams[uuid]] = track.name
         else:
-            # A track of its own is no thread: slices of two of them need not nest.
+            # Tracks that are no threads may overlap: slices of two of them need not nest.
             number = track.thread_id or (1 << 40) + self._streams[uuid]
             lane = rows.lane(-1, number, process.process_id)
             rows.table.lanes.thread_names[process.process_id, number] = track.name
         rows.add(name or "(slice)", lane, kind, begin_ns, end_ns - begin_ns, correlation=correlation)
 
     def _process(self, uuid: int) -> _Track:
-        """The track of the process that a track belongs to, itself where it does not say."""
+        """The track of the process that a track belongs to; the track itself where it does not state one."""
         track = self._tracks[uuid]
         for _ in range(8):
             if track.process or track.process_id or track.parent not in self._tracks:
@@ -270,7 +270,7 @@ def _take_defaults(message: bytes, sequence: _Sequence) -> None:
 
 
 def _take_clocks(message: bytes, sequence: _Sequence) -> None:
-    """Clocks of the writer's own (numbers from 64 on): where they stand, their unit, and how times are told."""
+    """Clocks of the writer's own (numbers from 64 on): their time, unit, and whether times are differences."""
     for part in _split(message)[1].get(1, ()):
         numbers, _ = _split(part)
         clock = numbers.get(1, 0)

@@ -31,7 +31,7 @@ _MISSING: Final = "the profile holds no event; record steps between jax.profiler
 
 
 def device_of(process: str) -> int:
-    """Number of the device that a process or plane stands for; -1 = the host."""
+    """Number of the device that a process or plane represents; -1 = the host."""
     match = _DEVICE.match(process)
     return int(match.group(1)[:6]) if match else -1
 

@@ -164,7 +164,7 @@ def _event(  # noqa: C901, PLR0912 - a parser's states; calls between kernels co
 
 @object_code
 def _hash(text: Bytes, at: int, end: int) -> int:
-    """``fields.key_hash``; keys that are longer than any of interest need not be told apart."""
+    """``fields.key_hash``; longer keys than any of interest need not be distinguished."""
     value = 0
     if end - at > 24:
         return value

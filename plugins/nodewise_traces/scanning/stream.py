@@ -42,7 +42,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some events: the bytes that they lie in, and the scanner's columns (see ``fields``)."""
+    """A batch of events: the bytes that contain them, and the scanner's columns (see ``fields``)."""
 
     text: bytes
     rows: Ints
