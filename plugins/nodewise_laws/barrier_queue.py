@@ -126,9 +126,9 @@ def _by_quantiles(number: IntArray, exchange_s: float, compute_s: float, cv: flo
     sampled = np.array([_sample_ends(count, exchange_s, compute_s, cv) for count in nodes.tolist()])
     coarse = np.stack(_at_quantiles(np.concatenate((nodes, number)), exchange_s, compute_s, cv))
     missing = sampled.T - coarse[:, : len(nodes)]
-    place, known = np.log(number), np.log(nodes)
+    place, log_nodes = np.log(number), np.log(nodes)
     finish, slowest = (
-        line[len(nodes) :] + np.interp(place, known, np.maximum(gap, 0.0))
+        line[len(nodes) :] + np.interp(place, log_nodes, np.maximum(gap, 0.0))
         for line, gap in zip(coarse, missing, strict=True)
     )
     return finish, slowest

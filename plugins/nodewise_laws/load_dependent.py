@@ -164,14 +164,14 @@ def load_dependent(
 
 def _rates(rates: npt.ArrayLike, stations: int, customers: int) -> FloatArray:
     """(K, n) relative rates, validated and copied."""
-    given = float_array("rates", rates)
-    if not np.all((given > 0.0) & (given < np.inf)):
+    array = float_array("rates", rates)
+    if not np.all((array > 0.0) & (array < np.inf)):
         message = f"rates must be finite and more than 0, got {rates!r}"
         raise ValueError(message)
     try:
-        return np.broadcast_to(given, (stations, customers)).copy()
+        return np.broadcast_to(array, (stations, customers)).copy()
     except ValueError as error:
-        message = f"rates must broadcast to ({stations}, {customers}), stations by population, got shape {given.shape}"
+        message = f"rates must broadcast to ({stations}, {customers}), stations by population, got shape {array.shape}"
         raise ValueError(message) from error
 
 

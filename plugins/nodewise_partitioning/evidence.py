@@ -159,8 +159,8 @@ class Levels:
     def factor_of(self, device: Device, layout: Layout) -> Floats | float:
         """Factor on steps on a device: of each row, one number where none of the job's splits was run."""
         common = float(self.means[self._common(device)].sum())
-        seen, shares = self._split_effects(device, layout)
-        return np.asarray(np.exp(common + self.means[seen] @ shares)) if seen else float(np.exp(common))
+        places, shares = self._split_effects(device, layout)
+        return np.asarray(np.exp(common + self.means[places] @ shares)) if places else float(np.exp(common))
 
     def log_spread_of(self, device: Device, layout: Layout) -> Floats:
         """Deviation of ln(step) of each row."""
@@ -172,13 +172,13 @@ class Levels:
         growth = (GROWTH * np.log(_nodes(layout))) ** 2
         prior = SPLIT**2 + REPLICA**2 + growth
         variances = np.asarray(variance + uneven + prior)
-        seen, shares = self._split_effects(device, layout)
-        if seen:
-            effects = [effect for effect, place in self.places.items() if place in seen]
+        places, shares = self._split_effects(device, layout)
+        if places:
+            effects = [effect for effect, place in self.places.items() if place in places]
             deviations = np.array([effect.deviation for effect in effects if isinstance(effect, _Own)])
             variances -= np.square(deviations) @ np.square(shares)
-            variances += 2.0 * self.covariance[np.ix_(common, seen)].sum(axis=0) @ shares
-            variances += np.einsum("er,ef,fr->r", shares, self.covariance[np.ix_(seen, seen)], shares)
+            variances += 2.0 * self.covariance[np.ix_(common, places)].sum(axis=0) @ shares
+            variances += np.einsum("er,ef,fr->r", shares, self.covariance[np.ix_(places, places)], shares)
         if (catalogue_key(device.name), device.number_format) not in self.across_nodes:
             # Runs inside one node identify nothing of the network between nodes: there, only facts count.
             facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + prior + uneven
@@ -203,15 +203,15 @@ class Levels:
     def _split_effects(self, device: Device, layout: Layout) -> tuple[list[int], Floats]:
         """Places of effects of the job's splits that some rows have, and (places, rows) how much of each."""
         own = (self.job, (catalogue_key(device.name), device.number_format), self.dimensions)
-        seen: list[int] = []
+        places: list[int] = []
         shares: list[Floats] = []
         for effect, place in self.places.items():
             if isinstance(effect, _Own) and (effect.job, effect.device, effect.dimensions) == own:
                 share = effect.share(layout)
                 if share.any():
-                    seen.append(place)
+                    places.append(place)
                     shares.append(share)
-        return seen, np.array(shares)
+        return places, np.array(shares)
 
 
 def levels_of(
@@ -339,12 +339,12 @@ def _common_effects(
 ) -> dict[Hashable, float]:
     """What all runs of a job's model on a device share, some of it with others, with prior deviations."""
     key = catalogue_key(device.name)
-    seen = device.after_ampere or key.startswith("a100")
+    has_source = device.after_ampere or key.startswith("a100")
     training = dimensions.training
     causes: dict[Hashable, float] = {
         "installation": INSTALLATION,
         ("software", job.software): SOFTWARE if known_framework else UNKNOWN_SOFTWARE,
-        (key, device.number_format): DEVICE if seen else OTHER_DEVICE,
+        (key, device.number_format): DEVICE if has_source else OTHER_DEVICE,
     }
     if training.frozen_share:
         causes[training] = TRAINING

@@ -80,11 +80,11 @@ def _over(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats]:
 
 def _router_deviation(dimensions: Dimensions) -> float:
     """Deviation of an expert's load by its share, from what routers have learned."""
-    chosen = dimensions.experts_per_token / dimensions.experts
-    if chosen >= 1.0:
+    expert_share = dimensions.experts_per_token / dimensions.experts
+    if expert_share >= 1.0:
         return 0.0
     normal = NormalDist()
-    return LEARNED * normal.pdf(normal.inv_cdf(chosen)) / chosen
+    return LEARNED * normal.pdf(normal.inv_cdf(expert_share)) / expert_share
 
 
 def _largest(count: float) -> float:

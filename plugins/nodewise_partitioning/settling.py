@@ -53,13 +53,13 @@ def settled_by_runs(knowledge: Knowledge, observed: Observations) -> Knowledge:
 
 def _settle(knowledge: Knowledge, fact: str, values: Beliefs, runs: Observations) -> Knowledge:
     """The same knowledge with one fact's value, and the probabilities of its values."""
-    tried = {value: knowledge.believing(fact, value, {}) for value in values}
-    logs = np.array([PartitioningModel(each).log_likelihood(runs) for each in tried.values()])
+    knowledge_by_value = {value: knowledge.believing(fact, value, {}) for value in values}
+    logs = np.array([PartitioningModel(each).log_likelihood(runs) for each in knowledge_by_value.values()])
     if not np.isfinite(logs).any():
         return knowledge
     weights = np.array(list(values.values())) * np.exp(logs - logs.max())
     weights = weights / weights.sum()
-    beliefs: Beliefs = dict(zip(tried, weights.tolist(), strict=True))
+    beliefs: Beliefs = dict(zip(knowledge_by_value, weights.tolist(), strict=True))
     if weights.max() <= MAJORITY:
         return replace(knowledge, beliefs={**knowledge.beliefs, fact: beliefs})
-    return knowledge.believing(fact, list(tried)[int(weights.argmax())], beliefs)
+    return knowledge.believing(fact, list(knowledge_by_value)[int(weights.argmax())], beliefs)

@@ -131,8 +131,8 @@ def _best(model: Searchable, space: PartitionSpace) -> Configurations | None:
     if not len(space.prefixes):
         return None
     bounds = space.lower_bound()
-    room = bounds["memory_bytes"] <= bounds["memory_capacity_bytes"]
-    best = _least(model, space, np.flatnonzero(room), bounds["step_s"], fitting=True)
+    fits = bounds["memory_bytes"] <= bounds["memory_capacity_bytes"]
+    best = _least(model, space, np.flatnonzero(fits), bounds["step_s"], fitting=True)
     lacking = bounds["memory_bytes"] - bounds["memory_capacity_bytes"]
     return best or _least(model, space, np.arange(len(lacking)), lacking, fitting=False)
 

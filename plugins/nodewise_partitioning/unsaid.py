@@ -218,7 +218,7 @@ def settle_open_rows(
     if preferred:
         ways = tuple(dict.fromkeys((preferred, FULL)))
     doubt = float(np.exp(DEVIATIONS * software.memory_log_spread)) if ran else 1.0
-    room = [device.memory_bytes * (doubt if way == preferred else 1.0) for way in ways]
+    available_bytes = [device.memory_bytes * (doubt if way == preferred else 1.0) for way in ways]
     narrow_loss = has_open_loss(dimensions, software)
     rows = np.flatnonzero(unsaid)
     columns = {name: getattr(layout, name).copy() for name in OPEN}
@@ -226,17 +226,17 @@ def settle_open_rows(
     first = layout.take(rows) if len(rows) < len(layout) else layout
     first = replace(first, recomputation=columns["recomputation"][rows])
     smallest = replace(first, narrow_loss=np.ones(len(first))) if narrow_loss else first
-    lacking = np.flatnonzero(_needs(smallest, dimensions, device, software) > room[0])
+    lacking = np.flatnonzero(_needs(smallest, dimensions, device, software) > available_bytes[0])
     if len(lacking):
         own = first.take(lacking)
         splits = (own,) if declared else _splits(own, dimensions, sequences=software.flash_attention)
         tries = [replace(split, recomputation=np.full(len(own), way)) for way in ways for split in splits]
-        usual, room = len(tries), [each for each in room for _ in splits]
+        usual, available_bytes = len(tries), [each for each in available_bytes for _ in splits]
         if software.reduces_in_place and dimensions.training.master_weights is None:
             # What has no room otherwise holds gradients, and weights in narrower formats, as these are computed with.
             full, ones = np.full(len(own), FULL), np.ones(len(own))
             tries.append(replace(own, recomputation=full, narrow_states=ones))
-            room.append(device.memory_bytes)
+            available_bytes.append(device.memory_bytes)
         trials = Layout.concatenate(tries)
         smallest = trials
         if narrow_loss:
@@ -244,7 +244,7 @@ def settle_open_rows(
             losses[: usual * len(own)] = 1.0
             smallest = replace(trials, narrow_loss=losses)
         needed = _needs(smallest, dimensions, device, software).reshape(len(tries), -1)
-        fits = needed <= np.array(room)[:, np.newaxis]
+        fits = needed <= np.array(available_bytes)[:, np.newaxis]
         # A row that fits nowhere is answered by the way that exceeds memory least.
         best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed[:usual].argmin(axis=0))
         for name, column in columns.items():

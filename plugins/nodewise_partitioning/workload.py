@@ -193,8 +193,8 @@ class Dimensions:
         Of a window w within d tokens w d - w^2 / 2 are left of d^2 / 2.
         """
         document = min(self.training.document_tokens or self.sequence, self.sequence)
-        seen = min(self.window / document, 1.0) if self.window else 1.0
-        within = 1.0 + self.windowed_share * (2.0 * seen - seen * seen - 1.0)
+        window_share = min(self.window / document, 1.0) if self.window else 1.0
+        within = 1.0 + self.windowed_share * (2.0 * window_share - window_share * window_share - 1.0)
         return within * document / self.sequence
 
     @cached_property

@@ -45,18 +45,18 @@ class DeadlineAware:
         seconds = remaining_s(state, curves, restarts=True)
         plan = _Plan(ledger, seconds)
         complete = plan.make()
-        held = dict(plan.started)
+        positions = dict(plan.started)
         if complete:
             scores = capped_scores(ledger, seconds)
             for job in plan.planned:
                 scores[curves.rows(job)] = np.inf
             service = Service(ledger, scores)
             complete = service.serve("best effort: aged remaining time over efficiency {:.6g} s".format)
-            held.update(service.held)
+            positions.update(service.held)
             for job in service.held:
                 if job in plan.late:
                     ledger.reword(job, "the job cannot meet its deadline any more: scheduled as best effort")
-        answer = ledger.allocation(complete=complete and fill(ledger, seconds, held))
+        answer = ledger.allocation(complete=complete and fill(ledger, seconds, positions))
         return replace(answer, memory=plan.memory())
 
 
@@ -83,8 +83,8 @@ class _Plan:
         for job in sorted(ledger.kept):
             grant, asker = ledger.grants[job], state.jobs[job]
             age_s = 0.0 if asker.current is None else asker.current.age_s
-            held = grant.devices + asker.server_devices
-            self._timeline.reserve(self._resources(job, grant.pool), held, 0.0, asker.minimum_run_s - age_s)
+            device_count = grant.devices + asker.server_devices
+            self._timeline.reserve(self._resources(job, grant.pool), device_count, 0.0, asker.minimum_run_s - age_s)
         self.started: dict[int, CurvePosition] = {}
         self.planned: set[int] = set()
         self.late: set[int] = set()
@@ -108,7 +108,7 @@ class _Plan:
 
     def _reserve(self, job: int, latest_s: float) -> None:
         servers, counts = self._jobs[job].server_devices, self._ledger.curves.devices
-        found = []
+        options = []
         for segment in self._ledger.candidates.of(job):
             rows = slice(segment.start, segment.stop)
             devices = counts[rows] + servers
@@ -116,11 +116,11 @@ class _Plan:
             slot = self._timeline.earliest(resources, devices, self._seconds[rows], self._costs[rows], latest_s)
             if slot is not None:
                 row = segment.start + slot.choice
-                found.append((slot.start_s, float(self._costs[row]), segment.pool, row, segment))
-        if not found:
+                options.append((slot.start_s, float(self._costs[row]), segment.pool, row, segment))
+        if not options:
             self.late.add(job)
             return
-        start_s, _, pool, row, segment = min(found)
+        start_s, _, pool, row, segment = min(options)
         workers = int(counts[row])
         self._timeline.reserve(self._resources(job, pool), workers + servers, start_s, float(self._seconds[row]))
         self.planned.add(job)

@@ -143,12 +143,12 @@ class CurveModel:
         misfit = ((residual - log_cycle[:, np.newaxis]) ** 2 * precision).sum(axis=1)
         log_weight = hypotheses.log_prior - 0.5 * misfit
         weight = np.exp(log_weight - log_weight.max())
-        kept = np.flatnonzero(weight >= SMALLEST_WEIGHT)
+        heavy_rows = np.flatnonzero(weight >= SMALLEST_WEIGHT)
         log_evidence = float(log_weight.max() + np.log(weight.sum()))
         return CurveModel(
-            hypotheses=hypotheses.take(kept),
-            weight=weight[kept] / weight[kept].sum(),
-            log_cycle=log_cycle[kept],
+            hypotheses=hypotheses.take(heavy_rows),
+            weight=weight[heavy_rows] / weight[heavy_rows].sum(),
+            log_cycle=log_cycle[heavy_rows],
             setting=setting,
             facts=facts,
             largest_workers=runs.worker_counts[-1],

@@ -295,27 +295,27 @@ def _combine(timings: PhaseTimings, clients: Clients, rows: list[int], link: flo
     A run whose steps are not known counts like the mean of those that are. Runs with another setting are left out:
     bringing them to this one would mix assumptions into measurements.
     """
-    found = settings_of(timings.configurations, clients, np.array(rows, dtype=np.int64), link)
-    settings = dict(zip(rows, found, strict=True))
+    settings_found = settings_of(timings.configurations, clients, np.array(rows, dtype=np.int64), link)
+    settings = dict(zip(rows, settings_found, strict=True))
     columns = (timings.download_s, timings.compute_s, timings.upload_s, timings.update_s, timings.hidden_s)
     ordered = sorted(rows, key=lambda row: (settings[row], *(column[row] for column in columns)))
     steps = {row: int(timings.steps[row]) for row in ordered}
-    known = [count for count in steps.values() if count > 0]
-    usual = sum(known) / len(known) if known else 1.0
+    step_counts = [count for count in steps.values() if count > 0]
+    usual = sum(step_counts) / len(step_counts) if step_counts else 1.0
     total: dict[Setting, float] = {}
     for row in ordered:
         total[settings[row]] = total.get(settings[row], 0.0) + (steps[row] or usual)
     setting = max(total, key=lambda each: (total[each], each))
-    kept = [row for row in ordered if settings[row] == setting]
-    weights = np.array([steps[row] or usual for row in kept])
+    rows_of_setting = [row for row in ordered if settings[row] == setting]
+    weights = np.array([steps[row] or usual for row in rows_of_setting])
 
     def mean(column: Floats) -> float:
-        values = column[kept]
+        values = column[rows_of_setting]
         # A mean of equal values must be that value to the last digit.
         return float(values[0] + (weights * (values - values[0])).sum() / weights.sum())
 
     download, compute, upload, update, hidden = map(mean, columns)
-    measured = timings.compute_variation[kept]
+    measured = timings.compute_variation[rows_of_setting]
     has_cv = measured >= 0.0
     variance = (weights[has_cv] * measured[has_cv] ** 2).sum() / weights[has_cv].sum() if has_cv.any() else None
     return Phases(
@@ -326,8 +326,8 @@ def _combine(timings: PhaseTimings, clients: Clients, rows: list[int], link: flo
         hidden_s=min(max(hidden, 0.0), compute, download + upload),
         compute_cv=None if variance is None else math.sqrt(float(variance)),
         setting=setting,
-        runs=len(kept),
-        steps=sum(steps[row] for row in kept),
+        runs=len(rows_of_setting),
+        steps=sum(steps[row] for row in rows_of_setting),
     )
 
 

@@ -186,9 +186,11 @@ def _other_variations(situations: list[Situation], values: Floats) -> Iterator[t
     others = [sorted(situation.variation.others) for situation in situations]
     most = max(map(len, others))
     for place in range(most):
-        chosen = [each[min(place, len(each) - 1)] if each else (cv, 0.0) for each, cv in zip(others, values.tolist())]
-        weights = [weight for (_, weight), each in zip(chosen, others) if place < len(each)]
-        yield np.array([cv for cv, _ in chosen]), sum(weights) / len(weights)
+        variations = [
+            each[min(place, len(each) - 1)] if each else (cv, 0.0) for each, cv in zip(others, values.tolist())
+        ]
+        weights = [weight for (_, weight), each in zip(variations, others) if place < len(each)]
+        yield np.array([cv for cv, _ in variations]), sum(weights) / len(weights)
 
 
 def _mean_transfer(transfers: list[Transfer], share: Floats) -> Transfer:

@@ -85,14 +85,14 @@ class QueueingModel:
         plan = plan_of(configurations, self._devices_per_worker)
         simulate = options.fidelity == Fidelity.SIMULATE
         refusals = [RowRefusal(rows, refusal) for rows, refusal in plan.refusals]
-        found: list[_Found] = []
+        answers: list[_Found] = []
         for group in plan.groups:
             if simulate:
-                self._simulate(group, configurations, options, found, refusals)
+                self._simulate(group, configurations, options, answers, refusals)
             else:
-                self._answer(group, configurations, found, refusals)
-        found = [_possible(each, len(configurations), refusals) for each in found]
-        pieces = [(at, columns.predictions()) for at, columns in found if len(columns.bottleneck)]
+                self._answer(group, configurations, answers, refusals)
+        answers = [_possible(each, len(configurations), refusals) for each in answers]
+        pieces = [(at, columns.predictions()) for at, columns in answers if len(columns.bottleneck)]
         answer = Predictions.joined(len(configurations), pieces, refusals=tuple(refusals))
         return replace(answer, simulated=True) if simulate and pieces else answer
 
@@ -104,7 +104,7 @@ class QueueingModel:
     # --- by the laws
 
     def _answer(
-        self, group: Group, configurations: Configurations, found: list[_Found], refusals: list[RowRefusal]
+        self, group: Group, configurations: Configurations, answers: list[_Found], refusals: list[RowRefusal]
     ) -> None:
         """Answer the rows of one curve, or say why not."""
         keys = group.key.by_mode()
@@ -121,7 +121,7 @@ class QueueingModel:
         if group.key.classes:
             parts = [_repeat(columns, len(group.workers)) for columns in parts]
         rows = slice(None) if group.rows is None else group.rows
-        found.append((group.rows, _join(parts, configurations, rows)))
+        answers.append((group.rows, _join(parts, configurations, rows)))
 
     def _answerable_part(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group:
         """The part of a group that evidence at one number of workers answers: all of it where there is more."""
@@ -136,8 +136,8 @@ class QueueingModel:
         return Group(group.key, freeze(members[measured]), freeze(group.workers[measured]), only)
 
     def _curve(self, key: CurveKey) -> Curve:
-        found = self._curves.get(key)
-        if found is None:
+        curve = self._curves.get(key)
+        if curve is None:
             device = self._support.device(key)
             phases = self._phases[device].on(key.device) if device in self._phases else None
             model = phases or self._fits[device, key.mode]
@@ -153,19 +153,19 @@ class QueueingModel:
 
             if len(self._curves) >= KEPT_CURVES:
                 self._curves.clear()
-            found = self._curves.setdefault(key, Curve(build, self._support.only(device, key)))
-        return found
+            curve = self._curves.setdefault(key, Curve(build, self._support.only(device, key)))
+        return curve
 
     def _point(self, key: CurveKey) -> Columns:
         """The answer for workers that are not alike: one point, remembered."""
-        found = self._points.get(key)
-        if found is None:
+        point = self._points.get(key)
+        if point is None:
             situations = self._situations(key, key.classes)
-            found = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
+            point = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
             if len(self._points) >= KEPT_CURVES:
                 self._points.clear()
-            self._points[key] = found
-        return found
+            self._points[key] = point
+        return point
 
     def _situations(self, key: CurveKey, classes: tuple[Class, ...]) -> list[Situation]:
         """What the workers of each class are described by; needs the phases of every device."""
@@ -185,7 +185,7 @@ class QueueingModel:
         group: Group,
         configurations: Configurations,
         options: Options,
-        found: list[_Found],
+        answers: list[_Found],
         refusals: list[RowRefusal],
     ) -> None:
         """Simulate the rows of one curve one by one; rows alike are simulated once."""
@@ -198,7 +198,7 @@ class QueueingModel:
                 refusals.append(RowRefusal((row,), refused.refusal))
                 continue
             at = freeze(np.array([row], dtype=np.int64))
-            found.append((at, _join(done[workers], configurations, at)))
+            answers.append((at, _join(done[workers], configurations, at)))
 
     def _runs(self, key: CurveKey, workers: int, options: Options) -> list[Columns]:
         """Simulations of the modes that a row rests on."""
@@ -239,7 +239,7 @@ def _possible(answered: _Found, rows: int, refusals: list[RowRefusal]) -> _Found
     step_s = columns.values[0]
     if not len(step_s) or step_s.max() <= MOST_STEP_S:
         return answered
-    kept = step_s <= MOST_STEP_S
+    is_possible = step_s <= MOST_STEP_S
     members = np.arange(rows) if at is None else at
-    refusals.append(RowRefusal(tuple(members[~kept].tolist()), _TOO_LONG))
-    return freeze(members[kept]), columns.take(np.flatnonzero(kept))
+    refusals.append(RowRefusal(tuple(members[~is_possible].tolist()), _TOO_LONG))
+    return freeze(members[is_possible]), columns.take(np.flatnonzero(is_possible))

@@ -103,8 +103,8 @@ class PhaseModel:
         prior = self._likely(runs.settings[-1])
         weights = []
         for cv, weight in prior.values_and_weights:
-            tried = replace(self, variation=replace(prior, value=cv, others=()))
-            weights.append(weight * _evidence(tried, SyncMode.SYNC))
+            with_cv = replace(self, variation=replace(prior, value=cv, others=()))
+            weights.append(weight * _evidence(with_cv, SyncMode.SYNC))
         if not sum(weights) > 0.0:
             return self
         posterior = sorted(

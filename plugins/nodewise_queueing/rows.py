@@ -136,12 +136,12 @@ def clients_of(configurations: Configurations, devices_per_worker: int) -> Clien
     nodes, workers = configurations.nodes, configurations.workers
     if devices_per_worker == 1:
         return Clients(workers, constant_ints(len(workers), 1), (nodes > 0) & (workers > nodes))
-    held = np.maximum(nodes, 1)
+    node_counts = np.maximum(nodes, 1)
     # Packed nodes: full ones, one with what is left, and a device on each of the others.
-    most = -(-workers // held)
-    full, left = np.divmod(workers - held, np.maximum(most - 1, 1))
-    full = np.minimum(full, held)
-    others = np.where(full < held, -(-(left + 1) // devices_per_worker) + held - full - 1, 0)
+    most = -(-workers // node_counts)
+    full, left = np.divmod(workers - node_counts, np.maximum(most - 1, 1))
+    full = np.minimum(full, node_counts)
+    others = np.where(full < node_counts, -(-(left + 1) // devices_per_worker) + node_counts - full - 1, 0)
     clients = np.where(most > 1, full * -(-most // devices_per_worker) + others, workers)
     if configurations.placement is not None:
         for row in range(len(workers)):
@@ -167,7 +167,7 @@ def settings_of(
         clients.node_shared,
     )
     settings: dict[tuple[float, ...], Setting] = {}
-    found = []
+    row_settings = []
     for values in zip(*(column[rows].tolist() for column in columns)):
         setting = settings.get(values)
         if setting is None:
@@ -176,8 +176,8 @@ def settings_of(
                 max(servers, 1), link or default_link_bytes_per_s, batch, max(accumulation, 1), devices, shared
             )
             settings[values] = setting
-        found.append(setting)
-    return found
+        row_settings.append(setting)
+    return row_settings
 
 
 def plan_of(configurations: Configurations, devices_per_worker: int = 1) -> Plan:
@@ -301,7 +301,7 @@ def _modes(configurations: Configurations) -> Ints:
 
 def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...]], Ints]:
     """Distinct compositions of workers that are not alike, and which of them each row has; the first is none."""
-    found: dict[tuple[Class, ...], int] = {(): 0}
+    numbers: dict[tuple[Class, ...], int] = {(): 0}
     composed = np.zeros(len(configurations), dtype=np.int64)
     if configurations.has_groups:
         for row in np.flatnonzero(configurations.grouped()).tolist():
@@ -310,8 +310,8 @@ def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...
                 alike = group.device, group.compute_factor
                 counts[alike] = counts.get(alike, 0) + group.workers
             classes = tuple(sorted(Class(device, count, factor) for (device, factor), count in counts.items()))
-            composed[row] = found.setdefault(classes, len(found))
-    return list(found), composed
+            composed[row] = numbers.setdefault(classes, len(numbers))
+    return list(numbers), composed
 
 
 def _refusal_numbers(configurations: Configurations, composed: Ints, clients: Clients) -> Ints:

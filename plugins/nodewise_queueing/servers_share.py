@@ -101,13 +101,13 @@ def expected_of(
 ) -> ShareDistribution:
     """What is expected of workers on a device; ``byte_share``: what the server that holds most holds of the bytes."""
     speed = relative_speed(device, catalogue)
-    known = speed is not None
+    is_known = speed is not None
     cv, cv_spread = UNKNOWN_CV, UNKNOWN_CV_SPREAD
-    if known:
+    if is_known:
         cv, cv_spread = likely_variation(device, catalogue, node_shared=False).value, 0.0
     return ShareDistribution(
-        odds=learned.share / (1.0 - learned.share) * byte_share**SERVER_EXPONENT * (speed if known else 1.0),
-        odds_log_spread=learned.share_spread if known else UNKNOWN_SHARE_SPREAD,
+        odds=learned.share / (1.0 - learned.share) * byte_share**SERVER_EXPONENT * (speed if is_known else 1.0),
+        odds_log_spread=learned.share_spread if is_known else UNKNOWN_SHARE_SPREAD,
         sharpness=learned.sharpest * math.exp(learned.by_variation * cv),
         sharpness_log_spread=math.hypot(learned.sharpness_spread, learned.by_variation * cv_spread),
     )

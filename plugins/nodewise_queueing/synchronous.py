@@ -51,8 +51,8 @@ def _hiding(rounds: Rounds, hidden_s: float) -> Rounds:
     transfers = rounds["download"] + rounds["upload"]
     hidden = np.divide(hidden_s, transfers, out=np.zeros(np.shape(transfers)), where=transfers > 0.0)
     # All may be hidden, and a sum be short of itself by rounding.
-    kept = np.maximum(1.0 - hidden, 0.0)
-    return rounds | {"download": rounds["download"] * kept, "upload": rounds["upload"] * kept}
+    exposed_share = np.maximum(1.0 - hidden, 0.0)
+    return rounds | {"download": rounds["download"] * exposed_share, "upload": rounds["upload"] * exposed_share}
 
 
 def rounds_of(situation: Situation, log_load: float, workers: Ints, *, backup_workers: int = 0) -> Rounds:

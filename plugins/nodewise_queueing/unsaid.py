@@ -70,12 +70,12 @@ class Unsaid:
         return replace(self, effects=np.stack([np.interp(workers, nodes, column) for column in self.effects]))
 
 
-def unsaid_of(fact: str, taken: str, effects: Effects, log_spread: Floats) -> Unsaid:
+def unsaid_of(fact: str, assumption: str, effects: Effects, log_spread: Floats) -> Unsaid:
     """Effect of a fact on rows whose model alone has a deviation of ``log_spread``."""
     moved = np.stack([np.zeros(np.shape(log_spread)), *(effect for effect, _ in effects)])
     deviation = deviation_of(effects, log_spread)
     moves = np.stack([deviation, np.exp(moved.min(axis=0)), np.exp(moved.max(axis=0))])
-    return Unsaid(fact=fact, taken=taken, effects=moves)
+    return Unsaid(fact=fact, taken=assumption, effects=moves)
 
 
 def mixed_unsaid(parts: Sequence[Sequence[Unsaid]], weights: Sequence[Floats]) -> tuple[Unsaid, ...]:

@@ -94,11 +94,11 @@ class ComputeDoubt:
         return np.asarray(1.0 - self.batch_share + self.batch_share * batch)
 
 
-def compute_by_facts(told: Iterable[tuple[JobFit, Points, Ratio | None]], batch: float) -> Compute | None:
+def compute_by_facts(donors: Iterable[tuple[JobFit, Points, Ratio | None]], batch: float) -> Compute | None:
     """Compute at a batch, by donors and how much faster the device is than each; None where no ratio is known."""
     logs, variances, sds, ratios = [], [], [], []
     facts: list[str] = []
-    for fit, points, ratio in told:
+    for fit, points, ratio in donors:
         if ratio is None:
             continue
         share = 1.0 / (1.0 + float(np.exp(-fit.theta[BATCH_SHARE])))

@@ -198,9 +198,9 @@ class DeviceModel:
             covariance = (1.0 - self.overlapped_share) * covariance + (shares * apart).T @ apart
             covariance += self.overlapped_share * self.overlapped.covariance(keys)
             # As wide as the interval of both, plus the error that no model explains: correlations of errors stay.
-            told = (half_width_of(apart, deviations, shares) / NOMINAL) ** 2
+            variance_of_both = (half_width_of(apart, deviations, shares) / NOMINAL) ** 2
             floor = shares[:, 0] @ np.array([(FLOOR_LOG_SPREAD**2) * stretch, NOISE_SD**2])
-            scale = np.sqrt(np.maximum(told - floor, 0.0) / np.diag(covariance))
+            scale = np.sqrt(np.maximum(variance_of_both - floor, 0.0) / np.diag(covariance))
             covariance = covariance * np.outer(scale, scale)
         if self.faster_log or self.doubt is not None:
             doubts = self._doubts(keys)
@@ -209,9 +209,9 @@ class DeviceModel:
 
     def extrapolation(self, keys: Floats) -> Floats:
         """How far outside the measured range of nodes, workers and batch, the largest of the ratios; at least 1."""
-        seen = self.measured_keys
-        beyond = keys[:, [0, 1, 3]] / seen[:, [0, 1, 3]].max(axis=0)
-        below = seen[:, 3].min() / keys[:, 3]
+        measured = self.measured_keys
+        beyond = keys[:, [0, 1, 3]] / measured[:, [0, 1, 3]].max(axis=0)
+        below = measured[:, 3].min() / keys[:, 3]
         return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))
 
 

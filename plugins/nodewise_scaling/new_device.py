@@ -58,9 +58,9 @@ def fit_new_device(device: str, link_bytes_per_s: float, sources: Sources) -> Ne
         return None
     link = _nearest([setting.link_bytes_per_s for setting in donors], link_bytes_per_s)
     shifts = {setting: _shift(setting, link, sources) for setting in donors}
-    asked = Setting(device, link)
-    mean, covariance = combine_donors(asked, donors, shifts, sources)
-    mean[INTRA] += _faster_than_known(asked, sources)
+    setting_asked = Setting(device, link)
+    mean, covariance = combine_donors(setting_asked, donors, shifts, sources)
+    mean[INTRA] += _faster_than_known(setting_asked, sources)
     share = compute.share
     mean[LEVEL], mean[BATCH_SHARE] = 0.0, compute.growing - compute.fixed
     for index in (LEVEL, BATCH_SHARE):
@@ -101,12 +101,12 @@ def fit_new_device(device: str, link_bytes_per_s: float, sources: Sources) -> Ne
     )
 
 
-def _nearest(links: list[float], asked: float) -> float:
+def _nearest(links: list[float], asked_link: float) -> float:
     """The known link that is nearest to the asked one; the slowest where none is asked; 0 = none is known."""
-    known = sorted(link for link in links if link)
-    if not known:
+    known_links = sorted(link for link in links if link)
+    if not known_links:
         return 0.0
-    return min(known, key=lambda link: abs(np.log(link / asked))) if asked else known[0]
+    return min(known_links, key=lambda link: abs(np.log(link / asked_link))) if asked_link else known_links[0]
 
 
 def _shift(donor: Setting, link: float, sources: Sources) -> tuple[Floats, Floats]:

@@ -123,8 +123,8 @@ class Knowledge:
         )
         order = np.argsort(values, kind="stable")
         share = np.cumsum(weights[order]) / weights.sum()
-        found = float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
-        return found if any(name == device for name, _, _ in self.scores) else UNKNOWN_DEVICE * found
+        multiplier = float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
+        return multiplier if any(name == device for name, _, _ in self.scores) else UNKNOWN_DEVICE * multiplier
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -181,9 +181,9 @@ def load_default_prior() -> Knowledge:
 
 def update(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
     """The same with the devices of more jobs; means and spreads stay."""
-    told = list(lessons)
+    new_lessons = list(lessons)
     by_device: dict[str, list[Points]] = {}
-    for device, points in told:
+    for device, points in new_lessons:
         by_device.setdefault(device, []).append(replace(points, over_fixed=knowledge.over_fixed))
     offset, offset_variance = dict(knowledge.offset), dict(knowledge.offset_variance)
     for device, several in sorted(by_device.items()):
@@ -194,7 +194,7 @@ def update(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
         offset[device], offset_variance[device] = offset_of(
             members, knowledge.mean, before, before, variance, knowledge.job_sd**2
         )
-    unseen = None if knowledge.unseen is None else update(knowledge.unseen, told)
+    unseen = None if knowledge.unseen is None else update(knowledge.unseen, new_lessons)
     return replace(knowledge, offset=offset, offset_variance=offset_variance, unseen=unseen)
 
 
@@ -206,7 +206,7 @@ def offset_of(
     for fit in members:
         own = np.maximum(1.0 / np.diag(fit.theta_covariance) - fit.prior_precision, 1e-9)
         beyond = (fit.theta - mean - centre) * fit.prior_precision / own
-        said = fit.theta + np.clip(beyond, -4.0 * HYPER_SD, 4.0 * HYPER_SD) - mean
+        offset = fit.theta + np.clip(beyond, -4.0 * HYPER_SD, 4.0 * HYPER_SD) - mean
         precision = 1.0 / (job_variance + 1.0 / own)
-        total, weight = total + precision * said, weight + precision
+        total, weight = total + precision * offset, weight + precision
     return total / weight, 1.0 / weight

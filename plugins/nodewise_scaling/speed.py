@@ -87,7 +87,9 @@ def known_as(catalogue: Catalogue, device: str, names: Collection[str]) -> str:
 
 def _comparable_facts(first: Mapping[str, float], second: Mapping[str, float], precision: str) -> tuple[str, ...]:
     """Facts that both state: peaks of the job's number format, or of all where it is not known, and the memory's."""
-    stated = precision.casefold()
-    formats = (stated,) if f"{stated}{_PEAK}" in first and f"{stated}{_PEAK}" in second else FORMATS
+    number_format = precision.casefold()
+    formats = (
+        (number_format,) if f"{number_format}{_PEAK}" in first and f"{number_format}{_PEAK}" in second else FORMATS
+    )
     names = (*(f"{each}{_PEAK}" for each in formats), _MEMORY)
     return tuple(name for name in names if name in first and name in second)

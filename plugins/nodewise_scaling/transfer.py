@@ -80,8 +80,8 @@ class Sources:
 
     def compute(self, device: str, donors: Mapping[Setting, Donor], batch: float) -> Compute | None:
         """Compute on a device at a batch by what donors took; None where no facts tell the device from any of them."""
-        told = ((each.fit, each.points, self.ratio(device, name.device)) for name, each in donors.items())
-        return compute_by_facts(told, batch)
+        fits = ((each.fit, each.points, self.ratio(device, name.device)) for name, each in donors.items())
+        return compute_by_facts(fits, batch)
 
     def others(self, device: str) -> dict[Setting, Donor]:
         """Donors on other devices that are stated."""
@@ -102,8 +102,8 @@ class Sources:
 def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     """Fit the job in every setting by itself."""
     donors = {}
-    for setting, seen in evidence.items():
-        points = replace(seen, over_fixed=bare.knowledge.over_fixed)
+    for setting, own_points in evidence.items():
+        points = replace(own_points, over_fixed=bare.knowledge.over_fixed)
         mean, offset_variance = bare.of(setting)
         mean, sd = with_growth(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
         fit = fit_job(points, mean, sd)
@@ -147,16 +147,16 @@ def combine_donors(
 ) -> tuple[Floats, Floats]:
     """Mean and covariance of the parameters in a setting, given donors and what their messages are shifted by."""
     job_variance = sources.knowledge.job_sd**2
-    kept, alone = _CARRIED * job_variance, (1.0 - _CARRIED) * job_variance
-    precision, vector = np.diag(1.0 / np.maximum(kept, SMALLEST_VARIANCE)), np.zeros(COUNT)
+    carried_variance, alone = _CARRIED * job_variance, (1.0 - _CARRIED) * job_variance
+    precision, vector = np.diag(1.0 / np.maximum(carried_variance, SMALLEST_VARIANCE)), np.zeros(COUNT)
     for name in sorted(donors):
         donor = donors[name]
         shift, doubt = shifts.get(name, (np.zeros(COUNT), np.zeros(COUNT)))
         posterior = inverse_of(donor.fit.theta_covariance)
-        said = posterior - np.diag(donor.fit.prior_precision)
-        moved = posterior @ (donor.fit.theta - donor.mean) + said @ shift
+        information = posterior - np.diag(donor.fit.prior_precision)
+        moved = posterior @ (donor.fit.theta - donor.mean) + information @ shift
         blur = 1.0 / np.maximum(alone + donor.offset_variance + doubt, SMALLEST_VARIANCE)
-        passed = blur[:, np.newaxis] * inverse_of(said + np.diag(blur))
+        passed = blur[:, np.newaxis] * inverse_of(information + np.diag(blur))
         precision = precision + np.diag(blur) - passed * blur
         vector = vector + passed @ moved
     covariance = inverse_of(precision)

@@ -170,9 +170,9 @@ class UtilisationEstimator:
         if not len(measured) and profile.workload.transformer is None:
             return Assessment(refusal=_NO_RUN)
         utilisation, spread = measured.at(_partitions(query.configurations))
-        told = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
+        source = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
         return Assessment(
-            evidence=(f"{utilisation[work.answerable].mean():.0%} of the devices' peak, as in {told}",),
+            evidence=(f"{utilisation[work.answerable].mean():.0%} of the devices' peak, as in {source}",),
             strength=STRENGTH,
             expected_log_error=freeze(np.where(work.answerable, DEVIATION_TO_MEAN * spread, np.inf)),
         )
@@ -198,16 +198,16 @@ def _transformer_flops(model: Transformer) -> float:
 
 def _peaks(configurations: Configurations, precision: str, catalogue: Catalogue) -> Floats:
     """FLOP/s of each row's device in its number format; 0 = not known."""
-    found: dict[tuple[str, str], float] = {}
-    named = configurations.precisions
+    peak_by_device: dict[tuple[str, str], float] = {}
+    precision_names = configurations.precisions
     pairs = zip(configurations.device_names(), configurations.precision_index.tolist(), strict=True)
-    keys = [(device, named[index] or precision) for device, index in pairs]
+    keys = [(device, precision_names[index] or precision) for device, index in pairs]
     for device, number_format in dict.fromkeys(keys):
         facts = catalogue.device(device) or {}
         formats = (number_format,) if number_format else _FORMATS
         peaks = (facts.get(f"{each}_flops_per_s", 0.0) for each in formats)
-        found[device, number_format] = next((peak for peak in peaks if peak), 0.0)
-    return np.array([found[key] for key in keys])
+        peak_by_device[device, number_format] = next((peak for peak in peaks if peak), 0.0)
+    return np.array([peak_by_device[key] for key in keys])
 
 
 def _uneven(workload: Workload, configurations: Configurations) -> NDArray[np.bool_]:

@@ -28,20 +28,20 @@ ROLLBACK: Final = 2
 def _life_s(cluster: Cluster, group: int, gone_before: float, age_s: float, chance: float, thinning: float) -> float:
     """Remaining life at a chance of outliving; the own hazard thinned where bursts bring the rest."""
     left = chance if thinning == 1.0 else chance**thinning
-    wanted = 1.0 - left * (1.0 - gone_before)
+    share = 1.0 - left * (1.0 - gone_before)
     low, high = cluster.first_knot[group], cluster.first_knot[group + 1] - 1
-    if wanted > cluster.shares[high]:
+    if share > cluster.shares[high]:
         return float(cluster.cap_s[group] - age_s)
     while high - low > 1:
         middle = (low + high) // 2
-        if cluster.shares[middle] < wanted:
+        if cluster.shares[middle] < share:
             low = middle
         else:
             high = middle
     rise = cluster.shares[high] - cluster.shares[low]
-    part = (wanted - cluster.shares[low]) / rise if rise > 0.0 else 0.0
-    found: float = cluster.knots_s[low] + part * (cluster.knots_s[high] - cluster.knots_s[low]) - age_s
-    return max(found, 0.0)
+    part = (share - cluster.shares[low]) / rise if rise > 0.0 else 0.0
+    life_s: float = cluster.knots_s[low] + part * (cluster.knots_s[high] - cluster.knots_s[low]) - age_s
+    return max(life_s, 0.0)
 
 
 @kernel
@@ -108,13 +108,13 @@ def _take_neighbours(rules: Rules, run: Run, worker: int, now_s: float, rng: np.
     for other in range(len(run.alive)):
         if run.alive[other] and not run.taken[other] and run.group[other] == group:
             candidates += 1
-    wanted = min(rules.burst_others, candidates)
+    count = min(rules.burst_others, candidates)
     for other in range(len(run.alive)):
-        if wanted and run.alive[other] and not run.taken[other] and run.group[other] == group:
-            if rng.random() * candidates < wanted:
+        if count and run.alive[other] and not run.taken[other] and run.group[other] == group:
+            if rng.random() * candidates < count:
                 run.taken[other] = 1
                 run.next_s[other] = now_s
-                wanted -= 1
+                count -= 1
             candidates -= 1
 
 

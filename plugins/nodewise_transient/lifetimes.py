@@ -66,10 +66,10 @@ class Lifetime:
     def remaining_s(self, chance: npt.ArrayLike, *, age_s: float = 0.0) -> Floats:
         """Remaining life at a quantile from 0 to 1: the inverse of `revoked_within`; infinite for what never ends."""
         before = float(self.revoked_by(age_s))
-        wanted = before + np.asarray(chance, dtype=np.float64) * (1.0 - before)
-        inside = np.interp(wanted, self.revoked, self.knots_s)
+        share = before + np.asarray(chance, dtype=np.float64) * (1.0 - before)
+        inside = np.interp(share, self.revoked, self.knots_s)
         # At a chance of 0 the inverse may be before the age, where no machine was lost around it.
-        return np.maximum(np.where(wanted > self.revoked[-1], self.cap_s, inside) - age_s, 0.0)
+        return np.maximum(np.where(share > self.revoked[-1], self.cap_s, inside) - age_s, 0.0)
 
     def mean_s(self) -> float:
         """Mean lifetime: the integral of the share that lives; infinite where some never end."""
@@ -82,9 +82,9 @@ class Lifetime:
         """The same law under a provider's cap."""
         if cap_s >= self.cap_s:
             return self
-        kept = self.knots_s < cap_s
-        knots = np.append(self.knots_s[kept], cap_s)
-        shares = np.append(self.revoked[kept], np.interp(cap_s, self.knots_s, self.revoked))
+        is_before_cap = self.knots_s < cap_s
+        knots = np.append(self.knots_s[is_before_cap], cap_s)
+        shares = np.append(self.revoked[is_before_cap], np.interp(cap_s, self.knots_s, self.revoked))
         return replace(self, knots_s=knots, revoked=shares, cap_s=cap_s)
 
 
@@ -116,8 +116,8 @@ def weibull(scale_s: float, shape: float, *, cap_s: float = math.inf, provenance
     # Ages beyond what floats hold are no ages: the law goes on to its cap.
     with np.errstate(over="ignore"):
         ages = scale_s * hazard ** (1.0 / shape)
-    held = np.isfinite(ages) & np.append(True, np.diff(ages) > 0.0)
-    law = Lifetime(knots_s=ages[held], revoked=-np.expm1(-hazard[held]), provenance=provenance)
+    is_knot = np.isfinite(ages) & np.append(True, np.diff(ages) > 0.0)
+    law = Lifetime(knots_s=ages[is_knot], revoked=-np.expm1(-hazard[is_knot]), provenance=provenance)
     return law.with_cap(cap_s)
 
 

@@ -93,12 +93,12 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
         EVIDENCE_MISSING where lifetimes are needed and not stated, or are of a name that nobody knows; INVALID_FIELD is
         the reader's.
     """
-    stated = group.lifetime
-    if isinstance(stated.law, AvailabilityRecord):
-        return _of_availability(stated.law, group.nodes)
-    if isinstance(stated.law, KnownRevocations):
-        return _of_revocations(stated.law, group.nodes)
-    if stated.law is None:
+    lifetime = group.lifetime
+    if isinstance(lifetime.law, AvailabilityRecord):
+        return _of_availability(lifetime.law, group.nodes)
+    if isinstance(lifetime.law, KnownRevocations):
+        return _of_revocations(lifetime.law, group.nodes)
+    if lifetime.law is None:
         if group.spot:
             names = ", ".join(shipped_names())
             text = (
@@ -107,23 +107,23 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
             raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
         law = never() if group.cap_s is None else never().with_cap(group.cap_s)
         return Lives(law=law)
-    law = _law(stated)
+    law = _law(lifetime)
     if group.cap_s is not None:
         law = law.with_cap(group.cap_s)
     for age_s in group.ages_s:
         if float(law.revoked_by(age_s)) >= 1.0:
             text = f"by this lifetime law no node reaches {age_s:g} s: correct the age of the running nodes, or the law"
             raise NodewiseError.refused(Refusal.unsupported(text, "ages_seconds"))
-    told = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
-    if law.provenance.law == "stated" and not stated.origin.name:
+    warnings = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
+    if law.provenance.law == "stated" and not lifetime.origin.name:
         # A law that is stated without its origin carries no warning about where it holds.
-        told = ()
-    return Lives(law=law, warnings=(*told, *_infant(law)))
+        warnings = ()
+    return Lives(law=law, warnings=(*warnings, *_infant(law)))
 
 
-def _law(stated: LifetimeLaw) -> Lifetime:
-    law = stated.law
-    origin = _origin(stated)
+def _law(lifetime: LifetimeLaw) -> Lifetime:
+    law = lifetime.law
+    origin = _origin(lifetime)
     match law:
         case WeibullLifetimes():
             return weibull(law.scale_s, law.shape, provenance=origin)
@@ -131,21 +131,21 @@ def _law(stated: LifetimeLaw) -> Lifetime:
             return exponential(law.mean_s, provenance=origin)
         case EmpiricalLifetimes():
             seen_of = replace(origin, law="empirical")
-            if stated.family in {LifetimeFamily.UNSPECIFIED, LifetimeFamily.EMPIRICAL}:
+            if lifetime.family in {LifetimeFamily.UNSPECIFIED, LifetimeFamily.EMPIRICAL}:
                 return piecewise_linear(law.ages_s, law.revoked, provenance=seen_of)
-            return _fit(_bin_stated(law, seen_of), stated.family)
+            return _fit(_bin_stated(law, seen_of), lifetime.family)
         case NamedLifetimes():
             shipped = shipped_of(law.name)
             if shipped is None:
                 text = f"lifetime law {law.name!r} is not known; known are {', '.join(shipped_names())}"
                 raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
-            return _fit(shipped, stated.family)
+            return _fit(shipped, lifetime.family)
         case ObservedLifetimes():
             revoked = law.revoked or (True,) * len(law.lives_s)
-            return _fit(_single(law.lives_s, revoked, origin), stated.family)
+            return _fit(_single(law.lives_s, revoked, origin), lifetime.family)
         case FleetRecord():
             fleet = fleet_of(law.times_s, law.added, list(law.nodes))
-            return _fit(_single(fleet.lives_s, fleet.ended, origin), stated.family)
+            return _fit(_single(fleet.lives_s, fleet.ended, origin), lifetime.family)
         case _:
             raise AssertionError(law)
 
@@ -175,22 +175,22 @@ def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> LifetimeSample:
     )
 
 
-def _fit(seen: LifetimeSample, family: LifetimeFamily) -> Lifetime:
+def _fit(sample: LifetimeSample, family: LifetimeFamily) -> Lifetime:
     if family == LifetimeFamily.NEAREST:
-        return choose(seen)
+        return choose(sample)
     if family in {LifetimeFamily.WEIBULL, LifetimeFamily.EXPONENTIAL}:
-        found = fit(seen, "weibull" if family == LifetimeFamily.WEIBULL else "exponential")
-        if found.degenerate:
+        law_fit = fit(sample, "weibull" if family == LifetimeFamily.WEIBULL else "exponential")
+        if law_fit.degenerate:
             # All losses happen at one age: no law of ageing describes that.
-            law = empirical(seen)
+            law = empirical(sample)
             note = "the fitted law was degenerate: the observed lifetimes themselves are used"
             return replace(law, provenance=replace(law.provenance, notes=(*law.provenance.notes, note)))
-        return found.law
-    return empirical(seen)
+        return law_fit.law
+    return empirical(sample)
 
 
-def _origin(stated: LifetimeLaw) -> Provenance:
-    origin = stated.origin
+def _origin(lifetime: LifetimeLaw) -> Provenance:
+    origin = lifetime.origin
     return Provenance(
         data_set=origin.name or "stated in the request",
         device=origin.device,
@@ -232,21 +232,21 @@ def _is_told(law: Lifetime, until_s: float, hazard: float) -> bool:
 
 def _of_availability(record: AvailabilityRecord, nodes: int) -> Lives:
     """The first nodes are there when few are: the k-th is there while more than k could be had."""
-    found = Availability(
+    availability = Availability(
         since_s=np.array(record.since_s), instances=np.array(record.nodes, dtype=np.int64), length_s=record.length_s
     )
     changes = []
     for node in range(nodes):
-        there = found.instances > node
+        there = availability.instances > node
         turns = np.flatnonzero(there != np.append(True, there[:-1]))
-        changes.append(tuple(found.since_s[turns].tolist()) or (math.inf,))
+        changes.append(tuple(availability.since_s[turns].tolist()) or (math.inf,))
     law = never(Provenance(data_set="recorded availability", law="trace"))
     return Lives(law=law, changes_s=tuple(changes), ends_s=record.length_s)
 
 
-def _of_revocations(known: KnownRevocations, nodes: int) -> Lives:
+def _of_revocations(revocations: KnownRevocations, nodes: int) -> Lives:
     """The last nodes are lost first, so that a chief is only where all are."""
-    times = sorted(known.times_s, reverse=True)[:nodes]
+    times = sorted(revocations.times_s, reverse=True)[:nodes]
     changes = [(math.inf,)] * (nodes - len(times)) + [(time,) for time in times]
     law = never(Provenance(data_set="known revocations", law="trace"))
     return Lives(law=law, changes_s=tuple(changes))

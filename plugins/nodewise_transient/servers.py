@@ -38,16 +38,16 @@ def shared_speed(offered: npt.ArrayLike, capacity: float) -> Floats:
 
 def fit_worker(workers: npt.ArrayLike, speeds: npt.ArrayLike, *, capacity: float) -> tuple[float, float]:
     """One worker's own speed at a known capacity, and the mean absolute error of ln speed. No run moves it alone."""
-    counts, seen = np.asarray(workers, dtype=np.float64), np.log(np.asarray(speeds, dtype=np.float64))
-    guess = float(np.median(seen - np.log(counts)))
+    counts, log_speeds = np.asarray(workers, dtype=np.float64), np.log(np.asarray(speeds, dtype=np.float64))
+    guess = float(np.median(log_speeds - np.log(counts)))
 
     def loss(log_speed: float) -> float:
-        return float(np.mean(np.abs(np.log(shared_speed(counts * math.exp(log_speed), capacity)) - seen)))
+        return float(np.mean(np.abs(np.log(shared_speed(counts * math.exp(log_speed), capacity)) - log_speeds)))
 
-    found = scipy.optimize.minimize_scalar(
+    result = scipy.optimize.minimize_scalar(
         loss, bounds=(guess - 1.0, guess + 2.0), method="bounded", options={"xatol": 1e-7}
     )
-    return math.exp(float(found.x)), float(found.fun)
+    return math.exp(float(result.x)), float(result.fun)
 
 
 def fit_shared(workers: npt.ArrayLike, speeds: npt.ArrayLike) -> tuple[float, float]:

@@ -194,9 +194,11 @@ def _spread_of(values: Floats, done: np.ndarray[tuple[int, ...], np.dtype[np.boo
     # Sorting once; an infinite neighbour makes an interpolated quantile infinite, without 0 x inf.
     ranked = np.sort(np.where(done, values, math.inf))
     p50, p90, p99 = (float(ranked[math.ceil(share * len(ranked)) - 1]) for share in (0.5, 0.9, 0.99))
-    kept = values[done]
-    error = float(kept.std(ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else math.inf
-    return Spread(mean=float(kept.mean()), standard_error=error, p50=p50, p90=p90, p99=p99)
+    finished_values = values[done]
+    error = (
+        float(finished_values.std(ddof=1)) / math.sqrt(len(finished_values)) if len(finished_values) > 1 else math.inf
+    )
+    return Spread(mean=float(finished_values.mean()), standard_error=error, p50=p50, p90=p90, p99=p99)
 
 
 def _cluster(job: Job) -> Cluster:

@@ -74,15 +74,15 @@ class UnseenEstimator:
         if not profile.workload.flops_per_sample:
             return _NOTHING
         configurations = query.configurations
-        asked, precision = Architectures.of(profile.workload), profile.workload.precision or ""
+        architectures, precision = Architectures.of(profile.workload), profile.workload.precision or ""
         peaks = self._of(query.catalogue)
-        refusals = refusals_of(asked, configurations, peaks, precision)
+        refusals = refusals_of(architectures, configurations, peaks, precision)
         left = RowRefusal.left(len(configurations), refusals)
         if len(configurations) and not left.any():
             return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
-        told = f"of family {profile.workload.family}" if profile.workload.family else "of a family not stated"
+        family = f"of family {profile.workload.family}" if profile.workload.family else "of a family not stated"
         return Assessment(
-            evidence=(f"FLOPs of a model {told}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
+            evidence=(f"FLOPs of a model {family}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
             strength=STRENGTH,
             expected_log_error=self._errors(profile, query, left, peaks),
         )

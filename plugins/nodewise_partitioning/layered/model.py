@@ -181,8 +181,8 @@ def _laid_out(costs_names: Sequence[str], planned_by: ReplicaPlan) -> str:
         words = []
         for run in runs:
             first, last, parts = costs_names[run[0]], costs_names[run[-1]], layout.parts[run[0]]
-            named = first if len(run) == 1 else f"{first} to {last}"
+            span = first if len(run) == 1 else f"{first} to {last}"
             plural = "s" if parts > 1 else ""
-            words.append(named if layout.width == 1 else f"{named} in {parts} part{plural}")
+            words.append(span if layout.width == 1 else f"{span} in {parts} part{plural}")
         stages.append(", ".join(words))
     return "; then ".join(stages)
