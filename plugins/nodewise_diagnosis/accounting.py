@@ -32,7 +32,7 @@ _LONG_NS: Final = 1_000_000
 for a millisecond does something else."""
 
 _BRIEF_NS: Final = 100_000
-"""The interpreter between two operators takes up to some tens of microseconds: what is shorter is named by nobody, but
+"""The interpreter between two operators takes up to some tens of microseconds: what is shorter gets no name, but
 in steps of which it is a hundredth."""
 _BRIEF_SHARE: Final = 0.01
 

@@ -90,7 +90,7 @@ def rank_candidates(case: Case, accounting: Accounting) -> tuple[list[RankedBott
 def _order(trial: _Trial, *, matters: bool) -> tuple[bool, bool, float]:
     """Place in the list: what matters before what does not, faults before the rest.
 
-    Then by what the step gains; faults that do not matter by how conspicuous they are, so that they are told as such.
+    Then by what the step gains; faults that do not matter by their seconds, so that the largest are reported.
     """
     fault = trial.candidate.tier == Tier.FAULT
     size = trial.worth_s if matters else trial.candidate.seconds if fault else trial.gain_s

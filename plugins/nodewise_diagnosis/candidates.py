@@ -183,7 +183,7 @@ class _Maker:
     def slow_exchanges(self) -> Iterator[Candidate]:
         """Collectives that take longer than their size explains.
 
-        Where ranks are missing nobody can tell waiting from transfer, so that nothing can be said.
+        Where ranks are missing, waiting and transfer cannot be separated: there are no such candidates.
         """
         for exchange in self._case.exchanges if self._case.whole else ():
             expected_ns = explained_ns(exchange, self._case.exchanges)

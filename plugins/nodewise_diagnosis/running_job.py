@@ -34,7 +34,7 @@ _MOST_ALARMS: Final = 1000
 def diagnose_steps(windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
     """Alarms and recurring hours of a job that runs.
 
-    Ranks are compared with their peers in the time in which they wait for nobody, as exchanges of gradients give all of
+    Ranks are compared with their peers in the time without waiting, as exchanges of gradients give all of
     them the same step. Where the parts of the step do not tell that time, only the job's step is followed.
 
     Parameters

@@ -146,7 +146,7 @@ def verdict(
     unit : str
         What was accounted: a ``step``, or a ``window`` where no steps are marked.
     unknown : str
-        Why it cannot be told at all what bounds the job; empty = it can.
+        Why the bottleneck cannot be determined; empty = it can.
     stands_out : bool
         Whether anything that matters takes longer than its like, or is none of what every job has.
     """

@@ -106,7 +106,7 @@ def _sample_ends(count: int, exchange_s: float, compute_s: float, cv: float) -> 
 
 @lru_cache(maxsize=96)
 def _ordered_times(cv: float, count: int) -> FloatArray:
-    """(samples, W) ascending compute times of mean 1; 24 MiB at most. The same rounds are asked for at many loads."""
+    """(samples, W) ascending compute times of mean 1; 24 MiB at most. The same rounds are needed at many loads."""
     return freeze(np.sort(relative_times(cv)[:, :count], axis=1))
 
 

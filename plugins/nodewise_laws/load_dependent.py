@@ -40,7 +40,7 @@ class LoadDependentCurve:
     throughput_per_s : (n,) cycles per second of all customers together. Not monotone if a rate decreases.
     residence_s : (n, K) seconds that one cycle spends at each station.
     queue_length : (n, K) mean number of customers at each station.
-    busy_share : (n, K) share of time that anybody is at the station. That of its capacity is X D / max a.
+    busy_share : (n, K) share of time that the station is busy. That of its capacity is X D / max a.
     """
 
     demands_s: FloatArray

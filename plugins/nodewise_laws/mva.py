@@ -1,6 +1,6 @@
 """Exact mean value analysis of single-class closed queueing networks.
 
-The network: `n` customers (workers) circulate for ever between one delay station, where nobody waits
+The network: `n` customers (workers) circulate for ever between one delay station, where no customer waits
 (think time, computing), and `K` queueing stations of load-independent rate (links, the server's update).
 With processor sharing the means below are exact for any service law of the given mean (BCMP theorem);
 with first come, first served they are exact for exponential service.

@@ -138,7 +138,7 @@ class Levels:
     dimensions : Dimensions
         Of its model.
     places : mapping
-        Where each effect that was seen, and is none of another job, stands in ``means`` and ``covariance``.
+        Index in ``means`` and ``covariance`` of each effect with runs that belongs to no other job.
     within : float
         Deviation of the rest.
     known : bool
@@ -222,7 +222,7 @@ def levels_of(
     Parameters
     ----------
     dimensions : Dimensions
-        Of the model that is asked about.
+        Of the asked model.
     residuals : (rows,) float
         Ln(predicted / measured) of all runs, in order.
     known : bool

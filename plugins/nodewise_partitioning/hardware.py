@@ -27,7 +27,7 @@ NARROW_BYTES: Final = {"fp8": 1.0, "fp4": 0.5 + 1.0 / 16.0}
 (NVIDIA, "Pretraining large language models with NVFP4", 2025)."""
 
 ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
-"""Adapters of a node whose link nobody states, of a device that comes in no machine of the catalogue: four InfiniBand
+"""Adapters of a node whose link is not stated, of a device that is in no machine of the catalogue: four InfiniBand
 HDR ports."""
 
 

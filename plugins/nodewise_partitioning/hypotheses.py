@@ -113,7 +113,7 @@ def doubts_of(
     Parameters
     ----------
     stated_rows, complete_rows : Configurations
-        As they were asked about, and with what they leave open settled.
+        As they were asked, and with all open facts set.
     found : float
         (2, rows) seconds of the step of each row, and bytes of a device; 0 = it has no answer.
     log_spread : float
@@ -261,7 +261,7 @@ def _micro_batches(query: _DeviceRows) -> Iterator[LikelyValue]:
 
 
 RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), (Recomputation.FULL, 0.4))
-"""Keeping everything and computing every layer again are as likely where nothing is said; the selective way is younger,
+"""Keeping everything and recomputing every layer are equally likely where nothing is stated; the selective way is newer,
 and one of several."""
 
 

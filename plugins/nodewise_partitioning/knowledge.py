@@ -35,7 +35,7 @@ class Knowledge:
     memory_level, memory_log_spread : float
         Factor on what a device cannot do without, and deviation of ln(bytes held); None = the stack's own.
     memory_measured : bool
-        Bytes of some run are known: what the job leaves unsaid is in that factor.
+        Bytes of some run are known: that factor includes the effect of unstated facts.
     recomputation : int
         Of rows that do not state it, where it fits; 0 = the least that fits.
     ran : bool

@@ -38,7 +38,7 @@ def assumption_notices(
     configurations : Configurations
         As they are stated.
     unfit : bool
-        Which of the rows asked do not fit into memory.
+        Which of the asked rows do not fit into memory.
     searched : int
         Rows of which a split was searched.
     """
@@ -168,7 +168,7 @@ def memory_notices(
     factor : float
         From bytes to the upper bound of their interval.
     rows : int
-        That were asked about.
+        Number of asked rows.
     """
 
     def rows_of(members: Ints) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ class QueryRows:
     layout : Layout
         One entry for each of them.
     assumed_link : int
-        Those of them whose link between nodes nobody states.
+        Those of them whose link between nodes is not stated.
     refusals : tuple of RowRefusal
         Why the others are refused.
     """

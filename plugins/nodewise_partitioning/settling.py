@@ -25,7 +25,7 @@ MOST_RUNS: Final = 8
 """Runs that settle a fact: beyond, they agree."""
 MAJORITY: Final = 0.6
 """Weight from which a value is taken: clearly more likely than the others together. Below, what is usual stays, and all
-values are in the interval: one odd run says little of a job that leaves nearly everything unsaid (a judgement)."""
+values are in the interval: one odd run says little about a job that states hardly any fact (a judgement)."""
 ROUNDS: Final = 2
 """Times that all facts are gone through."""
 

@@ -5,7 +5,7 @@ micro-batch, the number format and what is recomputed. Its completions differ in
 interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
 of ``rows``, but that stages have equally many layers, unless numbers of stages are listed, and so have their chunks,
 which p micro-batches pass at a time. Of switches that change nothing
-(sequence parallelism without tensor parallelism, ZeRO without replicas) one setting stands for all.
+(sequence parallelism without tensor parallelism, ZeRO without replicas) one setting represents all.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class PartitionSpace:
     constraints : PlanConstraints
         What may be chosen.
     assumed_links_bytes_per_s : sequence of float
-        Network of a node of each pool where nobody states it, for constraints that multiply it.
+        Network of a node of each pool where it is not stated, for constraints that multiply it.
     bounds : callable
         Computes the columns of :meth:`lower_bound`.
     zero_bubble : bool

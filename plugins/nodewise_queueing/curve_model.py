@@ -94,7 +94,7 @@ class CurveModel:
     ) -> CurveModel:
         """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each.
 
-        Who pulls the parameters is weighed by how well both ways fit.
+        Whether devices or workers pull the parameters is weighed by how well each fits.
         """
         catalogue = catalogue or Catalogue()
         each = CurveModel._of(mode, runs, facts, expected, device, catalogue, pulls_each=True)

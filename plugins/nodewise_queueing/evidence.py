@@ -219,7 +219,7 @@ _kept: dict[str, dict[str, DeviceEvidence]] = {}
 def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
     """The usable evidence of a profile by device; a device that was not stated is ``""``. Treat it as read-only.
 
-    Remembered under the profile's digest, which stands for its content.
+    Cached by the profile's digest, which identifies its content.
     """
     cached_evidence = _kept.get(profile.digest)
     if cached_evidence is None:
@@ -292,7 +292,7 @@ def _timings(timings: PhaseTimings, clients: Clients) -> tuple[dict[str, list[in
 def _combine(timings: PhaseTimings, clients: Clients, rows: list[int], link: float) -> Phases:
     """Means weighted by steps, over the runs of the setting that most steps were timed with.
 
-    A run whose steps are not known counts like the mean of those that are. Runs with another setting are left out:
+    A run whose steps are not known counts like the mean of those that are. Runs with another setting are excluded:
     bringing them to this one would mix assumptions into measurements.
     """
     settings_found = settings_of(timings.configurations, clients, np.array(rows, dtype=np.int64), link)

@@ -1,9 +1,9 @@
 """Workers of several devices: they add up their gradients, and push the sum once.
 
-Who pulls parameters differs. TensorFlow's parameter-server strategy keeps one copy of each variable on a server, which
-every device of a worker reads for itself (r1.14, `parameter_server_strategy.py`: an aggregating variable holds one
-variable, and nothing is cached on the worker); its benchmarks (`tf_cnn_benchmarks`) cache what one device read. MXNet's
-`dist` stores and BytePS pull once a worker, and hand the parameters on inside the node.
+Frameworks differ in how parameters are pulled. TensorFlow's parameter-server strategy keeps one copy of each variable on
+a server, which every device of a worker reads itself (r1.14, `parameter_server_strategy.py`: an aggregating variable
+holds one variable, and nothing is cached on the worker); its benchmarks (`tf_cnn_benchmarks`) cache what one device
+read. MXNet's `dist` stores and BytePS pull once per worker, and pass the parameters on inside the node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PULLS: Final = "framework"
 _PULLS_EACH: Final = {"tf_cnn_benchmarks": 0.0, "tensorflow": 1.0, "mxnet": 0.0, "byteps": 0.0}
 _PULLS_EACH_ELSEWHERE: Final = 0.6
 """How likely every device pulls for itself, by framework. Where none is named it may be either: a little likelier as in
-TensorFlow, whose parameter servers more people run."""
+TensorFlow, whose parameter servers are more common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ __all__ = ["mixed_columns"]
 def mixed_columns(mode: SyncMode, situations: list[Situation], counts: list[int], backup_workers: int) -> Columns:
     """Answer for one composition of workers; one situation per class, with its own compute time.
 
-    The one row stands for one number of workers of each class.
+    The one row is for one number of workers of each class.
     """
     if mode == SyncMode.ASYNC:
         return _asynchronous(situations, counts)

@@ -112,8 +112,8 @@ def shape_of(
         sync    step = W s + (1 - s) E_W
 
     E_W: expected maximum of W gamma times of mean 1, of all devices. The soft minimum of workers' rates and the
-    servers' capacity 1/s, exact for one worker: p = 1 is the pessimistic asymptotic bound, where everybody waits for
-    everybody, p = infinity the optimistic one; mean value analysis of one station is next to p = 3.
+    servers' capacity 1/s, exact for one worker: p = 1 is the pessimistic asymptotic bound, where every worker waits for
+    every other, p = infinity the optimistic one; mean value analysis of one station is next to p = 3.
     """
     think, demand = (1.0 - hypotheses.share) * compute_factor, hypotheses.share * demand_factor
     if hypotheses.mode == SyncMode.ASYNC:

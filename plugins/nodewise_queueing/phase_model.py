@@ -42,7 +42,7 @@ class PhaseModel:
     device : str
     catalogue : Catalogue
     variation : Variation or None
-        Of compute, as measured or told by runs; None = what is likely of the device.
+        Of compute, as measured or estimated from runs; None = the likely value of the device.
     pulls_each : float
         Probability that every device of a worker pulls for itself.
     """

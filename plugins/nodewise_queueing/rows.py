@@ -45,7 +45,7 @@ class Setting:
     Attributes
     ----------
     servers : int
-        Parameter servers, at least 1: somebody holds the parameters.
+        Parameter servers, at least 1: some process holds the parameters.
     link_bytes_per_s : float
         Rate of a server's link per direction; 0 = not known.
     batch_per_worker, accumulation : int

@@ -1,11 +1,11 @@
-"""What is expected of an asynchronous job of which only throughputs are known, before any of them is looked at.
+"""The prior for an asynchronous job of which only throughputs are known.
 
-Two rows cannot tell how much of a cycle is the servers', how sharply the curve bends where they fill up, and which of
-the rows ran on a slow machine. Both are told by causes: a slower accelerator leaves a smaller part of its cycle to the
-servers, as do more servers; and the more regular compute is, the less workers wait before the servers are full.
+Two rows do not determine the servers' share of a cycle, how sharply the curve bends where the servers saturate, and which
+row ran on a slow machine. Share and bend are estimated from causes: a slower accelerator leaves a smaller part of its
+cycle to the servers, as do more servers; and the more regular compute is, the less workers wait before saturation.
 
-The constants are learned by `research/learn_async_prior.py` from the asynchronous jobs at hand (five published ones of
-the project's testbed, thirteen of its own, six of CM-DARE); it prints what each source alone would have said.
+The constants are learned by `research/learn_async_prior.py` from the known asynchronous jobs (five published ones of
+the project's testbed, thirteen of its own, six of CM-DARE); it prints the estimate of each source alone.
 """
 
 from __future__ import annotations

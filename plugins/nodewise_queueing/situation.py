@@ -37,7 +37,7 @@ class Transfer:
     Attributes
     ----------
     alone_s : float
-        Seconds of it when nobody else uses the link.
+        Seconds of it when no other worker uses the link.
     demand_s : float
         Seconds of service that it asks of a link that others use too.
     flows : float

@@ -46,7 +46,7 @@ class Columns:
     once_s : (rows,) float or None
         Seconds spent once besides the steps.
     unsaid : tuple of Unsaid
-        Facts that are not stated, whose doubt ``log_spread`` holds.
+        Facts that are not stated; ``log_spread`` includes their uncertainty.
     """
 
     values: Floats
@@ -213,7 +213,7 @@ def tabulate(
 ) -> Columns:
     """The table of a curve, from columns whose index 0 is one worker.
 
-    ``staleness``: mean and 95th percentile. ``log_spread`` does not hold the doubt of ``unsaid`` yet.
+    ``staleness``: mean and 95th percentile. ``log_spread`` does not include the uncertainty of ``unsaid`` yet.
     """
     log_spread = combined_spread(0.0, log_spread, *(each.deviation for each in unsaid)) if unsaid else log_spread
     basic = dict(zip(BASIC, (step_s, log_spread, extrapolation, *staleness), strict=True))

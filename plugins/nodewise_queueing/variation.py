@@ -41,7 +41,7 @@ class Variation:
     others : tuple of (float, float)
         Other likely values with their weights; empty = it was measured.
     of : str
-        Whose likely values these are, in words.
+        Kind of workers that has these likely values, in words.
     by_placement : bool
         Whether workers that share a node have others.
     """

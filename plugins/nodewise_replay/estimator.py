@@ -83,7 +83,7 @@ class ReplayEstimator:
         return Assessment(evidence=evidence, strength=strength, expected_log_error=freeze(errors))
 
     def fit(self, profile: Profile, context: Context) -> Model:
-        """Read the traces and build their graphs; replays happen when rows are asked for.
+        """Read the traces and build their graphs; replays are made when rows are predicted.
 
         Raises
         ------

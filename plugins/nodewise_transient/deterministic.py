@@ -1,11 +1,11 @@
 """Expected completion without simulation: quick, a mean only, with warnings where it is unreliable.
 
-Nothing replaced (mean field): work goes on at the mean speed over who is still alive, and is done when the integral of
+Nothing replaced (mean field): work goes on at the mean speed of the workers left, and is done when the integral of
 it reaches the work. Everything replaced (fixed point), m the renewal function of `renewal`::
 
     T = N / S + saves + sum over workers m(T) (D delta + stalls) + chief's losses (half an interval + set-up)
 
-with D the mean delay and delta the share of the full speed that a worker is missed for. Jobs that wait for everybody
+with D the mean delay and delta the share of the full speed that a worker is missed for. Jobs that wait for all workers
 take Daly's closed form at the mean rate of losses sum m(T) / T.
 """
 

@@ -3,7 +3,7 @@
 Binned shares (how many were gone after each hour) take the likelihood of intervals: sum over bins p ln[S(a) - S(b)],
 and (1 - F) ln S(end) for the rest. Single lifetimes take the usual censored likelihood, and Kaplan and Meier's estimate
 (E. L. Kaplan and P. Meier, "Nonparametric estimation from incomplete observations", J. Am. Stat. Assoc. 53, 1958) for
-what was observed. How far a law is from it is told by the largest distance (Kolmogorov-Smirnov) at the bins' ends.
+what was observed. The error of a law is the largest distance (Kolmogorov-Smirnov) at the bins' ends.
 """
 
 from __future__ import annotations

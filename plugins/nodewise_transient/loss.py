@@ -15,7 +15,7 @@ class Reaction:
     Attributes
     ----------
     rolls_back : whether work since the last save is lost.
-    waits_for_all : whether nobody works until everybody is back.
+    waits_for_all : whether all workers stop until every worker is back.
     stall_on_loss_s, stall_on_join_s : seconds without progress after either; a further change starts them anew.
     """
 

@@ -35,8 +35,8 @@ from nodewise_transient.traces import Availability, fleet_of
 __all__ = ["Lives", "lives_of", "today_of"]
 
 INFANT_SHAPE: Final = 0.9
-"""Lifetimes whose hazard falls at least like that of a Weibull law of this shape are said to be such that the young are
-lost first, as they are below 1; a tenth is about the least that thirty machines tell from none."""
+"""If the hazard falls at least like that of a Weibull law of this shape, young nodes count as lost first, as they are below
+1; a tenth is about the least difference that thirty machines show."""
 EVERYBODY: Final = 0.99
 """Share revoked above which a law is assumed to reach all nodes."""
 
@@ -90,7 +90,7 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
     Raises
     ------
     NodewiseError
-        EVIDENCE_MISSING where lifetimes are needed and not stated, or are of a name that nobody knows; INVALID_FIELD is
+        EVIDENCE_MISSING where lifetimes are needed and not stated, or are of an unknown name; INVALID_FIELD is
         the reader's.
     """
     lifetime = group.lifetime
@@ -205,7 +205,7 @@ def _infant(law: Lifetime) -> tuple[Notice, ...]:
     last = float(law.revoked[-1])
     if last <= 0.0:
         return ()
-    # Of a law that reaches everybody, ages up to which nine tenths are lost: beyond, single machines tell.
+    # Of a law that reaches all nodes, ages up to which nine tenths are lost: beyond, single machines decide.
     until_s = float(law.knots_s[-1] if last < EVERYBODY else np.interp(0.9, law.revoked, law.knots_s))
     early, whole = (-math.log1p(-float(np.interp(age, law.knots_s, law.revoked))) for age in (0.5 * until_s, until_s))
     if not 0.0 < early <= whole:

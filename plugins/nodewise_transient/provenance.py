@@ -25,7 +25,7 @@ class Provenance:
     data_set : name of the observations, or what was stated in their place.
     device, place : what was observed, and where; empty if not known.
     measured : when observations ended, at the latest, if known.
-    machines : lifetimes observed; 0 for a law that somebody stated.
+    machines : lifetimes observed; 0 for a law that was stated.
     law : `empirical`, `weibull`, `exponential`, `trace` or `stated`.
     ks : largest distance between the law and the observed shares revoked (Kolmogorov-Smirnov); absent where the law is
         the observations themselves.

@@ -6,7 +6,7 @@ the S servers hold a share each. R replicas, t seconds per sample, links of beta
     sync    T = b t + max(2 (alpha + x_w / beta), 2 R X / (S beta_s)) + E[max of R] - mean
     async   T >= max(b t + 2 (alpha + x_w / beta), R c X / (S beta_s))
 
-In a synchronous step everybody fetches, then everybody returns: both directions one after the other. Asynchronous ones
+In a synchronous step all replicas fetch, then all return: both directions one after the other. Asynchronous ones
 mix, so that a full-duplex link carries them beside each other: c = 1, and 2 where both share the link's rate.
 """
 

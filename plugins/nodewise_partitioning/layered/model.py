@@ -123,7 +123,7 @@ class LayeredModel:
         Raises
         ------
         NodewiseError
-            EVIDENCE_MISSING for a device or a link that nobody knows; INVALID_FIELD where the constraints leave the
+            EVIDENCE_MISSING for an unknown device or link; INVALID_FIELD where the constraints leave the
             batch or the number of servers open; LIMIT_EXCEEDED.
         """
         precision = self._profile.workload.precision or ASSUMED_PRECISION

@@ -29,7 +29,7 @@ LINK_EFFICIENCY: Final = 0.75
 COMPUTE_CV: Final = 0.1
 """Variation of a replica's compute time of one batch where it was not measured: many samples even out."""
 MESSAGE_S: Final = 50e-6
-"""A message over a network besides its bytes where nobody measured it: half of a round trip of 100 us, usual of TCP
+"""A message over a network besides its bytes where it was not measured: half of a round trip of 100 us, usual of TCP
 inside a data centre."""
 NODE_MESSAGE_S: Final = 10e-6
 """The same between devices of one node: a kernel's launch."""

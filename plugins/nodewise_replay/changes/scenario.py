@@ -26,7 +26,7 @@ class Scenario:
     Attributes
     ----------
     traces : mapping of rank to Trace
-        Of the recording. A rank that was added has none; ``recorded_rank`` says whose copy it is.
+        Of the recording. An added rank has none; ``recorded_rank`` gives the rank that it copies.
     recorded_rank : mapping of int to int
         The recorded rank behind every rank of the graph.
     bytes : (nodes,) int64

@@ -27,7 +27,7 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
 
     Ranks that are added are copies of the recorded ones whose work takes what it took in another step, so that ranks
     differ from each other as they were seen to: the more there are, the later the last one comes. Of fewer ranks, those
-    stay that stand for all, from the quickest to the slowest.
+    stay that represent all, from the quickest to the slowest.
 
     Raises
     ------

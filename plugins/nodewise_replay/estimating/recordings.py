@@ -55,7 +55,7 @@ class Recording:
 def recordings_of(traces: Sequence[Trace]) -> list[Recording]:
     """Put traces together that were recorded at the same time, and build the graph of each recording.
 
-    A reference to a trace does not say which run it is of. Traces belong together that state the same world, come from
+    A reference to a trace does not state its run. Traces belong together if they state the same world, come from
     different ranks and cover a common time; where times say nothing, those that hold the same steps, in the order
     given.
     """

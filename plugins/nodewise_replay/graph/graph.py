@@ -172,7 +172,7 @@ class Graph:
     lag_ns : (edges,) int64
         Least time from the end of ``source`` to the begin of the target.
     explained_lag_ns : (edges,) int64
-        The same without waits that no edge accounts for: what a replay of the structure alone goes by.
+        The same without waits that no edge accounts for: used by a replay of the structure only.
     edge_kind, origin : (edges,) int8
         EdgeKind, Origin.
     binding : (edges,) bool

@@ -134,7 +134,7 @@ def _repair(
     warnings += link_warnings
     serial = (columns.kind == EventKind.KERNEL) | (columns.kind == EventKind.COPY) | (columns.kind == EventKind.FILL)
     if counts["work_of_other_categories"]:
-        serial[:] = False  # nobody knows whether other makers' streams run one after the other
+        serial[:] = False  # other makers' streams may run concurrently
     lane = columns.lane.astype(np.int64)
     duration_ns, cut = cut_overruns(
         lane, columns.begin_ns, columns.duration_ns, columns.correlation, np.flatnonzero(serial)

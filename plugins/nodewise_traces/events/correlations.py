@@ -81,7 +81,7 @@ def forward_lanes(thread: Ints, sequence: Ints, lane: NDArray[np.int32], counts:
     Parameters
     ----------
     thread : (events,) int64
-        The framework's own number of the forward thread, above 0 for backward operators. The lane it stands for is the
+        The framework's own number of the forward thread, above 0 for backward operators. The lane it represents is the
         one that ran most of the forward operators with these sequence numbers.
     """
     lanes = np.full(len(lane), NO_EVENT, dtype=np.int32)

@@ -28,7 +28,7 @@ def moved_to_launches(
     """Repair work that begins long before the call that launched it.
 
     Where all of it is early by the same time, its clock was set otherwise: it is moved until none begins before its
-    launch. Otherwise (times of 0, times that were overwritten) nobody knows when it ran.
+    launch. Otherwise (times of 0, times that were overwritten) its time is unknown.
 
     Returns
     -------

@@ -34,7 +34,7 @@ class Lanes(KeyNumbers[tuple[bool, int, int]]):
         self.thread_names: dict[tuple[int, int], str] = {}
         self.process_names: dict[int, str] = {}
         self.device_processes: dict[int, int] = {}
-        """Devices by the process that stands for each, where a recorder has no numbers of devices."""
+        """Devices by the process that represents each, where a recorder has no numbers of devices."""
 
     def of_stream(self, device: int, stream: int) -> int:
         """The lane of a stream, also of one on which nothing ran; -1 = the stream is not resolved."""

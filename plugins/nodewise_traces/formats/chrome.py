@@ -35,7 +35,7 @@ class ChromeReader:
     - ``step``: spans that are training steps; a first group is the step's number;
     - ``communication``: spans that are exchanges between ranks;
     - ``compute``: spans of devices that are work, and spans of the host that are operators (left out: all);
-    - ``device``: processes that stand for devices;
+    - ``device``: processes that represent devices;
     - ``stream``: their threads that run one piece of work after the other (left out: all).
     """
 
