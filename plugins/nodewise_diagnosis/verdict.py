@@ -28,7 +28,7 @@ _LOADING_IN_SKEW: Final = 0.8
 _MOST: Final = 0.5
 """What explains most of the lost time takes more than this share of it."""
 
-_NAMED: Final = 0.05
+_LEAST_NAMED_SHARE: Final = 0.05
 """Parts of the step from this share on are named in the sentence."""
 
 
@@ -244,7 +244,7 @@ def _account(step_claims: Claims, by_kind: dict[str, list[tuple[float, str]]], u
         (held_s["dependency"], "work that waits for other work"),
     ]
     total = sum(seconds for seconds, _ in parts)
-    largest = sorted((one for one in parts if one[0] >= _NAMED * total), key=lambda one: -one[0])
+    largest = sorted((one for one in parts if one[0] >= _LEAST_NAMED_SHARE * total), key=lambda one: -one[0])
     rest = total - sum(seconds for seconds, _ in largest)
     words = [f"{_ms(seconds)} ms {what}" for seconds, what in largest]
     words += [f"{_ms(rest)} ms other"] if rest * 1e3 >= 0.005 else []

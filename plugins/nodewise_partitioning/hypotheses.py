@@ -28,7 +28,7 @@ from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
 __all__ = ["Doubts", "LikelyValue", "Trial", "doubts_of", "likely_values"]
 
-TOLD: Final = 0.02
+LEAST_EFFECT: Final = 0.02
 """Least effect, in ln, from which a notice names a fact."""
 
 Trial = Callable[[Configurations, Knowledge], tuple[Ints, Floats, Floats]]
@@ -83,7 +83,7 @@ class Doubts:
             Deviation of ln(step) of these without the doubts.
         """
         deviations = {each.fact: each.deviation[rows] for each in self.facts}
-        relevant = [each for each in self.facts if deviations[each.fact].max(initial=0.0) >= TOLD]
+        relevant = [each for each in self.facts if deviations[each.fact].max(initial=0.0) >= LEAST_EFFECT]
         if not relevant:
             return
         relevant.sort(key=lambda each: -float(np.square(deviations[each.fact]).mean()))
@@ -261,8 +261,8 @@ def _micro_batches(query: _DeviceRows) -> Iterator[LikelyValue]:
 
 
 RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), (Recomputation.FULL, 0.4))
-"""Keeping everything and recomputing every layer are equally likely where nothing is stated; the selective way is newer,
-and one of several."""
+"""Keeping everything and recomputing every layer are equally likely where nothing is stated; selective ways are newer,
+and there are several."""
 
 
 def _recomputations(query: _DeviceRows) -> Iterator[LikelyValue]:

@@ -34,7 +34,7 @@ LARGER: Final = ((2, 0.2), (4, 0.1))
 UNKNOWN: Final = 0.3
 """Deviation of ln(bytes) under a framework that is not known: root of the mean square of OneFlow's 14 runs (DLPerf)."""
 
-TOLD: Final = 0.01
+LEAST_SHARE: Final = 0.01
 """Least share of the squares of ln(bound / bytes) from which a notice names a fact: a tenth."""
 
 
@@ -66,7 +66,7 @@ class Reach:
     def notices(self, rows: Ints) -> Iterator[Notice]:
         """Facts that widen the interval of these rows, and which of them most."""
         wider = {fact: float(squares[rows].mean()) for fact, (squares, _, _) in self.by_fact.items() if len(rows)}
-        facts = sorted((fact for fact in wider if wider[fact] > TOLD), key=lambda fact: -wider[fact])
+        facts = sorted((fact for fact in wider if wider[fact] > LEAST_SHARE), key=lambda fact: -wider[fact])
         if not facts:
             return
         texts = [

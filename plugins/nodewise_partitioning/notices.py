@@ -61,7 +61,7 @@ def assumption_notices(
         stack_notice(knowledge.framework, knowledge.dimensions, each.device, each.stack) for each in groups
     )
     yield from dict.fromkeys(notice for notice in stack_notices if notice is not None)
-    for way, text in _TAKEN.items():
+    for way, text in _RECOMPUTATION_TEXTS.items():
         rows = query.rows[unsaid & (query.layout.recomputation == way)]
         if len(rows):
             yield Notice("RECOMPUTATION_ASSUMED", f"recomputation is not stated: {text}", tuple(rows.tolist()))
@@ -143,7 +143,7 @@ _RECOMPUTED: Final = {
     Recomputation.FULL: "full recomputation",
 }
 
-_TAKEN: Final = {
+_RECOMPUTATION_TEXTS: Final = {
     Recomputation.NONE: "none is assumed, as these rows fit without it",
     Recomputation.FULL: "full recomputation is assumed, as attention scores are stored or not all activations fit",
 }

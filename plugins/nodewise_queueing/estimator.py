@@ -50,7 +50,7 @@ class QueueingEstimator:
     """Closed queueing networks of workers, links and parameter servers."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, CurveKey, bool], Assessment] = {}
+        self._assessments: dict[tuple[str, CurveKey, bool], Assessment] = {}
 
     def warm_up(self) -> None:
         """Load or compile the recursions ahead of time: otherwise the first answer would wait for it."""
@@ -68,14 +68,14 @@ class QueueingEstimator:
     def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
         """Whether rows of a curve have one assessment for any workers: unless a single number was measured."""
         about = (profile.digest, plan.groups[0].key, phases_needed)
-        judgement = self._said.get(about)
+        judgement = self._assessments.get(about)
         if judgement is None:
             rows = len(plan.groups[0].workers)
             judgement, everywhere = _assess_rows(profile, plan, rows, phases_needed=phases_needed)
             if everywhere:
-                if len(self._said) >= KEPT_ASSESSMENTS:
-                    self._said.clear()
-                self._said[about] = judgement
+                if len(self._assessments) >= KEPT_ASSESSMENTS:
+                    self._assessments.clear()
+                self._assessments[about] = judgement
         return judgement
 
     def fit(self, profile: Profile, context: Context) -> Model:

@@ -213,7 +213,7 @@ class DeviceEvidence:
 
 KEPT_PROFILES: Final = 1024
 """Profiles whose evidence is cached: every new question about a job starts from the same evidence."""
-_kept: dict[str, dict[str, DeviceEvidence]] = {}
+_evidence_by_digest: dict[str, dict[str, DeviceEvidence]] = {}
 
 
 def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
@@ -221,13 +221,13 @@ def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
 
     Cached by the profile's digest, which identifies its content.
     """
-    cached_evidence = _kept.get(profile.digest)
+    cached_evidence = _evidence_by_digest.get(profile.digest)
     if cached_evidence is None:
         cached_evidence = _gather(profile)
         if profile.digest:
-            if len(_kept) >= KEPT_PROFILES:
-                _kept.clear()
-            _kept[profile.digest] = cached_evidence
+            if len(_evidence_by_digest) >= KEPT_PROFILES:
+                _evidence_by_digest.clear()
+            _evidence_by_digest[profile.digest] = cached_evidence
     return cached_evidence
 
 

@@ -1,7 +1,7 @@
 """Workers of several devices: they add up their gradients, and push the sum once.
 
-Frameworks differ in how parameters are pulled. TensorFlow's parameter-server strategy keeps one copy of each variable on
-a server, which every device of a worker reads itself (r1.14, `parameter_server_strategy.py`: an aggregating variable
+Frameworks differ in how parameters are pulled. TensorFlow's parameter-server strategy keeps one copy of each variable
+on a server, which every device of a worker reads itself (r1.14, `parameter_server_strategy.py`: an aggregating variable
 holds one variable, and nothing is cached on the worker); its benchmarks (`tf_cnn_benchmarks`) cache what one device
 read. MXNet's `dist` stores and BytePS pull once per worker, and pass the parameters on inside the node.
 """

@@ -44,7 +44,7 @@ _TOO_LONG: Final = Refusal.unsupported(
 )
 
 
-_Found = tuple[Ints | None, Columns]
+_RowAnswers = tuple[Ints | None, Columns]
 """Rows of a question, None = all of it, with their answers."""
 
 
@@ -85,7 +85,7 @@ class QueueingModel:
         plan = plan_of(configurations, self._devices_per_worker)
         simulate = options.fidelity == Fidelity.SIMULATE
         refusals = [RowRefusal(rows, refusal) for rows, refusal in plan.refusals]
-        answers: list[_Found] = []
+        answers: list[_RowAnswers] = []
         for group in plan.groups:
             if simulate:
                 self._simulate(group, configurations, options, answers, refusals)
@@ -104,7 +104,7 @@ class QueueingModel:
     # --- by the laws
 
     def _answer(
-        self, group: Group, configurations: Configurations, answers: list[_Found], refusals: list[RowRefusal]
+        self, group: Group, configurations: Configurations, answers: list[_RowAnswers], refusals: list[RowRefusal]
     ) -> None:
         """Answer the rows of one curve, or say why not."""
         keys = group.key.by_mode()
@@ -185,7 +185,7 @@ class QueueingModel:
         group: Group,
         configurations: Configurations,
         options: Options,
-        answers: list[_Found],
+        answers: list[_RowAnswers],
         refusals: list[RowRefusal],
     ) -> None:
         """Simulate the rows of one curve one by one; rows alike are simulated once."""
@@ -233,7 +233,7 @@ def _repeat(columns: Columns, rows: int) -> Columns:
     )
 
 
-def _possible(answered: _Found, rows: int, refusals: list[RowRefusal]) -> _Found:
+def _possible(answered: _RowAnswers, rows: int, refusals: list[RowRefusal]) -> _RowAnswers:
     """The rows without those of implausibly long steps, which would distort the answer to the others."""
     at, columns = answered
     step_s = columns.values[0]

@@ -1,8 +1,8 @@
 """The prior for an asynchronous job of which only throughputs are known.
 
-Two rows do not determine the servers' share of a cycle, how sharply the curve bends where the servers saturate, and which
-row ran on a slow machine. Share and bend are estimated from causes: a slower accelerator leaves a smaller part of its
-cycle to the servers, as do more servers; and the more regular compute is, the less workers wait before saturation.
+Two rows do not determine the servers' share of a cycle, how sharply the curve bends where the servers saturate, and
+which row ran on a slow machine. Share and bend are estimated from causes: a slower accelerator leaves a smaller part of
+its cycle to the servers, as do more servers; and the more regular compute is, the less workers wait before saturation.
 
 The constants are learned by `research/learn_async_prior.py` from the known asynchronous jobs (five published ones of
 the project's testbed, thirteen of its own, six of CM-DARE); it prints the estimate of each source alone.

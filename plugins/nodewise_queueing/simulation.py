@@ -167,7 +167,7 @@ def _columns(row: SimulationRow, result: SimulationResult) -> Columns:
         },
         parts={name: seconds * step_s / total for name, seconds in means.items()},
         utilisation={name: min(float(busy.max()), 1.0) for name, busy in stations.items()},
-        notices=(*dict.fromkeys(told for each in row.situations for told in _notices(each)), _TOLD),
+        notices=(*dict.fromkeys(told for each in row.situations for told in _notices(each)), _SIMULATED),
     )
 
 
@@ -199,7 +199,7 @@ def _quicker_s(situation: Situation) -> float:
     return sum(transfer.saved_s for transfer in situation.transfers(situation.load.log_factor))
 
 
-_TOLD: Final = Notice(
+_SIMULATED: Final = Notice(
     "SIMULATED",
     (
         "each link is shared fairly by the workers; the interval covers the simulation's sampling error only, not "

@@ -18,7 +18,7 @@ from nodewise_laws.alternatives import DEVIATIONS, Effects, deviation_of
 
 __all__ = ["EVEN", "LEAST_WEIGHT", "Unsaid", "mixed_unsaid", "unsaid_notices", "unsaid_of"]
 
-TOLD: Final = 0.02
+LEAST_EFFECT: Final = 0.02
 """Least effect, in ln, from which a notice names a fact."""
 
 EVEN: Final = 0.5
@@ -91,7 +91,7 @@ def mixed_unsaid(parts: Sequence[Sequence[Unsaid]], weights: Sequence[Floats]) -
 
 def unsaid_notices(unsaid: Sequence[Unsaid], log_spread: Floats) -> tuple[Notice, ...]:
     """What widens the interval of rows, and which fact would narrow it most; ``log_spread`` holds their doubt."""
-    relevant = [each for each in unsaid if each.deviation.max(initial=0.0) >= TOLD]
+    relevant = [each for each in unsaid if each.deviation.max(initial=0.0) >= LEAST_EFFECT]
     if not relevant:
         return ()
     if len(relevant) > 1:

@@ -35,9 +35,9 @@ from nodewise_transient.traces import Availability, fleet_of
 __all__ = ["Lives", "lives_of", "today_of"]
 
 INFANT_SHAPE: Final = 0.9
-"""If the hazard falls at least like that of a Weibull law of this shape, young nodes count as lost first, as they are below
-1; a tenth is about the least difference that thirty machines show."""
-EVERYBODY: Final = 0.99
+"""If the hazard falls at least like that of a Weibull law of this shape, young nodes count as lost first, as they are
+below 1; a tenth is about the least difference that thirty machines show."""
+ALL_NODES: Final = 0.99
 """Share revoked above which a law is assumed to reach all nodes."""
 
 
@@ -206,7 +206,7 @@ def _infant(law: Lifetime) -> tuple[Notice, ...]:
     if last <= 0.0:
         return ()
     # Of a law that reaches all nodes, ages up to which nine tenths are lost: beyond, single machines decide.
-    until_s = float(law.knots_s[-1] if last < EVERYBODY else np.interp(0.9, law.revoked, law.knots_s))
+    until_s = float(law.knots_s[-1] if last < ALL_NODES else np.interp(0.9, law.revoked, law.knots_s))
     early, whole = (-math.log1p(-float(np.interp(age, law.knots_s, law.revoked))) for age in (0.5 * until_s, until_s))
     if not 0.0 < early <= whole:
         return ()

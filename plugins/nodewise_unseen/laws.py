@@ -13,7 +13,7 @@ from nodewise_unseen.steps import EXTRAS, PredictedSteps, Row, StepLaw, learn_st
 
 __all__ = ["Laws", "learn_laws"]
 
-FEWEST_TOLD: Final = 10
+FEWEST_WITH_FACTS: Final = 10
 """Runs that must tell a fact before a law rests on it: of fewer none is beyond the end that one in ten is beyond."""
 
 
@@ -72,6 +72,6 @@ def learn_laws(runs: StepRuns) -> Laws | None:
     for name in EXTRAS:
         column = getattr(runs.facts, name)
         has_facts &= False if column is None else column > 0.0
-    if np.count_nonzero(has_facts) < FEWEST_TOLD:
+    if np.count_nonzero(has_facts) < FEWEST_WITH_FACTS:
         return Laws(every)
     return Laws(every, learn_steps(runs.take(np.flatnonzero(has_facts))))

@@ -41,7 +41,7 @@ _STALENESS_PER_WORKER: Final = 16
 """Histogram bins of staleness, in multiples of the number of workers: its mean is one less than that number."""
 
 _NOWHERE: Final = -1
-_NOBODY: Final = -1
+_NO_SERVER: Final = -1
 
 
 def simulate(
@@ -160,7 +160,7 @@ def _stations_and_servers(spec: SimulationSpec) -> tuple[Records, Records]:
     """(S,) stations, only those with work, and (P,) servers whose own work is known."""
     servers = np.zeros(spec.servers, dtype=SERVER)
     servers["download_s"], servers["upload_s"], servers["update_s"] = spec.download_s, spec.upload_s, spec.update_s
-    kinds = [(COMPUTE, _NOBODY)]
+    kinds = [(COMPUTE, _NO_SERVER)]
     for number, server in enumerate(servers):
         server["download_at"] = server["upload_at"] = server["update_at"] = _NOWHERE
         if server["download_s"] > 0.0:

@@ -19,7 +19,7 @@ __all__ = ["EVENTS_KEY", "execution_nodes", "is_execution_trace"]
 
 EVENTS_KEY: Final = "nodes"
 _RECORD: Final = "record_param_comms"
-_KEPT: Final = ("seq_id", "tid", "fw_tid", "pg_name")
+_ATTRIBUTES: Final = ("seq_id", "tid", "fw_tid", "pg_name")
 
 
 def is_execution_trace(head: bytes) -> bool:
@@ -49,7 +49,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
         name=name,
         type=NodeType.COMPUTE,
         control=[parent] if parent not in {number, -1} else [],  # the root is its own parent
-        attributes={key: fields[key] for key in _KEPT if isinstance(fields.get(key), int | str)},
+        attributes={key: fields[key] for key in _ATTRIBUTES if isinstance(fields.get(key), int | str)},
     )
     collective = str(fields.get("collective_name", ""))
     if name == _RECORD and kind_of_name(collective) != CollectiveKind.UNKNOWN:
