@@ -64,7 +64,7 @@ COMMUNICATOR_BYTES: Final = 0.6e9
 grows with the micro-batch), and the channels of NCCL on several devices."""
 
 USABLE_PER_BYTE: Final = 0.985 * 2.0**30 / 1e9
-"""Usable bytes of a board per byte of its printed decimal size: 0.985 is the least of the boards of :func:`board_of`."""
+"""Usable bytes of a board per byte of its printed decimal size: 0.985 is the least of :func:`board_of`'s boards."""
 NORMS_KEPT: Final = 2.0 / 3.0
 """Share of :attr:`Software.norm_bytes` for inputs and results of both norms; the rest are gradients of one norm."""
 

@@ -1,4 +1,4 @@
-"""The estimator: judges what a profile offers, and fits the model that it allows."""
+"""The estimator: assesses the evidence of a profile, and fits the model that it allows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PHASES_AND_SATURATION: Final = 1.0
 PHASES: Final = 0.9
 SATURATION: Final = 0.7
 CURVE: Final = 0.3
-"""Strength of evidence: phases fix every demand, and a saturated run what load adds; phases alone; throughputs of which
-one shows contention beyond noise; throughputs that show none, so that it is extrapolated."""
+"""Strength of evidence: phases determine every demand, and a saturated run the effect of load; phases alone;
+throughputs of which one shows contention beyond noise; throughputs without contention, so that it is extrapolated."""
 
 EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {
     PHASES_AND_SATURATION: 0.06,
@@ -58,7 +58,7 @@ class QueueingEstimator:
         overlapped_mva((1.0, 1.0, 1.0), (0.5, 0.5, 0.0), 1.0, WARM_UP_WORKERS)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Say which of the rows the evidence supports, and how well; refuse when it supports none."""
+        """Assess which rows the evidence supports, and how well; refuse when it supports none."""
         plan = plan_of(query.configurations, profile.workload.devices_per_worker or 1)
         phases_needed = query.options.fidelity == Fidelity.SIMULATE
         if not plan.refusals and len(plan.groups) == 1 and profile.digest:
@@ -101,7 +101,7 @@ class QueueingEstimator:
 
 
 _Judgement = tuple[float, tuple[str, ...], float]
-"""Strength, words for people, and expected error."""
+"""Strength, evidence in words, and expected error."""
 
 
 def _weakest(judged: list[_Judgement]) -> _Judgement:
@@ -139,9 +139,9 @@ def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool
 def _of_group(
     profile: Profile, support: Support, group: Group, *, phases_needed: bool
 ) -> tuple[_Judgement, NDArray[np.bool_] | None]:
-    """The weakest of what the rows of one group rest on; RefusalError where none of them is answered.
+    """The weakest evidence of one group's rows; RefusalError where none of them is answered.
 
-    And which rows are answered; None = every number of workers is.
+    Also the rows that are answered; None = every number of workers is.
     """
     judged: list[_Judgement] = []
     answered: NDArray[np.bool_] | None = None
@@ -157,7 +157,7 @@ def _of_group(
 
 
 def _judge(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:
-    """Strength, words for people and expected error of the evidence behind one curve."""
+    """Strength, words and expected error of the evidence behind one curve."""
     runs = evidence.runs.get(key.mode)
     texts = []
     if evidence.phases is None:

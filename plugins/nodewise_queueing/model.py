@@ -1,4 +1,4 @@
-"""The fitted model: sorts the rows of a question, looks each up in its curve, and refuses the rest."""
+"""The fitted model: groups the rows of a question by curve, looks each up, and refuses the others."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from nodewise_queueing.tables import Columns, Curve
 __all__ = ["QueueingModel"]
 
 KEPT_CURVES: Final = 512
-"""Curves, and points of workers that are not alike, that a model keeps; when there are more it begins anew. A curve of
+"""Most curves, and points of workers of different classes, that a model caches; beyond that it starts anew. A curve of
 KEPT_WORKERS takes 1.2 MB."""
 
 
 MOST_STEP_S: Final = 1e9
-"""A step of 30 years: phases that make one are mistaken."""
+"""A step of 30 years: phases that make one are wrong."""
 
 _TOO_LONG: Final = Refusal.unsupported(
     f"a step would take more than {MOST_STEP_S:g} s: check the units of the phase timings"
@@ -51,7 +51,7 @@ _RowAnswers = tuple[Ints | None, Columns]
 class QueueingModel:
     """Curves over workers, one per device, mode and setting, made at their first use.
 
-    Shared between threads: a curve is put into place whole, and two that are made at once are equal.
+    Shared between threads: a curve is stored as a whole, and two that are made at once are equal.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class QueueingModel:
     def _answer(
         self, group: Group, configurations: Configurations, answers: list[_RowAnswers], refusals: list[RowRefusal]
     ) -> None:
-        """Answer the rows of one curve, or say why not."""
+        """Answer the rows of one curve, or refuse them with the reason."""
         keys = group.key.by_mode()
         try:
             for key in keys:
@@ -124,7 +124,7 @@ class QueueingModel:
         answers.append((group.rows, _join(parts, configurations, rows)))
 
     def _answerable_part(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group:
-        """The part of a group that evidence at one number of workers answers: all of it where there is more."""
+        """The part of a group that evidence at one number of workers answers: all of it if there are more."""
         only = None if key.classes else self._curve(key).only
         if only is None or (measured := group.workers == only).all():
             return group
@@ -142,7 +142,7 @@ class QueueingModel:
             phases = self._phases[device].on(key.device) if device in self._phases else None
             model = phases or self._fits[device, key.mode]
             if key.setting.node_shared and not (phases is not None and phases.by_placement):
-                # Placement changes nothing here: one curve serves both.
+                # Placement has no effect here: one curve serves both.
                 alone = replace(key, setting=replace(key.setting, node_shared=False))
                 return self._curves.setdefault(key, self._curve(alone))
             own = self._support.notices(device, key.device)
@@ -157,7 +157,7 @@ class QueueingModel:
         return curve
 
     def _point(self, key: CurveKey) -> Columns:
-        """The answer for workers that are not alike: one point, remembered."""
+        """The answer for workers of different classes: one point, cached."""
         point = self._points.get(key)
         if point is None:
             situations = self._situations(key, key.classes)
@@ -168,7 +168,7 @@ class QueueingModel:
         return point
 
     def _situations(self, key: CurveKey, classes: tuple[Class, ...]) -> list[Situation]:
-        """What the workers of each class are described by; needs the phases of every device."""
+        """Situations of the workers of each class; needs the phases of every device."""
         devices = self._support.devices_of(replace(key, classes=classes), phases_needed=True)
         situations = []
         for device, each in zip(devices, classes, strict=True):
@@ -188,7 +188,7 @@ class QueueingModel:
         answers: list[_RowAnswers],
         refusals: list[RowRefusal],
     ) -> None:
-        """Simulate the rows of one curve one by one; rows alike are simulated once."""
+        """Simulate the rows of one curve one by one; equal rows are simulated once."""
         done: dict[int, list[Columns]] = {}
         for row, workers in zip(_members(group, len(configurations)), group.workers.tolist(), strict=True):
             try:
@@ -201,7 +201,7 @@ class QueueingModel:
             answers.append((at, _join(done[workers], configurations, at)))
 
     def _runs(self, key: CurveKey, workers: int, options: Options) -> list[Columns]:
-        """Simulations of the modes that a row rests on."""
+        """Simulations of the modes of a row."""
         classes = key.classes or (Class(key.device, workers, 1.0),)
         counts = tuple(alike.workers for alike in classes)
         parts = []
@@ -212,7 +212,7 @@ class QueueingModel:
 
 
 def _join(parts: list[Columns], configurations: Configurations, rows: Ints | slice) -> Columns:
-    """One answer of the modes of some rows."""
+    """The answers of some rows' modes joined into one."""
     if len(parts) == 1:
         return parts[0]
     fraction, switch_s = configurations.hybrid_sync_fraction[rows], configurations.hybrid_switch_s[rows]
@@ -224,7 +224,7 @@ def _members(group: Group, rows: int) -> tuple[int, ...]:
 
 
 def _repeat(columns: Columns, rows: int) -> Columns:
-    """One answer for several rows that ask the same."""
+    """One answer for several rows with the same question."""
     return replace(
         columns,
         values=freeze(np.repeat(columns.values, rows, axis=1)),

@@ -60,7 +60,7 @@ class PhaseModel:
     def fit(
         phases: Phases, facts: Facts, runs: Mapping[int, Runs], device: str = "", catalogue: Catalogue | None = None
     ) -> PhaseModel:
-        """Fit the load of each mode that was run with several workers, and settle what was not stated.
+        """Fit the load of each mode that was run with several workers, and estimate unstated facts.
 
         Runs of one worker are not used: a counted rate is coarser than the sum of the phases.
         """
@@ -87,7 +87,7 @@ class PhaseModel:
         return self if self.device or not device else replace(self, device=device)
 
     def pooled_runs(self, mode: SyncMode) -> Runs:
-        """Runs of a mode, with noise that holds what predictions of them may err by."""
+        """Runs of a mode, with noise that includes the errors of predictions of them."""
         runs = self.runs[mode]
         noise = np.hypot(runs.log_noise, _doubt(mode, runs, self.groups(mode, runs)))
         return replace(runs, log_noise=noise).pool()
@@ -95,7 +95,7 @@ class PhaseModel:
     def with_variation_weighed(self) -> PhaseModel:
         """Likely variations of compute weighed by synchronous runs, where it was not measured.
 
-        What is taken then is their median. A slow round may be the load's doing as well.
+        The median of these is assumed then. A slow round may also be caused by load.
         """
         runs = self.runs.get(SyncMode.SYNC)
         if self.variation is not None or runs is None or runs.worker_counts[-1] < 2:
@@ -148,11 +148,11 @@ class PhaseModel:
         )
 
     def groups(self, mode: SyncMode, runs: Runs) -> _Groups:
-        """Runs with what their curves are computed from."""
+        """Runs with the situations of their curves."""
         return [(self.situation(mode, setting), rows) for setting, rows in runs.by_setting()]
 
     def situation(self, mode: SyncMode, setting: Setting) -> Situation:
-        """What a curve of one setting is computed from."""
+        """The situation of a curve of one setting."""
         factors = factors_between(self.phases.setting, setting, self.facts, phases_known=True)
         phases = scaled_phases(self.phases, setting, self.facts, factors)
         runs, exchange = self.runs.get(mode), self._exchange(setting.devices)
@@ -206,14 +206,14 @@ class PhaseModel:
         table = asynchronous_table(situation, population)
         if key.setting.servers <= self.phases.setting.servers:
             return table
-        # More servers may also undo the step that workers fell in with fewer: no ground to promise it.
+        # More servers may also end the regular schedule that workers had with fewer: it cannot be relied on.
         fewer = replace(key.setting, servers=self.phases.setting.servers)
         shares = self.facts.byte_share(fewer.servers) / self.facts.byte_share(key.setting.servers)
         return table.lengthen(asynchronous_table(self.situation(key.mode, fewer), population).step_s / shares)
 
 
 _Groups = list[tuple[Situation, Ints]]
-"""Runs that share a curve: what it is computed from, and their places."""
+"""Runs that share a curve: its situation, and their places."""
 
 
 def _doubt(mode: SyncMode, runs: Runs, groups: _Groups) -> Floats:

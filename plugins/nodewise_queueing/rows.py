@@ -1,4 +1,4 @@
-"""Rows of a question, sorted into those that share a curve over workers and those that no curve here describes."""
+"""Rows of a question, grouped into those that share a curve over workers and those outside of the laws."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = [
 ]
 
 MAX_WORKERS: Final = 131_072
-"""Largest number of workers that is answered: exact curves cost time and memory in proportion to it."""
+"""Largest number of workers that is supported: exact curves cost time and memory in proportion to it."""
 
 _SMALL_ROWS: Final = 256
 _REMEMBERED_ROWS: Final = 4096
-"""Rows of a question that is remembered: 1,024 small ones and 64 larger ones hold 100 MB at most. Sorting even more
-costs little per row."""
+"""Rows of a cached question: 1,024 small ones and 64 larger ones take 100 MB at most. Grouping even more costs little
+per row."""
 
 
 _PLAIN_MODES: Final = {int(mode): mode for mode in (SyncMode.ASYNC, SyncMode.SYNC)}
-"""Modes that are one curve each."""
+"""Modes with a single curve each."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """Everything but the number of workers that a curve depends on.
+    """The parameters of a curve, without the number of workers.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Setting:
     batch_per_worker, accumulation : int
         Samples per worker and micro-step (0 = not known); micro-steps per exchange.
     devices : int
-        Devices that add up their gradients before they push them: they are one client of the servers.
+        Devices that add up their gradients before they push them: together they are one client of the servers.
     node_shared : bool
         Whether several clients share a node.
     """
@@ -95,7 +95,7 @@ class CurveKey:
     classes: tuple[Class, ...] = ()
 
     def by_mode(self) -> tuple[CurveKey, ...]:
-        """The curves that an answer rests on: both modes of a hybrid, else the curve itself."""
+        """The curves of an answer: both modes of a hybrid, else the curve itself."""
         if self.mode != SyncMode.HYBRID:
             return (self,)
         return replace(self, mode=SyncMode.SYNC), replace(self, mode=SyncMode.ASYNC)
@@ -122,7 +122,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How the rows of a question fall apart."""
+    """The rows of a question by curve, and refused rows."""
 
     groups: tuple[Group, ...]
     refusals: tuple[tuple[tuple[int, ...], Refusal], ...]
@@ -210,7 +210,7 @@ def _plan(configurations: Configurations, devices_per_worker: int) -> Plan:
 def _alike(configurations: Configurations) -> Plan | None:
     """The plan of a few rows that differ only in workers and are within the laws; None = other rows.
 
-    The usual question: lists tell it in a tenth of the time that sorting takes.
+    For the usual question: lists find it in a tenth of the time that grouping takes.
     """
     rows = len(configurations)
     if not 0 < rows <= _SMALL_ROWS or configurations.worker_groups is not None:
@@ -315,7 +315,7 @@ def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...
 
 
 def _refusal_numbers(configurations: Configurations, composed: Ints, clients: Clients) -> Ints:
-    """0 where the laws reach, else the number of the refusal; the first that applies."""
+    """0 where the laws apply, else the number of the refusal; the first that applies."""
     workers = configurations.workers
     parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
     mode, backup = configurations.sync_mode, configurations.backup_workers

@@ -1,4 +1,4 @@
-"""Curves over workers as tables: whatever is costly happens once, and an answer is one look-up."""
+"""Curves over workers as tables: costly work is done once, and an answer is one look-up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALLEST_TABLE: Final = 32
 """Workers that the first table of a curve covers: so few take milliseconds at most."""
 
 BASIC: Final = ("step_s", "log_spread", "extrapolation", "staleness_mean", "staleness_p95")
-"""First rows of a table's values; then come parts of the step, utilisations, and what else there is to say."""
+"""First rows of a table's values; then come parts of the step, utilisations, and extra columns."""
 
 
 LARGEST_LOG_SPREAD: Final = 5.0
@@ -40,9 +40,9 @@ class Columns:
     bottleneck : (rows,) int
         Index into ``parts``.
     parts, stations, extra : tuple of str
-        Names of the parts of a step, of what has a utilisation, and of extra columns.
+        Names of the parts of a step, of stations with a utilisation, and of extra columns.
     notices : tuple of Notice
-        What holds of every row.
+        Notices of every row.
     once_s : (rows,) float or None
         Seconds spent once besides the steps.
     unsaid : tuple of Unsaid
@@ -74,7 +74,7 @@ class Columns:
         return self._slice_columns(len(BASIC) + len(self.parts), self.stations)
 
     def predictions(self) -> Predictions:
-        """The answers as a model gives them; all that it needs is here already."""
+        """The answers as predictions of a model."""
         columns = iter(self.values)
         return Predictions(
             status=constant_ints(len(self.bottleneck), _ANSWERED),
@@ -122,7 +122,7 @@ class Columns:
         return replace(self, values=freeze(values), unsaid=(*self.unsaid, unsaid.prepend_row()))
 
     def lengthen(self, least_s: Floats) -> Columns:
-        """The same with every step at least so long: its parts in proportion, rates and utilisations against it."""
+        """The same with every step at least so long: its parts are scaled, rates and utilisations follow from it."""
         before_s = self.step_s
         step_s = np.maximum(before_s, least_s)
         factor = np.divide(step_s, before_s, out=np.ones_like(step_s), where=least_s > 0.0)
