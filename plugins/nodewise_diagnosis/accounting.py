@@ -1,4 +1,4 @@
-"""Where every moment of a rank's step goes: named parts that add up to it."""
+"""Division of a rank's step into named parts that add up to it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from nodewise_replay.graph.graph import EdgeKind, NodeKind
 __all__ = ["HOST_PARTS", "MATRIX_PART", "MEMORY_BOUND_PART", "Accounting", "PartName", "account_steps", "loading_name"]
 
 _LONG_NS: Final = 1_000_000
-"""A launch takes some microseconds and the interpreter between two operators some tens: a host that launches nothing
-for a millisecond does something else."""
+"""A launch takes some microseconds, and the interpreter between two operators some tens: a host that launches nothing
+for a millisecond does other work."""
 
 _BRIEF_NS: Final = 100_000
-"""The interpreter between two operators takes up to some tens of microseconds: what is shorter gets no name, but
-in steps of which it is a hundredth."""
+"""The interpreter between two operators takes up to some tens of microseconds: shorter gaps get no name, except in
+steps of which they are a hundredth."""
 _BRIEF_SHARE: Final = 0.01
 
 _MOST_NAMED: Final = 8
-"""Parts of one kind that are named; what is left of the kind is one more."""
+"""Most named parts of one kind; the rest of the kind is one more part."""
 
 HOST_PARTS: Final = frozenset(
     {
@@ -48,10 +48,10 @@ HOST_PARTS: Final = frozenset(
 """Kinds of parts in which a device waits for its host."""
 
 PartName: TypeAlias = tuple[str, str]
-"""Kind and what of a part; an empty what = all parts of the kind."""
+"""Kind and name of a part; an empty name = all parts of the kind."""
 
 _Key = tuple[str, str, int]
-"""Kind, what, the rank that is waited for (-1 = none)."""
+"""Kind, name, and the rank that is waited for (-1 = none)."""
 
 MATRIX_PART: Final = ("computation", "matrix products, convolutions, attention")
 MEMORY_BOUND_PART: Final = ("computation", "kernels bound by memory")
@@ -60,7 +60,7 @@ _FAR_NS: Final = 2**61
 
 
 class _Ledger:
-    """Time of a rank's steps that nothing has claimed yet. What comes first has it."""
+    """Time of a rank's steps that no part has claimed yet. The first claim has priority."""
 
     def __init__(self, begin_ns: Ints, end_ns: Ints) -> None:
         # What is outside of the steps counts as used from the start.
@@ -69,7 +69,7 @@ class _Ledger:
         self.parts: dict[_Key, float] = defaultdict(float)
 
     def claim(self, begin_ns: Ints, end_ns: Ints, label: Ints, keys: list[_Key]) -> None:
-        """Give spans the time in them that is free; of spans that overlap, the one that begins first has it."""
+        """Claim the free time in some spans; of overlapping spans, the one that begins first gets it."""
         order = np.argsort(begin_ns, kind="stable")
         begin, end, label = begin_ns[order], end_ns[order], label[order]
         reach = np.maximum.accumulate(np.concatenate(([-_FAR_NS], end)))[:-1]
@@ -81,7 +81,7 @@ class _Ledger:
         self._begin, self._end = _join(np.concatenate((self._begin, begin)), np.concatenate((self._end, end)))
 
     def gaps(self) -> tuple[Ints, Ints]:
-        """Begins and ends of what is free."""
+        """Begins and ends of the free time."""
         begin, end = self._end[:-1], self._begin[1:]
         return begin[end > begin], end[end > begin]
 
@@ -91,7 +91,7 @@ class _Ledger:
         whole = total[np.maximum(at - 1, 0)]
         first = at <= 0
         inside = np.minimum(time_ns, self._end[at]) - self._begin[at]
-        # Before the end of the endless first span, what is taken counts from there backwards.
+        # Before the end of the endless first span, claimed time counts backwards from there.
         taken: Ints = np.where(first, np.minimum(time_ns - self._end[0], 0), whole + inside)
         return taken
 
@@ -108,16 +108,16 @@ def _join(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accounting:
-    """Where steps go.
+    """Parts of the steps.
 
     Attributes
     ----------
     parts : list, by rank
         The longest first; they add up to the rank's mean step.
     nodes : mapping of (kind, what) to (n,) int
-        Of parts in which a device waits for its host: the host's nodes that it waits for, of all ranks.
+        For parts in which a device waits for its host: the host's nodes that it waits for, of all ranks.
     members : mapping of (kind, what) to (n,) int
-        Of all parts, the nodes whose time they are, whole or in part. Waiting is part of its exchange.
+        For all parts, the nodes whose time they are, whole or in part. Waiting is part of its exchange.
     """
 
     parts: list[tuple[StepPart, ...]]
@@ -125,14 +125,14 @@ class Accounting:
     members: Mapping[tuple[str, str], Ints]
 
     def held_of_s(self, acts_on: Collection[PartName]) -> float:
-        """What some parts, or all of a kind ("" for its name), take of the step of the rank where they take most."""
+        """Time of some parts, or of all of a kind (``name`` ""), in a step of the rank where it is longest."""
         return max(
             sum(part.seconds for part in parts if {(part.kind, ""), (part.kind, part.what)} & set(acts_on))
             for parts in self.parts
         )
 
     def held_s(self, kinds: Collection[str], what: str = "") -> float:
-        """What parts of some kinds (and one name) take of the step of the rank where they take most."""
+        """Time of parts of some kinds (and one name) in a step of the rank where it is longest."""
         return max(
             sum(part.seconds for part in parts if part.kind in kinds and what in {"", part.what})
             for parts in self.parts
@@ -142,14 +142,14 @@ class Accounting:
 def account_steps(case: Case, collectives: Mapping[int, ReplayedCollective]) -> Accounting:
     """Divide the mean step of every rank.
 
-    A moment is computation where anything computes or copies; else exchange, or the wait for one, where one goes on;
-    else loading where the host gets a batch. What is left is idle time. Of it the device waits for its host until the
-    call that launches its next work begins: that is divided by what the launching thread does meanwhile.
+    A moment is computation where anything computes or copies; else exchange, or the wait for one, where one is in
+    progress; else loading where the host gets a batch. The rest is idle time. In it the device waits for its host until
+    the call begins that launches its next work: that time is divided by the activity of the launching thread.
 
     Parameters
     ----------
     collectives : mapping of transfer node to ReplayedCollective
-        Says which rank was last.
+        Gives the rank that was last.
     """
     job = _Job(case, collectives)
     parts = [job.parts(column) for column in range(len(case.graph.ranks))]
@@ -245,7 +245,7 @@ class _Job:
 
 
 class _Idle:
-    """Divides the time in which a rank's device, or a host that computes itself, does nothing."""
+    """Divides the idle time of a rank's device, or of a host that computes itself."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class _Idle:
         return np.where(at < len(self._work), self._launch_source[self._work[np.minimum(at, len(self._work) - 1)]], -1)
 
     def _latencies(self, begin: Ints, host_end: Ints, end: Ints, launch_end_ns: Ints, source: Ints) -> None:
-        """From the launching call on: its own time and latency; of work that was launched before, a dependency."""
+        """Time from the launching call on: the call itself and latency; for work launched before, a dependency."""
         graph, rest = self._graph, end - host_end
         late = rest >= _LONG_NS
         queued = launch_end_ns <= begin
@@ -315,7 +315,7 @@ class _Idle:
             self._add(*key, rest[gap], np.array([call]))
 
     def _on_lane(self, begin: Ints, end: Ints, lane: int, is_first: NDArray[np.bool_]) -> None:
-        """Divide gaps by the pieces of the thread that is waited for; where that one waits itself, of the main one."""
+        """Divide gaps by the pieces of the thread that is waited for; where it waits itself, by the main thread's."""
         graph, pieces = self._graph, self._hosts[self._graph.lane[self._hosts] == lane]
         low = np.searchsorted(graph.end_ns[pieces], begin, "right")
         count = np.maximum(np.searchsorted(graph.begin_ns[pieces], end, "left") - low, 0)
@@ -346,7 +346,7 @@ class _Idle:
         self._by_name("host_computation", node, time, slow_operator)
         left &= ~slow_call & ~slow_operator
         left, time = self._functions(gap, node, time, left, left & ~long, lane, is_first)
-        # What follows a wait for the device is its doing: the host could not run ahead.
+        # Time after a wait for the device is caused by it: the host could not run ahead.
         draining = self._draining_calls(begin, pieces, low)
         after = left & ~long & (draining[gap] >= 0)
         self._by_name("synchronisation", draining[gap], time, after)
@@ -375,9 +375,9 @@ class _Idle:
         lane: int,
         is_first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.bool_], Floats]:
-        """Name short time between operators by the functions that spend it; return what is left, and its time.
+        """Name short time between operators by the functions that spend it; return the rest, and its time.
 
-        What follows in the gap is theirs, too, as far as it would have passed while the device was still busy.
+        Later time in the gap is theirs too, as far as it would have passed while the device was still busy.
         """
         calls, spent_ns = self._calls_of(0, lane), time.astype(np.float64)
         took = self._graph.duration_ns[node]
@@ -482,7 +482,7 @@ def _step_parts(parts: Mapping[_Key, float], steps: int) -> tuple[StepPart, ...]
 
 
 def loading_name(name: str) -> str:
-    """What people can look for: the mark of a step, or time outside of all events, is no name."""
+    """A name to search for: the mark of a step, or time outside of all events, has none."""
     return "host time between events" if name == "(gap)" or name.startswith("ProfilerStep") else _short(name)
 
 

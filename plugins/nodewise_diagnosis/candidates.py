@@ -1,4 +1,4 @@
-"""What might cost time: groups of nodes, and what they would take without the fault or altogether."""
+"""Possible bottlenecks: groups of nodes, and their durations without the fault, or without the nodes altogether."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["AVOIDABLE", "LAUNCH_PARTS", "Candidate", "Tier", "candidates", "laun
 
 _MOST_OUTLIERS: Final = 20
 _MOST_NAMES: Final = 40
-"""Most names of one kind that are tried: those that take most."""
+"""Most names of one kind that are tried: those that take longest."""
 
 _LIKE_SHARE: Final = 0.5
 """Ranks that are late in the same step by at least this share of the latest are late together."""
 
 
 _SURELY: Final = 3.0
-"""Some rank always comes last. Times that differ independently of each other add up to the root of the sum of their
-squares; what is in the work of a rank's step adds up to more than three such deviations."""
+"""One rank is always last by chance. Independent deviations add up to the root of the sum of their squares; a real
+difference in a rank's work adds up to more than three such deviations."""
 
 _OF_MEDIAN_DEVIATION: Final = 1.4826
 """Standard deviation over median absolute deviation of a normal distribution."""
@@ -42,7 +42,7 @@ _EXPLAINED_WITHIN: Final = 1.25
 
 
 AVOIDABLE: Final = 0.1
-"""What should not be there at all is a fault, and bounds the job, from this share of the step on."""
+"""From this share of the step on, what every job could avoid is a fault, and bounds the job."""
 
 _NEARLY_ALL: Final = 0.9
 """A fault with at least this share of its time on one rank is reported as that rank's."""
@@ -58,10 +58,10 @@ NAMED_PARTS: Final = {
     "python": "the host runs other code",
     "unexplained": "host activity was not recorded: record stacks (with_stack=True)",
 }
-"""Kinds of parts in which a device waits for its host, but not for launches, in words."""
+"""Kinds of parts in which a device waits for its host, except for launches, in words."""
 
 LAUNCH_PARTS: Final = frozenset({"launch", "synchronisation"})
-"""Kinds of parts that shorter launches shorten: after a wait for the device too, launches come first."""
+"""Kinds of parts that shorter launches shorten: launches follow a wait for the device too."""
 
 
 def launch_nodes(role: NDArray[np.integer], accounting: Accounting) -> NDArray[np.bool_]:
@@ -86,23 +86,24 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Candidate:
-    """Something that may cost time.
+    """A possible bottleneck.
 
     Attributes
     ----------
     removed : Edit
-        Without it.
+        The step without it.
     reduced, reduced_share : Edit or None, float
-        Without the share of it that a remedy can hope to take away; what is ranked by, beside faults. None = all.
+        The step without the share of it that a remedy can be expected to remove, by which overheads are ranked. None =
+        all.
     seconds : float
-        What it takes in a step, on the rank where it takes most.
+        Its time in a step, on the rank where that is longest.
     holds_s : float
-        What the accounting gives it at most: the step cannot gain more.
+        Its time in the accounting, at most: the step cannot gain more.
     alone : tuple of Edit or None
-        The job without anything that other candidates are about, and that job without this one: the step gains no more
-        than what these two differ by.
+        The job without all other candidates, and that job without this one too: the step gains at most the difference
+        of these two.
     common : bool
-        Of what a device waits for its host for: whether every job has some of it.
+        For waits of a device for its host: whether every job has some.
     """
 
     kind: str
@@ -165,10 +166,10 @@ class _Maker:
                 )  # fmt: skip
 
     def _by_chance(self, nodes: Ints) -> bool:
-        """Whether a rank's excess over the others differs so much from step to step that its mean may be chance."""
+        """Whether a rank's excess over the others varies so much between steps that its mean may be chance."""
         steps = self._watch.steps
         if len(steps) < 3:
-            # What takes less than elsewhere tells how much places differ by chance.
+            # Places that take less than elsewhere show how much places differ by chance.
             excess = self._case.likeness.beyond_ranks_ns[nodes]
             return float(excess.sum()) < _SURELY * sqrt(2 * float((np.minimum(excess, 0.0) ** 2).sum()))
         likeness = self._case.likeness
@@ -197,12 +198,13 @@ class _Maker:
             )  # fmt: skip
 
     def outliers(self) -> Iterator[Candidate]:
-        """What took much longer in one step, or in some, than in the others."""
+        """Nodes that took much longer in one step, or in some, than in the others."""
         graph, beyond, steps = self._graph, self._case.likeness.beyond_steps_ns, self._watch.steps
         nodes = np.flatnonzero((self._role >= 0) & (self._column < len(graph.ranks)))
         if not len(nodes) or len(steps) < 3:
             return
-        # Steps in which the same thing is late are one fault: with one of them mended, the others were still noise.
+        # Steps in which the same place is late are one fault: with only one of them fixed, the others would remain
+        # noise.
         name_keys = families(graph.names)[graph.name[nodes]] * len(Role) + self._role[nodes]
         _, first, place = np.unique(name_keys, return_index=True, return_inverse=True)
         row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
@@ -213,8 +215,8 @@ class _Maker:
             if most[index] <= 0:
                 return
             late = table[index] >= _LIKE_SHARE * most[index]
-            # The largest of many that differ by chance is some deviations off. Of these only those upwards count: where
-            # half of the steps are late, the others are early.
+            # The largest of many random deviations is several deviations off. Only positive ones count: where half of
+            # the steps are # late, the others are early.
             upwards = np.maximum(table[index][~late], 0.0)
             deviation = sqrt(2 * float((upwards**2).mean())) if len(upwards) else 0.0
             if most[index] <= max(_SURELY, sqrt(2 * log(table.size))) * deviation:
@@ -237,9 +239,9 @@ class _Maker:
             )
 
     def imbalance(self) -> Iterator[Candidate]:
-        """Computation that takes longer on some rank in most steps, on another one each time.
+        """Computation that takes longer on some rank in most steps, but on another rank each time.
 
-        What is longer on one rank in all steps is that rank's fault, and what is in few steps is an outlier.
+        A rank that is slower in all steps is that rank's fault; a slow place in few steps is an outlier.
         """
         graph, steps, ranks = self._graph, self._watch.steps, len(self._graph.ranks)
         excess = self._case.likeness.beyond_ranks_in_step_ns
@@ -265,7 +267,7 @@ class _Maker:
         )  # fmt: skip
 
     def late_begins(self) -> Iterator[Candidate]:
-        """Ranks that begin the first step of the recording late: why was not recorded."""
+        """Ranks that begin the first step of the recording late: the cause was not recorded."""
         late_ns = self._case.late_begins_ns()
         for column, late in enumerate(() if late_ns is None else late_ns.tolist()):
             if late <= 0:
@@ -285,7 +287,7 @@ class _Maker:
     # --- overheads and work
 
     def loading(self) -> Iterator[Candidate]:
-        """Getting batches, on all ranks: a fault where most ranks do it for a good part of the step."""
+        """Loading of batches, on all ranks: a fault where most ranks spend a large part of the step on it."""
         nodes = np.flatnonzero(self._role == Role.LOADING)
         if not len(nodes):
             return
@@ -302,7 +304,7 @@ class _Maker:
         yield replace(candidate, seconds=self._per_step(nodes, common), removed=edit, reduced=edit)
 
     def exchanges(self) -> Iterator[Candidate]:
-        """Whole collectives; half of one is within reach: half the bytes, or twice the link."""
+        """Whole collectives; half of one can be saved: half the bytes, or twice the link."""
         why = (
             "its transfer time alone; waiting for late ranks is listed under these ranks"
             if self._case.whole
@@ -312,7 +314,7 @@ class _Maker:
             yield self._whole("collective", exchange.label, exchange.nodes, Tier.OVERHEAD, 0.5, why)
 
     def host(self) -> Iterator[Candidate]:
-        """What a device waits for its host for: by name where it is no launch, then the work between launches."""
+        """Waits of a device for its host: by name except for launches, then the work between launches."""
         if not self._case.roles.device:
             return
         accounting = self._accounting
@@ -393,7 +395,7 @@ class _Maker:
         return Edit(duration_ns=edited_ns)
 
     def _per_step(self, nodes: Ints, time_ns: Floats) -> float:
-        """Mean per step, on the rank where it is most; shared transfers count for all."""
+        """Mean seconds per step, on the rank where they are most; shared transfers count for all."""
         *per_rank, shared = self._by_rank(nodes, time_ns)
         return max(max(per_rank) + shared, 0.0) * NS / len(self._watch.steps)
 

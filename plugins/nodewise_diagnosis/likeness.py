@@ -26,11 +26,11 @@ class Likeness:
     Attributes
     ----------
     beyond_ranks_ns : (nodes,) float
-        By how much this place takes longer on this rank than on the median of the others: median over steps.
+        Excess of this place on this rank over the median of the others: median over steps.
     beyond_ranks_in_step_ns : (nodes,) float
-        The same of a single step, without what is so in the median step.
+        The excess of a single step beyond that median.
     beyond_steps_ns : (nodes,) float
-        By how much the node takes longer than the same place on the same rank in the median step.
+        Excess of the node over the same place on the same rank in the median step.
     compared : (nodes,) bool
         Whether other ranks have the place.
     """

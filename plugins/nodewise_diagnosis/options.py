@@ -1,4 +1,4 @@
-"""Single strategies: what would be done, and what it does to the recorded durations."""
+"""Single strategies: the change to the job, and its effect on the recorded durations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["EVERYTHING", "Attempt", "Level", "Option", "changed_job", "options"]
 
 
 class Level(IntEnum):
-    """How well a strategy works out."""
+    """Outcome of a strategy."""
 
     BEST = 0
     LIKELY = 1
@@ -54,8 +54,8 @@ class Attempt:
 class Option:
     """One strategy.
 
-    Of options with the same ``group`` only one can be in a combination; ``alone`` = it is in none. ``acts_on`` are the
-    parts of a step that it makes shorter; EVERYTHING = any.
+    Of options with the same ``group`` a combination has at most one; ``alone`` = it has none. ``acts_on`` are the parts
+    of a step that get shorter; EVERYTHING = any.
     """
 
     name: str
@@ -98,10 +98,10 @@ _OF_ROLE: Final = {
 """Parts that are shorter if nodes of a role are."""
 
 _GAP_LEFT: Final = (0.0, 0.1, 0.5)
-"""Of such a part, what is left: nothing; a tenth, as something stays to be done; half, where half of it must stay."""
+"""Remaining share of such a part: nothing; a tenth, as something remains to do; half, where half of it must stay."""
 
 _MICRO_BATCHES: Final = (2,)
-"""How many of them are accumulated; more of them gain less each."""
+"""Numbers of micro-batches to accumulate; each further one gains less."""
 
 _BUCKETS: Final = (1, 2, 4, 8)
 """Numbers of buckets that all gradients are divided into."""
@@ -110,27 +110,27 @@ _MOST_NODES_REGROUPED: Final = 20_000
 """Other buckets need another graph each time: with more nodes that takes too long for every combination."""
 
 _HOST_LEFT: Final = (0.0, 0.1, 0.5)
-"""Of the host's work between launches, what a captured graph leaves: its launch alone; a tenth; where half the step
-cannot be captured."""
+"""Remaining share of the host's work between launches with captured graphs: only their launch; a tenth; where half the
+step cannot be captured."""
 
 _FUSED_LEFT: Final = (1 / 3, 0.5, 0.8)
-"""Of memory-bound kernels, what fusion leaves: three in a row, two in a row, few that touch."""
+"""Remaining share of memory-bound kernels after fusion: three in a row, two in a row, few adjacent ones."""
 
 _MEMORY_BOUND_LEFT: Final = (0.5, 0.5, 0.8)
-"""Of memory-bound kernels, what half the bytes leave."""
+"""Remaining share of memory-bound kernels with half the bytes."""
 
 _HALF_THE_BYTES: Final = 2.0
 """Speed-up of 16-bit numbers, at best, where the catalogue has no entry for the device."""
 
 
 def options(case: Case, accounting: Accounting, bottlenecks: Sequence[RankedBottleneck]) -> Iterator[Option]:
-    """All single strategies that the traces give grounds for."""
+    """All single strategies that the traces support."""
     yield from _mending_options(case, bottlenecks)
     yield from _loading(case)
     if case.roles.device:
         launches = launch_nodes(case.roles.role, accounting)
         yield from _host(case, launches)
-        # What happens once, while the device starts up, is in no step to come.
+        # Start-up happens once, and is in no later step.
         if accounting.held_s({"startup"}) / NS < AVOIDABLE * case.base_ns:
             yield from _gaps(accounting)
         yield from _kernels(case, launches)
@@ -140,7 +140,7 @@ def options(case: Case, accounting: Accounting, bottlenecks: Sequence[RankedBott
 
 
 def _mending_options(case: Case, bottlenecks: Sequence[RankedBottleneck]) -> Iterator[Option]:
-    """Faults: what takes longer than its like is brought to it."""
+    """Fixes of faults: what takes longer than comparable nodes is reduced to their time."""
     recorded_ns = np.maximum(case.graph.duration_ns.astype(np.float64), 1.0)
     for one in bottlenecks:
         fixed_ns = one.candidate.removed.duration_ns
@@ -174,7 +174,7 @@ def _indexes(nodes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _scale_nodes(*scaled: tuple[Any, tuple[Any, Any, Any]]) -> Callable[[Attempt, Level], None]:
-    """What is left of some nodes (``...`` = all), by level: a share, or one for each of them."""
+    """Scale some nodes (``...`` = all) to a remaining share, by level: one share, or one for each node."""
     places = [(chosen if chosen is ... else _indexes(chosen), left) for chosen, left in scaled]
 
     def apply(attempt: Attempt, level: Level) -> None:
@@ -368,7 +368,7 @@ def _communication(case: Case) -> Iterator[Option]:
 
 
 def _buckets(case: Case) -> Iterator[Option]:
-    """The best of some sizes of gradient buckets, where the traces show what gradients there are."""
+    """The best of some sizes of gradient buckets, where the traces show the gradients."""
     kinds = {CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER}
     total = sum(one.bytes for one in case.exchanges if one.family[0] in kinds and one.bytes > 0)
     if not total:
@@ -422,7 +422,7 @@ def _memory(case: Case) -> Iterator[Option]:
     compute = (case.roles.role == Role.COMPUTE) & ~case.roles.optimizer
 
     def recompute(attempt: Attempt, level: Level) -> None:
-        # Forward passes are a third of the computation, as backward ones take twice as long: they are done again.
+        # Forward passes are a third of the computation, as backward passes take twice as long: they are repeated.
         again = (1.25, 4 / 3, 1.5)[level]
         attempt.duration_ns[compute] *= again * factor
         attempt.samples *= factor

@@ -1,4 +1,4 @@
-"""What every node of the graph is to a job: compute, communication, loading, copies, the host's own work."""
+"""The role of every node of the graph: compute, communication, loading, copies, the host's own work."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _FOREIGN_SHARE = 0.1
 
 
 _OTHERS = 0.5
-"""Functions that load nothing take more than this share of what is then no loading."""
+"""A function without loading takes more than this share of time that is then not loading."""
 
 
 class Role(IntEnum):
-    """What a node is to the job."""
+    """The role of a node."""
 
     HOST = 0
     """The host's own work: operators that launch, calls, time between events."""
@@ -70,7 +70,7 @@ class Roles:
 
 
 def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None) -> Roles:
-    """Tell the roles; ``traces`` by rank, ``clocks`` as the graph was built with."""
+    """Determine the roles; ``traces`` by rank, ``clocks`` as the graph was built with."""
     kind = graph.kind
     has_device = bool(np.isin(kind, (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL)).any())
     role = np.full(len(graph), Role.HOST, dtype=np.int8)
@@ -115,7 +115,7 @@ def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None
 
 
 class _Spans:
-    """Events of a rank's host and what they are inside of."""
+    """Events of a rank's host and the events around them."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -125,14 +125,14 @@ class _Spans:
         self._steps = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
 
     def inside(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-        """Events with such a name and all within them."""
+        """Events with such a name and all events within them."""
         has_name = matching(self._trace.names, pattern)[self._trace.name]
         return self._spread(np.where(has_name & ~self._steps, 1, -1)) >= 0
 
     def exchanges(self) -> Ints:
         """Row of ``collectives`` that an event on the caller's own thread is part of; -1 = none.
 
-        An exchange is also what surrounds it: the outermost named span with hardly anything else in it.
+        The surroundings count as well: the outermost named span with hardly anything else in it.
         """
         trace, table = self._trace, self._trace.collectives
         mark = np.full(len(trace), -1, dtype=np.int64)
@@ -175,7 +175,7 @@ class _Spans:
 
 
 def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
-    """Threads that go on with what a collective of the host brought: what they do is part of it."""
+    """Threads that continue after a collective of the host: their work is part of it."""
     rows = graph.collectives
     of_departure = np.full(len(graph), -1, dtype=np.int64)
     of_departure[rows.departure] = rows.transfer
@@ -197,7 +197,7 @@ def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
 def _first_gaps(graph: Graph, trace: Trace, clock: Clock, role: NDArray[np.int8], main: NDArray[np.bool_]) -> None:
     """Where a step shows no loading, its thread's time before the first operator counts as loading.
 
-    Not where functions of other names do it.
+    Not where functions of other names take it.
     """
     of_rank = np.flatnonzero(main & (graph.rank == trace.rank))
     functions: dict[int, Calls] = {}

@@ -20,10 +20,10 @@ NS = 1e-9
 """Seconds of a nanosecond."""
 
 _NO_LAG_NS = -(10**15)
-"""Lag of an edge that is taken away: its source never holds its target."""
+"""Lag of a removed edge: its source never delays its target."""
 
 _HELD_NS = -(2**60)
-"""Releases below say that nothing holds a node back."""
+"""Releases below this delay no node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +69,7 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
 class Stopwatch:
     """Times steps, all of them executed one after the other.
 
-    What a step is, ``StepTimer`` says. A stretch of steps lasts as long as on the rank where it lasts longest.
+    ``StepTimer`` defines a step. A stretch of steps lasts as long as on the rank where it lasts longest.
     """
 
     def __init__(self, graph: Graph, steps: Ints) -> None:
@@ -82,7 +82,7 @@ class Stopwatch:
         self._group[work] = step * len(graph.ranks) + column
         self._order = _up_to(graph, int(steps[-1]))
         self._end_ns = np.zeros(len(graph), dtype=np.int64)
-        """Of what was replayed last: kept, as an array of this size costs more to get than to fill in."""
+        """Result of the last replay: stored, as allocating an array of this size costs more than filling it in."""
 
     def step_ns(self, edit: Edit = RECORDED) -> float:
         """Mean length of the steps of interest."""
@@ -131,7 +131,7 @@ class Stopwatch:
             yield over[until] - self._timer.begin(over, begin_ns, first)
 
     def without_edges(self, edges: Ints, lag_ns: Ints | None = None) -> Ints:
-        """Lags with which some edges hold nothing back."""
+        """Lags with which some edges delay nothing."""
         lags = (self.graph.lag_ns if lag_ns is None else lag_ns).copy()
         lags[edges] = _NO_LAG_NS
         return lags
@@ -163,6 +163,6 @@ def persistence_ns(lengths_ns: Floats) -> float:
 
 
 def whole_ns(duration_ns: Floats) -> Ints:
-    """Durations of a replay: whole, and 0 at least."""
+    """Durations for a replay: whole, and at least 0."""
     whole: Ints = np.rint(np.maximum(duration_ns, 0.0)).astype(np.int64)
     return whole

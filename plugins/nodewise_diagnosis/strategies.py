@@ -30,7 +30,7 @@ _LARGEST: Final = 5
 """Most strategies in a combination."""
 
 _LEAST_GAIN: Final = 0.002
-"""What a strategy must add, as a share of the step, to be worth a word."""
+"""Least gain, as a share of the step, that is reported."""
 
 _NORMAL_90: Final = 1.645
 _DEVIATION_OF_MEAN_DIFFERENCE: Final = 1.2533
@@ -81,7 +81,7 @@ class _Search:
         self.complete = True
 
     def all_tried(self) -> list[_Trial]:
-        """Strategies worth a word."""
+        """Strategies that gain enough to be reported."""
         singles: list[_Trial] = []
         for index in range(len(self._options)):
             if self._over():
@@ -152,7 +152,7 @@ class _Search:
         return frozenset[PartName]().union(*(self._options[index].acts_on for index in parts))
 
     def _grounds(self, parts: tuple[int, ...]) -> str:
-        """What the parts rest on, and which parts of the step they act on."""
+        """The basis of the parts, and the parts of the step they act on."""
         basis = "; ".join(dict.fromkeys(self._options[index].rests_on for index in parts))
         acts_on = self._acts_on(parts)
         if acts_on & EVERYTHING:

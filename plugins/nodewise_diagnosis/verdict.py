@@ -1,4 +1,4 @@
-"""What bounds a job, in one word and in one paragraph: made from the accounting, so that it cannot contradict it."""
+"""The bottleneck of a job, in one word and in one paragraph, made from the accounting, so that both agree."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ NOTHING: Final = "none"
 """Nothing stands out, or the bottleneck cannot be determined."""
 
 _LOADING_IN_SKEW: Final = 0.8
-"""Where most of what ranks wait for each other is loading, the job is bound by loading."""
+"""Where at least this share of waits between ranks is loading, the job is bound by loading."""
 
 _MOST: Final = 0.5
-"""What explains most of the lost time takes more than this share of it."""
+"""Least share of the lost time for the part that explains it."""
 
 _LEAST_NAMED_SHARE: Final = 0.05
-"""Parts of the step from this share on are named in the sentence."""
+"""Least share of the step from which a part is named in the paragraph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Seconds of a step that each thing holds, and that the step is shorter without it.
+    """Seconds of a step by cause, and how much shorter the step is without each cause.
 
     ``held`` is the mean over ranks of the accounting's parts, by ``device``, ``network``, ``skew``, ``loading``,
     ``host`` and ``dependency``; ``gain`` is that of a replay without it, and no more than it holds on any rank. The
@@ -47,12 +47,12 @@ class Claims:
 
     @property
     def lost_s(self) -> float:
-        """What is no computation."""
+        """All causes other than computation."""
         return max(self.step - self.held["device"], 0.0)
 
 
 def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
-    """Add the parts up, and replay the steps without each of the things that may bound them."""
+    """Add up the parts, and replay the steps without each possible bottleneck."""
     graph, role, beyond_ns = case.graph, case.roles.role, case.likeness.beyond_ranks_ns
     duration = graph.duration_ns.astype(np.float64)
 
@@ -63,7 +63,7 @@ def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
     def without(one: Role) -> float:
         return gain_of(np.where(role == one, 0.0, duration))
 
-    # Only ranks that are slower than the others in sum: two ranks would otherwise change places.
+    # Only ranks that are slower than the others in total: two ranks would otherwise swap places.
     alike = duration.copy()
     for rank in graph.ranks:
         of_rank = np.flatnonzero((role != Role.COMMUNICATION) & (graph.rank == rank))
@@ -99,10 +99,10 @@ def _group_parts(parts: Sequence[StepPart]) -> dict[str, float]:
 
 
 def bound_by(step_claims: Claims, noise_s: float) -> str:
-    """What the job is bound by: ``device``, ``host``, ``network``, ``skew``, ``loading`` or NOTHING.
+    """The bottleneck: ``device``, ``host``, ``network``, ``skew``, ``loading`` or NOTHING.
 
-    Loading and skew should not be there at all: they bound the job from a tenth of the step on. Else computation does
-    where it takes most of the step; else what takes most of the rest, if the step gains more than the noise without it.
+    Loading and skew are avoidable: they bound the job from a tenth of the step on. Else computation does where it takes
+    most of the step; else the largest part of the rest, if the step gains more than the noise without it.
     """
     least = max(AVOIDABLE * step_claims.step, noise_s)
     if (
@@ -115,7 +115,7 @@ def bound_by(step_claims: Claims, noise_s: float) -> str:
     computes = step_claims.held["device"] >= _MOST * step_claims.step
     if computes and step_claims.gain["device"] > noise_s:
         return "device"
-    # Where no rank is slower than others, what they wait for is the exchange: a server's, or a chain of them.
+    # Where no rank is slower than others, they wait for the exchange itself: a server's, or a chain of exchanges.
     held_s = {**step_claims.held, "network": step_claims.held["network"] + step_claims.held["skew"]}
     name = max(("network", "host", "loading"), key=lambda one: held_s[one])
     enough = step_claims.gain[name] > noise_s and held_s[name] >= _MOST * step_claims.lost_s
@@ -142,13 +142,13 @@ def verdict(
     Parameters
     ----------
     limits : sequence of str
-        What the answer cannot tell, and why.
+        What the answer cannot determine, with the reason.
     unit : str
-        What was accounted: a ``step``, or a ``window`` where no steps are marked.
+        The accounted unit: a ``step``, or a ``window`` where no steps are marked.
     unknown : str
         Why the bottleneck cannot be determined; empty = it can.
     stands_out : bool
-        Whether anything that matters takes longer than its like, or is none of what every job has.
+        Whether anything that matters takes longer than comparable nodes, or is absent from a normal job.
     """
     by_kind = _by_kind(shares)
     first_words = f"The bottleneck cannot be determined: {unknown}." if unknown else ""
@@ -218,7 +218,7 @@ def _first(
 
 
 def _main_part(by_kind: dict[str, list[tuple[float, str]]], kinds: frozenset[str]) -> str:
-    """The kind of part that takes most, and the call or function in it that does."""
+    """The largest kind of part, and the largest call or function in it."""
     sums = {kind: sum(seconds for seconds, _ in by_kind[kind]) for kind in kinds if kind in by_kind}
     if not sums:
         return ""
@@ -229,7 +229,7 @@ def _main_part(by_kind: dict[str, list[tuple[float, str]]], kinds: frozenset[str
 
 
 def _account(step_claims: Claims, by_kind: dict[str, list[tuple[float, str]]], unit: str) -> str:
-    """Where a step goes, mean over ranks, with what is left so that the sum is the step."""
+    """The division of a step, mean over ranks, with the rest, so that the sum is the step."""
     held_s = step_claims.held
     parts = [
         (held_s["device"], "computation"),

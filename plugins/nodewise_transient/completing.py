@@ -1,4 +1,4 @@
-"""What becomes of a job on an offer: from the question's words to the job's mathematics, and back."""
+"""Completion of a job on an offer: converts the question into the job's model, and its outcome into the answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["completed"]
 GIVE_UP: Final = 100.0
 """Multiple of the loss-free time after which a run counts as never done, where the question states no limit."""
 TUNING_RUNS: Final = 2000
-"""Runs behind the choice of an interval: variants meet the same luck, so that few tell them apart."""
+"""Runs for the choice of an interval: variants see the same random numbers, so few runs distinguish them."""
 _CHIEF: Final[dict[ChiefLoss, Literal["none", "fail", "rollback", "re-elect"]]] = {
     ChiefLoss.NONE: "none",
     ChiefLoss.FAIL: "fail",
@@ -274,7 +274,7 @@ def _saves(job: Job, completion: Completion, *, is_tuned: bool) -> CompletionSav
 
 
 def _costly(job: Job, losses: float) -> float:
-    """Losses after which work goes back to a save; those of the chief are taken for a mean node's."""
+    """Losses after which work goes back to a save; the chief's are assumed to be a mean node's."""
     if job.reaction.rolls_back:
         return losses
     return losses / sum(group.count for group in job.groups) if job.chief.policy == "rollback" else 0.0

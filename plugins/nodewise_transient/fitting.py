@@ -1,4 +1,4 @@
-"""Laws fitted to observed lifetimes, with those that were still alive when watching ended counted as such.
+"""Laws fitted to observed lifetimes; machines that survived the observation count as censored.
 
 Binned shares (how many were gone after each hour) take the likelihood of intervals: sum over bins p ln[S(a) - S(b)],
 and (1 - F) ln S(end) for the rest. Single lifetimes take the usual censored likelihood, and Kaplan and Meier's estimate
@@ -24,7 +24,8 @@ from nodewise_transient.provenance import Provenance
 __all__ = ["Fit", "LifetimeSample", "choose", "empirical", "fit", "sample_of_bins", "single"]
 
 LEAST_SHAPE: Final = 0.2
-"""A Weibull law this flat says no more than that some die at once and the rest hardly ever: no law of ageing. The
+"""A Weibull law this flat means that some machines are lost at once and the rest hardly ever: it is no law of ageing.
+The
 likelihood then rises up to the bound, whatever the bound."""
 MOST_SHAPE: Final = 20.0
 """Steeper, all machines live equally long to a few per cent."""
@@ -41,7 +42,7 @@ class LifetimeSample:
     Attributes
     ----------
     ages_s : ends of the bins, or ages at which single machines were revoked; rising.
-    revoked : share gone up to each of them; of single machines Kaplan and Meier's.
+    revoked : share revoked up to each of them; of single machines by Kaplan and Meier.
     machines : how many were observed.
     cap_s : the provider's cap.
     events, exposure_s : revocations, and machine-seconds in which they happened.
@@ -62,7 +63,7 @@ class LifetimeSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
-    """A fitted law: its parameters, its distance from what was observed, and whether it is none at all."""
+    """A fitted law: its parameters, its distance from the observations, and whether it is degenerate."""
 
     law: Lifetime
     scale_s: float
@@ -94,7 +95,7 @@ def sample_of_bins(
 def single(
     lives_s: npt.ArrayLike, ended: npt.ArrayLike, *, cap_s: float = math.inf, provenance: Provenance
 ) -> LifetimeSample:
-    """Single lifetimes, revoked or still alive when watching ended: S(t) = prod (1 - d_j / n_j)."""
+    """Single lifetimes, revoked or still running at the end of observation: S(t) = prod (1 - d_j / n_j)."""
     lives, gone = np.asarray(lives_s, dtype=np.float64), np.asarray(ended, dtype=np.bool_)
     gone = gone & (lives < cap_s)
     ages, deaths = np.unique(lives[gone], return_counts=True)
@@ -134,7 +135,7 @@ def empirical(sample: LifetimeSample) -> Lifetime:
 
 
 def fit(sample: LifetimeSample, family: Family) -> Fit:
-    """The likeliest law of a family."""
+    """The most likely law of a family."""
     loss = _loss_of(sample)
     middle = math.log(sample.exposure_s / max(sample.events, 0.5))
 
@@ -163,9 +164,9 @@ def fit(sample: LifetimeSample, family: Family) -> Fit:
 
 
 def choose(sample: LifetimeSample) -> Lifetime:
-    """The fitted law at the smallest distance, if what was seen does not contradict it; else what was seen.
+    """The fitted law at the smallest distance, if the observations do not contradict it; else the observations.
 
-    By distance, not by habit: below 1.36 / sqrt(n). A degenerate fit is never taken.
+    Chosen by distance, below 1.36 / sqrt(n). A degenerate fit is never used.
     """
     families: tuple[Family, ...] = ("exponential", "weibull")
     nearest = min((fit(sample, family) for family in families), key=lambda each: (each.degenerate, each.ks))

@@ -1,4 +1,4 @@
-"""Lifetimes as a question states them, as laws to draw from or as changes that are known."""
+"""Lifetimes of a question's nodes, as laws to draw from or as recorded changes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ ALL_NODES: Final = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lives:
-    """How long the nodes of a group live.
+    """Lifetimes of the nodes of a group.
 
     Attributes
     ----------
-    law : what lives are drawn from.
-    changes_s : of each node, when it is lost and there again, by turns; empty = lives are drawn.
-    ends_s : end of the record that they are from; infinite for none.
-    warnings : what an answer has to say of them.
+    law : law from which lifetimes are drawn.
+    changes_s : of each node, times of its losses and returns, by turns; empty = lifetimes are drawn.
+    ends_s : end of the record; infinite for none.
+    warnings : notices of the answer about them.
     """
 
     law: Lifetime
@@ -64,7 +64,7 @@ class Lives:
         return not self.changes_s and (float(self.law.revoked[-1]) > 0.0 or math.isfinite(self.law.cap_s))
 
     def basis(self, group: int) -> LifetimeBasis:
-        """What they rest on."""
+        """The basis of the lifetimes."""
         origin = self.law.provenance
         measured = origin.measured
         return LifetimeBasis(
@@ -85,7 +85,7 @@ def today_of(now_s: float) -> date | None:
 
 
 def lives_of(group: CompletionGroup, now_s: float) -> Lives:
-    """The lives of a group's nodes.
+    """Lifetimes of a group's nodes.
 
     Raises
     ------
