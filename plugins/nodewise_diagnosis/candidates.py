@@ -216,7 +216,7 @@ class _Maker:
                 return
             late = table[index] >= _LIKE_SHARE * most[index]
             # The largest of many random deviations is several deviations off. Only positive ones count: where half of
-            # the steps are # late, the others are early.
+            # the steps are late, the others are early.
             upwards = np.maximum(table[index][~late], 0.0)
             deviation = sqrt(2 * float((upwards**2).mean())) if len(upwards) else 0.0
             if most[index] <= max(_SURELY, sqrt(2 * log(table.size))) * deviation:
