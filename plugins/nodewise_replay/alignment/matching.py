@@ -1,4 +1,4 @@
-"""Which collectives of different ranks are one."""
+"""Matches collectives of different ranks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MatchedCollectives:
     who, row : int
         Index of the trace, and of the row in its collectives.
     alone : int
-        How many collectives were found on one rank only although others of its group are there.
+        Collectives on one rank only although other ranks of its group have traces.
     """
 
     member: Ints
@@ -59,9 +59,9 @@ class MatchedCollectives:
 def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
     """Number the job's collectives.
 
-    Within a group of ranks: by the recorder's sequence number, messages of a graph by their tag; where there is none by
-    order, kind and size within the step. Where ranks recorded different ones, their orders are aligned by kind, size
-    and the times of the ends, so that one that a recorder lost does not shift those after it.
+    Within a group of ranks: by the recorder's sequence number, messages of a graph by their tag; without either by
+    order, kind and size within the step. Where ranks recorded different collectives, their orders are aligned by kind,
+    size and the times of the ends, so that one lost collective does not shift those after it.
     """
     if len(traces) == 1:
         rows = np.flatnonzero(np.asarray(traces[0].collectives.event) >= 0)
@@ -146,13 +146,13 @@ def _tokens(trace: Trace) -> Ints:
 
 
 def _agree(ranks: dict[int, list[int]], tokens: Sequence[Ints]) -> bool:
-    """Whether all ranks recorded the same, as far as kinds and sizes say."""
+    """Whether all ranks recorded the same kinds and sizes."""
     first, *others = [tokens[who][rows].tolist() for who, rows in ranks.items()]
     return all(other == first for other in others)
 
 
 def _rough_offsets(traces: Sequence[Trace], agreed: Sequence[dict[int, list[int]]], ends: Sequence[Ints]) -> Ints:
-    """Every clock's difference to the first, from collectives about which there is no doubt; 0 where none is."""
+    """Every clock's difference to the first, from unambiguous collectives; 0 where there is none."""
     differences: list[list[int]] = [[] for _ in traces]
     for ranks in agreed:
         if 0 not in ranks:

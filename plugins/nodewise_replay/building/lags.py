@@ -1,4 +1,4 @@
-"""How long work takes to begin once what it waits for is over."""
+"""Time from the end of what work waits for to the begin of the work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nodewise_replay.graph.wiring import Edges
 __all__ = ["device_lags"]
 
 _DEFAULT_LAUNCH_NS: Final = 5_000
-"""Launch latency where a trace shows none that was not hidden by a queue: a few microseconds."""
+"""Launch latency where a trace shows none outside of a queue: a few microseconds."""
 
 
 def device_lags(
@@ -30,9 +30,9 @@ def device_lags(
 ) -> Edges:
     """Give edges into device work their lags.
 
-    Work begins when the last of what it waits for has let it; only of that edge can the lag be seen, and it is
-    recorded exactly. Every other one is at most what passed, and is taken to be typical of its kind where that was seen
-    to bind: of launches the lower quartile, of work after work, whose times add up along a stream, the mean.
+    Work begins when the last of its dependencies allows it; only this edge shows its lag, which is recorded exactly.
+    The lag of every other edge is at most the time that passed, and assumed typical of its kind where that kind was the
+    last: of launches the lower quartile, of work after work, whose times add up along a stream, the mean.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def device_lags(
         the call begins.
     end_ns, begin_ns, kind : (nodes,)
     occupied : callable, optional
-        Of targets and of when they were ready, ns: the work that kept each from the device, -1 = none. It becomes an
-        edge that binds.
+        Of targets and of the times when they were ready, ns: the work that kept each from the device, -1 = none. It
+        becomes a binding edge.
     """
     source, target, edge_kind = edges.source, edges.target, edges.edge_kind
     elapsed_ns = begin_ns[target] - end_ns[source]
@@ -86,7 +86,8 @@ def device_lags(
         passed_to = begin_ns[waiter] - end_ns[holder]
         contention = Edges.exact(holder, waiter, passed_to, EdgeKind.CONTENTION, Origin.INFERRED)
     explained = lag.copy()
-    # A launch onto an idle stream is itself what passed; of all other waits what is not typical is unexplained.
+    # A launch onto an idle stream takes the time that passed; of all other waits the part beyond typical is
+    # unexplained.
     unqueued = binding & launch & (busy[target] <= launched[target])
     explained[unqueued] = elapsed_ns[unqueued]
     lag[binding] = elapsed_ns[binding]
@@ -95,7 +96,7 @@ def device_lags(
 
 
 def _typical(elapsed_ns: Ints) -> int:
-    """Lower quartile: waits that nothing accounts for lengthen what is seen, and nothing shortens it."""
+    """Lower quartile: unexplained waits lengthen the recorded times, and nothing shortens them."""
     return int(np.percentile(elapsed_ns, 25, method="lower"))
 
 

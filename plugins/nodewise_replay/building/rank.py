@@ -1,4 +1,4 @@
-"""The part of the graph that one rank's trace gives."""
+"""The part of the graph from one rank's trace."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Builder:
         self._queues()
         self._forward_backward()
         edges = Edges.none().followed_by(*self._edges)
-        # The recording of a thread may begin with a wait that is known.
+        # The recording of a thread may begin with a known wait.
         holds = np.zeros(len(self._nodes), dtype=np.bool_)
         holds[edges.target] = True
         unheld = np.flatnonzero(first_of_lane & ~holds[: self._pieces])
@@ -178,7 +178,7 @@ class _Builder:
         )
 
     def _wait(self, piece: Ints, awaited: Ints) -> None:
-        """Leave of pieces only what passed after the last of what they wait for."""
+        """Reduce pieces to the time after the last of their dependencies."""
         nodes = self._nodes
         over = np.where(self._first_of_lane, HELD_BY_NOTHING, self._view.nesting.begin_ns)
         np.maximum.at(over, piece, np.minimum(nodes.end_ns[awaited], nodes.end_ns[piece]))
@@ -219,7 +219,7 @@ class _Builder:
         self._full_queues(syncs.waiter)
 
     def _full_queues(self, waiting: Ints) -> None:
-        """Leave of launches that block on a full queue what a launch takes; ``waiting`` calls block on other things."""
+        """Reduce launches that block on a full queue to the usual time; ``waiting`` calls block for another reason."""
         nodes, queues = self._nodes, full_queues(self._view)
         free = ~np.isin(queues.call, waiting)
         target, source = self._view.nesting.rest[queues.call[free]], self._end_node[queues.awaited[free]]
@@ -240,7 +240,7 @@ class _Builder:
         arrival = host.queued
         nodes = self._nodes
         if len(arrival):
-            # The thread's own order is among its pieces already: here it tells which of the two was waited for.
+            # The thread's own order is among its pieces already: this adds which of the two was waited for.
             chained = arrival[arrival > 0]
             chained = chained[nodes.lane[chained - 1] == nodes.lane[chained]]
             issued = Edges.exact(host.issue, arrival, 0, EdgeKind.LAUNCH)

@@ -1,4 +1,4 @@
-"""Nodes that ranks share: collectives, and the ranks that sent no trace."""
+"""Nodes that ranks share: collectives, and ranks without a trace."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def world_size(parts: Sequence[RankPart]) -> int:
 
 
 def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, has_times: bool) -> SharedNodes:
-    """Make one node of what ranks did together: it begins at the last arrival and ends at the first departure.
+    """Merge a collective of several ranks into one node: it begins at the last arrival and ends at the first departure.
 
-    Durations of departures in ``own`` become what is left after that.
+    Durations of departures in ``own`` become the time left after that.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ha
     own : NodeColumns
         Of all ranks.
     has_times : bool
-        Whether times were recorded; where not, a collective takes what the quickest rank's took, and messages are sent
-        before they are asked for.
+        Whether times were recorded; where not, a collective takes as long as on the fastest rank, and messages are sent
+        before they are requested.
     """
     matches = matched_collectives([part.trace for part in parts])
     ends_of = [_ends_of(part, int(one)) for part, one in zip(parts, first, strict=False)]
@@ -75,8 +75,8 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ha
     rest = np.where(has_waited, left - over[member], left - came)
     held = np.ones(len(member), dtype=np.bool_)
     if not has_times:
-        # What sends in a stated graph is done when its own data have left, whether or not anyone takes them yet, and
-        # they travel meanwhile: a ring in which every rank first sends and then receives would wait for itself.
+        # A sender in a stated graph is done when its own data have left, whether or not a rank takes them yet, and they
+        # travel meanwhile: a ring in which every rank first sends and then receives would wait for itself.
         eager = _are_sends(parts, who, rows)
         held = eager | ~np.isin(member, member[eager])
         has_waited = ~eager
@@ -145,7 +145,7 @@ def _of_no_rank(like: NodeColumns, kind: NodeKind, begin_ns: Ints, end_ns: Ints,
 
 
 def _group_sizes(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints, Ints]:
-    """How many ranks each collective is of, and the number of its group."""
+    """Number of ranks of each collective, and the number of its group."""
     world = world_size(parts)
     sizes, groups = np.empty(len(who), dtype=np.int64), np.empty(len(who), dtype=np.int64)
     numbers: dict[object, int] = {}
@@ -160,11 +160,11 @@ def _group_sizes(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints,
 def _peers(
     shared: NodeColumns, transfer: Ints, absent: Ints, group: Ints, begins: Ints, step_begin_ns: Ints
 ) -> tuple[NodeColumns, Edges]:
-    """Split collectives with ranks that sent no trace: these come late, and then there is the transfer.
+    """Split collectives with ranks that have no trace: these ranks arrive late, and then the transfer follows.
 
-    A transfer takes at most as long as the shortest of the same place in other steps, waiting included; what is longer
-    was spent on waiting for those ranks. They come a while after their last collective of the step, the first time
-    after the begin of the step.
+    A transfer takes at most as long as the shortest of the same place in other steps, waiting included; longer time was
+    spent on waiting for those ranks. They arrive a while after their last collective of the step, the first time after
+    the begin of the step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Streams that wait for other streams: as recorded, or made out from what the framework's calls mean."""
+"""Streams that wait for other streams: as recorded, or inferred from the meaning of the framework's calls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Wait", "Waits", "find_contradictions", "stream_waits"]
 
 
 Wait = tuple[int, int, Origin]
-"""What waits, the work that it waits for, and how that is known."""
+"""The waiter, the work that it waits for, and the origin of that knowledge."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Waits:
-    """What waits for which work: a position in ``View.device``, or the event of a call; those found come first."""
+    """Pairs of waiter and work: a position in ``View.device``, or the event of a call; recorded pairs come first."""
 
     waiter: Ints
     awaited: Ints
@@ -34,20 +34,20 @@ class Waits:
 
     @staticmethod
     def of(waits: Iterable[Wait], missing: int) -> Waits:
-        """Waits as columns; ``missing`` = how many there must be that could not be made out."""
+        """Waits as columns; ``missing`` = number of waits whose work could not be inferred."""
         table = np.array(sorted(waits, key=lambda wait: wait[2]), dtype=np.int64).reshape(-1, 3)
         return Waits(waiter=table[:, 0], awaited=table[:, 1], origin=table[:, 2], missing=missing)
 
 
 def stream_waits(view: View, streams: Streams, collective: NDArray[np.bool_]) -> Waits:
-    """Make out what every recorded call of a stream wait makes wait for what.
+    """Infer the waiter and the work of every recorded call of a stream wait.
 
     Parameters
     ----------
     view : View
     streams : Streams
     collective : (device events,) bool
-        Which work is a collective's.
+        Whether the work is a collective.
     """
     return _Inference(view, streams, collective).all_waits()
 
@@ -82,7 +82,7 @@ class _Inference:
         return Waits.of(dict.fromkeys(waits), missing)
 
     def _recorded_waits(self) -> tuple[dict[int, list[tuple[int, int]]], int]:
-        """Return waits that the trace states, by call, and how many of its records cannot be resolved."""
+        """Return recorded waits, by call, and the number of records that cannot be resolved."""
         syncs, trace, view = self._view.trace.syncs, self._view.trace, self._view
         records = np.flatnonzero(syncs.kind == SyncKind.STREAM_WAIT)
         if not len(records):
@@ -104,7 +104,7 @@ class _Inference:
         return waits, unresolved
 
     def _infer_waits(self, call: int) -> list[tuple[int, int]] | None:
-        """Return what a call makes wait; None where that cannot be made out."""
+        """Return the waits that a call causes; None where they cannot be inferred."""
         thread, time = int(self._view.lane[call]), int(self._view.begin_ns[call])
         work, collectives = self._work[thread], self._collectives[thread]
         if not len(work.positions) and not len(collectives.positions):
@@ -119,12 +119,12 @@ class _Inference:
         return self._for_stream(waiter, time)
 
     def _before_collective(self, last: int, collective: int, time: int) -> list[tuple[int, int]]:
-        """The communication's stream waits for the thread's current one: that of its last launch."""
+        """The communication stream waits for the thread's current stream: that of its last launch."""
         awaited = self._latest(int(self._stream[last]), time, collective) if last >= 0 else -1
         return [(collective, awaited)] if awaited >= 0 else []
 
     def _for_collective(self, waiter: int, time: int) -> list[tuple[int, int]] | None:
-        """Work waits for a collective: of those launched before, the last that had ended when the work began."""
+        """Work waits for a collective: of those launched before, for the last that had ended when the work began."""
         others = self._others(waiter, self._communication)
         places = [self._latest(lane, time, waiter) for lane in others]
         return self._last_of(waiter, places) or self._unknown(others, time)
@@ -148,7 +148,7 @@ class _Inference:
         return [(waiter, max(valid_places, key=lambda place: int(self._end[place])))] if valid_places else []
 
     def _unknown(self, others: list[int], time: int) -> list[tuple[int, int]] | None:
-        """None where all streams that it may wait for contradict the trace; where one has no work, that may be it."""
+        """None where all possible streams contradict the trace; a stream without work is possible."""
         return None if others and all(self._streams[lane].before(time) >= 0 for lane in others) else []
 
     def _had_ended(self, work: int, waiter: int) -> bool:
@@ -175,9 +175,9 @@ def enclosing(view: View, mask: NDArray[np.bool_]) -> Ints:
 
 
 def find_contradictions(nodes: NodeColumns, awaited: Ints, waiter: Ints) -> NDArray[np.bool_]:
-    """Which waits some step contradicts: there the same waiter begins before the same awaited work is over.
+    """Waits that some step contradicts: there the same waiter begins before the end of the same work.
 
-    The program is the same in every step. What happened to be over in time in some steps was not waited for.
+    The program is the same in every step. Work that ended in time in some steps only was not waited for.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ class _Regrouping:
             ) from None
 
     def _basis(self, gradients: int) -> tuple[str, ...]:
-        """What the new buckets were derived from."""
+        """The basis of the new buckets."""
         return (
             (
                 f"{gradients} gradients in the order in which they became ready, each with an even share of its "
@@ -107,10 +107,10 @@ class _Regrouping:
         )
 
     def _charge(self) -> None:
-        """Host time of issuing an all-reduce leaves gradients that no longer do and comes to those that now do.
+        """Move the host time of issuing all-reduces from the gradients that issued to those that issue now.
 
-        It is what gradients that issue take beyond those that do not; between gradients that all issue nothing tells
-        the two apart, and the time inside the operators around the issue counts.
+        It is the excess of gradients that issue over those that do not; where all gradients issue, the two cannot be
+        separated, and the time inside the operators around the issue counts.
         """
         self._issue_ns = dict.fromkeys(self._graph.ranks, 0.0)
         for rank in self._issue_ns:
@@ -141,7 +141,7 @@ class _Regrouping:
         return True
 
     def _durations(self, cost: Cost, rows: Ints, took_ns: Ints, bytes_of: Floats) -> Ints:
-        """What new buckets take: bytes by their cost, and each what the step's recorded ones took beyond theirs."""
+        """Duration of new buckets: by their cost, plus the excess of the recorded buckets of the step over theirs."""
         per_byte = self._wire[rows[0]] / self._exchanges.bytes[rows[0]]
         seconds = float(took_ns.sum()) * 1e-9
         beyond = max(seconds - cost.s_per_byte * float(self._wire[rows].sum()), 0.0) / len(rows)
@@ -171,8 +171,8 @@ class _Regrouping:
     def _heirs(self, one: Pass) -> tuple[Ints, Ints]:
         """For every recorded bucket, the new one that holds its last gradient, and the last one that is full by then.
 
-        What reads gradients waits for the former. What was exchanged after a recorded bucket comes after the latter
-        (-1 = none): others are issued later, perhaps because of it.
+        Readers of gradients wait for the former. Exchanges after a recorded bucket come after the latter (-1 = none):
+        other exchanges are issued later, perhaps because of it.
         """
         bucket_of = np.array([*group_by_cap(one.bytes, self._cap), -1])
         ends = np.searchsorted(one.bucket, np.arange(len(one.row)), "right") - 1
@@ -196,7 +196,7 @@ class _Regrouping:
         pieces = [self._relays.get((exchange, one.rank), []) for exchange in one.exchange.tolist()]
         outcome = self._relay(one, pieces, departure, bytes_of) if all(pieces) else departure
         holds, full = self._heirs(one)
-        # What the library did before a bucket it does before the new one that is full no earlier.
+        # Work of the library before a bucket comes before the new bucket that is full no earlier.
         self._follow(recorded.arrival, arrival[holds])
         self._replace(recorded.arrival, arrival, holds, full)
         self._replace(recorded.departure, departure, holds, full)
@@ -236,7 +236,7 @@ class _Regrouping:
             self._draft.add_edges(work[order[at[in_range]]], arrival[in_range], pause, EdgeKind.STREAM_WAIT)
 
     def _follow(self, rows: Ints, arrivals: Ints) -> None:
-        """Order of a lane before new nodes: what recorded ones followed."""
+        """Order of a lane before new nodes: the nodes that recorded ones followed."""
         graph, before = self._graph, self._draft.edges_into(rows)
         target = np.repeat(arrivals, np.diff(graph.first_edge)[rows])
         ordering = np.isin(graph.edge_kind[before], (int(EdgeKind.STREAM), int(EdgeKind.HOST)))
@@ -245,7 +245,7 @@ class _Regrouping:
         self._draft.add_edges(source, target, self._scenario.lag_ns[before], kinds)
 
     def _relay(self, one: Pass, pieces: Sequence[Sequence[int]], departure: Ints, bytes_of: Floats) -> Ints:
-        """One piece per new bucket for what passes its outcome on, one after the other."""
+        """One piece per new bucket for the thread that passes on its outcome, one after the other."""
         durations = self._duration[[piece for relay in pieces for piece in relay]]
         duration = self._durations(self._cost[1], one.exchange, durations, bytes_of)
         longest = np.array([max(relay, key=lambda piece: int(self._duration[piece])) for relay in pieces])

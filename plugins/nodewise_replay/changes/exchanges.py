@@ -1,4 +1,4 @@
-"""Exchanges of a graph: the library's transfer, the host's relay that completes it, and what they cost."""
+"""Exchanges of a graph: the library's transfer, the host's relay that completes it, and their costs."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Exchanges:
         return len(self.transfer)
 
     def wire_bytes(self, ranks: Ints | None = None) -> Floats:
-        """Bytes that each brings to a link; ``ranks`` = another number that takes part."""
+        """Bytes that each exchange brings to a link; ``ranks`` = another number of participants."""
         factor = bytes_factor(self.kind, self.ranks if ranks is None else ranks)
         wire_bytes: Floats = factor * np.maximum(self.bytes, 0)
         return wire_bytes
 
     def costs(self, scenario: Scenario) -> dict[int, tuple[Cost, Cost]]:
-        """By kind, what the library's transfer costs and what the relay does, fitted over all sizes of the trace.
+        """By kind, the costs of the library's transfer and of the relay, fitted over all sizes of the trace.
 
-        Exchanges of no known size have no part. Transfers are those that all ranks were seen to share: the graph tells
-        them from waiting.
+        Exchanges of unknown size are left out. Transfers are those that all ranks shared: the graph separates them from
+        waiting.
         """
         costs = {}
         relay_s = self.relay_s(scenario)
@@ -124,7 +124,7 @@ def exchanges_of(scenario: Scenario) -> Exchanges:
 
 
 def _relays(graph: Graph, departure: Ints, member: Ints) -> list[tuple[int, int]]:
-    """Pieces of the threads that pass an exchange's outcome on, each with the exchange.
+    """Pieces of the threads that pass on an exchange's outcome, each with the exchange.
 
     A piece that waits for the departure begins a relay if its thread has nothing else to do: it goes on until the
     thread waits again. Threads that steps end on, or that launch or queue anything, are no relays.

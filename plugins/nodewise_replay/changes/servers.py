@@ -45,7 +45,7 @@ def hub_of(scenario: Scenario, exchanges: Exchanges) -> int:
 
 
 def served_by(scenario: Scenario, hub: int, rank_count: int) -> Scenario:
-    """The job with a server and ``wanted - 1`` workers.
+    """The job with a server and ``rank_count - 1`` workers.
 
     Raises
     ------
@@ -110,7 +110,7 @@ class _ServerExchanges:
         return self._draft.of_ranks(ranks_left, f"the server's time for {len(self._workers) - count} workers removed")
 
     def more(self, count: int) -> Scenario:
-        """Add copies of workers, and of what the server does for each after what it does for the last."""
+        """Add copies of workers, and of the server's work for each, after its work for the last."""
         copies = RankCopies(self._draft, self._scenario)
         added_segments: dict[tuple[int, bool], list[tuple[int, int]]] = {}
         for index in range(count - len(self._workers)):
@@ -130,7 +130,7 @@ class _ServerExchanges:
     def _serve(
         self, source: int, rank: int, number: Ints, added_segments: dict[tuple[int, bool], list[tuple[int, int]]]
     ) -> None:
-        """Copy what the server does for one worker, and the messages between the two."""
+        """Copy the server's work for one worker, and the messages between the two."""
         graph, rows, draft = self._scenario.graph, self._scenario.graph.collectives, self._draft
         for first, last, row, worker, kind in self._segments:
             if worker != source:

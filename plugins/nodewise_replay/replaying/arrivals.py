@@ -42,9 +42,9 @@ def replayed_collectives(
 
     Notes
     -----
-    The spread of a collective's ends, which are one instant, shows how far off the recorded times of a rank may be. Who
-    was last is open where two arrivals are closer than twice that and the uncertainty of both clocks: a tie. A spread
-    below the median of all collectives is luck; the median counts then.
+    The ends of a collective are one instant, so their spread shows the error of the recorded times of a rank. The last
+    rank is open where two arrivals are closer than twice that and the uncertainty of both clocks: a tie. A spread below
+    the median of all collectives is chance; the median counts then.
     """
     rows = graph.collectives
     column = {rank: index for index, rank in enumerate(graph.ranks)}

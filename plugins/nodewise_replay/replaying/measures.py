@@ -21,7 +21,7 @@ _NS = 1e-9
 
 
 NOT_THERE: Final = -(2**61)
-"""When a step is over that a rank lacks."""
+"""End of a step that a rank lacks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -36,7 +36,7 @@ class StepTimes:
 
 
 class StepTimer:
-    """What a step is, for every number of every command.
+    """Definition of a step, for every number of every command.
 
     A rank is done with a step when its host is, and all work that it gave its devices in it. The step lasts since the
     rank was done with the step before, the first one since its mark.
@@ -65,7 +65,7 @@ class StepTimer:
         return np.where(host > NOT_THERE, end_times_ns, NOT_THERE)
 
     def begin(self, over_ns: Ints, mark_ns: Ints, step: int) -> Ints:
-        """When every rank begins a step: where the one before is over, else at its mark."""
+        """When every rank begins a step: at the end of the step before, else at its mark."""
         before = over_ns[step - 1] if step > 0 else np.full(over_ns.shape[1], NOT_THERE)
         begin: Ints = np.where(before > NOT_THERE, before, mark_ns[step])
         return begin
@@ -99,8 +99,8 @@ class StepTimer:
 def odd_steps(graph: Graph, present: Ints) -> Ints:
     """Steps in which a rank does less than half or more than twice of what it does in the others.
 
-    They were recorded in part, or evaluate, or store a checkpoint. What counts is how many pieces of work a device has;
-    where none has any, operators.
+    They were recorded in part, or evaluate, or store a checkpoint. The measure is the number of pieces of a device's
+    work; without any, of operators.
     """
     if len(present) < 3:
         return present[:0]
@@ -124,7 +124,7 @@ def replayed_steps(
 ) -> tuple[ReplayedStep, ...]:
     """Steps by ordinal, the slowest rank of each.
 
-    ``measured`` says whether what was recorded compares, else it is 0; ``bounds`` are other cases that may be.
+    ``measured`` says whether the recorded time is comparable, else it is 0; ``bounds`` are other possible cases.
     """
     steps = []
     cases = [case.step_ns.max(axis=1) * _NS for case in bounds]
