@@ -110,7 +110,7 @@ class ScalingEstimator:
             for route, members in routes.items():
                 errors[rows[members]] = EXPECTED_LOG_ERROR[_strength_of(route, settings)]
         if not used:
-            nothing = Refusal.missing("no configuration was asked about", "observations")
+            nothing = Refusal.missing("configurations must hold at least one row", "observations")
             reasons = [each.refusal for each in row_refusals] + [not_known(split, evidence) for split in unknown]
             return Assessment(refusal=reasons[0] if reasons else nothing, of_profile=not evidence)
         lines = [line for route, settings in used for line in _lines(route, settings)]
