@@ -26,24 +26,24 @@ class Knowledge:
     Attributes
     ----------
     numbers : mapping of framework to tuple of float
-        Values of ``software.FIELDS`` by the framework with what it leaves open (``unsaid.stack_name``); of others the
-        stack's own hold.
+        Values of ``software.FIELDS`` by the framework completed with assumptions (``unsaid.stack_name``); others have
+        their stack's own values.
     levels : Levels
-        Factor on every step that runs ask for beyond what the stack's numbers explain, and deviation of ln(step time).
+        Factor on every step by runs, beyond the stack's numbers, and deviation of ln(step time).
     switches : str
-        What the job says of its software beside the framework's name, in the words that names may hold.
+        The job's facts about its software beside the framework's name, in the words that names may contain.
     memory_level, memory_log_spread : float
-        Factor on what a device cannot do without, and deviation of ln(bytes held); None = the stack's own.
+        Factor on the memory that a device needs, and deviation of ln(bytes held); None = the stack's own.
     memory_measured : bool
         Bytes of some run are known: that factor includes the effect of unstated facts.
     recomputation : int
-        Of rows that do not state it, where it fits; 0 = the least that fits.
+        For rows that do not state it, where it fits; 0 = the least that fits.
     ran : bool
-        Rows are runs that were measured.
+        Rows are measured runs.
     assumptions : mapping of str to a value
-        Facts that the job does not state and its runs have settled.
+        Facts that the job does not state and its runs have determined.
     beliefs : mapping of str to Beliefs
-        How likely the values of these are.
+        Probabilities of the values of these.
     """
 
     dimensions: Dimensions
@@ -96,7 +96,7 @@ class Knowledge:
 def _correct(
     name: str, number_format: str, numbers: tuple[float, ...] | None, memory_level: float, log_spread: float | None
 ) -> Software:
-    """A stack with what runs say of its numbers and of memory."""
+    """A stack with corrections of its numbers and of memory by runs."""
     stack, _ = stack_of(name, number_format)
     corrected = stack if numbers is None else stack.with_numbers(numbers)
     spread = corrected.memory_log_spread if log_spread is None else log_spread

@@ -1,14 +1,14 @@
 """Assumptions where a job does not state them: its software by the year, recomputation by the free memory.
 
-The stack of 2021, Megatron, stored attention's scores, and so recomputed everything. Flash attention (T. Dao
-et al., NeurIPS 2022) came into Megatron-LM and PyTorch 2.0 early in 2023 and stores none: since then a layer's
-activations grow with the tokens alone, and are kept where they fit. ZeRO was DeepSpeed's before; since then replicas
-alone run PyTorch's FSDP, and what is split further, or trains in fewer than 16 bits, which takes Transformer Engine,
-runs Megatron-Core.
+The stack of 2021, Megatron, stored attention scores, and so recomputed everything. Flash attention (T. Dao et al.,
+NeurIPS 2022) came into Megatron-LM and PyTorch 2.0 early in 2023 and stores no scores: since then a layer's activations
+grow with the tokens only, and are kept where they fit. Before, ZeRO ran under DeepSpeed; since then models with
+replicas only run PyTorch's FSDP, and models that are split further, or train in fewer than 16 bits with Transformer
+Engine, run Megatron-Core.
 
-A job is taken to be of that time where anything it says is: its device (announced in 2022 or later, as none trained
-before), its number format (before, 16 bits were fp16, of which V100 has nothing else, and bf16 where Megatron split
-a model), or its model (rows of more than 2,048 tokens, gates, fewer heads of keys and values than of queries).
+A job is assumed to be of that time if one of its facts is: its device (announced in 2022 or later, as none trained
+before), its number format (before, 16 bits were fp16, the only such format of V100, and bf16 where Megatron split a
+model), or its model (rows of more than 2,048 tokens, gates, fewer heads of keys and values than of queries).
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ __all__ = [
 ]
 
 MODERN_YEAR: Final = 2022
-"""Devices announced then or later came into use when flash attention was there (H100: announced March 2022)."""
+"""Devices announced in this year or later came into use with flash attention (H100: announced March 2022)."""
 OLD_FORMATS: Final = frozenset({"fp16", "fp32", "tf32"})
 OLD_SPLIT_FORMATS: Final = OLD_FORMATS | {"bf16"}
-"""Of models that are split further by what is not named: Megatron-LM trained in bf16 in 2021, and BLOOM with it. A
-framework whose name is not known is neither Megatron nor DeepSpeed, which alone split models then."""
+"""Of models that are split further by an unstated framework: Megatron-LM trained in bf16 in 2021, and BLOOM with it. An
+unknown framework is neither Megatron nor DeepSpeed, the only ones that split models then."""
 OLD_SEQUENCE: Final = 2048.0
 """Tokens of the longest rows of GPT-3, OPT and BLOOM."""
 
 OLD: Final = ((DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2) * 2
 MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 4
-"""Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
-that bounds of a space hold for all stages."""
+"""Stacks by the kind of rows (:func:`kinds_of`). Those with a ZeRO stage are never faster than those without, so that
+bounds of a space hold for all stages."""
 
 OF_TPU: Final = "maxtext flash-attention"
 """Programs for TPUs are compiled by XLA."""
@@ -71,7 +71,7 @@ ALONE, ZERO, GATHERED = 1, 2, 4
 """Bits of a row's kind: replicas only, a ZeRO stage, and ZeRO's third stage."""
 
 OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states", "narrow_loss")
-"""Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
+"""Columns of layouts that rows may leave open; the last two, which no fact states, follow from their memory
 (``memory.settled_states``)."""
 
 _FORMATS: Final = (
@@ -105,10 +105,10 @@ def kinds_of(configurations: Configurations) -> Ints:
 
 
 def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int) -> str:
-    """The declared framework with what it leaves open, of rows of a kind.
+    """The declared framework, completed with assumptions for rows of a kind.
 
-    Of a known framework only the attention kernel is open, which the device alone tells; a name may say
-    "no-flash-attention". An unknown name keeps what it says was switched.
+    Of a known framework only the attention kernel is open, which the device determines; a name may state
+    "no-flash-attention". An unknown name keeps the switches that it states.
     """
     modern = any(_signs(framework, dimensions, device, alone=kind % ZERO == ALONE))
     if is_known(framework):
@@ -121,7 +121,7 @@ def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int
 
 
 def stack_names(framework: str) -> Iterable[str]:
-    """All that may be assumed of a declared framework."""
+    """All stacks that may be assumed for a declared framework."""
     if is_known(framework):
         return dict.fromkeys(
             (framework, framework if "flash" in framework.casefold() else f"{framework} flash-attention")
@@ -137,15 +137,15 @@ def by_stack(
     kinds: Ints,
     layout: Layout | None = None,
 ) -> Iterator[tuple[str, Ints]]:
-    """Rows on a device by the stack that they are taken to run.
+    """Rows on a device by the stack that they are assumed to run.
 
     Parameters
     ----------
     kinds : int
-        Those of :func:`kinds_of`.
+        Result of :func:`kinds_of`.
     layout : Layout or None
-        How the model is laid out: rows that fit only with a stage of ZeRO, which they do not state, are taken to run
-        what brought it. None = none is taken to.
+        Layout of the model: rows that fit only with a ZeRO stage, which they do not state, are assumed to run the stack
+        of that time. None = no row is.
     """
     kinds = kinds[rows]
     if layout is not None and not framework:
@@ -201,15 +201,14 @@ def settle_open_rows(
     preferred: float = 0.0,
     ran: bool = False,
 ) -> Layout:
-    """Rows with what they leave open settled: the least recomputation that fits with flash attention, else full.
+    """Rows with all open settings assumed: the least recomputation that fits with flash attention, else full.
 
-    Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
-    said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
-    taken as switched on, the least that makes it fit. Losses in 16 bits come before recomputation where nothing tells
-    how logits are held; 16-bit gradients, and weights in the format of products, come last. Sequence parallelism
-    (V. Korthikanti et al., May 2022) is as young as flash attention, and taken with it alone. What is ``preferred``, as
-    runs of the job have it, is tried first (0 = nothing is); of rows that ``ran`` so, it fits where it does within the
-    doubt about bytes.
+    Selective recomputation, of attention scores only, is not possible where these are not stored. Where no stack is
+    stated, and a row has neither sequence parallelism nor a ZeRO stage and does not fit so, the least of these that
+    makes it fit is assumed. 16-bit losses come before recomputation where the format of logits is unknown; 16-bit
+    gradients, and weights in the format of products, come last. Sequence parallelism (V. Korthikanti et al., May 2022)
+    is as new as flash attention, and assumed only with it. The ``preferred`` way, of the job's runs, is tried first (0
+    = none); for rows that ``ran`` so, it fits if it does within the uncertainty of bytes.
     """
     unsaid = layout.recomputation == UNSTATED
     if not unsaid.any():
@@ -233,7 +232,8 @@ def settle_open_rows(
         tries = [replace(split, recomputation=np.full(len(own), way)) for way in ways for split in splits]
         usual, available_bytes = len(tries), [each for each in available_bytes for _ in splits]
         if software.reduces_in_place and dimensions.training.master_weights is None:
-            # What has no room otherwise holds gradients, and weights in narrower formats, as these are computed with.
+            # Rows that do not fit otherwise keep gradients, and weights in narrower formats, as these are computed
+            # with.
             full, ones = np.full(len(own), FULL), np.ones(len(own))
             tries.append(replace(own, recomputation=full, narrow_states=ones))
             available_bytes.append(device.memory_bytes)
@@ -253,7 +253,7 @@ def settle_open_rows(
 
 
 def _without_room(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> NDArray[np.bool_]:
-    """Rows that leave recomputation open, state no stage of ZeRO, and do not fit without though all is recomputed."""
+    """Rows that leave recomputation open, state no ZeRO stage, and do not fit without even with full recomputation."""
     is_short = (layout.recomputation == UNSTATED) & (layout.zero_stage == 0.0)
     is_short &= layout.data * layout.context > 1.0
     if is_short.any():
@@ -263,7 +263,7 @@ def _without_room(layout: Layout, dimensions: Dimensions, device: Device, softwa
 
 
 def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple[Layout, ...]:
-    """As it stands; with sequence parallelism; also with the optimizer's states split; with parameters as well."""
+    """As it is; with sequence parallelism; also with the optimizer's states split; with parameters as well."""
     blank = (layout.sequence_parallel == 0.0) & (layout.zero_stage == 0.0)
     even = blank & (layout.tensor > 1.0) & (np.mod(dimensions.sequence, layout.tensor) == 0.0)
     sequence = replace(layout, sequence_parallel=np.where(even & sequences, 1.0, layout.sequence_parallel))
