@@ -1,4 +1,4 @@
-"""Where every moment of a rank's step goes: named parts that add up to it."""
+"""Division of a rank's step into named parts that add up to it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from nodewise_replay.graph.graph import EdgeKind, NodeKind
 __all__ = ["HOST_PARTS", "MATRIX_PART", "MEMORY_BOUND_PART", "Accounting", "PartName", "account_steps", "loading_name"]
 
 _LONG_NS: Final = 1_000_000
-"""A launch takes some microseconds and the interpreter between two operators some tens: a host that launches nothing
-for a millisecond does something else."""
+"""A launch takes some microseconds, and the interpreter between two operators some tens: a host that launches nothing
+for a millisecond does other work."""
 
 _BRIEF_NS: Final = 100_000
-"""The interpreter between two operators takes up to some tens of microseconds: what is shorter is named by nobody, but
-in steps of which it is a hundredth."""
+"""The interpreter between two operators takes up to some tens of microseconds: shorter gaps get no name, except in
+steps of which they are a hundredth."""
 _BRIEF_SHARE: Final = 0.01
 
 _MOST_NAMED: Final = 8
-"""Parts of one kind that are named; what is left of the kind is one more."""
+"""Most named parts of one kind; the rest of the kind is one more part."""
 
 HOST_PARTS: Final = frozenset(
     {
@@ -48,10 +48,10 @@ HOST_PARTS: Final = frozenset(
 """Kinds of parts in which a device waits for its host."""
 
 PartName: TypeAlias = tuple[str, str]
-"""Kind and what of a part; an empty what = all parts of the kind."""
+"""Kind and name of a part; an empty name = all parts of the kind."""
 
 _Key = tuple[str, str, int]
-"""Kind, what, the rank that is waited for (-1 = none)."""
+"""Kind, name, and the rank that is waited for (-1 = none)."""
 
 MATRIX_PART: Final = ("computation", "matrix products, convolutions, attention")
 MEMORY_BOUND_PART: Final = ("computation", "kernels bound by memory")
@@ -60,16 +60,16 @@ _FAR_NS: Final = 2**61
 
 
 class _Ledger:
-    """Time of a rank's steps that nothing has claimed yet. What comes first has it."""
+    """Time of a rank's steps that no part has claimed yet. The first claim has priority."""
 
     def __init__(self, begin_ns: Ints, end_ns: Ints) -> None:
-        # What lies outside of the steps is taken from the start.
+        # What is outside of the steps counts as used from the start.
         self._begin = np.concatenate(([-_FAR_NS], end_ns))
         self._end = np.concatenate((begin_ns, [_FAR_NS]))
         self.parts: dict[_Key, float] = defaultdict(float)
 
     def claim(self, begin_ns: Ints, end_ns: Ints, label: Ints, keys: list[_Key]) -> None:
-        """Give spans the time in them that is free; of spans that overlap, the one that begins first has it."""
+        """Claim the free time in some spans; of overlapping spans, the one that begins first gets it."""
         order = np.argsort(begin_ns, kind="stable")
         begin, end, label = begin_ns[order], end_ns[order], label[order]
         reach = np.maximum.accumulate(np.concatenate(([-_FAR_NS], end)))[:-1]
@@ -81,7 +81,7 @@ class _Ledger:
         self._begin, self._end = _join(np.concatenate((self._begin, begin)), np.concatenate((self._end, end)))
 
     def gaps(self) -> tuple[Ints, Ints]:
-        """Begins and ends of what is free."""
+        """Begins and ends of the free time."""
         begin, end = self._end[:-1], self._begin[1:]
         return begin[end > begin], end[end > begin]
 
@@ -91,7 +91,7 @@ class _Ledger:
         whole = total[np.maximum(at - 1, 0)]
         first = at <= 0
         inside = np.minimum(time_ns, self._end[at]) - self._begin[at]
-        # Before the end of the endless first span, what is taken counts from there backwards.
+        # Before the end of the endless first span, claimed time counts backwards from there.
         taken: Ints = np.where(first, np.minimum(time_ns - self._end[0], 0), whole + inside)
         return taken
 
@@ -108,16 +108,16 @@ def _join(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accounting:
-    """Where steps go.
+    """Parts of the steps.
 
     Attributes
     ----------
     parts : list, by rank
         The longest first; they add up to the rank's mean step.
     nodes : mapping of (kind, what) to (n,) int
-        Of parts in which a device waits for its host: the host's nodes that it waits for, of all ranks.
+        For parts in which a device waits for its host: the host's nodes that it waits for, of all ranks.
     members : mapping of (kind, what) to (n,) int
-        Of all parts, the nodes whose time they are, whole or in part. Waiting is part of its exchange.
+        For all parts, the nodes whose time they are, whole or in part. Waiting is part of its exchange.
     """
 
     parts: list[tuple[StepPart, ...]]
@@ -125,14 +125,14 @@ class Accounting:
     members: Mapping[tuple[str, str], Ints]
 
     def held_of_s(self, acts_on: Collection[PartName]) -> float:
-        """What some parts, or all of a kind ("" for its name), take of the step of the rank where they take most."""
+        """Time of some parts, or of all of a kind (``name`` ""), in a step of the rank where it is longest."""
         return max(
             sum(part.seconds for part in parts if {(part.kind, ""), (part.kind, part.what)} & set(acts_on))
             for parts in self.parts
         )
 
     def held_s(self, kinds: Collection[str], what: str = "") -> float:
-        """What parts of some kinds (and one name) take of the step of the rank where they take most."""
+        """Time of parts of some kinds (and one name) in a step of the rank where it is longest."""
         return max(
             sum(part.seconds for part in parts if part.kind in kinds and what in {"", part.what})
             for parts in self.parts
@@ -142,14 +142,14 @@ class Accounting:
 def account_steps(case: Case, collectives: Mapping[int, ReplayedCollective]) -> Accounting:
     """Divide the mean step of every rank.
 
-    A moment is computation where anything computes or copies; else exchange, or the wait for one, where one goes on;
-    else loading where the host gets a batch. What is left is idle time. Of it the device waits for its host until the
-    call that launches its next work begins: that is divided by what the launching thread does meanwhile.
+    A moment is computation where anything computes or copies; else exchange, or the wait for one, where one is in
+    progress; else loading where the host gets a batch. The rest is idle time. In it the device waits for its host until
+    the call begins that launches its next work: that time is divided by the activity of the launching thread.
 
     Parameters
     ----------
     collectives : mapping of transfer node to ReplayedCollective
-        Says which rank was last.
+        Gives the rank that was last.
     """
     job = _Job(case, collectives)
     parts = [job.parts(column) for column in range(len(case.graph.ranks))]
@@ -214,12 +214,12 @@ class _Job:
         return _step_parts(ledger.parts, len(case.watch.steps))
 
     def _exchanges(self, ledger: _Ledger, column: int, mine: NDArray[np.bool_]) -> None:
-        """Transfers and the waits for them, each with who was last."""
+        """Transfers and the waits for them, each with the rank that was last."""
         graph, rows = self._graph, self._graph.collectives
         own = np.flatnonzero(rows.rank == graph.ranks[column])
         transfer = rows.transfer[own]
         arrived, left = graph.end_ns[rows.arrival[own]], graph.end_ns[rows.departure[own]]
-        begun = np.minimum(np.maximum(self._busy[transfer], arrived), left)
+        begin_ns = np.minimum(np.maximum(self._busy[transfer], arrived), left)
         hosts = np.flatnonzero(
             mine & (self._role == Role.COMMUNICATION) & (graph.kind != NodeKind.DEPARTURE) & (graph.rank >= 0)
         )
@@ -232,20 +232,20 @@ class _Job:
         ]
         keys = list(number)
         ledger.claim(
-            np.concatenate((arrived, begun, self._busy[hosts])),
-            np.concatenate((begun, left, graph.end_ns[hosts])),
+            np.concatenate((arrived, begin_ns, self._busy[hosts])),
+            np.concatenate((begin_ns, left, graph.end_ns[hosts])),
             np.array([*waits, *passes], dtype=np.int64),
             keys,
         )
 
     def _wait_key(self, transfer: int) -> _Key:
-        found = self._collectives.get(transfer)
-        late = found.late_ranks if found is not None else ()
+        collective = self._collectives.get(transfer)
+        late = collective.late_ranks if collective is not None else ()
         return "waiting", self._label.get(transfer, "exchange"), late[0] if len(late) == 1 else -1
 
 
 class _Idle:
-    """Divides the time in which a rank's device, or a host that computes itself, does nothing."""
+    """Divides the idle time of a rank's device, or of a host that computes itself."""
 
     def __init__(
         self,
@@ -279,16 +279,16 @@ class _Idle:
             return
         graph, main = self._graph, self._main
         source = self._launch_before(end_ns)
-        launched = np.where(source >= 0, graph.end_ns[source], _FAR_NS)
-        host_end = np.clip(launched, begin_ns, end_ns)
+        launch_end_ns = np.where(source >= 0, graph.end_ns[source], _FAR_NS)
+        host_end = np.clip(launch_end_ns, begin_ns, end_ns)
         lane = np.where((source >= 0) & (host_end > begin_ns), graph.lane[source], main)
-        self._latencies(begin_ns, host_end, end_ns, launched, source)
-        begun = np.searchsorted(step_begin_ns, begin_ns, "right") - 1
-        begins = step_begin_ns[np.maximum(begun, 0)]
+        self._latencies(begin_ns, host_end, end_ns, launch_end_ns, source)
+        step_index = np.searchsorted(step_begin_ns, begin_ns, "right") - 1
+        begins = step_begin_ns[np.maximum(step_index, 0)]
         is_first = np.searchsorted(self._work_begin, begin_ns) == np.searchsorted(self._work_begin, begins)
-        chosen = host_end > begin_ns
-        for number in np.unique(lane[chosen]).tolist():
-            gaps = np.flatnonzero(chosen & (lane == number))
+        host_first = host_end > begin_ns
+        for number in np.unique(lane[host_first]).tolist():
+            gaps = np.flatnonzero(host_first & (lane == number))
             self._on_lane(begin_ns[gaps], host_end[gaps], number, is_first[gaps])
 
     def _launch_before(self, end_ns: Ints) -> Ints:
@@ -299,11 +299,11 @@ class _Idle:
         at = np.searchsorted(self._work_begin, end_ns, "left")
         return np.where(at < len(self._work), self._launch_source[self._work[np.minimum(at, len(self._work) - 1)]], -1)
 
-    def _latencies(self, begin: Ints, host_end: Ints, end: Ints, launched: Ints, source: Ints) -> None:
-        """From the launching call on: its own time and latency; of work that was launched before, a dependency."""
+    def _latencies(self, begin: Ints, host_end: Ints, end: Ints, launch_end_ns: Ints, source: Ints) -> None:
+        """Time from the launching call on: the call itself and latency; for work launched before, a dependency."""
         graph, rest = self._graph, end - host_end
         late = rest >= _LONG_NS
-        queued = launched <= begin
+        queued = launch_end_ns <= begin
         self._add("dependency", "work launched earlier waits for other work", rest[queued])
         self._add("launch", _LAUNCHES, rest[~queued & ~late])
         for gap in np.flatnonzero(~queued & late).tolist():
@@ -315,7 +315,7 @@ class _Idle:
             self._add(*key, rest[gap], np.array([call]))
 
     def _on_lane(self, begin: Ints, end: Ints, lane: int, is_first: NDArray[np.bool_]) -> None:
-        """Divide gaps by the pieces of the thread that is waited for; where that one waits itself, of the main one."""
+        """Divide gaps by the pieces of the thread that is waited for; where it waits itself, by the main thread's."""
         graph, pieces = self._graph, self._hosts[self._graph.lane[self._hosts] == lane]
         low = np.searchsorted(graph.end_ns[pieces], begin, "right")
         count = np.maximum(np.searchsorted(graph.begin_ns[pieces], end, "left") - low, 0)
@@ -346,23 +346,23 @@ class _Idle:
         self._by_name("host_computation", node, time, slow_operator)
         left &= ~slow_call & ~slow_operator
         left, time = self._functions(gap, node, time, left, left & ~long, lane, is_first)
-        # What follows a wait for the device is its doing: the host could not run ahead.
-        drained = self._draining_calls(begin, pieces, low)
-        after = left & ~long & (drained[gap] >= 0)
-        self._by_name("synchronisation", drained[gap], time, after)
+        # Time after a wait for the device is caused by it: the host could not run ahead.
+        draining = self._draining_calls(begin, pieces, low)
+        after = left & ~long & (draining[gap] >= 0)
+        self._by_name("synchronisation", draining[gap], time, after)
         short = left & ~long & ~after
         gaps = graph.kind[node] == NodeKind.GAP
         self._add("launch", "interpreter time between operators", time[short & gaps], node[short & gaps])
         self._add("launch", _LAUNCHES, time[short & ~gaps], node[short & ~gaps])
         rest = np.flatnonzero(left & long)  # gaps ascend
-        unnamed = np.bincount(gap[rest], weights=time[rest], minlength=len(begin)) + outside
-        for number in np.flatnonzero(unnamed > 0).tolist():
+        unnamed_ns = np.bincount(gap[rest], weights=time[rest], minlength=len(begin)) + outside
+        for number in np.flatnonzero(unnamed_ns > 0).tolist():
             first, last = np.searchsorted(gap[rest], (number, number + 1))
             mine = np.arange(*np.searchsorted(gap, (number, number + 1)))
-            claimed = mine[~(left & long)[mine]]
-            taken = ClaimedSpans(since[claimed], until[claimed])
-            told = self._explain(int(begin[number]), int(end[number]), taken, lane, is_first=bool(is_first[number]))
-            for key, took in told.items():
+            claimed_rows = mine[~(left & long)[mine]]
+            spans = ClaimedSpans(since[claimed_rows], until[claimed_rows])
+            parts = self._explain(int(begin[number]), int(end[number]), spans, lane, is_first=bool(is_first[number]))
+            for key, took in parts.items():
                 self._add(*key, np.array(took), node[rest[first:last]])
 
     def _functions(
@@ -371,18 +371,18 @@ class _Idle:
         node: Ints,
         time: Ints,
         left: NDArray[np.bool_],
-        chosen: NDArray[np.bool_],
+        mask: NDArray[np.bool_],
         lane: int,
         is_first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.bool_], Floats]:
-        """Name short time between operators by the functions that spend it; return what is left, and its time.
+        """Name short time between operators by the functions that spend it; return the rest, and its time.
 
-        What follows in the gap is theirs, too, as far as it would have passed while the device was still busy.
+        Later time in the gap is theirs too, as far as it would have passed while the device was still busy.
         """
-        calls, spent = self._calls_of(0, lane), time.astype(np.float64)
+        calls, spent_ns = self._calls_of(0, lane), time.astype(np.float64)
         took = self._graph.duration_ns[node]
         brief_ns = min(_BRIEF_NS, _BRIEF_SHARE * self._case.base_ns)
-        pieces = np.flatnonzero(chosen & (self._graph.kind[node] == NodeKind.GAP) & (took >= brief_ns) & (time > 0))
+        pieces = np.flatnonzero(mask & (self._graph.kind[node] == NodeKind.GAP) & (took >= brief_ns) & (time > 0))
         for number in pieces.tolist() if len(calls) else ():
             piece = int(node[number])
             first, last = int(self._graph.begin_ns[piece]), int(self._graph.end_ns[piece])
@@ -392,24 +392,26 @@ class _Idle:
             # What is in the gap is divided as the whole piece is.
             share = float(time[number]) / (last - first)
             rest = np.arange(number, np.searchsorted(gap, gap[number], "right"))
-            rest = rest[(chosen & left)[rest]]
-            named = share * sum(own.values())
-            spent[number] -= named
-            hidden = min(float(last - first - time[number]) * sum(own.values()) / (last - first), spent[rest].sum())
-            if hidden > 0:
-                spent[rest] *= 1 - hidden / spent[rest].sum()
+            rest = rest[(mask & left)[rest]]
+            named_ns = share * sum(own.values())
+            spent_ns[number] -= named_ns
+            hidden_ns = min(
+                float(last - first - time[number]) * sum(own.values()) / (last - first), spent_ns[rest].sum()
+            )
+            if hidden_ns > 0:
+                spent_ns[rest] *= 1 - hidden_ns / spent_ns[rest].sum()
             for name, inside in own.items():
                 key = _function(name, is_first=bool(is_first[gap[number]]))
-                self._add(*key, np.array((named + hidden) * inside / sum(own.values())), node[[number]])
-            left[number] = spent[number] > 0
-        return left, spent
+                self._add(*key, np.array((named_ns + hidden_ns) * inside / sum(own.values())), node[[number]])
+            left[number] = spent_ns[number] > 0
+        return left, spent_ns
 
-    def _by_name(self, kind: str, node: Ints, time: Ints | Floats, chosen: NDArray[np.bool_]) -> None:
+    def _by_name(self, kind: str, node: Ints, time: Ints | Floats, mask: NDArray[np.bool_]) -> None:
         graph = self._graph
-        named = graph.name[node[chosen]]
-        totals = np.bincount(named, weights=time[chosen], minlength=1)
+        names = graph.name[node[mask]]
+        totals = np.bincount(names, weights=time[mask], minlength=1)
         for name in np.flatnonzero(totals).tolist():
-            self._add(kind, _short(graph.names[name]), totals[name], node[chosen][named == name])
+            self._add(kind, _short(graph.names[name]), totals[name], node[mask][names == name])
 
     def _add(self, kind: str, what: str, time: Ints | Floats, node: Ints | None = None) -> None:
         self._parts[kind, what, -1] += float(np.sum(time))
@@ -428,23 +430,23 @@ class _Idle:
         return np.where(waits, node, -1)
 
     def _explain(
-        self, begin: int, end: int, taken: ClaimedSpans, lane: int, *, is_first: bool
+        self, begin: int, end: int, spans: ClaimedSpans, lane: int, *, is_first: bool
     ) -> dict[tuple[str, str], float]:
-        """What of a gap is not taken, ns, by the functions whose own time it is.
+        """The rest of a gap, ns, by the functions that spent it.
 
         The rest belongs to the innermost call of a function, else event, that takes nearly all of the gap.
         """
-        rest = float(end - begin) - float(taken.before(np.array(end)) - taken.before(np.array(begin)))
-        told: dict[tuple[str, str], float] = defaultdict(float)
-        for name, inside in self._calls_of(0, lane).own(begin, end, taken).items():
-            told[_function(name, is_first=is_first)] += inside
+        rest = float(end - begin) - float(spans.before(np.array(end)) - spans.before(np.array(begin)))
+        parts: dict[tuple[str, str], float] = defaultdict(float)
+        for name, inside in self._calls_of(0, lane).own(begin, end, spans).items():
+            parts[_function(name, is_first=is_first)] += inside
             rest -= inside
         if rest > 0:
             around = (self._calls_of(which, lane).around(begin, end) for which in range(len(self._spans)))
             name = next((name for name in around if name), "")
             key = _function(name, is_first=is_first) if name else ("unexplained", "host activity that was not recorded")
-            told[key] += rest
-        return told
+            parts[key] += rest
+        return parts
 
     def _calls_of(self, which: int, lane: int) -> Calls:
         """Functions (0) or events (1) of a thread."""
@@ -464,21 +466,23 @@ _LAUNCHES: Final = "operators and their launches"
 
 def _step_parts(parts: Mapping[_Key, float], steps: int) -> tuple[StepPart, ...]:
     """Parts in seconds of a mean step, the longest first; the small ones of a kind are one."""
-    named: dict[_Key, float] = defaultdict(float)
-    met: dict[str, int] = defaultdict(int)
+    seconds_by_part: dict[_Key, float] = defaultdict(float)
+    count_by_kind: dict[str, int] = defaultdict(int)
     for (kind, what, rank), time_ns in sorted(parts.items(), key=lambda part: (-part[1], part[0])):
-        met[kind] += 1
-        named[(kind, what, rank) if met[kind] <= _MOST_NAMED else (kind, "others", -1)] += time_ns * 1e-9 / steps
-    found = [
+        count_by_kind[kind] += 1
+        seconds_by_part[(kind, what, rank) if count_by_kind[kind] <= _MOST_NAMED else (kind, "others", -1)] += (
+            time_ns * 1e-9 / steps
+        )
+    step_parts = [
         StepPart(kind=kind, what=what, seconds=seconds, waits_for_rank=rank)
-        for (kind, what, rank), seconds in named.items()
+        for (kind, what, rank), seconds in seconds_by_part.items()
         if seconds > 0
     ]
-    return tuple(sorted(found, key=lambda part: -part.seconds))
+    return tuple(sorted(step_parts, key=lambda part: -part.seconds))
 
 
 def loading_name(name: str) -> str:
-    """What people can look for: the mark of a step, or time outside of all events, is no name."""
+    """A name to search for: the mark of a step, or time outside of all events, has none."""
     return "host time between events" if name == "(gap)" or name.startswith("ProfilerStep") else _short(name)
 
 

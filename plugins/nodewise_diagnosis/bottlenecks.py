@@ -18,10 +18,10 @@ _ROUNDING_S: Final = 2e-6
 
 
 _FLOOR: Final = 0.005
-"""What gains less than this share of the step matters to nobody, however alike the steps are."""
+"""A gain below this share of the step does not matter, however alike the steps are."""
 
 _FAULT_FLOOR: Final = 0.01
-"""The same of what is told as a fault: of many places some rank or step is the slowest by chance."""
+"""The same for faults: of many ranks or steps some is the slowest by chance."""
 
 UNKNOWN_PERSISTENCE: Final = 0.01
 """Share of the step taken for what steps differ by where a single one was recorded: stable jobs' differ by 1 to 3 %."""
@@ -53,13 +53,13 @@ def rank_candidates(case: Case, accounting: Accounting) -> tuple[list[RankedBott
     watch, run, base_ns = case.watch, case.context, case.base_ns
     lengths = watch.lengths_ns()
     noise = persistence_ns(lengths) * NS if len(lengths) > 1 else UNKNOWN_PERSISTENCE * base_ns * NS
-    tried: list[_Trial] = []
+    trials: list[_Trial] = []
     complete = True
     for candidate in candidates(case, accounting):
-        if tried and run.remaining_s() <= 0:
+        if trials and run.remaining_s() <= 0:
             complete = False
             break
-        run.advanced("bottlenecks", len(tried), len(tried) + 1)
+        run.advanced("bottlenecks", len(trials), len(trials) + 1)
         worth = gain = min((base_ns - watch.step_ns(candidate.removed)) * NS, candidate.holds_s)
         if candidate.alone is not None and gain > noise:
             worth = gain = min(gain, (watch.step_ns(candidate.alone[0]) - watch.step_ns(candidate.alone[1])) * NS)
@@ -70,39 +70,39 @@ def rank_candidates(case: Case, accounting: Accounting) -> tuple[list[RankedBott
             worth = min((base_ns - watch.step_ns(candidate.reduced)) * NS, candidate.holds_s)
         # Columns of all nodes: only faults are mended later on.
         mendable = candidate.removed if is_fault and gain > _ROUNDING_S else RECORDED
-        tried.append(_Trial(replace(candidate, removed=mendable, reduced=None, alone=None), gain, worth, own_noise))
+        trials.append(_Trial(replace(candidate, removed=mendable, reduced=None, alone=None), gain, worth, own_noise))
     # What makes single steps late hides no other fault.
-    calm = min([one.noise_s for one in tried if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
+    calm = min([one.noise_s for one in trials if one.gain_s > max(one.noise_s, _ROUNDING_S)], default=noise)
     calm = max(calm, _FLOOR * base_ns * NS)
-    told = []
-    for one in tried:
+    bottlenecks = []
+    for one in trials:
         floor = _FAULT_FLOOR if one.candidate.tier == Tier.FAULT else _FLOOR
         least = max(min(one.noise_s, calm), floor * base_ns * NS)
-        told.append((one, _bottleneck(one, least, base_ns * NS)))
-    told.sort(key=lambda one: _order(one[0], matters=one[1].matters))
+        bottlenecks.append((one, _bottleneck(one, least, base_ns * NS)))
+    bottlenecks.sort(key=lambda one: _order(one[0], matters=one[1].matters))
     return (
-        [RankedBottleneck(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in told],
+        [RankedBottleneck(bottleneck=bottleneck, candidate=one.candidate) for one, bottleneck in bottlenecks],
         calm,
         complete,
     )
 
 
-def _order(tried: _Trial, *, matters: bool) -> tuple[bool, bool, float]:
+def _order(trial: _Trial, *, matters: bool) -> tuple[bool, bool, float]:
     """Place in the list: what matters before what does not, faults before the rest.
 
-    Then by what the step gains; faults that do not matter by how conspicuous they are, so that they are told as such.
+    Then by what the step gains; faults that do not matter by their seconds, so that the largest are reported.
     """
-    fault = tried.candidate.tier == Tier.FAULT
-    size = tried.worth_s if matters else tried.candidate.seconds if fault else tried.gain_s
+    fault = trial.candidate.tier == Tier.FAULT
+    size = trial.worth_s if matters else trial.candidate.seconds if fault else trial.gain_s
     return not matters, not fault, -size
 
 
-def _bottleneck(tried: _Trial, noise_s: float, step_s: float) -> Bottleneck:
-    candidate, gain = tried.candidate, tried.gain_s
+def _bottleneck(trial: _Trial, noise_s: float, step_s: float) -> Bottleneck:
+    candidate, gain = trial.candidate, trial.gain_s
     matters = gain > max(noise_s, _ROUNDING_S)
     parts = [candidate.why] if candidate.why else []
     if candidate.reduced_share < 1:
-        parts.append(f"with {candidate.reduced_share:.0%} less of it the step is {tried.worth_s * 1e3:.3f} ms shorter")
+        parts.append(f"with {candidate.reduced_share:.0%} less of it the step is {trial.worth_s * 1e3:.3f} ms shorter")
     if matters:
         parts.append(f"without it the step is {gain / step_s:.1%} shorter")
     elif gain > _ROUNDING_S:

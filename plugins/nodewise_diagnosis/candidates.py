@@ -1,4 +1,4 @@
-"""What might cost time: groups of nodes, and what they would take without the fault or altogether."""
+"""Possible bottlenecks: groups of nodes, and their durations without the fault, or without the nodes altogether."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ __all__ = ["AVOIDABLE", "LAUNCH_PARTS", "Candidate", "Tier", "candidates", "laun
 
 _MOST_OUTLIERS: Final = 20
 _MOST_NAMES: Final = 40
-"""Most names of one kind that are tried: those that take most."""
+"""Most names of one kind that are tried: those that take longest."""
 
 _LIKE_SHARE: Final = 0.5
 """Ranks that are late in the same step by at least this share of the latest are late together."""
 
 
 _SURELY: Final = 3.0
-"""Some rank always comes last. Times that differ independently of each other add up to the root of the sum of their
-squares; what is in the work of a rank's step adds up to more than three such deviations."""
+"""One rank is always last by chance. Independent deviations add up to the root of the sum of their squares; a real
+difference in a rank's work adds up to more than three such deviations."""
 
 _OF_MEDIAN_DEVIATION: Final = 1.4826
 """Standard deviation over median absolute deviation of a normal distribution."""
 
 _EXPLAINED_WITHIN: Final = 1.25
-"""Exchanges of one kind lie that close to what their sizes explain, without anything being wrong with them."""
+"""Exchanges of one kind within this factor of the time that their sizes explain have no fault."""
 
 
 AVOIDABLE: Final = 0.1
-"""What should not be there at all is a fault, and bounds the job, from this share of the step on."""
+"""From this share of the step on, what every job could avoid is a fault, and bounds the job."""
 
 _NEARLY_ALL: Final = 0.9
-"""What is on one rank with at least this share of its time is told as that rank's."""
+"""A fault with at least this share of its time on one rank is reported as that rank's."""
 
 
 NAMED_PARTS: Final = {
@@ -58,26 +58,26 @@ NAMED_PARTS: Final = {
     "python": "the host runs other code",
     "unexplained": "host activity was not recorded: record stacks (with_stack=True)",
 }
-"""Kinds of parts in which a device waits for its host, but not for launches, in words."""
+"""Kinds of parts in which a device waits for its host, except for launches, in words."""
 
 LAUNCH_PARTS: Final = frozenset({"launch", "synchronisation"})
-"""Kinds of parts that shorter launches shorten: after a wait for the device too, launches come first."""
+"""Kinds of parts that shorter launches shorten: launches follow a wait for the device too."""
 
 
 def launch_nodes(role: NDArray[np.integer], accounting: Accounting) -> NDArray[np.bool_]:
-    """The host's nodes but for those that named parts consist of."""
-    found: NDArray[np.bool_] = np.equal(role, Role.HOST)
+    """The host's nodes, without those of named parts."""
+    mask: NDArray[np.bool_] = np.equal(role, Role.HOST)
     for (kind, _), nodes in accounting.nodes.items():
         if kind in NAMED_PARTS:
-            found[nodes] = False
-    return found
+            mask[nodes] = False
+    return mask
 
 
 class Tier(IntEnum):
-    """How a bottleneck is told, the more certain that it can go the earlier."""
+    """Order in which bottlenecks are reported: the more certain that they can be removed, the earlier."""
 
     FAULT = 0
-    """Takes longer than its like (another rank, another step, another exchange of its size), or is loading alone."""
+    """Takes longer than comparable ones (another rank, step, or exchange of its size), or is loading only."""
     OVERHEAD = 1
     """Takes part of the step without computing anything."""
     WORK = 2
@@ -86,23 +86,24 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Candidate:
-    """Something that may cost time.
+    """A possible bottleneck.
 
     Attributes
     ----------
     removed : Edit
-        Without it.
+        The step without it.
     reduced, reduced_share : Edit or None, float
-        Without the share of it that a remedy can hope to take away; what is ranked by, beside faults. None = all.
+        The step without the share of it that a remedy can be expected to remove, by which overheads are ranked. None =
+        all.
     seconds : float
-        What it takes in a step, on the rank where it takes most.
+        Its time in a step, on the rank where that is longest.
     holds_s : float
-        What the accounting gives it at most: the step cannot gain more.
+        Its time in the accounting, at most: the step cannot gain more.
     alone : tuple of Edit or None
-        The job without anything that other candidates are about, and that job without this one: the step gains no more
-        than what these two differ by.
+        The job without all other candidates, and that job without this one too: the step gains at most the difference
+        of these two.
     common : bool
-        Of what a device waits for its host for: whether every job has some of it.
+        For waits of a device for its host: whether every job has some.
     """
 
     kind: str
@@ -137,7 +138,7 @@ class _Maker:
     # --- faults
 
     def slow_ranks(self) -> Iterator[Candidate]:
-        """Ranks whose work, loading or part in exchanges takes longer than the other ranks'."""
+        """Ranks whose work, loading or part in exchanges takes longer than on the other ranks."""
         if len(self._graph.ranks) < 2:
             return
         beyond, compared = self._case.likeness.beyond_ranks_ns, self._case.likeness.compared
@@ -165,17 +166,17 @@ class _Maker:
                 )  # fmt: skip
 
     def _by_chance(self, nodes: Ints) -> bool:
-        """Whether a rank's excess over the others differs so much from step to step that its mean may be chance."""
+        """Whether a rank's excess over the others varies so much between steps that its mean may be chance."""
         steps = self._watch.steps
         if len(steps) < 3:
-            # What takes less than elsewhere tells how much places differ by chance.
+            # Places that take less than elsewhere show how much places differ by chance.
             excess = self._case.likeness.beyond_ranks_ns[nodes]
             return float(excess.sum()) < _SURELY * sqrt(2 * float((np.minimum(excess, 0.0) ** 2).sum()))
         likeness = self._case.likeness
         excess = likeness.beyond_ranks_ns[nodes] + likeness.beyond_ranks_in_step_ns[nodes]
         row = np.searchsorted(steps, self._graph.step[nodes])
         of_step = np.bincount(row, weights=excess, minlength=len(steps))
-        # The median, as single steps that are late are told as such.
+        # The median, as single late steps are reported as such.
         centre = float(np.median(of_step))
         deviation = _OF_MEDIAN_DEVIATION * float(np.median(np.abs(of_step - centre)))
         return centre < _SURELY * deviation / sqrt(len(steps))
@@ -183,28 +184,29 @@ class _Maker:
     def slow_exchanges(self) -> Iterator[Candidate]:
         """Collectives that take longer than their size explains.
 
-        Where ranks are missing nobody can tell waiting from transfer, so that nothing can be said.
+        Where ranks are missing, waiting and transfer cannot be separated: there are no such candidates.
         """
         for exchange in self._case.exchanges if self._case.whole else ():
-            expected = explained_ns(exchange, self._case.exchanges)
-            if expected is None or exchange.usual_ns <= _EXPLAINED_WITHIN * expected:
+            expected_ns = explained_ns(exchange, self._case.exchanges)
+            if expected_ns is None or exchange.usual_ns <= _EXPLAINED_WITHIN * expected_ns:
                 continue
-            excess = self._duration[exchange.nodes] * (1 - expected / exchange.usual_ns)
+            excess = self._duration[exchange.nodes] * (1 - expected_ns / exchange.usual_ns)
             yield self._fault(
                 "collective", exchange.label, -1, exchange.nodes, excess,
-                f"takes {exchange.usual_ns / max(expected, 1.0):.2f} times the {expected * NS * 1e3:.3f} ms that its "
-                "size explains, by the other exchanges of its kind",
+                f"takes {exchange.usual_ns / max(expected_ns, 1.0):.2f} times the {expected_ns * NS * 1e3:.3f} ms that "
+                "its size explains, by the other exchanges of its kind",
             )  # fmt: skip
 
     def outliers(self) -> Iterator[Candidate]:
-        """What took much longer in one step, or in some, than in the others."""
+        """Nodes that took much longer in one step, or in some, than in the others."""
         graph, beyond, steps = self._graph, self._case.likeness.beyond_steps_ns, self._watch.steps
         nodes = np.flatnonzero((self._role >= 0) & (self._column < len(graph.ranks)))
         if not len(nodes) or len(steps) < 3:
             return
-        # Steps in which the same thing is late are one fault: with one of them mended, the others were still noise.
-        named = families(graph.names)[graph.name[nodes]] * len(Role) + self._role[nodes]
-        _, first, place = np.unique(named, return_index=True, return_inverse=True)
+        # Steps in which the same place is late are one fault: with only one of them fixed, the others would remain
+        # noise.
+        name_keys = families(graph.names)[graph.name[nodes]] * len(Role) + self._role[nodes]
+        _, first, place = np.unique(name_keys, return_index=True, return_inverse=True)
         row, column = np.searchsorted(steps, graph.step[nodes]), self._column[nodes]
         table = np.zeros((len(first), len(steps), len(graph.ranks)))
         np.add.at(table, (place, row, column), beyond[nodes])
@@ -213,8 +215,8 @@ class _Maker:
             if most[index] <= 0:
                 return
             late = table[index] >= _LIKE_SHARE * most[index]
-            # The largest of many that differ by chance is some deviations off. Of these only those upwards count: where
-            # half of the steps are late, the others are early.
+            # The largest of many random deviations is several deviations off. Only positive ones count: where half of
+            # the steps are late, the others are early.
             upwards = np.maximum(table[index][~late], 0.0)
             deviation = sqrt(2 * float((upwards**2).mean())) if len(upwards) else 0.0
             if most[index] <= max(_SURELY, sqrt(2 * log(table.size))) * deviation:
@@ -222,7 +224,7 @@ class _Maker:
             in_steps, of_ranks = np.flatnonzero(late.any(axis=1)), np.flatnonzero(late.any(axis=0))
             if 2 * len(in_steps) > len(steps):
                 continue
-            chosen = nodes[(place == index) & late[row, column]]
+            outlier_nodes = nodes[(place == index) & late[row, column]]
             rank = graph.ranks[int(of_ranks[0])] if len(of_ranks) == 1 else -1
             who = f"of rank {rank}" if rank >= 0 else "of several ranks"
             name = loading_name(graph.names[graph.name[nodes[first[index]]]])
@@ -232,12 +234,14 @@ class _Maker:
             batch = "late batches" if many else "a late batch"
             what = f"{batch if loading else name} {who} in step{'s' if many else ''} {numbers}"
             longer = f"{name} took {most[index] * NS * 1e3:.3f} ms longer than in the other steps"
-            yield self._fault("loader" if loading else "outlier", what, rank, chosen, beyond[chosen], longer)
+            yield self._fault(
+                "loader" if loading else "outlier", what, rank, outlier_nodes, beyond[outlier_nodes], longer
+            )
 
     def imbalance(self) -> Iterator[Candidate]:
-        """Computation that takes longer on some rank in most steps, on another one each time.
+        """Computation that takes longer on some rank in most steps, but on another rank each time.
 
-        What is longer on one rank in all steps is that rank's fault, and what is in few steps is an outlier.
+        A rank that is slower in all steps is that rank's fault; a slow place in few steps is an outlier.
         """
         graph, steps, ranks = self._graph, self._watch.steps, len(self._graph.ranks)
         excess = self._case.likeness.beyond_ranks_in_step_ns
@@ -254,16 +258,16 @@ class _Maker:
             return
         if np.median(latest - _SURELY * by_chance) <= 0:
             return
-        chosen = nodes[table[row, column] > 0]
+        slow_nodes = nodes[table[row, column] > 0]
         what = "the ranks' computation is unbalanced, and the slowest rank changes from step to step"
         yield self._fault(
-            "imbalance", what, -1, chosen, excess[chosen],
+            "imbalance", what, -1, slow_nodes, excess[slow_nodes],
             f"the slowest rank computes {float(latest.mean()) * NS * 1e3:.3f} ms longer than the median of the "
             "others, and it is another rank in each step: batches differ in work",
         )  # fmt: skip
 
     def late_begins(self) -> Iterator[Candidate]:
-        """Ranks that begin the first step of the recording late: why was not recorded."""
+        """Ranks that begin the first step of the recording late: the cause was not recorded."""
         late_ns = self._case.late_begins_ns()
         for column, late in enumerate(() if late_ns is None else late_ns.tolist()):
             if late <= 0:
@@ -283,11 +287,11 @@ class _Maker:
     # --- overheads and work
 
     def loading(self) -> Iterator[Candidate]:
-        """Getting batches, on all ranks: a fault where most ranks do it for a good part of the step."""
+        """Loading of batches, on all ranks: a fault where most ranks spend a large part of the step on it."""
         nodes = np.flatnonzero(self._role == Role.LOADING)
         if not len(nodes):
             return
-        # What ranks wait longer than the others is told of these.
+        # Waiting beyond that of other ranks is reported for the rank itself.
         excess = np.maximum(self._case.likeness.beyond_ranks_ns[nodes], 0.0)
         excess[~np.isin(self._graph.rank[nodes], self._late_loaders)] = 0.0
         common = self._duration[nodes] - excess
@@ -295,12 +299,12 @@ class _Maker:
         usual = float(np.sort(per_rank)[(len(per_rank) - 1) // 2]) / len(self._watch.steps)
         tier = Tier.FAULT if usual >= AVOIDABLE * self._watch.step_ns() else Tier.OVERHEAD
         what = f"loading batches: {self._main_name(nodes, self._duration[nodes])}"
-        found = self._whole("loader", what, nodes, tier, 1.0, "loader workers that prefetch take it off the step")
+        candidate = self._whole("loader", what, nodes, tier, 1.0, "loader workers that prefetch take it off the step")
         edit = self._with(nodes, excess)
-        yield replace(found, seconds=self._per_step(nodes, common), removed=edit, reduced=edit)
+        yield replace(candidate, seconds=self._per_step(nodes, common), removed=edit, reduced=edit)
 
     def exchanges(self) -> Iterator[Candidate]:
-        """Whole collectives; half of one is within reach: half the bytes, or twice the link."""
+        """Whole collectives; half of one can be saved: half the bytes, or twice the link."""
         why = (
             "its transfer time alone; waiting for late ranks is listed under these ranks"
             if self._case.whole
@@ -310,47 +314,47 @@ class _Maker:
             yield self._whole("collective", exchange.label, exchange.nodes, Tier.OVERHEAD, 0.5, why)
 
     def host(self) -> Iterator[Candidate]:
-        """What a device waits for its host for: by name where it is no launch, then the work between launches."""
+        """Waits of a device for its host: by name except for launches, then the work between launches."""
         if not self._case.roles.device:
             return
-        held = self._accounting
-        for (kind, what), nodes in held.nodes.items():
-            if kind in NAMED_PARTS and len(nodes) and held.held_s({kind}, what) > 0:
-                named = self._whole(
+        accounting = self._accounting
+        for (kind, what), nodes in accounting.nodes.items():
+            if kind in NAMED_PARTS and len(nodes) and accounting.held_s({kind}, what) > 0:
+                candidate_of_part = self._whole(
                     "host", what, nodes, Tier.OVERHEAD, 1.0, f"{NAMED_PARTS[kind]}, and the device idles"
                 )
-                yield replace(named, holds_s=held.held_s({kind}, what), common=kind == "unexplained")
-        nodes = np.flatnonzero(launch_nodes(self._role, held))
+                yield replace(candidate_of_part, holds_s=accounting.held_s({kind}, what), common=kind == "unexplained")
+        nodes = np.flatnonzero(launch_nodes(self._role, accounting))
         if len(nodes):
             why = "operators, calls and interpreter; CUDA graphs or compiled steps avoid it"
-            found = self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
-            yield replace(found, holds_s=held.held_s(LAUNCH_PARTS), common=True)
+            candidate = self._whole("host", "the host's work between launches", nodes, Tier.OVERHEAD, 0.5, why)
+            yield replace(candidate, holds_s=accounting.held_s(LAUNCH_PARTS), common=True)
 
     def copies(self) -> Iterator[Candidate]:
         """Copies and fills, by name."""
-        for name, chosen in self._by_name(np.flatnonzero(self._role == Role.COPY)):
-            yield self._whole("copy", name, chosen, Tier.OVERHEAD, 1.0, "it moves data and computes nothing")
+        for name, copy_nodes in self._by_name(np.flatnonzero(self._role == Role.COPY)):
+            yield self._whole("copy", name, copy_nodes, Tier.OVERHEAD, 1.0, "it moves data and computes nothing")
 
     def synchronisations(self) -> Iterator[Candidate]:
         """Calls in which the host waits for its device, by name."""
         graph, edges = self._graph, np.flatnonzero(self._watch.sync_edges())
         edges = edges[self._role[graph.target[edges]] >= 0]
         source, target = graph.source[edges], graph.target[edges]
-        waited = np.maximum(graph.end_ns[source] - graph.begin_ns[target], 0)
-        # A host that did not wait would hide what else the device waits for, and that has names of its own.
+        waited_ns = np.maximum(graph.end_ns[source] - graph.begin_ns[target], 0)
+        # Without this wait the host would hide other work that the device waits for, which is reported by its own name.
         others = np.where(self._role == Role.LOADING, 0, graph.duration_ns)
         for (kind, _), nodes in self._accounting.nodes.items():
             if kind in NAMED_PARTS:
                 others[nodes] = 0
         for name in np.unique(graph.name[target]):
-            chosen = graph.name[target] == name
-            lag = self._watch.without_edges(edges[chosen])
+            of_name = graph.name[target] == name
+            lag = self._watch.without_edges(edges[of_name])
             yield Candidate(
                 kind="synchronisation",
                 what=_short(graph.names[name]),
                 rank=-1,
                 tier=Tier.OVERHEAD,
-                seconds=float(waited[chosen].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
+                seconds=float(waited_ns[of_name].sum()) * NS / len(self._watch.steps) / len(graph.ranks),
                 removed=Edit(lag_ns=lag),
                 alone=(Edit(duration_ns=others), Edit(duration_ns=others, lag_ns=lag)),
                 why="the host waits for the device, and afterwards the device waits for the host",
@@ -359,9 +363,9 @@ class _Maker:
 
     def work(self) -> Iterator[Candidate]:
         """Kernels, or the operators of a job without devices, by name."""
-        for name, chosen in self._by_name(np.flatnonzero(self._role == Role.COMPUTE)):
-            kind = "kernel" if self._graph.kind[chosen[0]] == NodeKind.KERNEL else "operator"
-            yield self._whole(kind, name, chosen, Tier.WORK, 0.1, "")
+        for name, work_nodes in self._by_name(np.flatnonzero(self._role == Role.COMPUTE)):
+            kind = "kernel" if self._graph.kind[work_nodes[0]] == NodeKind.KERNEL else "operator"
+            yield self._whole(kind, name, work_nodes, Tier.WORK, 0.1, "")
 
     # --- parts
 
@@ -385,13 +389,13 @@ class _Maker:
         )
 
     def _with(self, nodes: Ints, duration_ns: Floats) -> Edit:
-        """The recorded durations, but for those of some nodes."""
-        edited = self._graph.duration_ns.copy()
-        edited[nodes] = np.rint(duration_ns).astype(np.int64)
-        return Edit(duration_ns=edited)
+        """The recorded durations, except those of some nodes."""
+        edited_ns = self._graph.duration_ns.copy()
+        edited_ns[nodes] = np.rint(duration_ns).astype(np.int64)
+        return Edit(duration_ns=edited_ns)
 
     def _per_step(self, nodes: Ints, time_ns: Floats) -> float:
-        """Mean per step, on the rank where it is most; shared transfers count for all."""
+        """Mean seconds per step, on the rank where they are most; shared transfers count for all."""
         *per_rank, shared = self._by_rank(nodes, time_ns)
         return max(max(per_rank) + shared, 0.0) * NS / len(self._watch.steps)
 
@@ -427,7 +431,7 @@ def _short(name: str) -> str:
 
 
 def candidates(case: Case, accounting: Accounting) -> Iterator[Candidate]:
-    """Everything that might cost time, what is likely to matter most first: each is made when it is asked for."""
+    """All possible bottlenecks, the most important first: each is made when it is needed."""
     maker = _Maker(case, accounting)
     for make in (
         maker.outliers, maker.slow_ranks, maker.imbalance, maker.slow_exchanges, maker.late_begins, maker.loading,

@@ -1,4 +1,4 @@
-"""A job as it is diagnosed: its graph, what is known of every node, and what was asked."""
+"""A job to diagnose: its graph, the known facts of every node, and the question."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Case:
     def late_begins_ns(self) -> Floats | None:
         """By how much each rank begins the first step later than the median of the others.
 
-        None where the steps of interest do not begin with that one, or there is nobody to compare with.
+        None where the steps of interest do not begin with that one, or there is no other rank to compare with.
         """
         graph = self.graph
         if len(graph.ranks) < 2 or self.watch.steps[0] != 0:

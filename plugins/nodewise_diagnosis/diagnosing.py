@@ -43,20 +43,20 @@ def diagnose_traces(
     traces: Sequence[Trace], profile: Profile, question: DiagnosisQuestion, context: DiagnoserContext
 ) -> Diagnosis:
     """Diagnose steps of a job. Raises as ``Diagnoser.diagnose``."""
-    ordered = sorted(traces, key=lambda trace: trace.rank)
-    if not ordered:
+    traces_by_rank = sorted(traces, key=lambda trace: trace.rank)
+    if not traces_by_rank:
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: none; record at least one step of one rank")
     context.advanced("graph", 0, 1)
-    clocks = align_clocks(ordered)
-    graph = build_graph(ordered, clocks)
+    clocks = align_clocks(traces_by_rank)
+    graph = build_graph(traces_by_rank, clocks)
     context.advanced("graph", 1, 1)
     steps = wanted_steps(graph, question.steps)
     if not len(steps):
         raise NodewiseError(Reason.EVIDENCE_MISSING, "traces: no step has an end; record at least one whole step")
-    by_rank = {trace.rank: trace for trace in ordered}
-    marked = not graph.timed or any(len(trace.steps) for trace in ordered)
+    by_rank = {trace.rank: trace for trace in traces_by_rank}
+    has_steps = not graph.timed or any(len(trace.steps) for trace in traces_by_rank)
     watch = Stopwatch(graph, steps)
-    roles = roles_of(graph, ordered, clocks)
+    roles = roles_of(graph, traces_by_rank, clocks)
     case = Case(
         watch=watch,
         roles=roles,
@@ -77,12 +77,12 @@ def diagnose_traces(
     shares = rank_shares(case, accounting)
     last = stragglers(case.exchanges, by_node)
     late = late_ranks(case, by_node, last)
-    found, noise, complete = rank_candidates(case, accounting)
-    weighed = claims(case, shares)
+    ranking, noise, complete = rank_candidates(case, accounting)
+    step_claims = claims(case, shares)
     unknown = _unknown(case)
-    bound = NOTHING if unknown else bound_by(weighed, noise)
-    bottlenecks = tuple(one.bottleneck for one in found[: question.bottlenecks])
-    strategies, searched_all = search_strategies(case, accounting, found, noise)
+    bound = NOTHING if unknown else bound_by(step_claims, noise)
+    bottlenecks = tuple(one.bottleneck for one in ranking[: question.bottlenecks])
+    strategies, searched_all = search_strategies(case, accounting, ranking, noise)
     return Diagnosis(
         bottlenecks=bottlenecks,
         strategies=strategies,
@@ -90,15 +90,15 @@ def diagnose_traces(
         bound_by=bound,
         verdict=verdict(
             bound,
-            weighed,
+            step_claims,
             shares,
             late,
             bottlenecks,
             noise,
             limits=_limits(case),
-            unit="step" if marked else "window",
+            unit="step" if has_steps else "window",
             unknown=unknown,
-            stands_out=bool(unknown) or any(one.candidate.stands_out and one.bottleneck.matters for one in found),
+            stands_out=bool(unknown) or any(one.candidate.stands_out and one.bottleneck.matters for one in ranking),
         ),
         step_s=case.base_ns * NS,
         persistence_s=persistence_ns(watch.lengths_ns()) * NS,
@@ -123,7 +123,7 @@ def _by_node(
 
 
 def _unknown(case: Case) -> str:
-    """Why nobody can tell what bounds the job; empty = one can."""
+    """Why the bottleneck cannot be determined; empty = it can."""
     if not case.base_ns:
         return "the traces state no durations"
     if all(trace.report.counts.get("exchanges_alone") for trace in case.traces.values()):
@@ -135,27 +135,29 @@ def _unknown(case: Case) -> str:
 def _limits(case: Case) -> list[str]:
     """What the traces cannot tell, or tell with doubt, each with why."""
     graph, traces = case.graph, case.traces.values()
-    found = [f"the trace of rank {trace.rank} is truncated" for trace in traces if trace.report.counts.get("truncated")]
+    limits = [
+        f"the trace of rank {trace.rank} is truncated" for trace in traces if trace.report.counts.get("truncated")
+    ]
     if not case.whole:
-        found.append(f"only {len(graph.ranks)} of {graph.world_size} ranks were recorded")
+        limits.append(f"only {len(graph.ranks)} of {graph.world_size} ranks were recorded")
     if graph.timed and not any(len(trace.steps) for trace in traces):
-        found.append(
+        limits.append(
             "no steps are marked, so the whole recording counts as one window; call profiler.step() to mark steps"
         )
     if graph.world_size > 1 and not case.exchanges:
-        found.append(
+        limits.append(
             f"no exchange between the {graph.world_size} ranks was recognised, so exchanges count as computation"
         )
     if any(trace.report.counts.get("hosts_unrecorded") for trace in traces):
-        found.append("no host activity was recorded, so it is unknown what an idle device waits for")
+        limits.append("no host activity was recorded, so it is unknown what an idle device waits for")
     other = sum(trace.report.counts.get("work_of_other_categories", 0) for trace in traces)
     if other:
-        found.append(f"{other} events have unknown categories and count as device work")
+        limits.append(f"{other} events have unknown categories and count as device work")
     total = sum(trace.report.counts.get("device_events", 0) for trace in traces)
     unlinked = sum(trace.report.counts.get("device_events_unlinked", 0) for trace in traces)
     if unlinked > _FEW_UNLINKED * total:
-        found.append(f"for {unlinked} of {total} device events no launch was recorded: gains follow from replay alone")
-    return found
+        limits.append(f"for {unlinked} of {total} device events no launch was recorded: gains follow from replay alone")
+    return limits
 
 
 _FEW_UNLINKED: Final = 0.1
@@ -163,27 +165,27 @@ _FEW_UNLINKED: Final = 0.1
 
 
 def _warnings(graph: Graph, clocks: Clocks, steps: int, noise_s: float) -> tuple[str, ...]:
-    found = [*clocks.warnings, *graph.warnings]
+    warnings = [*clocks.warnings, *graph.warnings]
     if not graph.timed:
-        found.append("the traces hold durations without times: the replayed times are diagnosed")
+        warnings.append("the traces hold durations without times: the replayed times are diagnosed")
     if steps == 1:
-        found.append(
+        warnings.append(
             f"only one step was recorded, so the variation between steps is unknown; {UNKNOWN_PERSISTENCE:.0%} of the "
             f"step ({noise_s * 1e3:.3f} ms) is assumed"
         )
     if len(graph.ranks) < graph.world_size:
-        found.append(
+        warnings.append(
             f"only {len(graph.ranks)} of {graph.world_size} ranks were recorded: their waiting is estimated from the "
             "shortest transfer of each exchange"
         )
     odd = odd_steps(graph, np.flatnonzero((graph.steps.last_node != NO_NODE).all(axis=1)))
     if len(odd) and graph.timed:
-        told = ", ".join(map(str, graph.steps.number[odd].tolist()))
-        found.append(
-            f"steps {told} do less than half or more than twice the work of the others, and are analysed apart"
+        numbers = ", ".join(map(str, graph.steps.number[odd].tolist()))
+        warnings.append(
+            f"steps {numbers} do less than half or more than twice the work of the others, and are analysed apart"
         )
     begins = graph.steps.begin_ns[0]
     spread = float(begins.max() - begins.min()) * NS
     if len(graph.ranks) > 1 and steps == 1 and spread > noise_s:
-        found.append(f"the ranks begin the step {spread * 1e3:.3f} ms apart; the cause was not recorded")
-    return tuple(found)
+        warnings.append(f"the ranks begin the step {spread * 1e3:.3f} ms apart; the cause was not recorded")
+    return tuple(warnings)

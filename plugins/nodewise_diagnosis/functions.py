@@ -40,8 +40,8 @@ class ClaimedSpans:
         if not len(self._at):
             return np.zeros(np.shape(time_ns))
         first = int(self._at[0])
-        found: Floats = np.interp(time_ns - first, self._at - first, self._before)
-        return found
+        claimed_ns: Floats = np.interp(time_ns - first, self._at - first, self._before)
+        return claimed_ns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,18 +64,18 @@ class Calls:
 
     @classmethod
     def events(cls, graph: Graph, trace: Trace, clock: Clock) -> Self:
-        """Long events of a rank's host, but for the marks of steps."""
+        """Long events of a rank's host, without the marks of steps."""
         on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)[trace.lane]
         marks = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
-        chosen = np.flatnonzero(on_host & ~marks & (trace.duration_ns >= _LONG_EVENT_NS))
-        return cls._of(graph, trace, clock, trace, chosen)
+        rows = np.flatnonzero(on_host & ~marks & (trace.duration_ns >= _LONG_EVENT_NS))
+        return cls._of(graph, trace, clock, trace, rows)
 
     @classmethod
-    def _of(cls, graph: Graph, trace: Trace, clock: Clock, spans: Trace | Frames, chosen: Ints) -> Self:
+    def _of(cls, graph: Graph, trace: Trace, clock: Clock, spans: Trace | Frames, rows: Ints) -> Self:
         first = next(place for place, (rank, _) in enumerate(graph.lanes) if rank == trace.rank)
-        begin = spans.begin_ns[chosen]
-        end = begin + spans.duration_ns[chosen]
-        name, lane = (np.asarray(column[chosen], dtype=np.int64) for column in (spans.name, spans.lane))
+        begin = spans.begin_ns[rows]
+        end = begin + spans.duration_ns[rows]
+        name, lane = (np.asarray(column[rows], dtype=np.int64) for column in (spans.name, spans.lane))
         return cls(trace.names, name, lane + first, clock.common(begin), clock.common(end))
 
     def of_lane(self, lane: int) -> Calls:
@@ -93,24 +93,24 @@ class Calls:
             return ""
         return self.names[int(self.name[rows[np.argmin((self.end_ns - self.begin_ns)[rows])]])]
 
-    def own(self, begin: int, end: int, taken: ClaimedSpans | None = None) -> dict[str, float]:
-        """Time in a span of time that calls of each function take, ns, but for what is taken already.
+    def own(self, begin: int, end: int, claimed_spans: ClaimedSpans | None = None) -> dict[str, float]:
+        """Time in a span that calls of each function take, ns, without the spans that are claimed already.
 
         A call is the span's own if most of it is in there. Of calls inside each other the outermost counts, unless
         those of one function within it take nearly all of the span.
         """
-        taken = taken or ClaimedSpans.nothing()
+        claimed_spans = claimed_spans or ClaimedSpans.nothing()
         # Most of a call that begins earlier than a span's length before the span is outside of it.
         first, last = np.searchsorted(self.begin_ns, (2 * begin - end, end), "left")
         rows = np.arange(first, last)
         since, until = np.maximum(self.begin_ns[rows], begin), np.minimum(self.end_ns[rows], end)
-        inside = (until - since) - (taken.before(until) - taken.before(since))
+        inside = (until - since) - (claimed_spans.before(until) - claimed_spans.before(since))
         own = (until > since) & (2 * (until - since) >= (self.end_ns - self.begin_ns)[rows]) & (inside > 0)
         rows, until, inside = rows[own], until[own], inside[own]
         if not len(rows):
             return {}
         totals: dict[str, float] = {}
-        free = (end - begin) - float(taken.before(np.array(end)) - taken.before(np.array(begin)))
+        free = (end - begin) - float(claimed_spans.before(np.array(end)) - claimed_spans.before(np.array(begin)))
         for name in np.unique(self.name[rows]).tolist():
             mine = self.name[rows] == name
             totals[self.names[name]] = float(inside[mine & self._outermost(rows, until, mine)].sum())
@@ -120,15 +120,15 @@ class Calls:
             inner = min(nearly, key=lambda name: totals[name])
             return {inner: min(totals[inner], free)}
         outer = self._outermost(rows, until, np.ones(len(rows), dtype=np.bool_))
-        found: dict[str, float] = defaultdict(float)
+        own_ns: dict[str, float] = defaultdict(float)
         for name, each in zip(self.name[rows[outer]].tolist(), inside[outer].tolist(), strict=True):
-            found[self.names[name]] += each
-        over = max(sum(found.values()) / free, 1.0)
-        return {name: took / over for name, took in found.items()}
+            own_ns[self.names[name]] += each
+        over = max(sum(own_ns.values()) / free, 1.0)
+        return {name: took / over for name, took in own_ns.items()}
 
-    def _outermost(self, rows: Ints, until: Ints, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _outermost(self, rows: Ints, until: Ints, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which of the chosen calls are inside no other chosen one."""
-        places = np.flatnonzero(chosen)
+        places = np.flatnonzero(mask)
         outer = np.zeros(len(rows), dtype=np.bool_)
         if len(places):
             reach = np.maximum.accumulate(until[places])

@@ -26,11 +26,11 @@ class Likeness:
     Attributes
     ----------
     beyond_ranks_ns : (nodes,) float
-        By how much this place takes longer on this rank than on the median of the others: median over steps.
+        Excess of this place on this rank over the median of the others: median over steps.
     beyond_ranks_in_step_ns : (nodes,) float
-        The same of a single step, without what is so in the median step.
+        The excess of a single step beyond that median.
     beyond_steps_ns : (nodes,) float
-        By how much the node takes longer than the same place on the same rank in the median step.
+        Excess of the node over the same place on the same rank in the median step.
     compared : (nodes,) bool
         Whether other ranks have the place.
     """
@@ -113,11 +113,11 @@ class _Table:
             if others.any():
                 excess[:, rank] = usual[:, rank] - _median(usual[:, others], axis=1)
                 in_step[:, rank] = self._total[:, rank] - _median(self._total[:, others], axis=1)
-        known = ~np.isnan(excess)
+        is_known = ~np.isnan(excess)
         at = self._place, self._column
-        share = np.where(known, excess, 0.0)
+        share = np.where(is_known, excess, 0.0)
         of_step = np.nan_to_num(in_step - share[:, :, None])
-        return self._shared_out(share[at]), self._shared_out(of_step[(*at, self._row)]), known[at]
+        return self._shared_out(share[at]), self._shared_out(of_step[(*at, self._row)]), is_known[at]
 
     @staticmethod
     def _peers(usual: Floats) -> np.ndarray:
@@ -143,14 +143,17 @@ class _Table:
     def _shared_out(self, excess: Floats) -> Floats:
         """The excess of a place over its nodes in a step, in proportion to duration; never more than they take."""
         share = np.divide(self._duration, self._cell_total, out=np.zeros_like(excess), where=self._cell_total > 0)
-        shared: Floats = np.minimum(excess * share, self._duration)
-        return shared
+        part_ns: Floats = np.minimum(excess * share, self._duration)
+        return part_ns
 
 
 def _median(values: Floats, axis: int) -> Floats:
     """Median of what is not NaN; NaN where nothing is."""
-    filled = np.sort(values, axis=axis)  # NaNs go last
-    known = (~np.isnan(values)).sum(axis=axis, keepdims=True)
-    low, high = (np.take_along_axis(filled, at, axis=axis) for at in (np.maximum(known - 1, 0) // 2, known // 2))
+    sorted_values = np.sort(values, axis=axis)  # NaNs go last
+    known_count = (~np.isnan(values)).sum(axis=axis, keepdims=True)
+    low, high = (
+        np.take_along_axis(sorted_values, at, axis=axis)
+        for at in (np.maximum(known_count - 1, 0) // 2, known_count // 2)
+    )
     middle: Floats = ((low + high) / 2).squeeze(axis)
     return middle

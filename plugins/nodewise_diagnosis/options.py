@@ -1,4 +1,4 @@
-"""Single strategies: what would be done, and what it does to the recorded durations."""
+"""Single strategies: the change to the job, and its effect on the recorded durations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["EVERYTHING", "Attempt", "Level", "Option", "changed_job", "options"]
 
 
 class Level(IntEnum):
-    """How well a strategy works out."""
+    """Outcome of a strategy."""
 
     BEST = 0
     LIKELY = 1
@@ -54,8 +54,8 @@ class Attempt:
 class Option:
     """One strategy.
 
-    Of options with the same ``group`` only one can be in a combination; ``alone`` = it is in none. ``acts_on`` are the
-    parts of a step that it makes shorter; EVERYTHING = any.
+    Of options with the same ``group`` a combination has at most one; ``alone`` = it has none. ``acts_on`` are the parts
+    of a step that get shorter; EVERYTHING = any.
     """
 
     name: str
@@ -98,39 +98,39 @@ _OF_ROLE: Final = {
 """Parts that are shorter if nodes of a role are."""
 
 _GAP_LEFT: Final = (0.0, 0.1, 0.5)
-"""Of such a part, what is left: nothing; a tenth, as something stays to be done; half, where half of it must stay."""
+"""Remaining share of such a part: nothing; a tenth, as something remains to do; half, where half of it must stay."""
 
 _MICRO_BATCHES: Final = (2,)
-"""How many of them are accumulated; more of them gain less each."""
+"""Numbers of micro-batches to accumulate; each further one gains less."""
 
 _BUCKETS: Final = (1, 2, 4, 8)
-"""Into how many buckets all gradients are put."""
+"""Numbers of buckets that all gradients are divided into."""
 
 _MOST_NODES_REGROUPED: Final = 20_000
 """Other buckets need another graph each time: with more nodes that takes too long for every combination."""
 
 _HOST_LEFT: Final = (0.0, 0.1, 0.5)
-"""Of the host's work between launches, what a captured graph leaves: its launch alone; a tenth; where half the step
-cannot be captured."""
+"""Remaining share of the host's work between launches with captured graphs: only their launch; a tenth; where half the
+step cannot be captured."""
 
 _FUSED_LEFT: Final = (1 / 3, 0.5, 0.8)
-"""Of memory-bound kernels, what fusion leaves: three in a row, two in a row, few that touch."""
+"""Remaining share of memory-bound kernels after fusion: three in a row, two in a row, few adjacent ones."""
 
 _MEMORY_BOUND_LEFT: Final = (0.5, 0.5, 0.8)
-"""Of memory-bound kernels, what half the bytes leave."""
+"""Remaining share of memory-bound kernels with half the bytes."""
 
 _HALF_THE_BYTES: Final = 2.0
-"""How many times faster 16-bit numbers are at best where the catalogue does not know the device."""
+"""Speed-up of 16-bit numbers, at best, where the catalogue has no entry for the device."""
 
 
-def options(case: Case, accounting: Accounting, found: Sequence[RankedBottleneck]) -> Iterator[Option]:
-    """All single strategies that the traces give grounds for."""
-    yield from _mending_options(case, found)
+def options(case: Case, accounting: Accounting, bottlenecks: Sequence[RankedBottleneck]) -> Iterator[Option]:
+    """All single strategies that the traces support."""
+    yield from _mending_options(case, bottlenecks)
     yield from _loading(case)
     if case.roles.device:
         launches = launch_nodes(case.roles.role, accounting)
         yield from _host(case, launches)
-        # What happens once, while the device starts up, is in no step to come.
+        # Start-up happens once, and is in no later step.
         if accounting.held_s({"startup"}) / NS < AVOIDABLE * case.base_ns:
             yield from _gaps(accounting)
         yield from _kernels(case, launches)
@@ -139,21 +139,21 @@ def options(case: Case, accounting: Accounting, found: Sequence[RankedBottleneck
     yield from _memory(case)
 
 
-def _mending_options(case: Case, found: Sequence[RankedBottleneck]) -> Iterator[Option]:
-    """Faults: what takes longer than its like is brought to it."""
-    recorded = np.maximum(case.graph.duration_ns.astype(np.float64), 1.0)
-    for one in found:
-        mended = one.candidate.removed.duration_ns
-        if not one.bottleneck.matters or one.candidate.tier != Tier.FAULT or mended is None:
+def _mending_options(case: Case, bottlenecks: Sequence[RankedBottleneck]) -> Iterator[Option]:
+    """Fixes of faults: what takes longer than comparable nodes is reduced to their time."""
+    recorded_ns = np.maximum(case.graph.duration_ns.astype(np.float64), 1.0)
+    for one in bottlenecks:
+        fixed_ns = one.candidate.removed.duration_ns
+        if not one.bottleneck.matters or one.candidate.tier != Tier.FAULT or fixed_ns is None:
             continue
         if one.bottleneck.kind == "loader" and one.bottleneck.rank < 0:
             continue  # loading ahead is a strategy of its own
-        ratio = np.minimum(mended / recorded, 1.0)
-        touched = np.flatnonzero(mended != case.graph.duration_ns)
-        took = float(recorded[touched].sum())
-        mean = float((recorded[touched] * ratio[touched]).sum()) / took if took else 1.0
+        ratio = np.minimum(fixed_ns / recorded_ns, 1.0)
+        changed_nodes = np.flatnonzero(fixed_ns != case.graph.duration_ns)
+        took = float(recorded_ns[changed_nodes].sum())
+        mean = float((recorded_ns[changed_nodes] * ratio[changed_nodes]).sum()) / took if took else 1.0
         ranks = (one.bottleneck.rank,) if one.bottleneck.rank >= 0 else ()
-        roles = {Role(role) for role in np.unique(case.roles.role[touched]).tolist()}
+        roles = {Role(role) for role in np.unique(case.roles.role[changed_nodes]).tolist()}
         yield Option(
             name=f"fix: {one.bottleneck.what}",
             apply=_scale_nodes((..., (ratio, ratio, (1 + ratio) / 2))),
@@ -168,18 +168,18 @@ def _mending_options(case: Case, found: Sequence[RankedBottleneck]) -> Iterator[
         )
 
 
-def _indexes(chosen: NDArray[Any]) -> NDArray[Any]:
+def _indexes(nodes: NDArray[Any]) -> NDArray[Any]:
     """Numbers of nodes, of a mask or of themselves."""
-    return np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+    return np.flatnonzero(nodes) if nodes.dtype == np.bool_ else nodes
 
 
 def _scale_nodes(*scaled: tuple[Any, tuple[Any, Any, Any]]) -> Callable[[Attempt, Level], None]:
-    """What is left of some nodes (``...`` = all), by level: a share, or one for each of them."""
+    """Scale some nodes (``...`` = all) to a remaining share, by level: one share, or one for each node."""
     places = [(chosen if chosen is ... else _indexes(chosen), left) for chosen, left in scaled]
 
     def apply(attempt: Attempt, level: Level) -> None:
-        for chosen, left in places:
-            attempt.duration_ns[chosen] *= left[level]
+        for nodes, left in places:
+            attempt.duration_ns[nodes] *= left[level]
 
     return apply
 
@@ -189,12 +189,12 @@ def _scale(left: float, event_kinds: tuple[str, ...] = (), name_pattern: str = "
 
 
 def _loading(case: Case) -> Iterator[Option]:
-    chosen = case.roles.role == Role.LOADING
-    if not chosen.any():
+    is_loading = case.roles.role == Role.LOADING
+    if not is_loading.any():
         return
     yield Option(
         name="load batches ahead",
-        apply=_scale_nodes((chosen, (0.0, 0.0, 0.2))),
+        apply=_scale_nodes((is_loading, (0.0, 0.0, 0.2))),
         acts_on=_LOADING,
         group="loading",
         changes=(_scale(0.0, name_pattern=f"(?i){LOADING.pattern}"),),
@@ -236,7 +236,7 @@ def _host(case: Case, launches: NDArray[np.bool_]) -> Iterator[Option]:
 
 
 def _gaps(accounting: Accounting) -> Iterator[Option]:
-    """What keeps a device waiting besides launches, by kind."""
+    """Options for idle time of a device other than launches, by kind."""
     for kind, (name, effort) in GAPS.items():
         parts = {what: nodes for (of, what), nodes in accounting.nodes.items() if of == kind and len(nodes)}
         if not parts:
@@ -305,40 +305,40 @@ def _peak_ratio(catalogue: Catalogue, devices: Sequence[str]) -> float:
 def _communication(case: Case) -> Iterator[Option]:
     communication = case.roles.role == Role.COMMUNICATION
     twice = (Change(kind=ChangeKind.LINK_BANDWIDTH, value=2.0),)
-    found = changed_job(case, twice)
-    if found is not None:
-        ratio = found.duration_ns / np.maximum(case.graph.duration_ns, 1)
-        carried = _scale_nodes((..., (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)))
-        told = f"replay of {', '.join(found.rests_on)}; at best all their time is halved"
+    changed_graph = changed_job(case, twice)
+    if changed_graph is not None:
+        ratio = changed_graph.duration_ns / np.maximum(case.graph.duration_ns, 1)
+        scale_transfers = _scale_nodes((..., (np.where(communication, 0.5, 1.0), ratio, (1 + ratio) / 2)))
+        basis = f"replay of {', '.join(changed_graph.rests_on)}; at best all their time is halved"
         yield Option(
             name="a link of twice the bandwidth",
-            apply=carried,
+            apply=scale_transfers,
             acts_on=_EXCHANGES,
             group="link",
             changes=twice,
-            rests_on=told,
+            rests_on=basis,
             effort="high: other machines or network cards; first see with NCCL_DEBUG=INFO that NCCL_SOCKET_IFNAME and "
             "NCCL_IB_HCA name the fastest ones and that GPUDirect is used (NCCL_NET_GDR_LEVEL)",
         )
         yield Option(
             name="exchange gradients in 16 bits",
-            apply=carried,
+            apply=scale_transfers,
             acts_on=_EXCHANGES,
             group="compression",
             changes=(_scale(0.5, ("collective",)),),
-            rests_on=f"as a link of twice the bandwidth ({told}); no gain if gradients are 16-bit already",
+            rests_on=f"as a link of twice the bandwidth ({basis}); no gain if gradients are 16-bit already",
             effort="low: DDP register_comm_hook(None, default_hooks.bf16_compress_hook); FSDP "
             'MixedPrecision(reduce_dtype=torch.bfloat16); DeepSpeed "communication_data_type": "bf16"; check '
             "convergence",
         )
     yield from _buckets(case)
     last = case.exchanges[-1]
-    hidden = communication.copy()
-    hidden[last.nodes] = False
-    if hidden.any() and len(case.exchanges) > 1:
+    is_hidden = communication.copy()
+    is_hidden[last.nodes] = False
+    if is_hidden.any() and len(case.exchanges) > 1:
         yield Option(
             name="more overlap of communication with computation",
-            apply=_scale_nodes((hidden, (0.0, 0.5, 1.0))),
+            apply=_scale_nodes((is_hidden, (0.0, 0.5, 1.0))),
             acts_on=_EXCHANGES,
             group="overlap",
             rests_on=(
@@ -368,18 +368,18 @@ def _communication(case: Case) -> Iterator[Option]:
 
 
 def _buckets(case: Case) -> Iterator[Option]:
-    """The best of some sizes of gradient buckets, where the traces show what gradients there are."""
+    """The best of some sizes of gradient buckets, where the traces show the gradients."""
     kinds = {CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER}
     total = sum(one.bytes for one in case.exchanges if one.family[0] in kinds and one.bytes > 0)
     if not total:
         return
     best: tuple[float, float] | None = None
     rests_on = ""
-    recorded = Scenario.from_recording(case.graph, case.traces, case.graph.duration_ns, case.graph.lag_ns)
-    for size, found in in_each_buckets(recorded, [float(-(-total // parts)) for parts in _BUCKETS]):
-        step = Stopwatch(found.graph, case.watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
+    recording = Scenario.from_recording(case.graph, case.traces, case.graph.duration_ns, case.graph.lag_ns)
+    for size, scenario in in_each_buckets(recording, [float(-(-total // parts)) for parts in _BUCKETS]):
+        step = Stopwatch(scenario.graph, case.watch.steps).step_ns(Edit(scenario.duration_ns, scenario.lag_ns))
         if best is None or step < best[0]:
-            best, rests_on = (step, size), ", ".join(found.rests_on)
+            best, rests_on = (step, size), ", ".join(scenario.rests_on)
     if best is None:
         return
     size = best[1]
@@ -415,14 +415,14 @@ def changed_job(case: Case, changes: tuple[Change, ...], attempt: Attempt | None
 def _memory(case: Case) -> Iterator[Option]:
     """Recomputation frees memory for a larger batch: only where memory was recorded, and the batch may grow."""
     factor = case.question.largest_batch_factor
-    held = [trace.memory.allocated_bytes for trace in case.traces.values() if len(trace.memory)]
-    if factor <= 1 or not held:
+    allocations = [trace.memory.allocated_bytes for trace in case.traces.values() if len(trace.memory)]
+    if factor <= 1 or not allocations:
         return
-    high, low = max(int(one.max()) for one in held), min(int(one.min()) for one in held)
+    high, low = max(int(one.max()) for one in allocations), min(int(one.min()) for one in allocations)
     compute = (case.roles.role == Role.COMPUTE) & ~case.roles.optimizer
 
     def recompute(attempt: Attempt, level: Level) -> None:
-        # Forward passes are a third of the computation, as backward ones take twice as long: they are done again.
+        # Forward passes are a third of the computation, as backward passes take twice as long: they are repeated.
         again = (1.25, 4 / 3, 1.5)[level]
         attempt.duration_ns[compute] *= again * factor
         attempt.samples *= factor

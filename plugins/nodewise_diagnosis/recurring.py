@@ -53,29 +53,29 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
     """Collectives of the steps of interest, in the order of their first begins."""
     graph = watch.graph
     rows = graph.collectives
-    wanted = np.flatnonzero((roles.exchange >= 0) & np.isin(graph.step, watch.steps))
-    if not len(wanted):
+    nodes_in_steps = np.flatnonzero((roles.exchange >= 0) & np.isin(graph.step, watch.steps))
+    if not len(nodes_in_steps):
         return []
-    transfers = np.unique(roles.exchange[wanted])
+    transfers = np.unique(roles.exchange[nodes_in_steps])
     transfers = transfers[np.isin(graph.step[transfers], watch.steps)]
     members: dict[int, list[int]] = {}
     for row, node in enumerate(rows.transfer.tolist()):
         members.setdefault(node, []).append(row)
-    described = {node: _describe(watch, traces, members[node]) for node in transfers.tolist()}
-    by_identity = _identify(watch, transfers, described, members)
-    took = _took(watch, roles, wanted)
-    sorted_by = wanted[np.argsort(roles.exchange[wanted], kind="stable")]
+    descriptions = {node: _describe(watch, traces, members[node]) for node in transfers.tolist()}
+    by_identity = _identify(watch, transfers, descriptions, members)
+    took = _took(watch, roles, nodes_in_steps)
+    sorted_by = nodes_in_steps[np.argsort(roles.exchange[nodes_in_steps], kind="stable")]
     of = roles.exchange[sorted_by]
-    found = []
+    exchanges = []
     names: dict[str, int] = {}
     for nodes in by_identity:
-        family, size = described[nodes[0]]
+        family, size = descriptions[nodes[0]]
         name = graph.names[graph.name[nodes[0]]]
         names[name] = names.get(name, 0) + 1
         pieces = np.concatenate(
             [sorted_by[np.searchsorted(of, n, "left") : np.searchsorted(of, n, "right")] for n in nodes]
         )
-        found.append(
+        exchanges.append(
             Exchange(
                 label=_label(name, names[name], size, pieces, watch),
                 name=name,
@@ -86,7 +86,7 @@ def exchanges_of(watch: Stopwatch, roles: Roles, traces: Mapping[int, Trace]) ->
                 bytes=size,
             )
         )
-    return found
+    return exchanges
 
 
 def _describe(watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[int]) -> tuple[tuple[object, ...], int]:
@@ -104,7 +104,7 @@ def _describe(watch: Stopwatch, traces: Mapping[int, Trace], members: Sequence[i
 def _identify(
     watch: Stopwatch,
     transfers: Ints,
-    described: Mapping[int, tuple[tuple[object, ...], int]],
+    descriptions: Mapping[int, tuple[tuple[object, ...], int]],
     members: Mapping[int, Sequence[int]],
 ) -> list[list[int]]:
     """Transfers of different steps that are the same collective: the n-th of its kind, ranks and size in its step.
@@ -112,16 +112,18 @@ def _identify(
     Counted in the order in which the first rank issued them, which is the same in every step.
     """
     graph, rows = watch.graph, watch.graph.collectives
-    found: dict[tuple[object, ...], list[int]] = {}
-    met: dict[tuple[object, ...], int] = {}
+    nodes_by_identity: dict[tuple[object, ...], list[int]] = {}
+    count_by_identity: dict[tuple[object, ...], int] = {}
     order = sorted(transfers.tolist(), key=lambda node: (int(graph.step[node]), int(rows.row[members[node][0]])))
     for node in order:
         ranks = tuple(int(rows.rank[row]) for row in members[node])
-        like = (*described[node], ranks, graph.names[graph.name[node]])
+        like = (*descriptions[node], ranks, graph.names[graph.name[node]])
         in_step = (int(graph.step[node]), *like)
-        met[in_step] = met.get(in_step, 0) + 1
-        found.setdefault((met[in_step], *like), []).append(node)
-    return sorted(found.values(), key=lambda nodes: (int(graph.step[nodes[0]]), int(graph.begin_ns[nodes[0]])))
+        count_by_identity[in_step] = count_by_identity.get(in_step, 0) + 1
+        nodes_by_identity.setdefault((count_by_identity[in_step], *like), []).append(node)
+    return sorted(
+        nodes_by_identity.values(), key=lambda nodes: (int(graph.step[nodes[0]]), int(graph.begin_ns[nodes[0]]))
+    )
 
 
 def _label(name: str, which: int, size: int, pieces: Ints, watch: Stopwatch) -> str:
@@ -147,18 +149,18 @@ def _took(watch: Stopwatch, roles: Roles, nodes: Ints) -> dict[int, float]:
     column = graph.column[own]
     own_ns = graph.duration_ns[own].astype(np.float64)
     parts = np.bincount(place * ranks + column, weights=own_ns, minlength=len(transfers) * ranks).astype(np.float64)
-    # The middle rank, so that one rank's slow link is told as that rank's.
+    # The middle rank, so that one rank's slow link is reported as that rank's.
     usual = np.array([_middle(part) for part in parts.reshape(-1, ranks)])
     return {int(t): float(graph.duration_ns[t]) + float(u) for t, u in zip(transfers, usual, strict=True)}
 
 
 def _middle(parts: Floats) -> float:
-    taken = parts[parts > 0]
-    return float(np.median(taken)) if len(taken) else 0.0
+    positive_parts = parts[parts > 0]
+    return float(np.median(positive_parts)) if len(positive_parts) else 0.0
 
 
 def explained_ns(exchange: Exchange, others: Sequence[Exchange]) -> float | None:
-    """What the exchange's size explains, by the others of its family; None where nothing can be said.
+    """Time that the exchange's size explains, by the others of its family; None where there are too few.
 
     The fit is alpha + beta * bytes: the median of the slopes between any two others (Theil and Sen), and the median of
     what is left, both 0 or more. With one other, or sizes all the same, an exchange of more bytes may take as many

@@ -1,4 +1,4 @@
-"""What every node of the graph is to a job: compute, communication, loading, copies, the host's own work."""
+"""The role of every node of the graph: compute, communication, loading, copies, the host's own work."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _FOREIGN_SHARE = 0.1
 
 
 _OTHERS = 0.5
-"""Functions that load nothing take more than this share of what is then no loading."""
+"""A function without loading takes more than this share of time that is then not loading."""
 
 
 class Role(IntEnum):
-    """What a node is to the job."""
+    """The role of a node."""
 
     HOST = 0
     """The host's own work: operators that launch, calls, time between events."""
@@ -70,7 +70,7 @@ class Roles:
 
 
 def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None) -> Roles:
-    """Tell the roles; ``traces`` by rank, ``clocks`` as the graph was built with."""
+    """Determine the roles; ``traces`` by rank, ``clocks`` as the graph was built with."""
     kind = graph.kind
     has_device = bool(np.isin(kind, (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL)).any())
     role = np.full(len(graph), Role.HOST, dtype=np.int8)
@@ -96,9 +96,9 @@ def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None
         of_rank = np.flatnonzero(rows.rank == rank)
         transfer_of = np.full(len(trace.collectives) + 1, -1, dtype=np.int64)
         transfer_of[rows.row[of_rank]] = rows.transfer[of_rank]
-        found = np.where(of_row[event] >= 0, transfer_of[of_row[event]], -1)
-        part = on_host & (found >= 0)
-        role[nodes[part]], exchange[nodes[part]] = Role.COMMUNICATION, found[part]
+        transfer_nodes = np.where(of_row[event] >= 0, transfer_of[of_row[event]], -1)
+        part = on_host & (transfer_nodes >= 0)
+        role[nodes[part]], exchange[nodes[part]] = Role.COMMUNICATION, transfer_nodes[part]
     _relays(graph, role, exchange)
     role[kind == NodeKind.TRANSFER] = Role.COMMUNICATION
     transfers = np.flatnonzero(kind == NodeKind.TRANSFER)
@@ -115,7 +115,7 @@ def roles_of(graph: Graph, traces: Sequence[Trace], clocks: Clocks | None = None
 
 
 class _Spans:
-    """Events of a rank's host and what they are inside of."""
+    """Events of a rank's host and the events around them."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -125,14 +125,14 @@ class _Spans:
         self._steps = np.isin(trace.begin_ns, trace.steps.begin_ns) & np.isin(trace.end_ns, trace.steps.end_ns)
 
     def inside(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-        """Events with such a name and all within them."""
-        named = matching(self._trace.names, pattern)[self._trace.name]
-        return self._spread(np.where(named & ~self._steps, 1, -1)) >= 0
+        """Events with such a name and all events within them."""
+        has_name = matching(self._trace.names, pattern)[self._trace.name]
+        return self._spread(np.where(has_name & ~self._steps, 1, -1)) >= 0
 
     def exchanges(self) -> Ints:
         """Row of ``collectives`` that an event on the caller's own thread is part of; -1 = none.
 
-        An exchange is also what surrounds it: the outermost named span with hardly anything else in it.
+        The surroundings count as well: the outermost named span with hardly anything else in it.
         """
         trace, table = self._trace, self._trace.collectives
         mark = np.full(len(trace), -1, dtype=np.int64)
@@ -168,34 +168,36 @@ class _Spans:
         mark = mark.copy()
         inner = np.flatnonzero(self._parent >= 0)
         while True:
-            found = inner[(mark[inner] < 0) & (mark[self._parent[inner]] >= 0)]
-            if not len(found):
+            children = inner[(mark[inner] < 0) & (mark[self._parent[inner]] >= 0)]
+            if not len(children):
                 return mark
-            mark[found] = mark[self._parent[found]]
+            mark[children] = mark[self._parent[children]]
 
 
 def _relays(graph: Graph, role: NDArray[np.int8], exchange: Ints) -> None:
-    """Threads that go on with what a collective of the host brought: what they do is part of it."""
+    """Threads that continue after a collective of the host: their work is part of it."""
     rows = graph.collectives
     of_departure = np.full(len(graph), -1, dtype=np.int64)
     of_departure[rows.departure] = rows.transfer
     target = graph.target
-    held = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & (of_departure[graph.source] >= 0))
-    held = held[(graph.kind[target[held]] <= NodeKind.CALL) & ~np.isin(graph.lane[target[held]], graph.main_lanes)]
-    begun = np.full(len(graph), -1, dtype=np.int64)
-    begun[target[held]] = of_departure[graph.source[held]]
-    for lane in np.unique(graph.lane[target[held]]):
+    sync_edges = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & (of_departure[graph.source] >= 0))
+    sync_edges = sync_edges[
+        (graph.kind[target[sync_edges]] <= NodeKind.CALL) & ~np.isin(graph.lane[target[sync_edges]], graph.main_lanes)
+    ]
+    departures = np.full(len(graph), -1, dtype=np.int64)
+    departures[target[sync_edges]] = of_departure[graph.source[sync_edges]]
+    for lane in np.unique(graph.lane[target[sync_edges]]):
         nodes = np.flatnonzero(graph.lane == lane)
-        position = np.maximum.accumulate(np.where(begun[nodes] >= 0, np.arange(len(nodes)), -1))
-        known = (position >= 0) & (graph.event[nodes] >= 0)
-        exchange[nodes[known]] = begun[nodes[np.maximum(position, 0)]][known]
-        role[nodes[known]] = Role.COMMUNICATION
+        position = np.maximum.accumulate(np.where(departures[nodes] >= 0, np.arange(len(nodes)), -1))
+        is_known = (position >= 0) & (graph.event[nodes] >= 0)
+        exchange[nodes[is_known]] = departures[nodes[np.maximum(position, 0)]][is_known]
+        role[nodes[is_known]] = Role.COMMUNICATION
 
 
 def _first_gaps(graph: Graph, trace: Trace, clock: Clock, role: NDArray[np.int8], main: NDArray[np.bool_]) -> None:
-    """Where a step shows no loading, what its thread does before the first operator is taken for it.
+    """Where a step shows no loading, its thread's time before the first operator counts as loading.
 
-    Not where functions of other names do it.
+    Not where functions of other names take it.
     """
     of_rank = np.flatnonzero(main & (graph.rank == trace.rank))
     functions: dict[int, Calls] = {}

@@ -34,7 +34,7 @@ _MOST_ALARMS: Final = 1000
 def diagnose_steps(windows: StepTimes, hours: StepTimes) -> StepsDiagnosis:
     """Alarms and recurring hours of a job that runs.
 
-    Ranks are compared with their peers in the time in which they wait for nobody, as exchanges of gradients give all of
+    Ranks are compared with their peers in the time without waiting, as exchanges of gradients give all of
     them the same step. Where the parts of the step do not tell that time, only the job's step is followed.
 
     Parameters
@@ -91,8 +91,8 @@ class _Group:
 def _slow_ranks(aligned: StepWindows, own_s: Floats, apart: float) -> list[StepAlarm]:
     """Ranks that became slower than their peers, or always were; those of one machine as one."""
     ratio = peer_log_ratio(own_s)
-    found = [*_always_slow(ratio), *find_slowdowns(ratio, apart)]
-    return [_rank_alarm(aligned, group) for group in _by_machine(aligned, found)]
+    slowdowns = [*_always_slow(ratio), *find_slowdowns(ratio, apart)]
+    return [_rank_alarm(aligned, group) for group in _by_machine(aligned, slowdowns)]
 
 
 def _always_slow(ratio: Floats) -> list[Slowdown]:
@@ -101,7 +101,7 @@ def _always_slow(ratio: Floats) -> list[Slowdown]:
     level = np.nanmedian(ratio[:LEARNED], axis=0)
     spread = 1.4826 * np.nanmedian(np.abs(ratio[:LEARNED] - level), axis=0)
     error = _NORMAL_95 * _ERROR_OF_MEDIAN * spread / math.sqrt(LEARNED)
-    found = []
+    slowdowns = []
     for rank in np.flatnonzero(level - error > SLOWDOWN / 2).tolist():
         others = np.delete(level, rank)
         apart = 1.4826 * float(np.nanmedian(np.abs(others - np.nanmedian(others)))) if ranks > 2 else 0.0
@@ -110,14 +110,16 @@ def _always_slow(ratio: Floats) -> list[Slowdown]:
             runs = np.flatnonzero(np.convolve(np.isin(np.arange(count - LEARNED), later), np.ones(3), "valid") == 3)
             end = int(runs[0]) + LEARNED if len(runs) else -1
             size = float(np.nanmedian(ratio[: end if end >= 0 else None, rank]))
-            found.append(Slowdown(series=rank, begin=0, alarm=LEARNED, end=end, size=size, error=float(error[rank])))
-    return found
+            slowdowns.append(
+                Slowdown(series=rank, begin=0, alarm=LEARNED, end=end, size=size, error=float(error[rank]))
+            )
+    return slowdowns
 
 
-def _by_machine(aligned: StepWindows, found: Sequence[Slowdown]) -> list[_Group]:
+def _by_machine(aligned: StepWindows, slowdowns: Sequence[Slowdown]) -> list[_Group]:
     """Slowdowns of most ranks of one machine that begin together become one, of their median size."""
     groups: list[_Group] = []
-    left = list(found)
+    left = list(slowdowns)
     while left:
         first = left[0]
         node = int(aligned.node[first.series])
@@ -164,12 +166,12 @@ def _slow_job(aligned: StepWindows, apart: float, of_ranks: Sequence[StepAlarm])
     for one in find_slowdowns(level, apart * max(1, len(aligned.rank)), alike=False):
         begin_s = aligned.begin_s[one.begin]
         window_s = float(np.median(np.diff(aligned.begin_s)))
-        explained = sum(
+        explained_share = sum(
             each.slowdown - 1.0
             for each in of_ranks
             if each.first_step >= 0 and abs(each.begin_s - begin_s) <= _TOGETHER * window_s
         )
-        if explained >= _SAME_CAUSE * math.expm1(one.size):
+        if explained_share >= _SAME_CAUSE * math.expm1(one.size):
             continue
         run = slice(one.begin, one.end if one.end >= 0 else None)
         growth = {
@@ -232,5 +234,5 @@ def _median(seconds: Floats) -> float:
 
 
 def _rank_list(ranks: Sequence[int]) -> str:
-    shown = ", ".join(map(str, ranks[:8]))
-    return shown if len(ranks) <= 8 else f"{shown}, ..."
+    names = ", ".join(map(str, ranks[:8]))
+    return names if len(ranks) <= 8 else f"{names}, ..."

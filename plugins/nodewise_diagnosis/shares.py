@@ -42,7 +42,7 @@ class Intervals:
         return (self | other).total_ns - other.total_ns
 
     def within(self, windows: Intervals) -> Intervals:
-        """What of it lies in the windows."""
+        """The part of it within the windows."""
         begins, ends = [], []
         for begin, end in zip(windows.begin_ns.tolist(), windows.end_ns.tolist(), strict=True):
             low = int(np.searchsorted(self.end_ns, begin, "right"))
@@ -71,17 +71,17 @@ def _shares(case: Case, column: int, rank: int, parts: tuple[StepPart, ...]) -> 
     busy_from = graph.end_ns - graph.duration_ns
     rows = graph.collectives
     mine = np.flatnonzero(rows.rank == rank)
-    arrived, transfer = graph.end_ns[rows.arrival[mine]], rows.transfer[mine]
+    arrival_ns, transfer = graph.end_ns[rows.arrival[mine]], rows.transfer[mine]
     left = graph.end_ns[rows.departure[mine]]
-    begun = np.minimum(np.maximum(busy_from[transfer], arrived), left)
-    waiting = Intervals(arrived, begun).within(windows)
+    wait_end_ns = np.minimum(np.maximum(busy_from[transfer], arrival_ns), left)
+    waiting = Intervals(arrival_ns, wait_end_ns).within(windows)
     hosts = np.flatnonzero(
         (graph.rank == rank)
         & (role == Role.COMMUNICATION)
         & (graph.kind != NodeKind.DEPARTURE)
         & (graph.duration_ns > 0)
     )
-    exchanging = (Intervals(begun, left) | Intervals(busy_from[hosts], graph.end_ns[hosts])).within(windows)
+    exchanging = (Intervals(wait_end_ns, left) | Intervals(busy_from[hosts], graph.end_ns[hosts])).within(windows)
 
     def seconds_of(*kinds: str) -> float:
         return sum(part.seconds for part in parts if part.kind in kinds)

@@ -39,19 +39,19 @@ def find_slow_hours(hours: StepTimes) -> tuple[SlowHour, ...]:
         mine = np.flatnonzero(day == each)
         if len(mine) >= _LEAST_HOURS:
             ratio[mine] = [step_s[one] / np.median(np.delete(step_s[mine], at)) for at, one in enumerate(mine)]
-    known = np.isfinite(ratio)
-    found = []
-    for each in np.unique(of_day[known]):
-        mine = known & (of_day == each)
+    is_known = np.isfinite(ratio)
+    slow_hours = []
+    for each in np.unique(of_day[is_known]):
+        mine = is_known & (of_day == each)
         days, slow = int(mine.sum()), int((ratio[mine] >= SLOW).sum())
-        others = known & ~mine
+        others = is_known & ~mine
         if days < _LEAST_DAYS or slow < _LEAST_DAYS or not others.any():
             continue
         usual = (float((ratio[others] >= SLOW).sum()) + 1.0) / (float(others.sum()) + 2.0)
         if 24 * _at_least(slow, days, usual) <= _CHANCE and float(np.median(ratio[mine])) >= SLOW:
             ratios: Floats = ratio[mine]
-            found.append(SlowHour(hour=int(each), slowdown=float(np.median(ratios)), slow_days=slow, days=days))
-    return tuple(found)
+            slow_hours.append(SlowHour(hour=int(each), slowdown=float(np.median(ratios)), slow_days=slow, days=days))
+    return tuple(slow_hours)
 
 
 def _at_least(successes: int, trials: int, chance: float) -> float:

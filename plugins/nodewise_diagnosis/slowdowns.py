@@ -37,7 +37,7 @@ _LAGS: Final = 5
 """Lags of the autocorrelation that count."""
 _NORMAL_95: Final = 1.645
 _LONGEST_WAIT: Final = 1e12
-"""Windows: what is asked for beyond is as good as never."""
+"""Most windows between alarms: a longer request counts as this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def find_slowdowns(series: Floats, windows_between_alarms: float, *, alike: bool
     slow: dict[int, Slowdown] = {}
     busy = np.zeros(count, dtype=np.bool_)
     calm = np.isfinite(series)
-    found: list[Slowdown] = []
+    slowdowns: list[Slowdown] = []
     centre = sigma = threshold = most = np.full(count, np.nan)
     for window in range(LEARNED, windows):
         if (window - LEARNED) % LAG == 0:
@@ -98,7 +98,7 @@ def find_slowdowns(series: Floats, windows_between_alarms: float, *, alike: bool
             recent = series[window - LEAST_WINDOWS + 1 : window + 1, place]
             if (recent < centre[place] + one.size / 2).all():
                 first_calm = window - LEAST_WINDOWS + 1
-                found.append(_measure(series, one, centre, sigma, first_calm))
+                slowdowns.append(_measure(series, one, centre, sigma, first_calm))
                 del slow[place]
                 busy[place], sums[place] = False, 0.0
                 calm[first_calm : window + 1, place] = True
@@ -116,8 +116,8 @@ def find_slowdowns(series: Floats, windows_between_alarms: float, *, alike: bool
                 slow[place] = Slowdown(series=place, begin=first, alarm=window, end=-1, size=size, error=0.0)
                 busy[place] = True
                 calm[first : window + 1, place] = False
-    found += [_measure(series, one, centre, sigma, -1) for one in slow.values()]
-    return sorted(found, key=lambda one: (one.alarm, one.series))
+    slowdowns += [_measure(series, one, centre, sigma, -1) for one in slow.values()]
+    return sorted(slowdowns, key=lambda one: (one.alarm, one.series))
 
 
 def _reference(past: Floats, centre: Floats, sigma: Floats, *, alike: bool) -> tuple[Floats, Floats]:
@@ -125,8 +125,8 @@ def _reference(past: Floats, centre: Floats, sigma: Floats, *, alike: bool) -> t
 
     A series without enough calm windows keeps what it has.
     """
-    known = np.isfinite(past).sum(axis=0)
-    enough = known >= LEARNED // 2
+    known_count = np.isfinite(past).sum(axis=0)
+    enough = known_count >= LEARNED // 2
     safe = np.where(enough, past, 0.0)
     median = np.nanmedian(safe, axis=0)
     deviation = safe - median
@@ -135,7 +135,7 @@ def _reference(past: Floats, centre: Floats, sigma: Floats, *, alike: bool) -> t
     if alike and enough.any():
         spread = np.maximum(spread, np.median(spread[enough]))
         dependence = np.maximum(dependence, np.median(dependence[enough]))
-    root = np.sqrt(np.maximum(known, 1))
+    root = np.sqrt(np.maximum(known_count, 1))
     # The error of a standard deviation from n values is sigma / sqrt(2 n); that of the median is known from above.
     spread = spread * np.sqrt(dependence) * (1.0 + _MEDIAN_ERROR / (math.sqrt(2.0) * root))
     median = median + _MEDIAN_ERROR * spread / root
@@ -157,10 +157,10 @@ def _thresholds(sigma: Floats, windows_between_alarms: float) -> Floats:
 
     With drift -k and standard deviation s: (exp(2 k b) - 1 - 2 k b) / (2 k^2), k in units of s, b = h / s + 1.166.
     """
-    wanted = min(windows_between_alarms, _LONGEST_WAIT)
+    windows = min(windows_between_alarms, _LONGEST_WAIT)
     drift = SLOWDOWN / 2 / np.maximum(sigma, 1e-9)
     # exp(x) - 1 - x = y, by Newton's method from ln(1 + y) + 1, where it converges from above
-    right = 2 * drift**2 * wanted
+    right = 2 * drift**2 * windows
     x = np.log1p(right) + 1.0
     for _ in range(8):
         x -= (np.expm1(x) - x - right) / np.expm1(x)

@@ -78,27 +78,27 @@ def align_windows(times: StepTimes) -> StepWindows:
     place = row * shape[1] + column
     weight = times.steps.astype(np.float64)
     total = np.bincount(place, weights=weight, minlength=shape[0] * shape[1]).reshape(shape)
-    known = total >= _LEAST_SHARE * steps
+    is_known = total >= _LEAST_SHARE * steps
 
     def matrix(seconds: Floats) -> Floats:
         summed = np.bincount(place, weights=weight * seconds, minlength=shape[0] * shape[1]).reshape(shape)
-        return np.where(known, summed / np.maximum(total, 1.0), np.nan)
+        return np.where(is_known, summed / np.maximum(total, 1.0), np.nan)
 
     node = np.full(shape[1], -1, dtype=np.int64)
     node[column] = times.node
-    kept = known.mean(axis=1) >= _LEAST_SHARE
+    is_kept = is_known.mean(axis=1) >= _LEAST_SHARE
     earliest = np.full(shape, np.inf)
     np.minimum.at(earliest, (row, column), times.begin_s)
     parts = {name: getattr(times, f"{name}_s") for name in STEP_PARTS}
     return StepWindows(
-        first_step=(first * steps)[kept],
-        begin_s=np.nanmedian(np.where(known, earliest, np.nan)[kept], axis=1) if kept.any() else np.zeros(0),
+        first_step=(first * steps)[is_kept],
+        begin_s=np.nanmedian(np.where(is_known, earliest, np.nan)[is_kept], axis=1) if is_kept.any() else np.zeros(0),
         steps=steps,
         rank=rank,
         node=node,
-        step_s=matrix(times.step_s)[kept],
-        lost=_gap_count(known),
-        parts={name: matrix(column_s)[kept] for name, column_s in parts.items() if (column_s >= 0.0).all()},
+        step_s=matrix(times.step_s)[is_kept],
+        lost=_gap_count(is_known),
+        parts={name: matrix(column_s)[is_kept] for name, column_s in parts.items() if (column_s >= 0.0).all()},
     )
 
 
@@ -109,7 +109,7 @@ def _newest_run(times: StepTimes) -> StepTimes:
     anew = np.flatnonzero(same & (np.diff(times.first_step[order]) < 0)) + 1
     if not len(anew):
         return times
-    kept = times.begin_s >= times.begin_s[order][anew].max() - _STARTED_TOGETHER_S
+    is_newest = times.begin_s >= times.begin_s[order][anew].max() - _STARTED_TOGETHER_S
     later = np.ones(len(times), dtype=np.bool_)
     for rank in np.unique(times.rank[order][anew]):
         mine = np.flatnonzero(times.rank == rank)
@@ -117,15 +117,15 @@ def _newest_run(times: StepTimes) -> StepTimes:
         last = np.flatnonzero(np.diff(times.first_step[mine]) < 0)
         if len(last):
             later[mine[: last[-1] + 1]] = False
-    kept &= later
-    return StepTimes(**{each.name: getattr(times, each.name)[kept] for each in fields(StepTimes)})
+    is_newest &= later
+    return StepTimes(**{each.name: getattr(times, each.name)[is_newest] for each in fields(StepTimes)})
 
 
-def _gap_count(known: NDArray[np.bool_]) -> int:
+def _gap_count(is_known: NDArray[np.bool_]) -> int:
     """Gaps between the first and the last entry of each column."""
-    before = np.maximum.accumulate(known, axis=0)
-    after = np.maximum.accumulate(known[::-1], axis=0)[::-1]
-    return int((before & after & ~known).sum())
+    before = np.maximum.accumulate(is_known, axis=0)
+    after = np.maximum.accumulate(is_known[::-1], axis=0)[::-1]
+    return int((before & after & ~is_known).sum())
 
 
 def peer_log_ratio(seconds: Floats) -> Floats:

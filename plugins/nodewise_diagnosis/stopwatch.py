@@ -20,10 +20,10 @@ NS = 1e-9
 """Seconds of a nanosecond."""
 
 _NO_LAG_NS = -(10**15)
-"""Lag of an edge that is taken away: its source never holds its target."""
+"""Lag of a removed edge: its source never delays its target."""
 
 _HELD_NS = -(2**60)
-"""Releases below say that nothing holds a node back."""
+"""Releases below this delay no node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ RECORDED: Final = Edit()
 
 
 def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
-    """Indexes of the steps to look at, by ordinal; without any, all but the first and last of more than three.
+    """Indexes of the steps to diagnose, by ordinal; without any, all, of more than three without the first and last.
 
     Raises
     ------
@@ -61,15 +61,15 @@ def wanted_steps(graph: Graph, ordinals: tuple[int, ...]) -> Ints:
         return present[1:-1] if len(present) > 3 else present
     for place, ordinal in enumerate(ordinals):
         if ordinal - 1 not in present:
-            told = f"all ranks have no step {ordinal}; known are 1 to {len(graph.steps)}"
-            raise NodewiseError.invalid([Violation(f"steps[{place}]", told)])
+            message = f"all ranks have no step {ordinal}; known are 1 to {len(graph.steps)}"
+            raise NodewiseError.invalid([Violation(f"steps[{place}]", message)])
     return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
 
 
 class Stopwatch:
     """Times steps, all of them executed one after the other.
 
-    What a step is, ``StepTimer`` says. A stretch of steps lasts as long as on the rank where it lasts longest.
+    ``StepTimer`` defines a step. A stretch of steps lasts as long as on the rank where it lasts longest.
     """
 
     def __init__(self, graph: Graph, steps: Ints) -> None:
@@ -82,7 +82,7 @@ class Stopwatch:
         self._group[work] = step * len(graph.ranks) + column
         self._order = _up_to(graph, int(steps[-1]))
         self._end_ns = np.zeros(len(graph), dtype=np.int64)
-        """Of what was replayed last: kept, as an array of this size costs more to get than to fill in."""
+        """Result of the last replay: stored, as allocating an array of this size costs more than filling it in."""
 
     def step_ns(self, edit: Edit = RECORDED) -> float:
         """Mean length of the steps of interest."""
@@ -99,10 +99,12 @@ class Stopwatch:
 
     def steps_ns(self, column: int) -> tuple[Ints, Ints, Ints]:
         """Indexes of the steps of interest that a rank has, with their begin and end, as recorded."""
-        over, begun = self._timer.over(self.graph.end_ns), self.graph.steps.begin_ns
-        held = self.steps[over[self.steps, column] > NOT_THERE]
-        begin = np.array([self._timer.begin(over, begun, step)[column] for step in held.tolist()], dtype=np.int64)
-        return held, begin, np.maximum(over[held, column], begin)
+        over, begin_ns = self._timer.over(self.graph.end_ns), self.graph.steps.begin_ns
+        present_steps = self.steps[over[self.steps, column] > NOT_THERE]
+        begin = np.array(
+            [self._timer.begin(over, begin_ns, step)[column] for step in present_steps.tolist()], dtype=np.int64
+        )
+        return present_steps, begin, np.maximum(over[present_steps, column], begin)
 
     def origin_ns(self) -> int:
         """When the first of the steps of interest begins."""
@@ -123,24 +125,24 @@ class Stopwatch:
 
     def _took_ns(self, edit: Edit, stretches: Sequence[tuple[int, int]]) -> Iterator[Ints]:
         """How long every rank takes from the first to the last of some steps."""
-        begun = self.graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
+        begin_ns = self.graph.steps.begin_ns + (0 if edit.begin_shift_ns is None else edit.begin_shift_ns)
         over = self._replayed_over(edit)
         for first, until in stretches:
-            yield over[until] - self._timer.begin(over, begun, first)
+            yield over[until] - self._timer.begin(over, begin_ns, first)
 
-    def without_edges(self, chosen: Ints, lag_ns: Ints | None = None) -> Ints:
-        """Lags with which some edges hold nothing back."""
+    def without_edges(self, edges: Ints, lag_ns: Ints | None = None) -> Ints:
+        """Lags with which some edges delay nothing."""
         lags = (self.graph.lag_ns if lag_ns is None else lag_ns).copy()
-        lags[chosen] = _NO_LAG_NS
+        lags[edges] = _NO_LAG_NS
         return lags
 
     def sync_edges(self) -> NDArray[np.bool_]:
         """Edges through which a host waits for its device."""
         graph = self.graph
-        found: NDArray[np.bool_] = (graph.edge_kind == EdgeKind.HOST_SYNC) & np.isin(
+        mask: NDArray[np.bool_] = (graph.edge_kind == EdgeKind.HOST_SYNC) & np.isin(
             graph.kind[graph.source], DEVICE_KINDS[:3]
         )
-        return found
+        return mask
 
 
 def _up_to(graph: Graph, last: int) -> NDArray[np.int32]:
@@ -152,7 +154,7 @@ def _up_to(graph: Graph, last: int) -> NDArray[np.int32]:
 
 
 def persistence_ns(lengths_ns: Floats) -> float:
-    """Mean |step - mean of the others|; 0 for a single step, of which nobody knows."""
+    """Mean |step - mean of the others|; 0 for a single step, whose variation is unknown."""
     count = len(lengths_ns)
     if count < 2:
         return 0.0
@@ -161,6 +163,6 @@ def persistence_ns(lengths_ns: Floats) -> float:
 
 
 def whole_ns(duration_ns: Floats) -> Ints:
-    """Durations of a replay: whole, and 0 at least."""
+    """Durations for a replay: whole, and at least 0."""
     whole: Ints = np.rint(np.maximum(duration_ns, 0.0)).astype(np.int64)
     return whole

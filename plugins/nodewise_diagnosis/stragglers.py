@@ -24,32 +24,32 @@ often was."""
 
 
 def stragglers(exchanges: Sequence[Exchange], collectives: Mapping[int, ReplayedCollective]) -> tuple[Straggler, ...]:
-    """Who came last at each exchange, over the steps of interest; ``collectives`` by transfer node."""
-    found = []
+    """The last rank at each exchange, over the steps of interest; ``collectives`` by transfer node."""
+    late_arrivals = []
     for exchange in exchanges:
-        seen = [collectives[node] for node in exchange.transfers.tolist() if node in collectives]
-        seen = [one for one in seen if len(one.ranks) > 1]
-        if not seen:
+        replayed_collectives = [collectives[node] for node in exchange.transfers.tolist() if node in collectives]
+        replayed_collectives = [one for one in replayed_collectives if len(one.ranks) > 1]
+        if not replayed_collectives:
             continue
         # Each step has one vote, shared by ranks that tie.
-        votes = Counter(rank for one in seen for rank in one.late_ranks)
+        votes = Counter(rank for one in replayed_collectives for rank in one.late_ranks)
         most = max(votes.values(), default=0)
         ranks = tuple(rank for rank, count in votes.most_common() if count >= _OFTEN * most)
-        found.append(
+        late_arrivals.append(
             Straggler(
                 collective=exchange.label,
                 ranks=ranks,
-                margin_s=float(np.mean([one.margin_s for one in seen])),
-                imposed_wait_s=float(np.mean([sum(one.wait_s) for one in seen])),
-                transfer_s=float(np.mean([one.transfer_s for one in seen])),
+                margin_s=float(np.mean([one.margin_s for one in replayed_collectives])),
+                imposed_wait_s=float(np.mean([sum(one.wait_s) for one in replayed_collectives])),
+                transfer_s=float(np.mean([one.transfer_s for one in replayed_collectives])),
             )
         )
-    return tuple(found)
+    return tuple(late_arrivals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateRank:
-    """One rank that was last: at how many exchanges, what the others waited for it in a step, and why it was late."""
+    """One rank that was last: at how many exchanges, the others' wait for it in a step, and why it was late."""
 
     rank: int
     times: int
@@ -57,15 +57,17 @@ class LateRank:
     cause: str
 
 
-def late_ranks(case: Case, collectives: Mapping[int, ReplayedCollective], found: Sequence[Straggler]) -> list[LateRank]:
+def late_ranks(
+    case: Case, collectives: Mapping[int, ReplayedCollective], late_arrivals: Sequence[Straggler]
+) -> list[LateRank]:
     """Ranks by the wait that they impose, with the cause at the exchange where it is longest."""
     by_label = {exchange.label: exchange for exchange in case.exchanges}
-    blamed: dict[int, list[Straggler]] = {}
-    for straggler in found:
+    arrivals_by_rank: dict[int, list[Straggler]] = {}
+    for straggler in late_arrivals:
         for rank in straggler.ranks[:1]:
-            blamed.setdefault(rank, []).append(straggler)
+            arrivals_by_rank.setdefault(rank, []).append(straggler)
     times = []
-    for rank, mine in blamed.items():
+    for rank, mine in arrivals_by_rank.items():
         worst = max(mine, key=lambda one: one.imposed_wait_s)
         nodes = by_label[worst.collective].transfers.tolist()
         late = (node for node in nodes if node in collectives and rank in collectives[node].late_ranks)

@@ -21,16 +21,16 @@ from nodewise_diagnosis.stopwatch import NS, Edit, Stopwatch
 __all__ = ["search_strategies"]
 
 _POOL: Final = 10
-"""Single strategies that combinations are made of: the best ones."""
+"""Single strategies that are combined: the best ones."""
 
 _BEAM: Final = 4
 """Combinations of each size that are extended."""
 
 _LARGEST: Final = 5
-"""Most strategies in a combination: nobody does more at once."""
+"""Most strategies in a combination."""
 
 _LEAST_GAIN: Final = 0.002
-"""What a strategy must add, as a share of the step, to be worth a word."""
+"""Least gain, as a share of the step, that is reported."""
 
 _NORMAL_90: Final = 1.645
 _DEVIATION_OF_MEAN_DIFFERENCE: Final = 1.2533
@@ -45,34 +45,34 @@ class _Trial:
 
 
 def search_strategies(
-    case: Case, accounting: Accounting, found: Sequence[RankedBottleneck], noise_s: float
+    case: Case, accounting: Accounting, bottlenecks: Sequence[RankedBottleneck], noise_s: float
 ) -> tuple[tuple[Strategy, ...], bool]:
     """The best strategies, single and combined, by speed-up per sample; whether the search came to its end.
 
     All pairs of the best single strategies are replayed, so that two that help only together are found; the best
     combinations are then extended.
     """
-    wanted = case.question.strategies
-    if wanted <= 0:
+    count = case.question.strategies
+    if count <= 0:
         return (), True
-    search = _Search(case, accounting, list(options(case, accounting, found)), noise_s)
-    tried = search.all_tried()
-    tried.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
+    search = _Search(case, accounting, list(options(case, accounting, bottlenecks)), noise_s)
+    trials = search.all_tried()
+    trials.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
     # Single strategies are what people begin with: they have half of the places at least. Of combinations the best of
     # each size come first, as those of one size are much alike.
-    single = [one for one in tried if len(one.parts) == 1]
-    of_size = [[one for one in tried if len(one.parts) == size] for size in range(2, _LARGEST + 1)]
-    combined = [one for places in zip_longest(*of_size) for one in places if one is not None]
-    single = single[: max(wanted - len(combined), wanted - wanted // 2)]
-    best = single + combined[: wanted - len(single)]
+    single = [one for one in trials if len(one.parts) == 1]
+    of_size = [[one for one in trials if len(one.parts) == size] for size in range(2, _LARGEST + 1)]
+    by_gain = [one for places in zip_longest(*of_size) for one in places if one is not None]
+    single = single[: max(count - len(by_gain), count - count // 2)]
+    best = single + by_gain[: count - len(single)]
     best.sort(key=lambda one: (one.per_sample_ns, len(one.parts)))
     return tuple(search.strategy(one) for one in best), search.complete
 
 
 class _Search:
-    def __init__(self, case: Case, accounting: Accounting, found: list[Option], noise_s: float) -> None:
+    def __init__(self, case: Case, accounting: Accounting, options: list[Option], noise_s: float) -> None:
         self._accounting = accounting
-        self._case, self._options, self._run, self._noise_s = case, found, case.context, noise_s
+        self._case, self._options, self._run, self._noise_s = case, options, case.context, noise_s
         self._recorded = case.watch.graph.duration_ns.astype(np.float64)
         self._durations = np.empty_like(self._recorded)
         self._evaluated: dict[tuple[tuple[int, ...], Level], _Trial] = {}
@@ -81,7 +81,7 @@ class _Search:
         self.complete = True
 
     def all_tried(self) -> list[_Trial]:
-        """Strategies worth a word."""
+        """Strategies that gain enough to be reported."""
         singles: list[_Trial] = []
         for index in range(len(self._options)):
             if self._over():
@@ -91,48 +91,48 @@ class _Search:
                 singles.append(one)
         singles.sort(key=lambda one: one.per_sample_ns)
         result = list(singles)
-        combined = [one for one in singles if not self._options[one.parts[0]].alone]
-        pool = [one.parts[0] for one in combined[:_POOL]]
-        # Pairs may hold one that does nothing alone: what hides it must go first.
+        combinations = [one for one in singles if not self._options[one.parts[0]].alone]
+        pool = [one.parts[0] for one in combinations[:_POOL]]
+        # A pair may include one that gains nothing by itself: what hides its gain must be removed first.
         others = [index for index, option in enumerate(self._options) if index not in pool and not option.alone]
         idle = others[: _POOL - len(pool)]
-        level = combined
+        level = combinations
         for size in range(2, _LARGEST + 1):
-            extended: dict[tuple[int, ...], _Trial] = {}
+            extensions: dict[tuple[int, ...], _Trial] = {}
             heads = level if size == 2 else level[:_BEAM]
             for head in heads:
                 for index in pool + idle:
                     parts = tuple(sorted({*head.parts, index}))
-                    if len(parts) < size or parts in extended or not self._compatible(parts):
+                    if len(parts) < size or parts in extensions or not self._compatible(parts):
                         continue
                     if self._over():
-                        return result + list(extended.values())
+                        return result + list(extensions.values())
                     one = self._try(parts)
                     if one.per_sample_ns < head.per_sample_ns - self._least_ns:
-                        extended[parts] = one
-            level = sorted(extended.values(), key=lambda one: one.per_sample_ns)
+                        extensions[parts] = one
+            level = sorted(extensions.values(), key=lambda one: one.per_sample_ns)
             level = [one for one in level if self._every_part_helps(one)] if size > 2 else level
             result.extend(level[: 2 * _POOL])
             if not level:
                 break
         return result
 
-    def strategy(self, tried: _Trial) -> Strategy:
+    def strategy(self, trial: _Trial) -> Strategy:
         """With its interval: every part at its best and at its worst, and what steps differ by."""
-        case, parts = self._case, [self._options[index] for index in tried.parts]
+        case, parts = self._case, [self._options[index] for index in trial.parts]
         spread = _NORMAL_90 * _DEVIATION_OF_MEAN_DIFFERENCE * self._noise_s / sqrt(len(case.watch.steps))
-        best, worst = (self._evaluate(tried.parts, level).step_ns * NS for level in (Level.BEST, Level.WORST))
-        step = tried.step_ns * NS
-        acts_on = self._acts_on(tried.parts)
+        best, worst = (self._evaluate(trial.parts, level).step_ns * NS for level in (Level.BEST, Level.WORST))
+        step = trial.step_ns * NS
+        acts_on = self._acts_on(trial.parts)
         return Strategy(
             name=" + ".join(part.name for part in parts),
             predicted_step_s=max(step, NS),
-            speedup=case.base_ns / max(tried.per_sample_ns, 1.0),
+            speedup=case.base_ns / max(trial.per_sample_ns, 1.0),
             lower_step_s=max(min(best, step) - spread, 0.0),
             upper_step_s=max(worst, step) + spread,
             parts=tuple(part.name for part in parts) if len(parts) > 1 else (),
             changes=tuple(change for part in parts for change in part.changes),
-            rests_on=self._grounds(tried.parts),
+            rests_on=self._grounds(trial.parts),
             effort="; ".join(dict.fromkeys(part.effort for part in parts)),
             acts_on=() if acts_on & EVERYTHING else tuple(sorted(f"{k}: {w}" if w else k for k, w in acts_on)),
         )
@@ -152,13 +152,13 @@ class _Search:
         return frozenset[PartName]().union(*(self._options[index].acts_on for index in parts))
 
     def _grounds(self, parts: tuple[int, ...]) -> str:
-        """What the parts rest on, and which parts of the step they act on."""
-        told = "; ".join(dict.fromkeys(self._options[index].rests_on for index in parts))
+        """The basis of the parts, and the parts of the step they act on."""
+        basis = "; ".join(dict.fromkeys(self._options[index].rests_on for index in parts))
         acts_on = self._acts_on(parts)
         if acts_on & EVERYTHING:
-            return told
+            return basis
         names = ", ".join(sorted(f"{kind} ({what})" if what else kind for kind, what in acts_on))
-        return f"{told}; acts on {names}, {self._accounting.held_of_s(acts_on) * 1e3:.3f} ms of the step"
+        return f"{basis}; acts on {names}, {self._accounting.held_of_s(acts_on) * 1e3:.3f} ms of the step"
 
     def _every_part_helps(self, one: _Trial) -> bool:
         for index in one.parts:
@@ -191,7 +191,7 @@ class _Search:
         if attempt.micro_batches > 1:
             alone = np.where((roles.role == Role.COMMUNICATION) | roles.optimizer, 0.0, attempt.duration_ns)
             step += (attempt.micro_batches - 1) * watch.step_ns(Edit(alone, attempt.lag_ns))
-        # No strategy gains more than the parts that it acts on hold, whatever else a replay makes of it.
+        # No strategy gains more than the parts that it acts on take, whatever its replay changes besides.
         acts_on = self._acts_on(parts)
         if not acts_on & EVERYTHING:
             least = (
@@ -206,7 +206,9 @@ class _Search:
         watch = self._case.watch
         if attempt.bucket_bytes:
             change = Change(kind=ChangeKind.BUCKET_BYTES, value=attempt.bucket_bytes)
-            found = changed_job(self._case, (change,), attempt)
-            if found is not None:
-                return Stopwatch(found.graph, watch.steps).step_ns(Edit(found.duration_ns, found.lag_ns))
+            changed_graph = changed_job(self._case, (change,), attempt)
+            if changed_graph is not None:
+                return Stopwatch(changed_graph.graph, watch.steps).step_ns(
+                    Edit(changed_graph.duration_ns, changed_graph.lag_ns)
+                )
         return watch.step_ns(Edit(attempt.duration_ns, attempt.lag_ns))

@@ -1,4 +1,4 @@
-"""What bounds a job, in one word and in one paragraph: made from the accounting, so that it cannot contradict it."""
+"""The bottleneck of a job, in one word and in one paragraph, made from the accounting, so that both agree."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from nodewise_diagnosis.stragglers import LateRank
 __all__ = ["NOTHING", "Claims", "bound_by", "claims", "verdict"]
 
 NOTHING: Final = "none"
-"""Nothing stands out, or nobody can tell."""
+"""Nothing stands out, or the bottleneck cannot be determined."""
 
 _LOADING_IN_SKEW: Final = 0.8
-"""Where most of what ranks wait for each other is loading, the job is bound by loading."""
+"""Where at least this share of waits between ranks is loading, the job is bound by loading."""
 
 _MOST: Final = 0.5
-"""What explains most of the lost time takes more than this share of it."""
+"""Least share of the lost time for the part that explains it."""
 
-_NAMED: Final = 0.05
-"""Parts of the step from this share on are named in the sentence."""
+_LEAST_NAMED_SHARE: Final = 0.05
+"""Least share of the step from which a part is named in the paragraph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Seconds of a step that each thing holds, and that the step is shorter without it.
+    """Seconds of a step by cause, and how much shorter the step is without each cause.
 
     ``held`` is the mean over ranks of the accounting's parts, by ``device``, ``network``, ``skew``, ``loading``,
     ``host`` and ``dependency``; ``gain`` is that of a replay without it, and no more than it holds on any rank. The
@@ -47,23 +47,23 @@ class Claims:
 
     @property
     def lost_s(self) -> float:
-        """What is no computation."""
+        """All causes other than computation."""
         return max(self.step - self.held["device"], 0.0)
 
 
 def claims(case: Case, shares: Sequence[RankShares]) -> Claims:
-    """Add the parts up, and replay the steps without each of the things that may bound them."""
+    """Add up the parts, and replay the steps without each possible bottleneck."""
     graph, role, beyond_ns = case.graph, case.roles.role, case.likeness.beyond_ranks_ns
     duration = graph.duration_ns.astype(np.float64)
 
-    def gain_of(edited: Floats, begin_shift_ns: Ints | None = None) -> float:
-        edit = Edit(duration_ns=whole_ns(edited), begin_shift_ns=begin_shift_ns)
+    def gain_of(edited_ns: Floats, begin_shift_ns: Ints | None = None) -> float:
+        edit = Edit(duration_ns=whole_ns(edited_ns), begin_shift_ns=begin_shift_ns)
         return (case.base_ns - case.watch.step_ns(edit)) * NS
 
     def without(one: Role) -> float:
         return gain_of(np.where(role == one, 0.0, duration))
 
-    # Only ranks that are slower than the others in sum: two ranks would otherwise change places.
+    # Only ranks that are slower than the others in total: two ranks would otherwise swap places.
     alike = duration.copy()
     for rank in graph.ranks:
         of_rank = np.flatnonzero((role != Role.COMMUNICATION) & (graph.rank == rank))
@@ -92,38 +92,41 @@ _GROUPS: Final = {"computation": "device", "transfer": "network", "waiting": "sk
 
 
 def _group_parts(parts: Sequence[StepPart]) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
+    seconds_by_part: dict[str, float] = defaultdict(float)
     for part in parts:
-        found["host" if part.kind in HOST_PARTS else _GROUPS.get(part.kind, part.kind)] += part.seconds
-    return found
+        seconds_by_part["host" if part.kind in HOST_PARTS else _GROUPS.get(part.kind, part.kind)] += part.seconds
+    return seconds_by_part
 
 
-def bound_by(found: Claims, noise_s: float) -> str:
-    """What the job is bound by: ``device``, ``host``, ``network``, ``skew``, ``loading`` or NOTHING.
+def bound_by(step_claims: Claims, noise_s: float) -> str:
+    """The bottleneck: ``device``, ``host``, ``network``, ``skew``, ``loading`` or NOTHING.
 
-    Loading and skew should not be there at all: they bound the job from a tenth of the step on. Else computation does
-    where it takes most of the step; else what takes most of the rest, if the step gains more than the noise without it.
+    Loading and skew are avoidable: they bound the job from a tenth of the step on. Else computation does where it takes
+    most of the step; else the largest part of the rest, if the step gains more than the noise without it.
     """
-    least = max(AVOIDABLE * found.step, noise_s)
-    if found.gain["loading"] >= least and found.gain["loading"] >= _LOADING_IN_SKEW * found.gain["skew"]:
+    least = max(AVOIDABLE * step_claims.step, noise_s)
+    if (
+        step_claims.gain["loading"] >= least
+        and step_claims.gain["loading"] >= _LOADING_IN_SKEW * step_claims.gain["skew"]
+    ):
         return "loading"
-    if found.gain["skew"] >= least:
+    if step_claims.gain["skew"] >= least:
         return "skew"
-    computes = found.held["device"] >= _MOST * found.step
-    if computes and found.gain["device"] > noise_s:
+    computes = step_claims.held["device"] >= _MOST * step_claims.step
+    if computes and step_claims.gain["device"] > noise_s:
         return "device"
-    # Where no rank is slower than others, what they wait for is the exchange: a server's, or a chain of them.
-    held = {**found.held, "network": found.held["network"] + found.held["skew"]}
-    name = max(("network", "host", "loading"), key=lambda one: held[one])
-    enough = found.gain[name] > noise_s and held[name] >= _MOST * found.lost_s
-    if enough and (not computes or held[name] >= AVOIDABLE * found.step):
+    # Where no rank is slower than others, they wait for the exchange itself: a server's, or a chain of exchanges.
+    held_s = {**step_claims.held, "network": step_claims.held["network"] + step_claims.held["skew"]}
+    name = max(("network", "host", "loading"), key=lambda one: held_s[one])
+    enough = step_claims.gain[name] > noise_s and held_s[name] >= _MOST * step_claims.lost_s
+    if enough and (not computes or held_s[name] >= AVOIDABLE * step_claims.step):
         return name
     return "device" if computes else NOTHING
 
 
 def verdict(
     bound: str,
-    found: Claims,
+    step_claims: Claims,
     shares: Sequence[RankShares],
     late: Sequence[LateRank],
     bottlenecks: Sequence[Bottleneck],
@@ -139,23 +142,26 @@ def verdict(
     Parameters
     ----------
     limits : sequence of str
-        What the answer cannot tell, and why.
+        What the answer cannot determine, with the reason.
     unit : str
-        What was accounted: a ``step``, or a ``window`` where no steps are marked.
+        The accounted unit: a ``step``, or a ``window`` where no steps are marked.
     unknown : str
-        Why it cannot be told at all what bounds the job; empty = it can.
+        Why the bottleneck cannot be determined; empty = it can.
     stands_out : bool
-        Whether anything that matters takes longer than its like, or is none of what every job has.
+        Whether anything that matters takes longer than comparable nodes, or is absent from a normal job.
     """
     by_kind = _by_kind(shares)
     first_words = f"The bottleneck cannot be determined: {unknown}." if unknown else ""
-    sentences = [first_words or _first(bound, found, by_kind, noise_s, unit), _account(found, by_kind, unit)]
-    told = [one for one in late if one.imposed_wait_s > noise_s]
-    if told and bound in {"skew", "loading"}:
+    sentences = [
+        first_words or _first(bound, step_claims, by_kind, noise_s, unit),
+        _account(step_claims, by_kind, unit),
+    ]
+    late_ranks = [one for one in late if one.imposed_wait_s > noise_s]
+    if late_ranks and bound in {"skew", "loading"}:
         parts = [
             f"rank {one.rank} at {one.times} ({one.imposed_wait_s * 1e3:.3f} ms of waiting in total"
             + (f"; {one.cause})" if one.cause else ")")
-            for one in told[:4]
+            for one in late_ranks[:4]
         ]
         sentences.append("Last to arrive: " + ", ".join(parts) + ".")
     first = next((one for one in bottlenecks if one.matters), None)
@@ -173,10 +179,10 @@ def verdict(
 
 
 _WORDS: Final = {
-    "skew of the ranks": ("if all ranks took equally long,", "were the ranks alike,"),
-    "loading": ("without waiting for batches", "without waiting for batches"),
-    "network": ("with transfers that take no time", "with transfers that take no time"),
-    "host": ("without the host's work that the device waits for", "without the host's work that the device waits for"),
+    "skew": ("skew of the ranks", "if all ranks took equally long,"),
+    "loading": ("the loading of batches", "without waiting for batches"),
+    "network": ("the network", "with transfers that take no time"),
+    "host": ("the host", "without the host's work that the device waits for"),
     "device": ("computation", "without computing"),
 }
 
@@ -194,25 +200,25 @@ _HOST_WORDS: Final = {
 }
 
 
-def _first(bound: str, found: Claims, by_kind: dict[str, list[tuple[float, str]]], noise_s: float, unit: str) -> str:
+def _first(
+    bound: str, step_claims: Claims, by_kind: dict[str, list[tuple[float, str]]], noise_s: float, unit: str
+) -> str:
     if bound == NOTHING:
-        return f"Nothing stands out: no part explains most of the time lost in a {unit} of {_ms(found.step)} ms."
-    if bound == "device" and found.gain["device"] <= noise_s:
-        return (
-            f"Nothing stands out: computation takes {_ms(found.held['device'])} of the {_ms(found.step)} ms of a "
-            f"{unit}."
-        )
-    words, changed = _WORDS[bound]
-    if bound == "skew" and found.gain["host"] > found.gain["network"]:
+        return f"Nothing stands out: no part explains most of the time lost in a {unit} of {_ms(step_claims.step)} ms."
+    if bound == "device" and step_claims.gain["device"] <= noise_s:
+        part, whole = _ms(step_claims.held["device"]), _ms(step_claims.step)
+        return f"Nothing stands out: computation takes {part} of the {whole} ms of a {unit}."
+    words, condition = _WORDS[bound]
+    if bound == "skew" and step_claims.gain["host"] > step_claims.gain["network"]:
         words = "skew between the ranks that is caused by their hosts, not by the network"
     if bound == "host":
         words += _main_part(by_kind, HOST_PARTS)
-    gain = found.gain[bound]
-    return f"Bound by {words}: {changed} a {unit} of {_ms(found.step)} ms would be {_ms(gain)} ms shorter."
+    gain = step_claims.gain[bound]
+    return f"Bound by {words}: {condition} a {unit} of {_ms(step_claims.step)} ms would be {_ms(gain)} ms shorter."
 
 
 def _main_part(by_kind: dict[str, list[tuple[float, str]]], kinds: frozenset[str]) -> str:
-    """The kind of part that takes most, and the call or function in it that does."""
+    """The largest kind of part, and the largest call or function in it."""
     sums = {kind: sum(seconds for seconds, _ in by_kind[kind]) for kind in kinds if kind in by_kind}
     if not sums:
         return ""
@@ -222,25 +228,25 @@ def _main_part(by_kind: dict[str, list[tuple[float, str]]], kinds: frozenset[str
     return f", by {_HOST_WORDS[kind]} ({_ms(sums[kind])} ms{inside})"
 
 
-def _account(found: Claims, by_kind: dict[str, list[tuple[float, str]]], unit: str) -> str:
-    """Where a step goes, mean over ranks, with what is left so that the sum is the step."""
-    held = found.held
-    named = [
-        (held["device"], "computation"),
-        (held["network"], "exposed transfers"),
-        (held["skew"], "exposed waiting for other ranks"),
-        (held["loading"], "loading"),
+def _account(step_claims: Claims, by_kind: dict[str, list[tuple[float, str]]], unit: str) -> str:
+    """The division of a step, mean over ranks, with the rest, so that the sum is the step."""
+    held_s = step_claims.held
+    parts = [
+        (held_s["device"], "computation"),
+        (held_s["network"], "exposed transfers"),
+        (held_s["skew"], "exposed waiting for other ranks"),
+        (held_s["loading"], "loading"),
         *(
             (sum(seconds for seconds, _ in by_kind[kind]), words)
             for kind, words in _HOST_WORDS.items()
             if kind in by_kind
         ),
-        (held["dependency"], "work that waits for other work"),
+        (held_s["dependency"], "work that waits for other work"),
     ]
-    total = sum(seconds for seconds, _ in named)
-    told = sorted((one for one in named if one[0] >= _NAMED * total), key=lambda one: -one[0])
-    rest = total - sum(seconds for seconds, _ in told)
-    words = [f"{_ms(seconds)} ms {what}" for seconds, what in told]
+    total = sum(seconds for seconds, _ in parts)
+    largest = sorted((one for one in parts if one[0] >= _LEAST_NAMED_SHARE * total), key=lambda one: -one[0])
+    rest = total - sum(seconds for seconds, _ in largest)
+    words = [f"{_ms(seconds)} ms {what}" for seconds, what in largest]
     words += [f"{_ms(rest)} ms other"] if rest * 1e3 >= 0.005 else []
     return f"Of a rank's {unit} of {_ms(total)} ms: " + ", ".join(words) + "."
 
@@ -251,10 +257,10 @@ def _by_kind(shares: Sequence[RankShares]) -> dict[str, list[tuple[float, str]]]
     for one in shares:
         for part in one.parts:
             sums[part.kind, part.what] += part.seconds / len(shares)
-    found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    parts_by_kind: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for (kind, what), seconds in sums.items():
-        found[kind].append((seconds, what))
-    return found
+        parts_by_kind[kind].append((seconds, what))
+    return parts_by_kind
 
 
 def _ms(seconds: float) -> str:

@@ -58,8 +58,8 @@ def counts(name: str, value: npt.ArrayLike, *, minimum: int, maximum: int | None
     limit = np.inf if maximum is None else maximum
     whole = (array >= minimum) & (array <= limit) & (array == np.floor(array)) & (array < 2.0**53)
     if not np.all(whole):
-        wanted = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        message = f"{name} must be whole numbers {wanted}, got {value!r}"
+        limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        message = f"{name} must be whole numbers {limits}, got {value!r}"
         raise ValueError(message)
     return array.astype(np.int64)
 

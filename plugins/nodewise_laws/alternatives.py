@@ -39,7 +39,7 @@ def bound_deviations(weight: float) -> float:
 
 
 def deviation_of(effects: Effects, log_spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Deviation of the logarithm that a fact brings to rows whose model alone has one of ``log_spread``.
+    """Deviation of the logarithm by an unstated fact, where the model alone has a deviation of ``log_spread``.
 
     Rows that a value does not move are not in doubt by it.
     """

@@ -106,7 +106,7 @@ def _sample_ends(count: int, exchange_s: float, compute_s: float, cv: float) -> 
 
 @lru_cache(maxsize=96)
 def _ordered_times(cv: float, count: int) -> FloatArray:
-    """(samples, W) ascending compute times of mean 1; 24 MiB at most. The same rounds are asked for at many loads."""
+    """(samples, W) ascending compute times of mean 1; 24 MiB at most. The same rounds are needed at many loads."""
     return freeze(np.sort(relative_times(cv)[:, :count], axis=1))
 
 
@@ -126,9 +126,9 @@ def _by_quantiles(number: IntArray, exchange_s: float, compute_s: float, cv: flo
     sampled = np.array([_sample_ends(count, exchange_s, compute_s, cv) for count in nodes.tolist()])
     coarse = np.stack(_at_quantiles(np.concatenate((nodes, number)), exchange_s, compute_s, cv))
     missing = sampled.T - coarse[:, : len(nodes)]
-    place, known = np.log(number), np.log(nodes)
+    place, log_nodes = np.log(number), np.log(nodes)
     finish, slowest = (
-        line[len(nodes) :] + np.interp(place, known, np.maximum(gap, 0.0))
+        line[len(nodes) :] + np.interp(place, log_nodes, np.maximum(gap, 0.0))
         for line, gap in zip(coarse, missing, strict=True)
     )
     return finish, slowest

@@ -35,7 +35,7 @@ class ThroughputBounds:
 
 
 def asymptotic_bounds(demands_s: npt.ArrayLike, think_s: npt.ArrayLike, population: npt.ArrayLike) -> ThroughputBounds:
-    """Bound throughput by "everybody always queues behind everybody" and "nobody ever queues".
+    """Bound throughput by the cases that every customer queues behind every other, and that none ever queues.
 
     ::
 
@@ -75,7 +75,7 @@ def balanced_job_bounds(
         W / (D + Z + (W-1) D_max / (1 + Z / (W D)))
             <= X(W) <= min(1 / D_max, W / (D + Z + (W-1) D_avg / (1 + Z / D)))
 
-    D_avg is taken over the stations of positive demand: a station that nobody uses balances nothing,
+    D_avg is taken over the stations of positive demand: a station without customers balances nothing,
     and leaving it out tightens the upper bound.
 
     Parameters

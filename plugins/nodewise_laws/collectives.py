@@ -2,7 +2,7 @@
 
 `size_bytes` is the full tensor in every formula: what each rank ends with (all-gather), starts with (reduce-scatter),
 or both (all-reduce). `ranks` take part, `latency_s` passes per message, a rank sends `bytes_per_s` in one direction.
-One rank has nobody to talk to: 0 s. Every function takes numbers or arrays that broadcast, and checks nothing: they
+A single rank does not communicate: 0 s. Every function takes numbers or arrays that broadcast, and checks nothing: they
 are the innermost part of searches over millions of configurations.
 
 Sources: A. N. Kahira et al., "An oracle for guiding large-scale model/hybrid parallel training of convolutional neural

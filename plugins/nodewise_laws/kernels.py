@@ -74,7 +74,7 @@ class Kernel(Generic[P, R]):
 
     @property
     def version(self) -> str:
-        """Digest of everything of ours that the machine code depends on: statements, constants and kernels called."""
+        """Digest of all code that the machine code depends on: statements, constants and called kernels."""
         state = hashlib.sha256()
         for function in _functions(self, []):
             code = function.__code__
@@ -132,10 +132,10 @@ class Kernel(Generic[P, R]):
 
         source = self.__wrapped__
         assert isinstance(source, types.FunctionType)
-        named = types.FunctionType(source.__code__, source.__globals__, source.__name__, source.__defaults__)
-        named.__qualname__ = f"{source.__qualname__}_{self.version}"
-        named.__module__ = source.__module__
-        return numba.njit(cache=keep, nogil=True, **options, **_without_reference_counts())(named)
+        versioned = types.FunctionType(source.__code__, source.__globals__, source.__name__, source.__defaults__)
+        versioned.__qualname__ = f"{source.__qualname__}_{self.version}"
+        versioned.__module__ = source.__module__
+        return numba.njit(cache=keep, nogil=True, **options, **_without_reference_counts())(versioned)
 
     def _forget(self, dispatcher: Any) -> None:
         """Throw away what is kept of this version."""
@@ -151,13 +151,13 @@ def _without_reference_counts() -> dict[str, bool]:
     return {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None), "_nrt") else {}
 
 
-def _functions(kernel: Kernel[Any, Any], seen: list[Kernel[Any, Any]]) -> Iterator[types.FunctionType]:
+def _functions(kernel: Kernel[Any, Any], visited_kernels: list[Kernel[Any, Any]]) -> Iterator[types.FunctionType]:
     """Yield the functions of a kernel and of all kernels that it calls, each once."""
-    seen.append(kernel)
+    visited_kernels.append(kernel)
     function = kernel.__wrapped__
     assert isinstance(function, types.FunctionType)
     yield function
     for name in function.__code__.co_names:
         called = function.__globals__.get(name)
-        if isinstance(called, Kernel) and called not in seen:
-            yield from _functions(called, seen)
+        if isinstance(called, Kernel) and called not in visited_kernels:
+            yield from _functions(called, visited_kernels)

@@ -40,7 +40,7 @@ class LoadDependentCurve:
     throughput_per_s : (n,) cycles per second of all customers together. Not monotone if a rate decreases.
     residence_s : (n, K) seconds that one cycle spends at each station.
     queue_length : (n, K) mean number of customers at each station.
-    busy_share : (n, K) share of time that anybody is at the station. That of its capacity is X D / max a.
+    busy_share : (n, K) share of time that the station is busy. That of its capacity is X D / max a.
     """
 
     demands_s: FloatArray
@@ -53,7 +53,7 @@ class LoadDependentCurve:
 
     @property
     def population(self) -> IntArray:
-        """(n,) the populations 1..n that the rows stand for."""
+        """(n,) the populations 1..n of the rows."""
         return np.arange(1, self.throughput_per_s.size + 1)
 
     @property
@@ -164,14 +164,14 @@ def load_dependent(
 
 def _rates(rates: npt.ArrayLike, stations: int, customers: int) -> FloatArray:
     """(K, n) relative rates, validated and copied."""
-    given = float_array("rates", rates)
-    if not np.all((given > 0.0) & (given < np.inf)):
+    array = float_array("rates", rates)
+    if not np.all((array > 0.0) & (array < np.inf)):
         message = f"rates must be finite and more than 0, got {rates!r}"
         raise ValueError(message)
     try:
-        return np.broadcast_to(given, (stations, customers)).copy()
+        return np.broadcast_to(array, (stations, customers)).copy()
     except ValueError as error:
-        message = f"rates must broadcast to ({stations}, {customers}), stations by population, got shape {given.shape}"
+        message = f"rates must broadcast to ({stations}, {customers}), stations by population, got shape {array.shape}"
         raise ValueError(message) from error
 
 
@@ -203,7 +203,7 @@ def _log_convolution(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _occupancy(station: FloatArray, others: FloatArray, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n,) mean number at one station, and (n,) probability that somebody is there, for populations 1..n."""
+    """(n,) mean number at one station, and (n,) probability that it is busy, for populations 1..n."""
     shifted = _shift(others)
     weights = np.stack((np.arange(station.size, dtype=np.float64), np.ones(station.size)), axis=1)
     weights[0, 1] = 0.0

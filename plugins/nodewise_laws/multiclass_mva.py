@@ -23,7 +23,7 @@ from nodewise_laws._classes import network_of_classes
 __all__ = ["MAX_MULTICLASS_STATES", "MulticlassMethod", "MulticlassMva", "exact_mva_multiclass"]
 
 MulticlassMethod = Literal["exact", "linearizer", "bard-schweitzer"]
-"""How a network of several classes was solved; the first alone is free of approximation."""
+"""How a network of several classes was solved; only the first is exact."""
 
 MAX_MULTICLASS_STATES: Final = 1_000_000
 """Largest product of (N_c + 1) that `exact_mva_multiclass` accepts: a second or so, tens of megabytes."""
@@ -31,7 +31,7 @@ MAX_MULTICLASS_STATES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MulticlassMva:
-    """What mean value analysis says of one network of C classes and K queueing stations at its full population.
+    """Mean values of one network of C classes and K queueing stations at its full population.
 
     Attributes
     ----------

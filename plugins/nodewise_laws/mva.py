@@ -1,6 +1,6 @@
 """Exact mean value analysis of single-class closed queueing networks.
 
-The network: `n` customers (workers) circulate for ever between one delay station, where nobody waits
+The network: `n` customers (workers) circulate for ever between one delay station, where no customer waits
 (think time, computing), and `K` queueing stations of load-independent rate (links, the server's update).
 With processor sharing the means below are exact for any service law of the given mean (BCMP theorem);
 with first come, first served they are exact for exponential service.
@@ -33,7 +33,7 @@ Values = FloatArray | list[float]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Solution:
-    """What exact MVA says at populations 1..n: of one network, or of J networks on a first axis of every array.
+    """Results of exact MVA at populations 1..n: of one network, or of J networks on a first axis of every array.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class MvaCurves(_Solution):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OverlappedMva:
-    """What `overlapped_mva` says of one network at populations 1..n; index 0 is population 1.
+    """Results of `overlapped_mva` for one network at populations 1..n; index 0 is population 1.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ def _run(
 
 @object_code
 def _exact_recursion(demands_s: Values, think_s: float, throughput_per_s: Values, residence_s: Values) -> None:
-    """Fill in X (n,) and R (n x K, row by row), as `exact_mva` says."""
+    """Fill in X (n,) and R (n x K, row by row), as defined in `exact_mva`."""
     stations = len(demands_s)
     rate, before, now = 0.0, 0, 0
     for index in range(len(throughput_per_s)):
@@ -311,7 +311,7 @@ def _overlapped_recursion(
     residence_s: Values,
     exposed_s: Values,
 ) -> None:
-    """Fill in X (n,), R and E (n x K, row by row), as `overlapped_mva` says; D* is `shortest_s`."""
+    """Fill in X (n,), R and E (n x K, row by row), as defined in `overlapped_mva`; D* is `shortest_s`."""
     stations = len(demands_s)
     rate, before, now = 0.0, 0, 0
     for index in range(len(throughput_per_s)):
@@ -336,7 +336,7 @@ def _overlapped_recursion(
 
 
 def _reject_cycle_out_of_range(cycle_s: float) -> None:
-    """Refuse a cycle of no length, whose throughput would be infinite, and what doubles cannot hold."""
+    """Refuse a cycle of zero length, whose throughput would be infinite, and values beyond doubles."""
     if not 1e-300 < cycle_s < 1e300:
         message = (
             "demands_s and think_s must add up to a cycle of more than 0 seconds "

@@ -1,4 +1,4 @@
-"""Machine code that is kept as object files and loaded without numba, whose import takes longer than most answers.
+"""Machine code that is stored as object files and loaded without numba, whose import takes longer than most answers.
 
 A function marked with `object_code` is a kernel like those of `kernel`. numba compiles it once per machine; what it
 made is kept beside the source, else in the user's cache directory, and loaded from there by llvmlite alone, which numba
@@ -44,12 +44,12 @@ _INLINE: Final = re.compile(
 _NUMBERS: Final = ("int", "float")
 _DIGEST_BYTES: Final = 32
 _CANNOT: Final = b"-"
-"""Stands in a file where code cannot be kept, so that nobody compiles it in vain again."""
+"""Content of a file where code cannot be stored, so that no process compiles it again in vain."""
 _LOADING: Final = threading.Lock()
 
 
 def object_code(function: Callable[P, R]) -> ObjectKernel[P, R]:
-    """Mark a function as one whose machine code is kept as an object file.
+    """Mark a function whose machine code is stored as an object file.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ class ObjectKernel(Kernel[P, R]):
         dispatcher = self._dispatcher(keep=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
         signature = tuple(numba.typeof(argument) for argument in arguments)
         dispatcher.compile(signature)
-        made = dispatcher.overloads[signature]
-        symbol, results = made.fndesc.llvm_func_name, _results(str(made.signature.return_type))
-        functions = list(_parse(made.library.get_llvm_str()).functions)
+        overload = dispatcher.overloads[signature]
+        symbol, results = overload.fndesc.llvm_func_name, _results(str(overload.signature.return_type))
+        functions = list(_parse(overload.library.get_llvm_str()).functions)
         needs = [each.name for each in functions if each.is_declaration and not _INLINE.match(each.name)]
         defined = next((each for each in functions if each.name == symbol), None)
         if (
@@ -112,7 +112,7 @@ class ObjectKernel(Kernel[P, R]):
             content = _CANNOT
         else:
             head = json.dumps({"symbol": symbol, "results": results}).encode()
-            content = head + b"\n" + made.library.serialize_using_object_code()[2][0]
+            content = head + b"\n" + overload.library.serialize_using_object_code()[2][0]
         for path in self._paths(types):
             with suppress(OSError):
                 _write(path, hashlib.sha256(content).digest() + content)
@@ -124,8 +124,8 @@ class ObjectKernel(Kernel[P, R]):
         source = Path(self.__wrapped__.__code__.co_filename)
         digest = hashlib.sha256(repr((types, _processor())).encode()).hexdigest()[:12]
         name = f"{source.stem}.{self.__wrapped__.__qualname__}_{self.version}-{digest}.o"
-        if given := os.environ.get("NUMBA_CACHE_DIR"):
-            yield Path(given, name)
+        if cache_dir := os.environ.get("NUMBA_CACHE_DIR"):
+            yield Path(cache_dir, name)
             return
         yield source.parent / "__pycache__" / name
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "nodewise", name)
@@ -147,15 +147,15 @@ def _type_of(argument: Any) -> Any:
     return None
 
 
-def _fit(given: Any, types: Any) -> bool:
+def _fit(arguments: Any, types: Any) -> bool:
     """Whether code for some types takes what is given: an array that is not written may be writeable."""
-    if given == types:
+    if arguments == types:
         return True
-    if not isinstance(given, tuple) or not isinstance(types, tuple) or len(given) != len(types):
+    if not isinstance(arguments, tuple) or not isinstance(types, tuple) or len(arguments) != len(types):
         return False
-    if given and isinstance(given[0], str) and given[0] not in _NUMBERS:
-        return given[:2] == types[:2] and given[2] and not types[2]
-    return all(map(_fit, given, types))
+    if arguments and isinstance(arguments[0], str) and arguments[0] not in _NUMBERS:
+        return arguments[:2] == types[:2] and arguments[2] and not types[2]
+    return all(map(_fit, arguments, types))
 
 
 def _results(of_type: str) -> int | None:
@@ -198,8 +198,8 @@ def _values(arguments: tuple[Any, ...], values: list[Any]) -> None:
 def _function(content: bytes, types: tuple[Any, ...]) -> Callable[..., Any]:
     """Load object code as a function of such arguments."""
     head, _, code = content.partition(b"\n")
-    told = json.loads(head)
-    symbol, results = told["symbol"], told["results"]
+    header = json.loads(head)
+    symbol, results = header["symbol"], header["results"]
     kinds = {"ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "double": ctypes.c_double}
     signature = [kinds[each] for each in ("ptr", "ptr", *_argument_types(types))]
     call = ctypes.CFUNCTYPE(ctypes.c_int32, *signature)(_address(code, symbol))  # without the interpreter's lock
@@ -236,7 +236,7 @@ def _parse(text: str) -> Any:
 
 
 def _address(code: bytes, symbol: str) -> int:
-    """Where a function of object code lies in this process. Raises KeyError if it is not in there."""
+    """Address of a function of object code in this process. Raises KeyError if it is not there."""
     import llvmlite.binding as llvm  # noqa: PLC0415 - as above
 
     with _LOADING:

@@ -42,8 +42,8 @@ class RandomEffects:
         freedom are those of Satterthwaite, "An approximate distribution of estimates of variance components",
         Biometrics Bulletin 2 (1946).
         """
-        known = np.einsum("ij,jk,ik->i", x, self.covariance, x)
-        parts = np.column_stack([unseen * self.variances, known + self.rest])
+        coefficient_variance = np.einsum("ij,jk,ik->i", x, self.covariance, x)
+        parts = np.column_stack([unseen * self.variances, coefficient_variance + self.rest])
         freedom = np.append(np.maximum(self.members - 1 + EXPECTED_WEIGHT, 1.0), max(self.rows - 1, EXPECTED_WEIGHT))
         variance = parts.sum(axis=1)
         return x @ self.mean, variance - self.rest, variance**2 / (parts**2 / freedom).sum(axis=1)

@@ -2,8 +2,8 @@
 
 If the next pull follows a push at once, W workers that are alike see W - 1 on average, exactly: between two pushes of
 one worker every other one pushes once on average. How much it varies depends on what the cycles of two workers do not
-share. A queue that everybody waits in, first come first served or sharing its rate among equal transfers, keeps its
-customers in order, so it lengthens all cycles and makes nobody overtake: only compute, and transfers of unequal size,
+share. A queue that all customers wait in, first come first served or sharing its rate among equal transfers, keeps its
+customers in order, so it lengthens all cycles and lets none overtake: only compute, and transfers of unequal size,
 count.
 
 Approximation (a reconstruction, checked by simulation): cycles T of mean m are independent and gamma-distributed with

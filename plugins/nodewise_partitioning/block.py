@@ -134,7 +134,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     passes = PASSES_WITHOUT + recomputed
     again = core + scores
     if software.eager_memory and software.flash_attention:
-        # PyTorch's recomputation by operation keeps what attention and every second product put out.
+        # PyTorch's recomputation by operation keeps the outputs of attention and of every second product.
         again = 0.5 * products + operators
     compute = passes * forward + selective * again
     if software.eager_memory:
@@ -152,7 +152,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
     activation = device.element_bytes * tokens * dimensions.hidden_size
     collectives = 4.0 + 2.0 * recomputed
     if software.eager_memory and software.flash_attention:
-        # Of its collectives, recomputation by operation keeps what scatters put out, and gathers once more.
+        # Of its collectives, recomputation by operation keeps the outputs of scatters, and repeats gathers.
         collectives = collectives + selective * (layout.sequence_parallel > 0.0)
     tensor = (
         collectives
@@ -175,7 +175,7 @@ def block_of(dimensions: Dimensions, layout: Layout, device: Device, software: S
 def _unneeded_gradient_s(
     dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software
 ) -> Floats:
-    """Seconds of the last matrix product of a layer, whose result no gradient needs.
+    """Seconds of the last matrix product of a layer, whose result is not needed for gradients.
 
     PyTorch's recomputation stops once it has all that the backward pass asks for (`set_checkpoint_early_stop`).
     """
@@ -207,7 +207,7 @@ def _adapters(
 
 
 def _unpacking_s(dimensions: Dimensions, layout: Layout, passes: Floats, device: Device, software: Software) -> Floats:
-    """Seconds to unpack frozen weights held in few bits before each use: all but the gradients of weights."""
+    """Seconds to unpack frozen low-bit weights before each use: all uses except gradients of weights."""
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
     moved = dimensions.training.unpacked_bytes(software.weight_bytes) * (dense + experts)
     return (passes - 1.0) * moved / _memory(device, software)

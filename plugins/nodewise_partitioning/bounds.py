@@ -59,8 +59,8 @@ def least_of(
         # Recomputation by operation gathers once more along sequences.
         whole = replace(quickest, sequence_parallel=_constant(quickest, 0.0))
         step_s = np.minimum(step_s, _least_seconds(dimensions, whole, device, software, constraints))
-    chosen = _each(smallest, recomputation=recomputations)
-    first_stage = needed_of_first_stage(dimensions, chosen, device, software).terms
+    candidates = _each(smallest, recomputation=recomputations)
+    first_stage = needed_of_first_stage(dimensions, candidates, device, software).terms
     activations = (first_stage["activations"] + first_stage["logits"]).reshape(len(recomputations), -1)
     even = np.mod(dimensions.layers, layouts.pipeline) == 0.0
     memory = np.array([_least_held(states, each, even, device, software) for each in activations])
@@ -121,8 +121,8 @@ def _least_states(
     Stages above 0 have buckets, and 3 gathers layers; 1 never holds less than 2. States in 16 bits hold less.
     """
     allowed = _allowed_zero_stages(constraints)
-    tried = {min(allowed), max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
-    ways = _each(replace(layouts, recomputation=_constant(layouts, FULL)), zero_stage=sorted(tried))
+    zero_stages = {min(allowed), max(allowed), max((stage for stage in allowed if stage < 3), default=max(allowed))}
+    ways = _each(replace(layouts, recomputation=_constant(layouts, FULL)), zero_stage=sorted(zero_stages))
     masters = dimensions.training.master_weights
     if masters is False or (masters is None and software.eager_memory):
         narrow = (ways.devices == 1.0) | (ways.zero_stage >= 3.0) | (masters is False)

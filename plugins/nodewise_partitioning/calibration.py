@@ -1,10 +1,9 @@
-"""Correcting a software stack's numbers by runs that were measured.
+"""Corrects a software stack's numbers by measured runs.
 
     minimise  sum of rho( (ln predicted - ln measured) / noise ) + sum of ( ln(x / default) / deviation )^2
 
 over the numbers x of :data:`FIELDS` within their bounds; rho(z) is the soft absolute value 2 (sqrt(1 + z^2) - 1), so
-that a run that something disturbed pulls with bounded force. A number that the runs do not identify stays where it was:
-its prior holds it, and it is reported.
+that a disturbed run has bounded influence. A number that the runs do not identify stays at its prior, and is reported.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from nodewise_partitioning.workload import Dimensions
 __all__ = ["NOISE", "Calibration", "Job", "Runs", "calibrate", "log_residuals"]
 
 NOISE: Final = 0.08
-"""Deviation of ln(step) that these equations leave where they fit: between repeated runs, kernels and shapes."""
+"""Deviation of ln(step) that these equations leave at best: between repeated runs, kernels and shapes."""
 
 IDENTIFIED_SHARE: Final = 0.9
-"""A number whose deviation the runs leave above this share of its prior's is not identified by them."""
+"""A number is not identified by runs if they leave its deviation above this share of its prior's."""
 
 LARGEST_CORRECTION: Final = 4.0
-"""Prior deviations that a number moves at most: beyond, the runs contradict the equations, not a number."""
+"""Most prior deviations that a number moves: beyond, the runs contradict the equations, not a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Whose runs: a name that no other job has, and the letters of the software that it declares."""
+    """Key of a set of runs: the job's unique name, and the features of the software that it declares."""
 
     name: str = ""
     software: str = ""
@@ -44,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """Measured steps of one model on one device; ``weight`` is what one of them counts."""
+    """Measured steps of one model on one device; ``weight`` is the weight of each."""
 
     dimensions: Dimensions
     layout: Layout
@@ -63,9 +62,9 @@ class Calibration:
     software : Software
         The corrected stack.
     runs : int
-        Runs that it rests on; 0 = none, the defaults hold.
+        Number of runs; 0 = none, the defaults hold.
     unidentified : tuple of str
-        Numbers that no run identified: they are what they were before.
+        Numbers that no run identified: they are unchanged.
     log_residuals : float
         ln(predicted / measured) of every run under the corrected stack.
     """
@@ -104,7 +103,7 @@ def calibrate(software: Software, runs: Sequence[Runs], *, widened: float = 1.0,
         misfit = log_residuals(stack(moved), runs) / noise
         return np.concatenate((weights * _soften(misfit), moved))
 
-    # A default on its bound leaves the optimizer no room to begin with.
+    # A default on its bound would give the optimizer no range to start in.
     begin = np.clip(np.zeros(len(FIELDS)), lower + 1e-6, np.maximum(upper - 1e-6, lower + 2e-6))
     fit = least_squares(residuals, begin, bounds=(lower, np.maximum(upper, lower + 1e-5)), method="trf")
     rows = sum(len(each.step_s) for each in runs)
@@ -116,7 +115,7 @@ def calibrate(software: Software, runs: Sequence[Runs], *, widened: float = 1.0,
 
 
 def _soften(misfit: Floats) -> Floats:
-    """Residuals whose squares are the soft absolute value: only these, not the priors, are to be robust."""
+    """Residuals whose squares are the soft absolute value: only residuals are to be robust, priors are not."""
     square = 2.0 * (np.sqrt(1.0 + misfit**2) - 1.0)
     return np.asarray(np.sign(misfit) * np.sqrt(square))
 

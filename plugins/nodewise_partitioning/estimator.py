@@ -54,10 +54,10 @@ OWN_RUNS: Final = 0.6
 """Strength of evidence: dimensions and data sheets; also runs of the job itself."""
 
 KNOWN_DEVICE: Final = "a100"
-"""Of the runs that the defaults are fitted to."""
+"""Framework of the runs that the defaults were fitted to."""
 
 OTHER_WIDENED: Final = 2.0
-"""How much wider the priors of a stack's numbers are for another stack or device than the defaults were fitted to."""
+"""Factor on the priors of a stack's numbers for another stack or device than the defaults were fitted to."""
 
 EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {FACTS_ALONE: 0.10, OWN_RUNS: 0.07}
 """Mean |ln(predicted / measured)| by strength, the middle of tables with their source left out (docs/accuracy.md)."""
@@ -83,7 +83,7 @@ class PartitioningEstimator:
         return Prior.of(NAME, [each.digest for each in lessons], sources=sources, content=lessons)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Say whether the dimensions are known and a row is a partition of the model."""
+        """Check whether the dimensions are known and a row is a partition of the model."""
         transformer = profile.workload.transformer
         if transformer is None and profile.workload.layers:
             return assess_layers(profile, query)
@@ -150,12 +150,12 @@ class PartitioningEstimator:
 
 
 def _settle_facts(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
-    """What is known of a job from facts, with what its runs settle of the others."""
+    """Knowledge of a job from facts, with other facts determined by its runs."""
     return settled_by_runs(_know_facts(profile, transformer, catalogue), profile.observations)
 
 
 def _know_facts(profile: Profile, transformer: Transformer, catalogue: Catalogue) -> Knowledge:
-    """What is known of a job before any run corrects it."""
+    """Knowledge of a job before any run corrects it."""
     framework, _ = _software_of(profile)
     dimensions = Dimensions.of(transformer, Training.of(profile.workload), profile.workload)
     known_framework = is_known(framework) or not framework
@@ -172,7 +172,7 @@ def _know_facts(profile: Profile, transformer: Transformer, catalogue: Catalogue
 
 
 MOST_RUNS: Final = 32
-"""Runs that tell what the level of a job holds already: the first ones."""
+"""Most runs that inform the level of a job: the first ones."""
 
 
 def _ran(profile: Profile) -> Configurations | None:
@@ -188,7 +188,7 @@ SWITCHES: Final = {
     "compiled": " compile",
     "graphs": " cuda-graphs",
 }
-"""Schedules and ways to launch kernels, in the words that a framework's name may hold."""
+"""Schedules and ways to launch kernels, in the words that a framework's name may contain."""
 
 
 def _switches(workload: Workload) -> str:
@@ -215,7 +215,7 @@ def _learn_from_lessons(
     *,
     known_framework: bool,
 ) -> tuple[Calibration, tuple[Runs, ...]]:
-    """What the lessons of the same software stack and attention kernel teach, and their runs."""
+    """Lessons of the same software stack and attention kernel, and their runs."""
     stack, _ = stack_of(framework, number_format)
     runs = tuple(
         run
@@ -234,7 +234,7 @@ def _kind(stack: Software) -> tuple[str, bool]:
 def _correct_by_runs(
     stack: Software, runs: Sequence[Runs], taught: Sequence[Runs], *, known_framework: bool
 ) -> Calibration:
-    """The stack with numbers that agree with runs but for the level that they and others share."""
+    """The stack with numbers that agree with runs, except for the level that these and other runs share."""
     fitted = np.exp(fitted_of(taught, log_residuals(stack, taught), known_framework=known_framework))
     ends = np.cumsum([len(each.step_s) for each in taught])
     levels = dict(zip(map(id, taught), np.split(fitted, ends[:-1]), strict=True)) if taught else {}
@@ -298,7 +298,7 @@ def _notices(calibration: Calibration, framework: str, *, known_framework: bool)
 
 
 def _settled_notices(knowledge: Knowledge) -> Iterable[Notice]:
-    """Facts that the job does not state and its runs have settled."""
+    """Facts that the job does not state and its runs have determined."""
     for fact, value in knowledge.assumptions.items():
         word = Recomputation(int(value)).name.casefold() if fact == "recompute" else str(value) or "the usual stack"
         share = 100.0 * knowledge.beliefs[fact].get(value, 0.0)

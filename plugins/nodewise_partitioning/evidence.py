@@ -1,16 +1,16 @@
-"""How much longer steps take than the equations say, by what runs share, and how sure that is.
+"""How much longer steps take than the equations predict, by effects that runs share, and the uncertainty of that.
 
     ln(measured / predicted) = installation + software + training + device + model + job
                              + split + replica + growth ln(nodes) + rest
 
 Installation (cluster), software (as it is declared, switches included), training (what is frozen), device with its
 number format, model, job, split, and replica (a split with its micro-batches, whose number may grow) have normal
-priors; the rest has heavy tails, so that a run that something disturbed pulls little. What runs of a job say therefore
-reaches other models and devices of its owner as far as it is shared, what they say of the job itself reaches no other,
-and an interval narrows as what it rests on is measured.
+priors; the rest has heavy tails, so that a disturbed run has little weight. Runs of a job therefore inform predictions
+of other models and devices of the same owner by the effects that they share, and effects of the job itself inform no
+other job. The interval narrows as more of the effects are measured.
 
-The first four are not one number for all models: kernels of small matrices miss their peak for other reasons than those
-of large ones. Between two models each of them correlates by the ratio of the work in a layer's products,
+The first four are not one number for all models: small matrices miss the peak for other reasons than large ones.
+Between two models each of the four correlates by the ratio of the work in a layer's products,
 
     (smaller / larger hidden size)^2 x (fewer / more tokens of a row),
 
@@ -47,27 +47,27 @@ __all__ = ["OWN_VARIANCE", "Levels", "fitted_of", "levels_of"]
 INSTALLATION: Final = 0.05
 SOFTWARE: Final = 0.08
 UNKNOWN_SOFTWARE: Final = 0.13
-"""With a framework that is not known: its switches may be any."""
+"""Deviation for an unknown framework, whose switches are unknown too."""
 TRAINING: Final = 0.08
-"""Of adapters beside frozen weights; training of all weights is what the equations were fitted to."""
+"""Deviation for adapters beside frozen weights; the equations were fitted to training of all weights."""
 DEVICE: Final = 0.07
 OTHER_DEVICE: Final = 0.25
-"""On devices of which no source was seen but V100, whose runs take 1.3 to 2.5 times as long as predicted."""
+"""On devices without a published source except V100, whose runs take 1.3 to 2.5 times as long as predicted."""
 MODEL: Final = 0.05
 JOB: Final = 0.03
 SPLIT: Final = 0.08
-"""Between ways to split one job."""
+"""Deviation between ways to split one job."""
 REPLICA: Final = 0.06
-"""Between micro-batches of one split."""
+"""Deviation between micro-batches of one split."""
 GROWTH: Final = 0.02
-"""Of what a replica's steps lengthen by with each e-fold of its nodes, beside what the equations say: MPT, GPT-3 and
-InternEvo differ by 1 to 3 % a doubling."""
+"""Deviation of the extra growth of a replica's steps per e-fold of its nodes: MPT, GPT-3 and InternEvo differ by 1 to
+3 % per doubling."""
 WITHIN: Final = 0.035
-"""Between runs of one replica: what is left of runs that were repeated."""
+"""Deviation between repeated runs of one replica."""
 OWN_VARIANCE: Final = SPLIT**2 + REPLICA**2 + WITHIN**2
-"""Of what no other run of the job has, unless it is of the same split."""
+"""Variance of effects that no other run of the job has, unless it is of the same split."""
 WITHIN_RUNS: Final = 8.0
-"""Runs that this counts for beside measured ones."""
+"""Weight of WITHIN beside measured deviations, in runs."""
 TAIL: Final = 4.0
 """Degrees of freedom of the rest (Student)."""
 ROUNDS: Final = 8
@@ -115,13 +115,13 @@ class _Own:
         return alike
 
     def share(self, layout: Layout) -> Floats:
-        """How much of it each row has."""
+        """Amount of the effect in each row."""
         return np.asarray(self.rows(layout) * (np.log(_nodes(layout)) if self.growth else 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class _CommonEffect:
-    """An effect of all runs that a cause is common to, of models of one size: hidden size and tokens of a row."""
+    """An effect of all runs with a common cause, for models of one size: hidden size and tokens of a row."""
 
     cause: Hashable
     size: tuple[float, float]
@@ -129,20 +129,20 @@ class _CommonEffect:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """What runs say of ln(measured / predicted).
+    """Estimates of ln(measured / predicted) by runs.
 
     Attributes
     ----------
     job : Job
-        That asks.
+        The job to predict.
     dimensions : Dimensions
-        Of its model.
+        Dimensions of its model.
     places : mapping
-        Where each effect that was seen, and is none of another job, stands in ``means`` and ``covariance``.
+        Index in ``means`` and ``covariance`` of each effect with runs that belongs to no other job.
     within : float
         Deviation of the rest.
     known : bool
-        Whether the job's framework is.
+        Whether the job's framework is known.
     across_nodes : frozenset
         Devices (with number formats) of which some run was on several nodes.
     """
@@ -157,10 +157,10 @@ class Levels:
     across_nodes: frozenset[tuple[str, str]] = frozenset()
 
     def factor_of(self, device: Device, layout: Layout) -> Floats | float:
-        """Factor on steps on a device: of each row, one number where none of the job's splits was run."""
+        """Factor on steps on a device: of each row, or one number where no split of the job was run."""
         common = float(self.means[self._common(device)].sum())
-        seen, shares = self._split_effects(device, layout)
-        return np.asarray(np.exp(common + self.means[seen] @ shares)) if seen else float(np.exp(common))
+        places, shares = self._split_effects(device, layout)
+        return np.asarray(np.exp(common + self.means[places] @ shares)) if places else float(np.exp(common))
 
     def log_spread_of(self, device: Device, layout: Layout) -> Floats:
         """Deviation of ln(step) of each row."""
@@ -172,46 +172,46 @@ class Levels:
         growth = (GROWTH * np.log(_nodes(layout))) ** 2
         prior = SPLIT**2 + REPLICA**2 + growth
         variances = np.asarray(variance + uneven + prior)
-        seen, shares = self._split_effects(device, layout)
-        if seen:
-            effects = [effect for effect, place in self.places.items() if place in seen]
+        places, shares = self._split_effects(device, layout)
+        if places:
+            effects = [effect for effect, place in self.places.items() if place in places]
             deviations = np.array([effect.deviation for effect in effects if isinstance(effect, _Own)])
             variances -= np.square(deviations) @ np.square(shares)
-            variances += 2.0 * self.covariance[np.ix_(common, seen)].sum(axis=0) @ shares
-            variances += np.einsum("er,ef,fr->r", shares, self.covariance[np.ix_(seen, seen)], shares)
+            variances += 2.0 * self.covariance[np.ix_(common, places)].sum(axis=0) @ shares
+            variances += np.einsum("er,ef,fr->r", shares, self.covariance[np.ix_(places, places)], shares)
         if (catalogue_key(device.name), device.number_format) not in self.across_nodes:
-            # Runs inside one node identify nothing of the network between nodes: there, facts alone count.
+            # Runs inside one node identify nothing of the network between nodes: there, only facts count.
             facts = sum(deviation**2 for deviation in shared.values()) + WITHIN**2 + prior + uneven
             variances = np.where(_nodes(layout) > 1.0, np.maximum(variances, facts), variances)
         return np.asarray(np.sqrt(variances))
 
     def least_of(self, device: Device, layout: Layout) -> Floats:
-        """What no factor is below, however the rows of a space's prefixes are completed."""
+        """A lower bound of the factor, however the rows of a space's prefixes are completed."""
         least = np.full(len(layout), self.means[self._common(device)].sum())
         grown = np.log(_nodes(layout))
         for effect, place in self.places.items():
-            # A row has one split and one replica: adding all that are negative is below any of them.
+            # A row has one split and one replica: the sum of all negative effects is below any of them.
             if isinstance(effect, _Own):
                 least += np.minimum(self.means[place] * (grown if effect.growth else 1.0), 0.0)
         return np.asarray(np.exp(least))
 
     def _common(self, device: Device) -> list[int]:
-        """Places of what all runs of the job's model on a device share."""
+        """Places of the effects that all runs of the job's model on a device share."""
         shared = _common_effects(self.job, device, self.dimensions, known_framework=self.known_framework)
         return [self.places[effect] for effect in shared if effect in self.places]
 
     def _split_effects(self, device: Device, layout: Layout) -> tuple[list[int], Floats]:
-        """Places of effects of the job's splits that some rows have, and (places, rows) how much of each."""
+        """Places of effects of the job's splits that some rows have, and (places, rows) amounts."""
         own = (self.job, (catalogue_key(device.name), device.number_format), self.dimensions)
-        seen: list[int] = []
+        places: list[int] = []
         shares: list[Floats] = []
         for effect, place in self.places.items():
             if isinstance(effect, _Own) and (effect.job, effect.device, effect.dimensions) == own:
                 share = effect.share(layout)
                 if share.any():
-                    seen.append(place)
+                    places.append(place)
                     shares.append(share)
-        return seen, np.array(shares)
+        return places, np.array(shares)
 
 
 def levels_of(
@@ -222,13 +222,13 @@ def levels_of(
     Parameters
     ----------
     dimensions : Dimensions
-        Of the model that is asked about.
+        Of the asked model.
     residuals : (rows,) float
         Ln(predicted / measured) of all runs, in order.
     known : bool
-        Whether the framework is.
+        Whether the framework is known.
     job : Job
-        That asks: effects of other jobs' splits are not kept.
+        The job to predict: effects of other jobs' splits are dropped.
     """
     if not runs:
         return Levels(job, dimensions, {}, np.zeros(0), np.zeros((0, 0)), WITHIN, known_framework)
@@ -252,7 +252,7 @@ def levels_of(
 
 
 def fitted_of(runs: Sequence[Runs], residuals: Floats, *, known_framework: bool) -> Floats:
-    """Ln of the factor that each run's effects make, in order; parameters as :func:`levels_of`."""
+    """Ln of the factor by each run's effects, in order; parameters as :func:`levels_of`."""
     effects = _Effects.of(runs, known_framework=known_framework)
     weights, _ = effects.weights(residuals)
     return effects.fit(-residuals, weights)
@@ -265,13 +265,13 @@ class _Effects:
     Attributes
     ----------
     places : mapping
-        Where each effect stands.
+        Index of each effect.
     variances : (effects,) float
-        Prior.
+        Prior variance.
     shares : (effects, runs) float
-        Covariance of each effect with what the effects of a run add up to.
+        Covariance of each effect with the sum of a run's effects.
     covariance : (runs, runs) float
-        Of what the effects of two runs add up to.
+        Covariance of the sums of two runs' effects.
     """
 
     places: Mapping[Hashable, int]
@@ -281,7 +281,7 @@ class _Effects:
 
     @staticmethod
     def of(runs: Sequence[Runs], *, known_framework: bool, asked: Dimensions | None = None) -> _Effects:
-        """Of runs in order; also what these share with models of the size of one that is asked about."""
+        """Effects of runs, in order; also those shared with models of the asked size."""
         rows = [row for each in runs for row in _effects(each, known_framework=known_framework)]
         deviations: dict[Hashable, float] = {}
         for row in rows:
@@ -302,7 +302,7 @@ class _Effects:
         return _Effects(places, variances, shares, design.T @ shares)
 
     def weights(self, residuals: Floats) -> tuple[Floats, float]:
-        """Of runs, by how far each lies from what its effects make; and the deviation of the rest."""
+        """Posterior of the effects by the residuals of runs, and the deviation of the rest."""
         weights, rest = np.ones(len(residuals)), residuals
         for _ in range(ROUNDS if len(residuals) else 0):
             rest = residuals + self.fit(-residuals, weights)
@@ -311,18 +311,18 @@ class _Effects:
         return weights, float(np.sqrt(squares / (WITHIN_RUNS + len(rest))))
 
     def fit(self, levels: Floats, weights: Floats) -> Floats:
-        """What effects make of the levels of all runs."""
+        """Sums of the effects in the levels of all runs."""
         return np.asarray(self.covariance @ np.linalg.solve(self.covariance + np.diag(WITHIN**2 / weights), levels))
 
     def posterior(self, levels: Floats, weights: Floats, places: Sequence[int]) -> tuple[Floats, Floats]:
-        """Means and covariance of some effects, no two of which are of one cause."""
+        """Means and covariance of some effects, each of another cause."""
         ours = self.shares[places]
         solved = np.linalg.solve(self.covariance + np.diag(WITHIN**2 / weights), np.column_stack([levels, ours.T]))
         return np.asarray(ours @ solved[:, 0]), np.asarray(np.diag(self.variances[places]) - ours @ solved[:, 1:])
 
 
 def _covariance(effects: Sequence[_CommonEffect], deviations: Floats) -> Floats:
-    """Of effects of one cause by how alike their sizes are; 0 between causes."""
+    """Correlation of effects of one cause by the similarity of their sizes; 0 between causes."""
     causes = {cause: number for number, cause in enumerate(dict.fromkeys(effect.cause for effect in effects))}
     cause = np.array([causes[effect.cause] for effect in effects])
     sizes = np.log(np.array([effect.size for effect in effects], dtype=np.float64).reshape(-1, len(WORK)))
@@ -337,14 +337,14 @@ def _size_of(dimensions: Dimensions) -> tuple[float, float]:
 def _common_effects(
     job: Job, device: Device, dimensions: Dimensions, *, known_framework: bool
 ) -> dict[Hashable, float]:
-    """What all runs of a job's model on a device share, some of it with others, with prior deviations."""
+    """Effects that all runs of a job's model on a device share, some also with other jobs, with prior deviations."""
     key = catalogue_key(device.name)
-    seen = device.after_ampere or key.startswith("a100")
+    has_source = device.after_ampere or key.startswith("a100")
     training = dimensions.training
     causes: dict[Hashable, float] = {
         "installation": INSTALLATION,
         ("software", job.software): SOFTWARE if known_framework else UNKNOWN_SOFTWARE,
-        (key, device.number_format): DEVICE if seen else OTHER_DEVICE,
+        (key, device.number_format): DEVICE if has_source else OTHER_DEVICE,
     }
     if training.frozen_share:
         causes[training] = TRAINING
@@ -354,7 +354,7 @@ def _common_effects(
 
 
 def _effects(runs: Runs, *, known_framework: bool) -> Iterator[dict[Hashable, tuple[float, float]]]:
-    """Effects of each run: prior deviation, and how much of it the run has."""
+    """Effects of each run: prior deviation, and amount."""
     shared = {
         effect: (deviation, 1.0)
         for effect, deviation in _common_effects(

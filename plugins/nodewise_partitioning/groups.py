@@ -77,7 +77,7 @@ def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Lay
 def group_rows(
     knowledge: Knowledge, configurations: Configurations, rows: Ints, layout: Layout | None = None
 ) -> tuple[list[Group], list[RowRefusal]]:
-    """Groups of some rows, with places among these, and rows whose device or number format is not known.
+    """Groups of some rows, with indexes among these, and rows whose device or number format is not known.
 
     Parameters
     ----------

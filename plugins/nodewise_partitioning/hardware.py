@@ -27,7 +27,7 @@ NARROW_BYTES: Final = {"fp8": 1.0, "fp4": 0.5 + 1.0 / 16.0}
 (NVIDIA, "Pretraining large language models with NVFP4", 2025)."""
 
 ASSUMED_NODE_LINK_BYTES_PER_S: Final = 100e9
-"""Adapters of a node whose link nobody states, of a device that comes in no machine of the catalogue: four InfiniBand
+"""Adapters of a node whose link is not stated, of a device that is in no machine of the catalogue: four InfiniBand
 HDR ports."""
 
 
@@ -149,7 +149,7 @@ def device_of(catalogue: Catalogue, name: str, number_format: str) -> Device | R
 
 @lru_cache(maxsize=512)
 def node_link_of(catalogue: Catalogue, name: str) -> tuple[float, str]:
-    """What adapters a node with this device is taken to have, together, where nobody states them; and why, in words.
+    """The bandwidth assumed for a node's adapters together, where it is not stated; and the reason, in words.
 
     The weighted median of the links of machines with such devices: as likely too much as too little.
     """

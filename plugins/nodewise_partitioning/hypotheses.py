@@ -1,8 +1,8 @@
-"""What a job leaves unsaid has likely values: how far each moves a step, and which fact would narrow the answer most.
+"""Facts that a job does not state, their likely values, how far these move a step, and which fact matters most.
 
-Every fact that is not stated is taken as its most likely value. Its other likely values are tried one at a time, with
-everything else as it is taken; in logarithms their effects are added, as those of independent causes. What a fact adds
-to the deviation is a matter of `nodewise_laws.alternatives`.
+Every unstated fact is assumed to have its most likely value. Its other likely values are tried one at a time, with all
+other facts as assumed; in logarithms their effects are added, as those of independent causes. The deviation by a fact
+is defined in `nodewise_laws.alternatives`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from nodewise_partitioning.unsaid import MODERN_YEAR, formats_of
 
 __all__ = ["Doubts", "LikelyValue", "Trial", "doubts_of", "likely_values"]
 
-TOLD: Final = 0.02
-"""Ln of the effect from which a fact is told."""
+LEAST_EFFECT: Final = 0.02
+"""Least effect, in ln, from which a notice names a fact."""
 
 Trial = Callable[[Configurations, Knowledge], tuple[Ints, Floats, Floats]]
-"""Of rows: which can run, and of these (2, rows) seconds of a step and bytes of a device; and what is needed over the
-memory that there is."""
+"""Per row: whether it can run, and then (2, rows) seconds of a step and bytes of a device; and needed memory over
+available memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LikelyValue:
-    """Another value of a fact: its weight, the rows that may have it, and these with it."""
+    """Another value of a fact: its weight, the rows that may have it, and these rows with it."""
 
     weight: float
     rows: Ints
@@ -58,14 +58,14 @@ class _Doubt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Doubts:
-    """Everything that rows leave unsaid.
+    """All facts that rows do not state.
 
     Attributes
     ----------
     deviation : float
-        Of ln(step) of each row, by all facts together.
+        Deviation of ln(step) of each row, by all facts together.
     memory : mapping
-        By fact its other values, and the ln of how many times the bytes of their rows they take.
+        By fact its other values, and ln of the factor on the bytes of their rows.
     """
 
     deviation: Floats
@@ -73,17 +73,17 @@ class Doubts:
     memory: Mapping[str, Sequence[tuple[LikelyValue, Floats]]]
 
     def notices(self, rows: Ints, log_spread: Floats) -> Iterator[Notice]:
-        """What widens the interval, and which fact would narrow it most.
+        """Notices: facts that widen the interval, and the fact that would narrow it most.
 
         Parameters
         ----------
         rows : int
             Places of the answered rows.
         log_spread : float
-            Deviation of ln(step) of these without the doubts.
+            Deviation of ln(step) of these by the model alone.
         """
         deviations = {each.fact: each.deviation[rows] for each in self.facts}
-        relevant = [each for each in self.facts if deviations[each.fact].max(initial=0.0) >= TOLD]
+        relevant = [each for each in self.facts if deviations[each.fact].max(initial=0.0) >= LEAST_EFFECT]
         if not relevant:
             return
         relevant.sort(key=lambda each: -float(np.square(deviations[each.fact]).mean()))
@@ -108,20 +108,20 @@ def doubts_of(
     measured: int = 0,
     of_memory_alone: Iterable[LikelyValue] = (),
 ) -> Doubts:
-    """The doubts of rows.
+    """Uncertainty of rows by unstated facts.
 
     Parameters
     ----------
     stated_rows, complete_rows : Configurations
-        As they were asked about, and with what they leave open settled.
+        As they were asked, and with all open facts assumed.
     found : float
         (2, rows) seconds of the step of each row, and bytes of a device; 0 = it has no answer.
     log_spread : float
         Deviation of ln(step) of each row by the model alone.
     measured : int
-        The last so many rows are runs of the job: what a value would change in them as well, their level tells already.
+        Number of last rows that are runs of the job: the job's level includes a value's effect on them already.
     of_memory_alone : LikelyValue
-        Micro-batches that move no interval of a step.
+        Micro-batches that do not change the interval of a step.
     """
     rows, facts = len(stated_rows), []
     listed = (
@@ -151,7 +151,7 @@ def doubts_of(
 
 
 def _effects_of(values: Sequence[LikelyValue], results: Floats, trial: Trial) -> Sequence[Floats]:
-    """Ln of how many times (2, rows) as much each value's rows take; 0 where they cannot run or do not fit.
+    """Ln of the factor (2, rows) of each value on step and bytes; 0 where rows cannot run or do not fit.
 
     Values under the same knowledge are tried at once.
     """
@@ -174,7 +174,7 @@ def _effects_of(values: Sequence[LikelyValue], results: Floats, trial: Trial) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DeviceRows:
-    """Rows of one device, as they were asked about and as they are taken."""
+    """Rows of one device, as they were asked and with the assumed facts."""
 
     knowledge: Knowledge
     stated_rows: Configurations
@@ -183,14 +183,14 @@ class _DeviceRows:
     of_device: NDArray[np.bool_]
 
     def where(self, unsaid: NDArray[np.bool_]) -> Ints:
-        """Rows of the device that leave something unsaid."""
+        """Rows of the device that do not state some fact."""
         return as_ints(np.flatnonzero(self.of_device & unsaid))
 
 
 def _facts(
     knowledge: Knowledge, stated_rows: Configurations, complete_rows: Configurations
 ) -> Iterator[tuple[str, Iterable[LikelyValue]]]:
-    """Facts that some rows leave unsaid, as options call them, and their other values."""
+    """Facts that some rows do not state, by the names of options, and their other values."""
     names = (
         np.array(complete_rows.devices, dtype=object)[complete_rows.device_index]
         if complete_rows.devices
@@ -203,7 +203,7 @@ def _facts(
 
 
 def _precisions(query: _DeviceRows) -> Iterator[LikelyValue]:
-    """Number formats that the device has a peak for, by its year."""
+    """Number formats in which the device has a peak, by its year."""
     if all(query.stated_rows.precisions) or (
         query.knowledge.number_format and "precision" not in query.knowledge.assumptions
     ):
@@ -217,7 +217,7 @@ def _precisions(query: _DeviceRows) -> Iterator[LikelyValue]:
 
 
 def _links(query: _DeviceRows) -> Iterator[LikelyValue]:
-    """Links of the machines that such devices come in."""
+    """Links of the machines with such devices."""
     if query.knowledge.network.link_bytes_per_s and "link_bytes_per_s" not in query.knowledge.assumptions:
         return
     rows = query.where((query.stated_rows.link_bytes_per_s <= 0.0) & (query.stated_rows.nodes > 1))
@@ -231,7 +231,7 @@ def _links(query: _DeviceRows) -> Iterator[LikelyValue]:
 
 
 OTHER_LINKS: Final = ((12.5e9, 0.3), (400e9, 0.2))
-"""Of devices in no machine that the catalogue lists: one adapter of 100 Gb/s, and eight of 400 Gb/s."""
+"""For devices in no machine of the catalogue: one adapter of 100 Gb/s, and eight of 400 Gb/s."""
 
 
 @lru_cache(maxsize=512)
@@ -243,12 +243,12 @@ def _other_links(catalogue: Catalogue, device: str) -> Sequence[tuple[float, flo
 
 
 SMALLER: Final = ((2, 0.2), (4, 0.15), (0, 0.15))
-"""What divides the quickest micro-batch that fits (0 = down to one sample), with weights: people try powers of two up
-to what fits, and stop early where something else binds."""
+"""Divisors of the fastest micro-batch that fits (0 = down to one sample), with weights: users try powers of two up to
+the largest that fits, and stop early where something else limits it."""
 
 
 def _micro_batches(query: _DeviceRows) -> Iterator[LikelyValue]:
-    """Smaller ones than the quickest that fits, where none is stated."""
+    """Smaller micro-batches than the fastest that fits, where none is stated."""
     sizes, open_rows = query.complete_rows.batch_per_worker, is_open(query.stated_rows)
     if not open_rows.any():
         return
@@ -261,12 +261,12 @@ def _micro_batches(query: _DeviceRows) -> Iterator[LikelyValue]:
 
 
 RECOMPUTED: Final = ((Recomputation.NONE, 0.4), (Recomputation.SELECTIVE, 0.2), (Recomputation.FULL, 0.4))
-"""Keeping everything and computing every layer again are as likely where nothing is said; the selective way is younger,
-and one of several."""
+"""Keeping everything and recomputing every layer are equally likely where nothing is stated; selective ways are newer,
+and there are several."""
 
 
 def _recomputations(query: _DeviceRows) -> Iterator[LikelyValue]:
-    """What is computed again in the backward pass, as far as it fits."""
+    """Recomputation in the backward pass, as far as it fits."""
     rows = query.where(query.stated_rows.recomputation == UNSTATED)
     if not len(rows):
         return
@@ -280,13 +280,13 @@ STACKS: Final = (
     ("megatron-core flash-attention", 0.3),
     ("pytorch flash-attention", 0.3),
 )
-"""Of jobs that name none which is known, beside the one that is taken."""
+"""Weights of other stacks for jobs without a known framework."""
 LATER_KERNEL: Final = 0.5
-"""Of flash attention on a device that is older than it: nothing tells whether the software is."""
+"""Weight of flash attention on an older device, where it is unknown whether the software has it."""
 
 
 def _frameworks(query: _DeviceRows) -> Iterator[LikelyValue]:
-    """Stacks of today beside the one that is taken; of a known one its attention kernel, where that is open."""
+    """Present stacks beside the assumed one; for a known framework its attention kernel, where that is open."""
     name, stacks = query.knowledge.framework, list[tuple[Value, float]]()
     facts = query.knowledge.catalogue.device(query.device) or {}
     if "framework" in query.knowledge.assumptions:
@@ -304,7 +304,7 @@ def _frameworks(query: _DeviceRows) -> Iterator[LikelyValue]:
 
 
 def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Beliefs]:
-    """Of facts that no run of a job states, and that runs on one device can settle: all likely values with weights."""
+    """Facts that no run of a job states, and that runs on one device can determine: all likely values with weights."""
     if len(runs.devices) != 1 or knowledge.catalogue.device(runs.devices[0]) is None:
         return {}
     device = runs.devices[0]
@@ -324,7 +324,7 @@ def likely_values(knowledge: Knowledge, runs: Configurations) -> Mapping[str, Be
 
 
 def _ways(knowledge: Knowledge) -> Beliefs:
-    """What may be recomputed: of attention's scores alone only where they are stored, or by operation."""
+    """Ways of recomputation that are possible: of attention scores only where they are stored, or by operation."""
     weights: dict[Value, float] = {int(way): weight for way, weight in RECOMPUTED}
     stack, known = stack_of(f"{knowledge.framework}{knowledge.switches}", DEFAULT_FORMAT)
     if known and stack.flash_attention and not stack.eager_memory:
@@ -333,7 +333,7 @@ def _ways(knowledge: Knowledge) -> Beliefs:
 
 
 def _with_taken(assumption: Value, others: Iterable[tuple[Value, float]]) -> Beliefs:
-    """All values: what is taken without runs has the rest of the weight."""
+    """All values with weights: the value assumed without runs has the rest."""
     listed = dict(others)
     return {assumption: max(1.0 - sum(listed.values()), 0.0), **listed}
 

@@ -1,4 +1,4 @@
-"""How much more the busiest device's experts have to do than the average one's, where a job does not say.
+"""How much more work the busiest device's experts have than the average one's, where a job does not state it.
 
 All devices of a group wait for the busiest in every layer. What its experts get more than their share has two causes:
 
@@ -66,7 +66,7 @@ def log_spread_of(dimensions: Dimensions, layout: Layout) -> Floats:
 
 
 def _over(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats]:
-    """What the busiest device has beyond its share, by chance alone and with what routers have learned as well."""
+    """The busiest device's excess over its share, by chance only, and with what routers have learned as well."""
     ranks = layout.expert * layout.expert_fold
     if not dimensions.experts or not np.any(ranks > 1.0):
         return np.zeros(len(layout)), np.zeros(len(layout))
@@ -80,11 +80,11 @@ def _over(dimensions: Dimensions, layout: Layout) -> tuple[Floats, Floats]:
 
 def _router_deviation(dimensions: Dimensions) -> float:
     """Deviation of an expert's load by its share, from what routers have learned."""
-    chosen = dimensions.experts_per_token / dimensions.experts
-    if chosen >= 1.0:
+    expert_share = dimensions.experts_per_token / dimensions.experts
+    if expert_share >= 1.0:
         return 0.0
     normal = NormalDist()
-    return LEARNED * normal.pdf(normal.inv_cdf(chosen)) / chosen
+    return LEARNED * normal.pdf(normal.inv_cdf(expert_share)) / expert_share
 
 
 def _largest(count: float) -> float:

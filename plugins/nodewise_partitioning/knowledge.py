@@ -1,4 +1,4 @@
-"""What is known of one job besides the question: its dimensions, and a software stack that runs corrected."""
+"""Facts of one job besides the question: its dimensions, and a software stack that runs corrected."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ Beliefs = Mapping[Value, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What is known of a job besides the question.
+    """Facts of a job besides the question.
 
     Attributes
     ----------
     numbers : mapping of framework to tuple of float
-        Values of ``software.FIELDS`` by the framework with what it leaves open (``unsaid.stack_name``); of others the
-        stack's own hold.
+        Values of ``software.FIELDS`` by the framework completed with assumptions (``unsaid.stack_name``); others have
+        their stack's own values.
     levels : Levels
-        Factor on every step that runs ask for beyond what the stack's numbers explain, and deviation of ln(step time).
+        Factor on every step by runs, beyond the stack's numbers, and deviation of ln(step time).
     switches : str
-        What the job says of its software beside the framework's name, in the words that names may hold.
+        The job's facts about its software beside the framework's name, in the words that names may contain.
     memory_level, memory_log_spread : float
-        Factor on what a device cannot do without, and deviation of ln(bytes held); None = the stack's own.
+        Factor on the memory that a device needs, and deviation of ln(bytes held); None = the stack's own.
     memory_measured : bool
-        Bytes of some run are known: what the job leaves unsaid is in that factor.
+        Bytes of some run are known: that factor includes the effect of unstated facts.
     recomputation : int
-        Of rows that do not state it, where it fits; 0 = the least that fits.
+        For rows that do not state it, where it fits; 0 = the least that fits.
     ran : bool
-        Rows are runs that were measured.
+        Rows are measured runs.
     assumptions : mapping of str to a value
-        Facts that the job does not state and its runs have settled.
+        Facts that the job does not state and its runs have determined.
     beliefs : mapping of str to Beliefs
-        How likely the values of these are.
+        Probabilities of the values of these.
     """
 
     dimensions: Dimensions
@@ -63,7 +63,7 @@ class Knowledge:
     beliefs: Mapping[str, Beliefs] = field(default_factory=dict)
 
     def believing(self, fact: str, value: Value, beliefs: Beliefs) -> Knowledge:
-        """The same with a value of a fact that no row states, and what is believed of it."""
+        """The same knowledge with a value of a fact that no row states, and the probabilities of its values."""
         knowledge = replace(
             self, assumptions={**self.assumptions, fact: value}, beliefs={**self.beliefs, fact: beliefs}
         )
@@ -76,7 +76,7 @@ class Knowledge:
         return replace(knowledge, framework=str(value))
 
     def weights(self, fact: str, prior: Iterable[tuple[Value, float]]) -> Beliefs:
-        """Of the values of a fact that are not taken: what runs made of them, else as likely as beforehand."""
+        """Probabilities of the other values of a fact: by runs, else as before any run."""
         all_weights = self.beliefs.get(fact) or dict(prior)
         return {value: weight for value, weight in all_weights.items() if value != self.assumptions.get(fact)}
 
@@ -96,7 +96,7 @@ class Knowledge:
 def _correct(
     name: str, number_format: str, numbers: tuple[float, ...] | None, memory_level: float, log_spread: float | None
 ) -> Software:
-    """A stack with what runs say of its numbers and of memory."""
+    """A stack with corrections of its numbers and of memory by runs."""
     stack, _ = stack_of(name, number_format)
     corrected = stack if numbers is None else stack.with_numbers(numbers)
     spread = corrected.memory_log_spread if log_spread is None else log_spread

@@ -88,7 +88,7 @@ class Layout(Columns):
         """Rows whose layers and ends cost the same: one place for each kind, and the kind of each row.
 
         They do for equal splits of a layer and equal micro-batches, whatever the pipeline and the replicas; also the
-        number of devices tells how many the link joins of devices whose link goes on ``beyond_nodes``. None where
+        number of devices gives how many the link joins of devices whose link goes on ``beyond_nodes``. None where
         numbers are too large to tell them apart cheaply, or too few rows to be worth it.
         """
         if len(self) < LEAST_ALIKE or np.any(self.node_link_bytes_per_s != self.node_link_bytes_per_s[0]):

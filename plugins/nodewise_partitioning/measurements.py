@@ -1,4 +1,4 @@
-"""What was measured of a device by itself: all-reduces and matrix products, and the named numbers that they correct.
+"""Measurements of a device itself, all-reduces and matrix products, and the named numbers that they correct.
 
     all-reduce       t = a + S / r by ranks; the bus bandwidth at the largest size corrects `replica_link_efficiency`
     matrix products  t = gemm_ramp_s + F / (peak x gemm_efficiency)

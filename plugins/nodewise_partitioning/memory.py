@@ -15,8 +15,8 @@
     cache        blocks that the allocator keeps for later: a share of the device's memory, and what activations left
                  that the update is too large to use, as far as there is room
 
-What must be there is all but the cache: a run fails only where that is more than the device has, as an allocator
-frees its cache first. What a device was seen to hold has the cache in it.
+What a run needs is everything except the cache: it fails only where that exceeds the device's memory, as an allocator
+frees its cache first. Measured memory of a device includes the cache.
 
 Source: V. Korthikanti et al., MLSys 2023, section 4 and appendix; Megatron-LM, `theoretical_memory_usage.py`;
 S. Rajbhandari et al., SC 2020 (states); DeepSpeed, `runtime/pipe/engine.py` (outputs of stages), `zero/config.py`
@@ -60,51 +60,53 @@ __all__ = [
 
 CONTEXT_BYTES: Final = 0.9e9
 COMMUNICATOR_BYTES: Final = 0.6e9
-"""What is reserved before training under PyTorch, in parts: of runs on one device (weights, and what grows with the
-micro-batch, taken off), and what NCCL's channels add on several."""
+"""Bytes reserved before training under PyTorch, in parts: by runs on one device (without weights, and without what
+grows with the micro-batch), and the channels of NCCL on several devices."""
 
 USABLE_PER_BYTE: Final = 0.985 * 2.0**30 / 1e9
-"""Of a board's memory in decimal units, as printed: 0.985 is the least of the boards of :func:`board_of`."""
+"""Usable bytes of a board per byte of its printed decimal size: 0.985 is the least of :func:`board_of`'s boards."""
 NORMS_KEPT: Final = 2.0 / 3.0
-"""Of :attr:`Software.norm_bytes`: inputs and results of both norms; the rest are gradients of one."""
+"""Share of :attr:`Software.norm_bytes` for inputs and results of both norms; the rest are gradients of one norm."""
 
 MASTER_BYTES: Final = 4.0
-"""Of a 32-bit master weight or gradient."""
+"""Bytes of a 32-bit master weight or gradient."""
 HALF_BYTES: Final = 2.0
 MOMENT_BYTES: Final = 4.0
 ADAM_BYTES: Final = 2.0 * MOMENT_BYTES
-"""Of a value of the optimizer's state in 32 bits; of Adam's two, which stacks count among theirs."""
+"""Bytes of a 32-bit value of the optimizer's state; Adam has two, which stacks include in theirs."""
 
 LOSS_COMPILED_YEAR: Final = 2023.0
-"""Devices announced since came into use when torchtitan compiled its loss (2025)."""
+"""From this year on, devices are assumed to be used with torchtitan's compiled loss (2025)."""
 NARROW_LOSS: Final = (4.0, 2.0)
-"""Per word and token: logits and their gradient in 16 bits, nothing between is written (a compiled loss; flash
-attention's cross-entropy, which llm-foundry takes); and what is cached."""
+"""Bytes per word and token: logits and their gradient in 16 bits, without intermediate results (a compiled loss; flash
+attention's cross-entropy, which llm-foundry uses); and cached bytes."""
 PLAIN_LOGIT_BYTES: Final = 12.0
 SHIFTED_BYTES: Final = 4.0
-"""Hugging Face's models shift logits beside labels, which makes a copy a row shorter: a block that later ones do not
-fit into. Adapters and 16-bit states tell them."""
+"""Hugging Face's models shift logits by one label, which makes a copy that is a row shorter: a block too small for
+later use. Adapters and 16-bit states show that these models are used."""
 
 ROUNDED: Final = 1.0 - 1e-12
-"""The cache fills a device only so far that no sum of terms, rounded, exceeds it."""
+"""Limit of the cache, so that no sum of terms exceeds the device's memory by rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageMemory:
-    """What a stage cannot do without.
+    """Memory that a stage needs.
 
     Attributes
     ----------
     terms : dict
-        Bytes by :data:`TERMS` but the cache, at the moment when most is held.
+        Bytes by :data:`TERMS` without the cache, at the moment of most memory.
     end_bytes : float
-        All of what is held at the step's end beside weights, states and buffers, whether it is that moment or not.
+        All bytes at the step's end beside weights, states and buffers, whether or not that is the moment of most
+        memory.
     cached_bytes : float
-        Blocks that something left which is gone by the moment of most.
+        Blocks of tensors that are freed before the moment of most memory.
     stored_bytes : float
-        Of the activations, what all micro-batches in flight keep; the rest is there in a layer's backward pass alone.
+        Of the activations, the part kept by all micro-batches in flight; the rest exists only in a layer's backward
+        pass.
     late_gradient_bytes : float
-        Of ``end_bytes``, gradients that come as activations go; 0 = gradients stay all the time.
+        Of ``end_bytes``, gradients that grow as activations are freed; 0 = gradients stay all the time.
     in_flight : float
         Micro-batches in flight.
     """
@@ -121,7 +123,7 @@ TERMS: Final = ("weights", "gradients", "optimizer", "update", "activations", "l
 
 
 OVER_STEP: Final = ("kept_bytes", "end_bytes", "grown_bytes", "in_flight", "micro_batches", "forward_share")
-"""What :func:`over_step` tells."""
+"""Columns of :func:`over_step`."""
 
 
 def activation_bytes_per_layer(
@@ -129,8 +131,8 @@ def activation_bytes_per_layer(
 ) -> Floats:
     """Bytes that one layer keeps of one micro-batch if nothing is recomputed, 16-bit formats.
 
-    ``narrow_bytes``: of an input of a product, which is kept for the gradient of its weights: in the products' own
-    format, where that is narrower beside what attention put out.
+    ``narrow_bytes``: of a product's input, which is kept for the gradient of its weights, in the products' own format
+    where that is narrower.
     """
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     results = 0.0 if software.fuses_operators else narrow_bytes
@@ -140,13 +142,15 @@ def activation_bytes_per_layer(
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     dropout = dimensions.training.dropout
     masks = not software.without_dropout if dropout is None else dropout
-    stored = (4.0 + 2.0 * results + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
-    # Copies of its token that an expert takes, for the gradient of its weights, and gives back, for that of its share.
-    stored = stored + dimensions.routed_experts * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
+    stored_bytes = (4.0 + 2.0 * results + 2.0 * masks) / everywhere + (attention + inner) / layout.tensor
+    # An expert keeps copies of its tokens, for the gradient of its weights, and its outputs, for that of its share.
+    stored_bytes = (
+        stored_bytes + dimensions.routed_experts * bool(dimensions.experts) * (narrow_bytes + 2.0) / everywhere
+    )
     heads = dimensions.attention_share * dimensions.heads
     scores = (5.0 if masks else 2.0) * heads * dimensions.sequence / (dimensions.hidden_size * layout.tensor)
     without = (layout.recomputation == SELECTIVE) | software.flash_attention
-    return tokens * dimensions.hidden_size * (stored + np.where(without, 0.0, scores))
+    return tokens * dimensions.hidden_size * (stored_bytes + np.where(without, 0.0, scores))
 
 
 def in_flight(layout: Layout, software: Software) -> Floats:
@@ -158,8 +162,8 @@ def in_flight(layout: Layout, software: Software) -> Floats:
         return layout.micro_batches
     if software.dual_pipe:
         return np.minimum(layout.pipeline + (layout.pipeline > 1.0), layout.micro_batches)
-    interleaved = layout.pipeline + (layout.pipeline - 1.0) / layout.interleave
-    most = np.where(layout.interleave > 1.0, interleaved, layout.pipeline)
+    interleaved_stages = layout.pipeline + (layout.pipeline - 1.0) / layout.interleave
+    most = np.where(layout.interleave > 1.0, interleaved_stages, layout.pipeline)
     return np.minimum(most, layout.micro_batches)
 
 
@@ -168,35 +172,37 @@ def memory_of(dimensions: Dimensions, layout: Layout, device: Device, software: 
     return terms_of(needed_of_fullest_stage(dimensions, layout, device, software), device, software)
 
 
-def terms_of(needed: StageMemory, device: Device, software: Software) -> dict[str, Floats]:
+def terms_of(stage_memory: StageMemory, device: Device, software: Software) -> dict[str, Floats]:
     """Bytes by :data:`TERMS`: what is needed, and what is cached beside it."""
-    return needed.terms | {"cache": cache_of(sum_columns(needed.terms.values()), needed.cached_bytes, device, software)}
+    return stage_memory.terms | {
+        "cache": cache_of(sum_columns(stage_memory.terms.values()), stage_memory.cached_bytes, device, software)
+    }
 
 
 def needed_of_fullest_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> StageMemory:
-    """What the first stage cannot do without, or another where that is more: the second, or any of listed ones."""
-    counted = _ends_count(dimensions, layout)
+    """The first stage's needs, or those of the second or of a listed stage where they are larger."""
+    end_counts = _ends_count(dimensions, layout)
     first_stage = needed_of_first_stage(dimensions, layout, device, software)
-    if counted.any():
+    if end_counts.any():
         layers = (dimensions.layers + 2.0) / layout.pipeline
         in_flight_count = np.maximum(in_flight(layout, software) - 1.0, 1.0)
         first_stage = _fuller(
-            first_stage, _stage_needs(dimensions, layout, device, software, layers, 0.0, in_flight_count), counted
+            first_stage, _stage_needs(dimensions, layout, device, software, layers, 0.0, in_flight_count), end_counts
         )
-    listed = layout.pipeline == len(dimensions.stage_layers)
-    if not listed.any():
+    lists_stages = layout.pipeline == len(dimensions.stage_layers)
+    if not lists_stages.any():
         return first_stage
     for stage, of_stage in enumerate(dimensions.stage_layers):
         at_end = stage in (0, len(dimensions.stage_layers) - 1)
         rows = dimensions.embedding_rows(layout.tensor, layout.pipeline) * at_end
         in_flight_count = np.maximum(in_flight(layout, software) - stage, 1.0)
         own = _stage_needs(dimensions, layout, device, software, np.full(len(layout), of_stage), rows, in_flight_count)
-        first_stage = _fuller(first_stage, own, listed)
+        first_stage = _fuller(first_stage, own, lists_stages)
     return first_stage
 
 
 def _fuller(stage: StageMemory, other: StageMemory, may: NDArray[np.bool_]) -> StageMemory:
-    """Of each row that may what another stage needs, where that is more."""
+    """For the rows in ``may``, another stage's needs where they are larger."""
     fuller = may & (sum_columns(other.terms.values()) > sum_columns(stage.terms.values()))
     columns = {
         name: getattr(other, name)
@@ -208,55 +214,56 @@ def _fuller(stage: StageMemory, other: StageMemory, may: NDArray[np.bool_]) -> S
     )
 
 
-def over_step(needed: StageMemory, layout: Layout, training: Training) -> dict[str, Floats]:
-    """How memory comes and goes over a step, beside :data:`TERMS`: columns of :data:`OVER_STEP`.
+def over_step(stage_memory: StageMemory, layout: Layout, training: Training) -> dict[str, Floats]:
+    """Memory over the course of a step, beside :data:`TERMS`: columns of :data:`OVER_STEP`.
 
-    Weights, optimizer states, buffers and cache stay; so do gradients but those that grow. In flight are at most
-    ``in_flight`` micro-batches, which keep ``kept_bytes`` together; the rest of the activations, and logits, are there
-    in the backward pass of one; gathered layers in both passes. At the step's end there are ``end_bytes`` in place of
-    these, of them ``grown_bytes`` of gradients. So the most that is held is the sum of all terms.
+    Weights, optimizer states, buffers and cache stay all the time, as do gradients that do not grow. At most
+    ``in_flight`` micro-batches are in flight, and keep ``kept_bytes`` together; the rest of the activations, and
+    logits, exist in the backward pass of one micro-batch; gathered layers in both passes. At the step's end
+    ``end_bytes`` replace these, of them ``grown_bytes`` of gradients. So the maximum is the sum of all terms.
 
-    ``forward_share``: of a micro-batch's time. The backward pass computes twice as much, and once more what it
+    ``forward_share``: share of a micro-batch's time. The backward pass takes twice as long, and longer by what it
     recomputes.
     """
     again = (layout.recomputation == FULL) * training.recomputed_share
     return {
-        "kept_bytes": needed.stored_bytes,
-        "end_bytes": needed.end_bytes,
-        "grown_bytes": needed.late_gradient_bytes,
-        "in_flight": needed.in_flight,
+        "kept_bytes": stage_memory.stored_bytes,
+        "end_bytes": stage_memory.end_bytes,
+        "grown_bytes": stage_memory.late_gradient_bytes,
+        "in_flight": stage_memory.in_flight,
         "micro_batches": layout.micro_batches,
         "forward_share": np.asarray(1.0 / (3.0 + again)),
     }
 
 
-def cache_of(needed: Floats, left: Floats | float, device: Device, software: Software) -> Floats:
-    """Bytes cached beside those needed, of which activations left some: the sum never falls as more is needed."""
-    room = np.maximum(ROUNDED * device.memory_bytes - needed, 0.0)
-    return np.minimum(software.cache_share * device.memory_bytes + left, room)
+def cache_of(needed_bytes: Floats, left: Floats | float, device: Device, software: Software) -> Floats:
+    """Cached bytes, of which activations left some: the sum with needed bytes never falls as more is needed."""
+    free_bytes = np.maximum(ROUNDED * device.memory_bytes - needed_bytes, 0.0)
+    return np.minimum(software.cache_share * device.memory_bytes + left, free_bytes)
 
 
 def needed_of_first_stage(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> StageMemory:
-    """What the first stage cannot do without, which is all but the cache.
+    """The first stage's memory that cannot be released: everything except the cache.
 
-    Where layers do not go into the stages but with embedding and output layer they do, these count as a layer each.
+    Where layers do not divide into the stages, but with embedding and output layer they do, these count as a layer
+    each.
     """
-    counted = _ends_count(dimensions, layout)
+    end_counts = _ends_count(dimensions, layout)
     layers = most_layers(dimensions, layout)
     if dimensions.stage_layers:
-        listed = layout.pipeline == len(dimensions.stage_layers)
-        layers = np.where(listed, dimensions.stage_layers[0], layers)
-    if counted.any():
-        layers = np.where(counted, np.maximum((dimensions.layers + 2.0) / layout.pipeline - 1.0, 1.0), layers)
+        lists_stages = layout.pipeline == len(dimensions.stage_layers)
+        layers = np.where(lists_stages, dimensions.stage_layers[0], layers)
+    if end_counts.any():
+        layers = np.where(end_counts, np.maximum((dimensions.layers + 2.0) / layout.pipeline - 1.0, 1.0), layers)
     rows = dimensions.embedding_rows(layout.tensor, layout.pipeline)
     return _stage_needs(dimensions, layout, device, software, layers, rows, in_flight(layout, software))
 
 
 def _ends_count(dimensions: Dimensions, layout: Layout) -> NDArray[np.bool_]:
-    """Where the stages are even only if embedding and output layer count as layers. Quicker than remainders."""
+    """Rows whose stages are even only if embedding and output layer count as layers. Faster than remainders."""
     layers, both = dimensions.layers / layout.pipeline, (dimensions.layers + 2.0) / layout.pipeline
-    listed = layout.pipeline == len(dimensions.stage_layers)
-    return np.asarray((np.floor(layers) != layers) & (np.floor(both) == both) & ~listed)
+    lists_stages = layout.pipeline == len(dimensions.stage_layers)
+    return np.asarray((np.floor(layers) != layers) & (np.floor(both) == both) & ~lists_stages)
 
 
 def _stage_needs(
@@ -266,7 +273,7 @@ def _stage_needs(
     software: Software,
     layers: Floats,
     rows: Floats | float,
-    kept: Floats,
+    micro_batches_kept: Floats,
 ) -> StageMemory:
     """Needs of a stage of so many layers and rows of an embedding, which keeps so many micro-batches."""
     dense, experts = dimensions.layer_parameters(layout.tensor, layout.expert)
@@ -275,7 +282,7 @@ def _stage_needs(
     if encoder is not None and not encoder.training.frozen_share:
         ends = ends + encoder.parameters() / layout.tensor
     of_layer = dense + dimensions.replicated_parameters
-    shared = layers * of_layer + ends
+    shared_parameters = layers * of_layer + ends
     replicas = layout.data * layout.context
     training, torch = dimensions.training, software.eager_memory
     shards = training.shards(replicas)
@@ -283,26 +290,28 @@ def _stage_needs(
     def bytes_of(per_parameter: Floats | float, stage: float) -> Floats:
         split = layout.zero_stage >= stage
         if not dimensions.experts:
-            return np.asarray(per_parameter * (shared / np.where(split, shards, 1.0)))
+            return np.asarray(per_parameter * (shared_parameters / np.where(split, shards, 1.0)))
         of_experts = layers * experts / np.where(split, np.maximum(shards / layout.expert, 1.0), 1.0)
-        return np.asarray(per_parameter * (shared / np.where(split, shards, 1.0) + of_experts))
+        return np.asarray(per_parameter * (shared_parameters / np.where(split, shards, 1.0) + of_experts))
 
     tokens = layout.micro_batch * dimensions.sequence / layout.context
-    kept_bytes, layer = _activations(dimensions, layout, device, software, layers, kept)
-    logits, cached = _head(dimensions, layout, device, software)
-    logits, cached = (np.where(layout.pipeline == 1.0, tokens * each, 0.0) for each in (logits, cached))
+    kept_bytes, layer = _activations(dimensions, layout, device, software, layers, micro_batches_kept)
+    logits, cached_bytes = _head(dimensions, layout, device, software)
+    logits, cached_bytes = (np.where(layout.pipeline == 1.0, tokens * each, 0.0) for each in (logits, cached_bytes))
     if encoder is not None:
-        kept_bytes = kept_bytes + kept * _encoder_activations(encoder, dimensions.encoder_inputs, layout, software)
+        kept_bytes = kept_bytes + micro_batches_kept * _encoder_activations(
+            encoder, dimensions.encoder_inputs, layout, software
+        )
     activations = kept_bytes + layer
     if torch:
-        # Layers and the head are there one after the other. Blocks of a layer's forward pass are too small for logits.
+        # Layers and the head follow each other. Blocks of a layer's forward pass are too small for logits.
         ahead, blocks = _recomputed_ahead(dimensions, layout, device, software)
         inner = np.minimum(2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor, logits)
         most = np.maximum(layer + ahead, logits)
         activations = kept_bytes + most - logits
-        cached = np.maximum(layer + ahead + blocks, logits + cached + inner) - most
+        cached_bytes = np.maximum(layer + ahead + blocks, logits + cached_bytes + inner) - most
 
-    weights, gradients, states, rooted = _states(dimensions, layout, device, software)
+    weights, gradients, states, update_bytes = _states(dimensions, layout, device, software)
     here = 0.0 if training.offloads_parameters else 1.0
     on_device = 0.0 if training.offloads_optimizer else 1.0
     in_ends = training.unquantised_bytes(software.weight_bytes) * ends / np.where(layout.zero_stage >= 3.0, shards, 1.0)
@@ -312,46 +321,50 @@ def _stage_needs(
         "optimizer": on_device * bytes_of(states, 1.0),
         "activations": activations,
         "logits": logits,
-        "gathered": _gathered_bytes(dimensions, layout, software, (of_layer, experts, ends), shared / layers),
+        "gathered": _gathered_bytes(
+            dimensions, layout, software, (of_layer, experts, ends), shared_parameters / layers
+        ),
         "buffers": _buffers(dimensions, layout, software, replicas),
     }
     terms["weights"] = _all_weights(terms["weights"], encoder, layout, shards, software)
-    later = on_device * bytes_of(rooted, 1.0)
+    later = on_device * bytes_of(update_bytes, 1.0)
     if software.memory_level != 1.0:
         level = software.memory_level
         terms = {term: level * column for term, column in terms.items()}
-        later, layer, cached, kept_bytes = (level * each for each in (later, layer, cached, kept_bytes))
+        later, layer, cached_bytes, kept_bytes = (level * each for each in (later, layer, cached_bytes, kept_bytes))
     now = terms["activations"] + terms["logits"] + terms["gathered"]
     if torch:
-        # Freed after each step, gradients come as activations go: they meet only where micro-batches are added up.
+        # Freed after each step, gradients grow as activations shrink: both exist only where micro-batches are added up.
         once = (layout.micro_batches == 1.0) & (layout.pipeline == 1.0)
-        grown = np.where(once, terms["gradients"], 0.0)
-        later = np.where(once, grown + np.maximum(later, layer), later)
+        gradient_growth = np.where(once, terms["gradients"], 0.0)
+        later = np.where(once, gradient_growth + np.maximum(later, layer), later)
         beside = np.maximum(later - now, 0.0)
-        terms["gradients"] = np.where(once, np.minimum(grown, beside), terms["gradients"])
+        terms["gradients"] = np.where(once, np.minimum(gradient_growth, beside), terms["gradients"])
         update = np.where(once, beside - terms["gradients"], beside)
-        return StageMemory(terms | {"update": update}, later, cached, kept_bytes, grown, kept)
+        return StageMemory(
+            terms | {"update": update}, later, cached_bytes, kept_bytes, gradient_growth, micro_batches_kept
+        )
     update = np.maximum(later - now, 0.0)
     return StageMemory(
-        terms | {"update": update}, later, np.minimum(now, later), kept_bytes, np.zeros(len(layout)), kept
+        terms | {"update": update}, later, np.minimum(now, later), kept_bytes, np.zeros(len(layout)), micro_batches_kept
     )
 
 
 def _all_weights(
     weights: Floats, encoder: Dimensions | None, layout: Layout, shards: Floats, software: Software
 ) -> Floats:
-    """With those of a frozen encoder; under DualPipe of two stages, one for each direction."""
+    """Weights with those of a frozen encoder; under DualPipe of two stages, one for each direction."""
     if encoder is not None and encoder.training.frozen_share:
         whole = encoder.parameters() / layout.tensor
         weights = weights + software.weight_bytes * whole / np.where(layout.zero_stage >= 3.0, shards, 1.0)
     return weights * np.where(layout.pipeline > 1.0, 2.0, 1.0) if software.dual_pipe else weights
 
 
-def _encoder_activations(encoder: Dimensions, encoded: float, layout: Layout, software: Software) -> Floats:
+def _encoder_activations(encoder: Dimensions, inputs_per_sample: float, layout: Layout, software: Software) -> Floats:
     """Bytes that an encoder keeps of one micro-batch; frozen, it keeps nothing."""
     if encoder.training.frozen_share:
         return np.zeros(len(layout))
-    own = replace(layout, micro_batch=encoded * layout.micro_batch, context=np.ones(len(layout)))
+    own = replace(layout, micro_batch=inputs_per_sample * layout.micro_batch, context=np.ones(len(layout)))
     inputs = software.weight_bytes * own.micro_batch * encoder.sequence * encoder.hidden_size
     whole = activation_bytes_per_layer(encoder, own, software)
     return encoder.layers * np.where(layout.recomputation == FULL, inputs, whole)
@@ -360,71 +373,81 @@ def _encoder_activations(encoder: Dimensions, encoded: float, layout: Layout, so
 def _states(
     dimensions: Dimensions, layout: Layout, device: Device, software: Software
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bytes per parameter of weights, gradients and the optimizer's states, and of what its step makes.
+    """Bytes per parameter of weights, gradients and optimizer states, and of the gradients that its step makes.
 
     Under Megatron narrow states are weights in the format of products and gradients in 16 bits (`fp8_param_gather`,
     `grad_reduce_in_fp32` off), beside 32-bit master weights.
     """
     training, usual = dimensions.training, software.weight_bytes
-    trained = training.trained_share
+    trained_share = training.trained_share
     nothing = np.zeros(len(layout))
     weights = nothing + training.weight_bytes(usual)
-    exchanged = training.exchanged_bytes(software.gradient_bytes)
-    gradients = nothing + trained * (exchanged if software.reduces_in_place else software.gradient_bytes)
+    exchanged_bytes = training.exchanged_bytes(software.gradient_bytes)
+    gradients = nothing + trained_share * (exchanged_bytes if software.reduces_in_place else software.gradient_bytes)
     bytes_per_parameter = (
         software.optimizer_state_bytes + training.moments * (training.moment_bytes or MOMENT_BYTES) - ADAM_BYTES
     )
-    states, made = nothing + trained * bytes_per_parameter, nothing + trained * software.update_bytes
+    states, update_bytes = (
+        nothing + trained_share * bytes_per_parameter,
+        nothing + trained_share * software.update_bytes,
+    )
     if software.casts_masters and software.has_masters:
         # FSDP splits the one 32-bit copy, and casts what it gathers; autocast keeps the cast copies beside it.
-        masters = np.where(layout.zero_stage >= 3.0, trained * MASTER_BYTES, 0.0)
-        weights = weights + np.where(layout.zero_stage >= 3.0, masters - trained * usual, 0.0)
+        masters = np.where(layout.zero_stage >= 3.0, trained_share * MASTER_BYTES, 0.0)
+        weights = weights + np.where(layout.zero_stage >= 3.0, masters - trained_share * usual, 0.0)
         states = states - masters
     narrow = layout.narrow_states > 0.0
     if narrow.any() and software.reduces_in_place and training.master_weights is None:
         weights = np.where(narrow, training.weight_bytes(min(usual, device.narrow_bytes)), weights)
-        gradients = np.where(narrow, np.minimum(trained * HALF_BYTES, gradients), gradients)
+        gradients = np.where(narrow, np.minimum(trained_share * HALF_BYTES, gradients), gradients)
     elif narrow.any():
         weights = np.where(narrow, training.weight_bytes(usual), weights)
-        gradients = np.where(narrow, trained * usual, gradients)
-        states = np.where(narrow, trained * training.moments * (training.moment_bytes or usual), states)
-        made = np.where(narrow, trained * min(software.update_bytes, usual), made)
-    return weights, gradients, states, made
+        gradients = np.where(narrow, trained_share * usual, gradients)
+        states = np.where(narrow, trained_share * training.moments * (training.moment_bytes or usual), states)
+        update_bytes = np.where(narrow, trained_share * min(software.update_bytes, usual), update_bytes)
+    return weights, gradients, states, update_bytes
 
 
 def _activations(
-    dimensions: Dimensions, layout: Layout, device: Device, software: Software, layers: Floats, kept: Floats
+    dimensions: Dimensions,
+    layout: Layout,
+    device: Device,
+    software: Software,
+    layers: Floats,
+    micro_batches_kept: Floats,
 ) -> tuple[Floats, Floats]:
-    """Bytes that all layers keep until their backward pass, and what the one in it has beside.
+    """Bytes that all layers keep until their backward pass, and extra bytes of the layer in its backward pass.
 
-    That is itself, where it is computed again; under PyTorch also the gradients of what is inside its feed-forward
-    layer, as large as that, and norms in 32 bits.
+    The extra bytes are the layer's own, where it is recomputed; under PyTorch also the gradients inside its
+    feed-forward layer, which are as large, and norms in 32 bits.
     """
     wide = device.element_bytes / 2.0
     whole = wide * activation_bytes_per_layer(dimensions, layout, software, device.narrow_bytes / wide)
     tokens = layout.micro_batch * dimensions.sequence / layout.context
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     inputs = device.element_bytes * tokens * dimensions.hidden_size / everywhere
-    outputs = kept * inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
-    recomputed = layout.recomputation == FULL
+    outputs = micro_batches_kept * inputs * ((layout.pipeline > 1.0) & software.keeps_stage_outputs)
+    is_recomputed = layout.recomputation == FULL
     share = dimensions.training.recomputed_share
     of_recomputed = inputs if share == 1.0 else share * inputs + (1.0 - share) * whole
     if not software.eager_memory:
-        again = layers * kept * of_recomputed
-        return np.where(recomputed, again, layers * kept * whole) + outputs, np.where(recomputed, whole, 0.0)
+        again = layers * micro_batches_kept * of_recomputed
+        return np.where(is_recomputed, again, layers * micro_batches_kept * whole) + outputs, np.where(
+            is_recomputed, whole, 0.0
+        )
     by_operation = (layout.recomputation == SELECTIVE) & software.flash_attention
-    chosen = _chosen_operations(dimensions, layout) * wide
-    each = np.where(recomputed, of_recomputed, np.where(by_operation, np.minimum(chosen, whole), whole))
+    operation_bytes = _chosen_operations(dimensions, layout) * wide
+    each = np.where(is_recomputed, of_recomputed, np.where(by_operation, np.minimum(operation_bytes, whole), whole))
     gradients = wide * 2.0 * dimensions.matrices * tokens * dimensions.active / layout.tensor
     norms = software.norm_bytes * tokens * dimensions.hidden_size / everywhere
-    layer = gradients + np.where(recomputed | by_operation, whole + norms, 0.0)
-    return layers * kept * each + outputs, layer
+    layer = gradients + np.where(is_recomputed | by_operation, whole + norms, 0.0)
+    return layers * micro_batches_kept * each + outputs, layer
 
 
 def _recomputed_ahead(
     dimensions: Dimensions, layout: Layout, device: Device, software: Software
 ) -> tuple[Floats, Floats]:
-    """Bytes of the layer before, computed again while one is in its backward pass, and of blocks that neither reuses.
+    """Bytes of the previous layer, recomputed while another is in its backward pass, and of blocks that neither reuses.
 
     With parameters gathered on a stream of their own the host issues the next layer while blocks of this one still
     wait for that stream, so that the allocator takes others: what a layer keeps is there twice, and the gradients'
@@ -446,8 +469,9 @@ def _recomputed_ahead(
 def _chosen_operations(dimensions: Dimensions, layout: Layout) -> Floats:
     """Bytes that one layer keeps of one micro-batch with PyTorch's recomputation by operation, 16-bit formats.
 
-    Its input, what attention puts out, and the results of every second product: of queries and values, of the first
-    matrix of the feed-forward layer, and of its last where there are three (torchtitan, `activation_checkpoint.py`).
+    The layer's input, the output of attention, and the results of every second product: of queries and values, of the
+    first matrix of the feed-forward layer, and of its last where there are three (torchtitan,
+    `activation_checkpoint.py`).
     """
     everywhere = np.where(layout.sequence_parallel > 0.0, layout.tensor, 1.0)
     values = (dimensions.query_key_value - dimensions.attention_size) / 2.0
@@ -458,7 +482,7 @@ def _chosen_operations(dimensions: Dimensions, layout: Layout) -> Floats:
 
 
 def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> tuple[Floats, Floats]:
-    """Bytes per token of the output layer with its loss: held at once, and in blocks that are kept."""
+    """Bytes per token of the output layer with its loss: needed at once, and cached in blocks."""
     words = dimensions.padded_vocabulary(layout.tensor) / layout.tensor
     wide = device.element_bytes / 2.0
     states = wide * 4.0 * dimensions.hidden_size
@@ -467,15 +491,15 @@ def _head(dimensions: Dimensions, layout: Layout, device: Device, software: Soft
     if not software.eager_memory:
         return np.asarray(states + wide * software.logit_bytes * words), np.zeros(len(layout))
     each: Floats | float = software.logit_bytes
-    cached = software.cached_logit_bytes
+    cached_bytes = software.cached_logit_bytes
     if software.is_compiled and device.announced_year >= LOSS_COMPILED_YEAR and not software.chunks_loss:
-        each, cached = NARROW_LOSS
-    shifted = (layout.narrow_states > 0.0) | (dimensions.training.frozen_share > 0.0)
-    more = np.where(shifted & (software.logit_bytes == PLAIN_LOGIT_BYTES), SHIFTED_BYTES, 0.0)
+        each, cached_bytes = NARROW_LOSS
+    has_shifted_copy = (layout.narrow_states > 0.0) | (dimensions.training.frozen_share > 0.0)
+    more = np.where(has_shifted_copy & (software.logit_bytes == PLAIN_LOGIT_BYTES), SHIFTED_BYTES, 0.0)
     narrow = (layout.narrow_loss > 0.0) & (dimensions.training.fused_loss is not False)
     each, more = (
         np.where(narrow, np.minimum(NARROW_LOSS[0], each), each),
-        np.where(narrow, NARROW_LOSS[1], cached + more),
+        np.where(narrow, NARROW_LOSS[1], cached_bytes + more),
     )
     present = np.where((layout.zero_stage < 3.0) & software.chunks_loss, 0.0, 1.0)
     return np.asarray(states + present * each * words), np.asarray(present * more * words)
@@ -488,17 +512,17 @@ def _gathered_bytes(
     parameters: tuple[Floats, Floats, Floats],
     average: Floats,
 ) -> Floats:
-    """Bytes of layers that are gathered or brought from the host, and of what their gradients are reduced from."""
+    """Bytes of layers that are gathered or copied from the host, and of the buffers of their gradients."""
     training, usual = dimensions.training, software.weight_bytes
-    brought = (layout.zero_stage >= 3.0) | training.offloads_parameters
+    is_gathered = (layout.zero_stage >= 3.0) | training.offloads_parameters
     if not software.eager_memory:
-        return np.where(brought, 2.0 * usual * average, 0.0)
+        return np.where(is_gathered, 2.0 * usual * average, 0.0)
     of_layer, experts, ends = parameters
     layer = of_layer + experts * (layout.zero_stage >= 3.0)
-    reduced = np.where(layout.narrow_states > 0.0, usual, usual + MASTER_BYTES)
-    gathered = layer * (2.0 * training.weight_bytes(usual) + training.trained_share * reduced)
+    gradient_bytes = np.where(layout.narrow_states > 0.0, usual, usual + MASTER_BYTES)
+    gathered_bytes = layer * (2.0 * training.weight_bytes(usual) + training.trained_share * gradient_bytes)
     root = ends * usual * (1.0 + training.trained_share)
-    return np.where(brought, gathered + root, 0.0)
+    return np.where(is_gathered, gathered_bytes + root, 0.0)
 
 
 def _buffers(dimensions: Dimensions, layout: Layout, software: Software, replicas: Floats) -> Floats:
@@ -508,13 +532,13 @@ def _buffers(dimensions: Dimensions, layout: Layout, software: Software, replica
     if not software.eager_memory:
         return np.asarray(software.reserved_bytes + buckets)
     largest = np.maximum(dimensions.active, dimensions.query_key_value) / layout.tensor
-    unpacked = usual * dimensions.hidden_size * largest * (0.0 < training.frozen_bytes < usual)
+    unpacked_bytes = usual * dimensions.hidden_size * largest * (0.0 < training.frozen_bytes < usual)
     context = CONTEXT_BYTES + np.where(layout.devices > 1.0, COMMUNICATOR_BYTES, 0.0)
-    return np.asarray(context + unpacked + buckets)
+    return np.asarray(context + unpacked_bytes + buckets)
 
 
 def board_of(device: Device, software: Software) -> Device:
-    """The device with what a job can have of its memory.
+    """The device, with the memory that a job can use.
 
     Boards of 80 GB have 80 GiB, of which driver and firmware keep some: seen by PyTorch 79.2 of 80 GiB (A100, H100),
     139.8 of 141 (H200), 15.8 of 16 (V100). Where blocks that the allocator cannot use are terms of their own, all of it
@@ -533,14 +557,14 @@ def _usable(device: Device) -> Device:
 
 
 def has_open_loss(dimensions: Dimensions, software: Software) -> bool:
-    """Whether nothing tells how logits are held under PyTorch."""
+    """Whether the format of logits is unknown under PyTorch."""
     training = dimensions.training
     plain = software.eager_memory and software.logit_bytes == PLAIN_LOGIT_BYTES and not software.is_compiled
     return plain and not training.frozen_share and training.fused_loss is None
 
 
 def settled_states(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> Layout:
-    """Rows under PyTorch with the formats that their states and their logits are held in, which no fact tells.
+    """Rows under PyTorch with assumed formats of states and logits, where no fact states them.
 
     Weights are loaded in the 16-bit format that is trained in where a job fine-tunes on one device, recomputing
     everything (Hugging Face's trainer with `torch_dtype`; torchtune's recipes of one device); FSDP makes 32-bit master
@@ -557,9 +581,9 @@ def settled_states(layout: Layout, dimensions: Dimensions, device: Device, softw
         return layout
     may = (alone | (layout.zero_stage >= 3.0)) & (layout.narrow_states == 0.0) & (master_weights is None)
 
-    def fits(tried: Layout) -> NDArray[np.bool_]:
-        needed = sum_columns(needed_of_first_stage(dimensions, tried, device, software).terms.values())
-        return np.asarray(needed <= device.memory_bytes)
+    def fits(layout_tried: Layout) -> NDArray[np.bool_]:
+        needed_bytes = sum_columns(needed_of_first_stage(dimensions, layout_tried, device, software).terms.values())
+        return np.asarray(needed_bytes <= device.memory_bytes)
 
     full = np.full(len(layout), FULL)
     least = replace(layout, micro_batch=np.minimum(layout.micro_batch, 1.0), recomputation=full)

@@ -1,10 +1,10 @@
-"""How far the memory of rows reaches that leave facts unsaid: down and up, as other values of them hold less and more.
+"""Intervals of memory for rows that do not state all facts: their other likely values hold less and more.
 
-Each fact's other values are tried one at a time, as for a step's time (``hypotheses``), with facts beside that memory
-depends on more: master weights and losses under PyTorch, and larger micro-batches. A value of weight w that changes
-ln(bytes) by d reaches to |d| + z s in its direction, with s the equations' own deviation and z the quantile of
-1 - 0.05 / w of a normal variable; what several facts reach beyond the equations' own bound adds up as of independent
-causes, in either direction by itself. A value under which a row does not fit is none that the row runs under.
+Each fact's other values are tried one at a time, as for a step's time (``hypotheses``), with more facts that memory
+depends on: master weights and losses under PyTorch, and larger micro-batches. A value of weight w that changes
+ln(bytes) by d extends the interval to |d| + z s in its direction, with s the equations' own deviation and z the
+quantile of 1 - 0.05 / w of a normal variable; extensions beyond the equations' own bound add up as of independent
+causes, separately in each direction. A value under which a row does not fit is excluded.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ __all__ = ["FUSED", "MASTERS", "SIXTEEN_BITS", "UNKNOWN", "Change", "Reach", "la
 
 SIXTEEN_BITS: Final = 0.4
 MASTERS: Final = 1.0 - SIXTEEN_BITS
-"""Of jobs under PyTorch that say nothing of their master weights: Hugging Face's trainer loads weights in the format
-that `torch_dtype` names, and trains in it; FSDP's mixed precision and autocast keep 32 bits. Nothing counts them."""
+"""Weight for jobs under PyTorch that do not state their master weights: Hugging Face's trainer loads weights in the
+format of `torch_dtype`, and trains in it; FSDP's mixed precision and autocast keep 32 bits. There are no statistics of
+these."""
 FUSED: Final = 0.2
-"""Of those that say nothing of their loss, with one that never holds all logits."""
+"""Weight of a loss that never holds all logits, for jobs that do not state their loss."""
 LARGER: Final = ((2, 0.2), (4, 0.1))
-"""What multiplies the quickest micro-batch, where none is stated, with weights: with room people take larger ones."""
+"""Factors on the fastest micro-batch, where none is stated, with weights: with free memory users take larger ones."""
 UNKNOWN: Final = 0.3
-"""Deviation of ln(bytes) under a framework that is not known: root of the mean square of OneFlow's 14 runs (DLPerf)."""
+"""Deviation of ln(bytes) under an unknown framework: root of the mean square of OneFlow's 14 runs (DLPerf)."""
 
-TOLD: Final = 0.01
-"""Of the squares of ln(bound / bytes), from which a fact is told: a tenth, where nothing else is in doubt."""
+LEAST_SHARE: Final = 0.01
+"""Least share of the squares of ln(bound / bytes) from which a notice names a fact: a tenth."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """Another value of a fact: its weight, rows that may have it, and ln of how many times the bytes they then hold."""
+    """Another value of a fact: its weight, rows that may have it, and ln of the factor on their bytes."""
 
     weight: float
     rows: Ints
@@ -49,14 +50,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:
-    """How far the memory of rows reaches.
+    """Intervals of the memory of rows.
 
     Attributes
     ----------
     down, up : float
         Ln from the memory of each row to the lower and to the upper bound of its 90 % interval.
     by_fact : mapping
-        What each fact adds to the squares of both, of each row, and least and most times the bytes.
+        Contribution of each fact to the squares of both, of each row, and least and most factor on the bytes.
     """
 
     down: Floats
@@ -66,7 +67,7 @@ class Reach:
     def notices(self, rows: Ints) -> Iterator[Notice]:
         """Facts that widen the interval of these rows, and which of them most."""
         wider = {fact: float(squares[rows].mean()) for fact, (squares, _, _) in self.by_fact.items() if len(rows)}
-        facts = sorted((fact for fact in wider if wider[fact] > TOLD), key=lambda fact: -wider[fact])
+        facts = sorted((fact for fact in wider if wider[fact] > LEAST_SHARE), key=lambda fact: -wider[fact])
         if not facts:
             return
         texts = [
@@ -77,7 +78,7 @@ class Reach:
 
 
 def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, beside: float) -> Reach:
-    """The reach of rows by the values that their facts may have besides.
+    """Intervals of the memory of rows by the other values that their facts may have.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, be
     log_spread : float
         Deviation of ln(bytes) of each row by the equations alone.
     beside : float
-        Deviation of all rows that no value of a fact tells.
+        Deviation of all rows that no fact explains.
     """
     rows = len(log_spread)
     own = DEVIATIONS * log_spread
@@ -115,7 +116,7 @@ def memory_reach(changes: Mapping[str, Sequence[Change]], log_spread: Floats, be
 def larger_batches(
     knowledge: Knowledge, stated_rows: Configurations, complete_rows: Configurations
 ) -> Iterator[LikelyValue]:
-    """Micro-batches above the quickest, where none is stated."""
+    """Micro-batches above the fastest, where none is stated."""
     open_rows = is_open(stated_rows)
     if not open_rows.any():
         return

@@ -1,4 +1,4 @@
-"""The micro-batch of rows that state a global batch alone: the quickest that fits, chosen for each row by itself."""
+"""The micro-batch of rows that state only a global batch: the fastest that fits, chosen for each row."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def choose_micro_batches(configurations: Configurations, trial: Trial) -> Config
 
 
 def _divisors(share: float) -> list[int]:
-    """Whole numbers that divide a replica's share of the global batch; of a share that is none, 1 alone."""
+    """Whole divisors of a replica's share of the global batch; only 1 where the share is not whole."""
     whole = int(share)
     if whole != share or whole < 1:
         return [1]

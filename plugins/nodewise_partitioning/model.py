@@ -58,10 +58,10 @@ from nodewise_partitioning.step import PARTS, chunks, step_parts_s
 __all__ = ["COLUMNS", "PartitioningModel", "memory_learned"]
 
 KNOWN_DEVICES: Final = 512.0
-"""Devices of the largest runs that the defaults were fitted to."""
+"""Number of devices of the largest runs that the defaults were fitted to."""
 
 MOST_STEP_S: Final = 1e9
-"""Beyond the age of any cluster."""
+"""Longest step, beyond the age of any cluster."""
 _TOO_LONG: Final = Refusal.unsupported(f"a step would take more than {MOST_STEP_S:g} s: check the batch")
 MEMORY_COLUMNS: Final = tuple(f"memory_{term}_bytes" for term in TERMS)
 OVER_STEP_COLUMNS: Final = tuple(f"memory_{name}" for name in OVER_STEP)
@@ -69,7 +69,7 @@ COLUMNS: Final = (
     *("step_s", "memory_bytes", "memory_upper_bytes", "memory_capacity_bytes", "excess_memory_bytes"),
     *(*PARTS, *MEMORY_COLUMNS),
 )
-"""What :meth:`PartitioningModel.evaluate` tells."""
+"""Columns of :meth:`PartitioningModel.evaluate`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,12 +94,12 @@ class _Numbers:
 
     @property
     def needed_bytes(self) -> Floats:
-        """What must be there: the allocator gives its cache back before it fails."""
+        """Needed bytes: the allocator frees its cache before it fails."""
         return sum_columns(term for name, term in zip(TERMS, self.terms_bytes) if name != "cache")
 
     @property
     def factor(self) -> Floats:
-        """From bytes to the bounds of their 90 % interval."""
+        """Factors from bytes to the bounds of their 90 % interval."""
         return np.asarray(np.exp(DEVIATIONS * self.memory_log_spread))
 
 
@@ -119,12 +119,13 @@ class PartitioningModel:
         self._knowledge = knowledge
         self._notices = notices
         self._runs = runs
-        """Of the job: rows that state no split are taken as these were, and none is searched. None = nothing ran."""
+        """The job's runs: rows without a split are assumed to be split as these, without a search. None = nothing
+        ran."""
         self._splits: dict[Hashable, object] = {}
-        """What was found for rows that state no split."""
+        """Results of the search for rows that state no split."""
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
-        """Predict every row; refuse row by row what is no partition of the model."""
+        """Predict every row; refuse rows that are no partition of the model, each with its reason."""
         rows, stated_rows = len(configurations), configurations
         configurations, split_rows = self._choose_split(self.cut(stated_rows), stated_rows)
         query, groups, refusals = rows_asked(self._knowledge, configurations)
@@ -170,7 +171,7 @@ class PartitioningModel:
         return Predictions.joined(rows, ((places, answer),), refusals=refusals, notices=notices)
 
     def cut(self, configurations: Configurations) -> Configurations:
-        """The same with the micro-batches that rows leave open."""
+        """The same rows with micro-batches where they state none."""
 
         def try_batches(every: Configurations) -> tuple[Ints, Floats, Floats]:
             query, numbers = self._try_micro_batches(every)
@@ -180,7 +181,7 @@ class PartitioningModel:
         return choose_micro_batches(configurations, try_batches)
 
     def trial(self, configurations: Configurations) -> tuple[Ints, Floats, Floats]:
-        """Rows that can run, of these seconds and bytes, and what is needed over what there is."""
+        """Rows that can run, with their seconds and bytes, and needed over available memory."""
         query, numbers = self._try_micro_batches(configurations)
         quantities = np.stack([sum_columns(numbers.parts_s), numbers.memory_bytes])
         return query.rows, quantities, numbers.needed_bytes / numbers.available_bytes
@@ -190,7 +191,7 @@ class PartitioningModel:
         return query, self._numbers(query.layout, groups)
 
     def log_likelihood(self, runs: Observations) -> float:
-        """Ln of the probability of measured steps and memory, but for a constant; -inf where some could not run."""
+        """Ln of the probability of measured steps and memory, up to a constant; -inf if some run is impossible."""
         query, groups, _ = rows_asked(replace(self._knowledge, ran=True), self.cut(runs.configurations))
         numbers = self._numbers(query.layout, groups, spread=True)
         lacking = numbers.needed_bytes > numbers.available_bytes * numbers.factor
@@ -209,7 +210,7 @@ class PartitioningModel:
     def _doubts(
         self, stated_rows: Configurations, complete_rows: Configurations, query: QueryRows, numbers: _Numbers
     ) -> Doubts:
-        """What rows leave unsaid; what was settled in them stays as other facts change."""
+        """Uncertainty by facts that rows do not state; facts that runs settled stay as other facts change."""
         results, log_spread = np.zeros((2, len(stated_rows))), np.zeros(len(stated_rows))
         results[:, query.rows] = sum_columns(numbers.parts_s), numbers.memory_bytes
         log_spread[query.rows] = numbers.log_spread
@@ -231,7 +232,7 @@ class PartitioningModel:
 
     @cached_property
     def _cut_runs(self) -> tuple[Configurations, Floats]:
-        """The job's own runs with the micro-batches that they leave open, and their seconds and bytes; 0 = none."""
+        """The job's own runs with micro-batches where they state none, and their seconds and bytes; 0 = none."""
         runs = Configurations.of(0) if self._runs is None else self._runs
         cut, own = self.cut(runs), np.zeros((2, len(runs)))
         rows, quantities, _ = self.trial(cut)
@@ -243,7 +244,7 @@ class PartitioningModel:
         return model.trial(configurations)
 
     def _reach(self, rows: int, query: QueryRows, groups: list[Group], numbers: _Numbers, doubts: Doubts) -> Reach:
-        """How far the memory of rows reaches; runs whose bytes are known settle what is unsaid."""
+        """Intervals of the memory of rows; runs with known bytes reduce the uncertainty of unstated facts."""
         log_spread = np.zeros(rows)
         log_spread[query.rows] = numbers.memory_log_spread
         if self._knowledge.memory_measured:
@@ -259,7 +260,7 @@ class PartitioningModel:
     def _by_scripts(
         self, query: QueryRows, groups: list[Group], numbers: _Numbers
     ) -> Iterator[tuple[str, Sequence[Change]]]:
-        """Master weights and losses under PyTorch, which are as the script has them."""
+        """Master weights and losses under PyTorch, which depend on the training script."""
         eager = [group for group in groups if group.software.eager_memory]
         training = self._knowledge.dimensions.training
         if not eager:
@@ -284,7 +285,7 @@ class PartitioningModel:
             yield "fused_loss", [change(FUSED, query.layout, fused, np.ones(len(query.rows), dtype=bool))]
 
     def refusals(self, configurations: Configurations) -> tuple[RowRefusal, ...]:
-        """Rows that are no partition of the model, or whose device or number format is not known, and why."""
+        """Rows that are no partition of the model, or whose device or number format is not known, and the reason."""
         row_refusals = refusals_of(self._knowledge, least(configurations))
         rows = [row for each in row_refusals if each.refusal.reason != Reason.EVIDENCE_MISSING for row in each.rows]
         if not rows or self._runs is not None:
@@ -297,7 +298,7 @@ class PartitioningModel:
         return tuple(each for each in left if each.rows)
 
     def _choose_split(self, configurations: Configurations, stated_rows: Configurations) -> tuple[Configurations, Ints]:
-        """The same with the quickest split of rows that state none and fit nowhere unsplit, and which these are."""
+        """The same with the fastest split of rows that state none and do not fit unsplit, and these rows' indexes."""
         whole = as_ints([] if self._runs is not None else np.flatnonzero(states_no_split(stated_rows)))
         if not len(whole):
             return configurations, whole
@@ -309,7 +310,7 @@ class PartitioningModel:
         return quickest(self, stated_rows, searched.tolist(), configurations, self._splits), searched
 
     def _without(self, too_long: Ints, configurations: Configurations, options: Options) -> Predictions:
-        """The other rows' answer: what nobody can have meant spoils none of theirs."""
+        """The other rows' answer, without rows of implausibly long steps."""
         rows = len(configurations)
         others = as_ints(np.setdiff1d(np.arange(rows), too_long))
         predictions = self.predict(configurations.take(others), options)
@@ -318,7 +319,7 @@ class PartitioningModel:
         )
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
-        """Some of :data:`COLUMNS` for rows that are all partitions of the model, as those of its space are.
+        """Some of :data:`COLUMNS` for rows that are all valid partitions of the model, as in its space.
 
         Raises
         ------
@@ -351,7 +352,7 @@ class PartitioningModel:
 
     @property
     def memory_terms(self) -> Sequence[str]:
-        """What adds up to ``memory_bytes``."""
+        """Terms of ``memory_bytes``."""
         return MEMORY_COLUMNS
 
     def space(self, constraints: PlanConstraints) -> PartitionSpace:
@@ -370,7 +371,7 @@ class PartitioningModel:
         return PartitionSpace(dimensions, constraints, links, bounds, zero_bubble=self._knowledge.zero_bubble)
 
     def _bounds(self, constraints: PlanConstraints, space: PartitionSpace) -> Mapping[str, Floats]:
-        """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
+        """Lower bounds of seconds and bytes over all completions of a prefix, and the available memory."""
         layouts, dimensions = space.layouts, self._knowledge.dimensions
         rows, ways = len(layouts), len(space.recomputations)
         layout = layout_of(layouts, self._knowledge.network, self._knowledge.catalogue)
@@ -395,7 +396,7 @@ class PartitioningModel:
         }
 
     def _flops_utilisation(self, layout: Layout, numbers: _Numbers) -> Floats:
-        """Share of the devices' peak that the model's own FLOPs take, without what is computed again (PaLM's MFU).
+        """Share of the devices' peak that the model's own FLOPs reach, without recomputation (PaLM's MFU).
 
         A. Chowdhery et al., "PaLM", 2022, appendix B: all attention scores count; gradients of frozen weights do not.
         """
@@ -406,7 +407,7 @@ class PartitioningModel:
         return np.asarray(np.minimum(utilisation, 1.0))
 
     def _upper_bytes(self, numbers: _Numbers) -> Floats:
-        """Upper bound of the bytes held: what is needed, and a cache that takes no more than the device has."""
+        """Upper bound of the bytes in use: needed bytes, and a cache that is limited by the device's memory."""
         upper_bytes = np.maximum(
             numbers.memory_bytes, np.minimum(numbers.memory_bytes * numbers.factor, numbers.available_bytes)
         )
@@ -446,7 +447,7 @@ class PartitioningModel:
 
 
 def memory_learned(knowledge: Knowledge, observed: Observations) -> Knowledge:
-    """The same with what a job's runs say of its memory."""
+    """The same model with corrections by the measured memory of a job's runs."""
     if not len(observed):
         return knowledge
     query, groups, _ = rows_asked(

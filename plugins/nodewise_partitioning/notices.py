@@ -31,14 +31,14 @@ def assumption_notices(
     unfit: NDArray[np.bool_],
     searched: Ints,
 ) -> Iterator[Notice]:
-    """What stands for what the job and single rows do not say.
+    """Assumptions in place of facts that the job and single rows do not state.
 
     Parameters
     ----------
     configurations : Configurations
         As they are stated.
     unfit : bool
-        Which of the rows asked do not fit into memory.
+        Which of the asked rows do not fit into memory.
     searched : int
         Rows of which a split was searched.
     """
@@ -61,7 +61,7 @@ def assumption_notices(
         stack_notice(knowledge.framework, knowledge.dimensions, each.device, each.stack) for each in groups
     )
     yield from dict.fromkeys(notice for notice in stack_notices if notice is not None)
-    for way, text in _TAKEN.items():
+    for way, text in _RECOMPUTATION_TEXTS.items():
         rows = query.rows[unsaid & (query.layout.recomputation == way)]
         if len(rows):
             yield Notice("RECOMPUTATION_ASSUMED", f"recomputation is not stated: {text}", tuple(rows.tolist()))
@@ -109,7 +109,7 @@ def assumption_notices(
 
 
 def _nearest(query: QueryRows, unfit: NDArray[np.bool_]) -> Iterator[Notice]:
-    """As what rows that do not fit are told: of all that was tried the configuration that lacks least."""
+    """Notices of rows that do not fit: of all configurations tried, the one that exceeds memory least."""
     for what, rows in _describe(query, unfit):
         yield Notice(
             "NEAREST_TRIED",
@@ -143,7 +143,7 @@ _RECOMPUTED: Final = {
     Recomputation.FULL: "full recomputation",
 }
 
-_TAKEN: Final = {
+_RECOMPUTATION_TEXTS: Final = {
     Recomputation.NONE: "none is assumed, as these rows fit without it",
     Recomputation.FULL: "full recomputation is assumed, as attention scores are stored or not all activations fit",
 }
@@ -159,7 +159,7 @@ def memory_notices(
     factor: Floats,
     rows: int,
 ) -> Iterator[Notice]:
-    """What a reader should know of single rows.
+    """Notices about single rows.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def memory_notices(
     factor : float
         From bytes to the upper bound of their interval.
     rows : int
-        That were asked about.
+        Number of asked rows.
     """
 
     def rows_of(members: Ints) -> tuple[int, ...]:
@@ -201,7 +201,7 @@ def memory_notices(
 
 
 def _rows_by_unstated_link(query: QueryRows, groups: list[Group]) -> dict[str, Ints]:
-    """By device the rows that leave a domain of its link by adapters that nobody states."""
+    """By device the rows that communicate beyond their link domain over adapters whose bandwidth is not stated."""
     rows_by_device: dict[str, list[NDArray[np.int64]]] = {}
     assumed_link = np.isin(query.rows, query.assumed_link)
     for group in groups:

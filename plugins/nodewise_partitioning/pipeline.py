@@ -186,8 +186,8 @@ def _transfer(dimensions: Dimensions, layout: Layout, device: Device, software: 
     if device.domain_nodes > 1.0:
         leaving *= np.minimum((np.ceil(layout.devices / domain) - 1.0) / np.maximum(layout.pipeline - 1.0, 1.0), 1.0)
     sending = np.minimum(stage, layout.devices_per_node)
-    sent = size / layout.tensor if software.scatters_stages else size
-    network = sent * sending / (layout.node_link_bytes_per_s * software.network_efficiency)
+    bytes_sent = size / layout.tensor if software.scatters_stages else size
+    network = bytes_sent * sending / (layout.node_link_bytes_per_s * software.network_efficiency)
     inside = size / (device.link_bytes_per_s * software.stage_link_efficiency)
     seconds: Floats = leaving * (network + software.network_latency_s) + (1.0 - leaving) * inside
     return seconds

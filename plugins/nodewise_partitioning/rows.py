@@ -44,7 +44,7 @@ class QueryRows:
     layout : Layout
         One entry for each of them.
     assumed_link : int
-        Those of them whose link between nodes nobody states.
+        Those of them whose link between nodes is not stated.
     refusals : tuple of RowRefusal
         Why the others are refused.
     """
@@ -126,7 +126,7 @@ _SAME: Final = {
 
 
 def _own_expert_ranks(expert: Floats, replicas: Floats, tensor: Floats) -> Floats:
-    """Tensor-parallel ranks that hold experts of their own, where replicas alone are too few for expert parallelism.
+    """Tensor-parallel ranks that hold experts of their own, where there are too few replicas for expert parallelism.
 
     Megatron-Core's parallel folding (D. Liu et al., "MoE parallel folding", 2025): experts are spread over data,
     context and tensor parallel ranks together, and split over as many of the latter as are left.
@@ -152,7 +152,7 @@ def _batches(configurations: Configurations, data: Floats) -> tuple[Floats, Floa
 def _checks(
     configurations: Configurations, dimensions: Dimensions, layout: Layout, *, zero_bubble: bool
 ) -> Iterator[tuple[Mask, str | Refusal]]:
-    """Masks of rows that cannot run, and what would be right or is missing; the first that applies is told."""
+    """Masks of rows that cannot run, and what is wrong or missing; the first that applies is the row's reason."""
     not_synchronous = configurations.sync_mode != SyncMode.ALLREDUCE
     yield not_synchronous, "partitioned transformers train synchronously: sync mode must be ALLREDUCE"
     yield layout.devices < 1.0, "workers must be at least 1"

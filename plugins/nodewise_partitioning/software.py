@@ -24,12 +24,12 @@ __all__ = [
 
 
 LOG_SPREAD: Final = 0.06
-"""Deviation of ln(bytes held) by Megatron's stacks: nine of ten of BigScience's 53 runs lie within 9 %."""
+"""Deviation of ln(bytes held) by Megatron's stacks: nine of ten of BigScience's 53 runs are within 9 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What calibration knows of a number beforehand.
+    """The prior of a number before calibration.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ FIELDS: Final[Mapping[str, Correction]] = {
 
 
 DEFAULT_FRAMEWORK: Final = "megatron"
-"""Megatron with its own schedule of pipelines, whoever keeps the optimizer's states: vTrain's runs."""
+"""Megatron with its own schedule of pipelines, whichever library keeps the optimizer's states: vTrain's runs."""
 
 HOST_OF_GRAPHS: Final = 0.1
 """Share of a layer's launches that remain with CUDA graphs; collectives and the output layer are launched as before."""

@@ -5,7 +5,7 @@ micro-batch, the number format and what is recomputed. Its completions differ in
 interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
 of ``rows``, but that stages have equally many layers, unless numbers of stages are listed, and so have their chunks,
 which p micro-batches pass at a time. Of switches that change nothing
-(sequence parallelism without tensor parallelism, ZeRO without replicas) one setting stands for all.
+(sequence parallelism without tensor parallelism, ZeRO without replicas) one setting represents all.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class PartitionSpace:
     constraints : PlanConstraints
         What may be chosen.
     assumed_links_bytes_per_s : sequence of float
-        Network of a node of each pool where nobody states it, for constraints that multiply it.
+        Network of a node of each pool where it is not stated, for constraints that multiply it.
     bounds : callable
         Computes the columns of :meth:`lower_bound`.
     zero_bubble : bool
@@ -174,7 +174,7 @@ class PartitionSpace:
         sizes = np.prod([each.sizes() for each in choices], axis=0, dtype=np.int64)
         nonempty = np.flatnonzero(sizes)
         self.layouts = prefixes.take(as_ints(nonempty))
-        """Prefixes but for what is recomputed."""
+        """Prefixes, without recomputation."""
         self.recomputations = self._allow("recomputations", RECOMPUTATIONS)
         """What may be recomputed; the prefixes are all layouts with the first, then with the next."""
         times = len(self.recomputations)
@@ -206,7 +206,7 @@ class PartitionSpace:
             tensor = self._dividing("tensor_parallel", workers, int(dimensions.heads))
             tensor = [each for each in tensor if dimensions.hidden_size % each == 0]
             states_pipeline = self._constraints.pipeline_parallel is not None
-            # Stages that differ by a layer are planned only where they are asked for.
+            # Stages that differ by a layer are planned only if they are listed.
             pipeline = self._dividing(
                 "pipeline_parallel", workers, *(() if states_pipeline else (int(dimensions.layers),))
             )
@@ -223,7 +223,7 @@ class PartitionSpace:
             t, p, c, x = (axis.ravel().astype(np.int64) for axis in mesh)
             model = t * p * c
             data = workers // np.maximum(model, 1)
-            # Experts over tensor-parallel ranks as well are planned only where their numbers are asked for.
+            # Experts over tensor-parallel ranks as well are planned only if their numbers are listed.
             folded = x // np.gcd(x, data * c)
             allowed = folded == 1 if self._constraints.expert_parallel is None else t % np.maximum(folded, 1) == 0
             right = (model * data == workers) & allowed
@@ -276,7 +276,7 @@ class PartitionSpace:
         return [self._allow("sequence_parallel", (0,)), either, either[:1]]
 
     def _zero_stages(self) -> list[list[int]]:
-        """By what holds the model: one device's worth of it alone, replicas, replicas of a pipeline."""
+        """Kinds by devices that hold the model: one device only, replicas, replicas of a pipeline."""
         every = self._allow("zero_stages", ZERO_STAGES)
         pipelined = self._allow("zero_stages", PIPELINED_STAGES)
         return [pipelined[:1], every, pipelined if self._constraints.zero_stages is None else every]

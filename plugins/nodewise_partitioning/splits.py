@@ -32,7 +32,7 @@ FIRST_PREFIXES: Final = 32
 """Prefixes of a space that are completed first, in the order of their bounds, and then twice as many each time."""
 
 MOST_KNOWN: Final = 1024
-"""Rows of a model whose splits are kept."""
+"""Rows of a model whose splits are cached."""
 
 _NOT_SEARCHED: Final = object()
 _VALUES: Final = ("step_s", "memory_upper_bytes", "memory_capacity_bytes")
@@ -119,7 +119,7 @@ def quickest(
 
 
 def _search(model: Searchable, constraints: PlanConstraints) -> Configurations | None:
-    """The best; None = there is none, or too many to search, or the device is not known, as is told of the row."""
+    """The best split; None = there is none, or there are too many to search, or the row's device is not known."""
     try:
         return _best(model, model.space(constraints))
     except NodewiseError:
@@ -131,8 +131,8 @@ def _best(model: Searchable, space: PartitionSpace) -> Configurations | None:
     if not len(space.prefixes):
         return None
     bounds = space.lower_bound()
-    room = bounds["memory_bytes"] <= bounds["memory_capacity_bytes"]
-    best = _least(model, space, np.flatnonzero(room), bounds["step_s"], fitting=True)
+    fits = bounds["memory_bytes"] <= bounds["memory_capacity_bytes"]
+    best = _least(model, space, np.flatnonzero(fits), bounds["step_s"], fitting=True)
     lacking = bounds["memory_bytes"] - bounds["memory_capacity_bytes"]
     return best or _least(model, space, np.arange(len(lacking)), lacking, fitting=False)
 

@@ -170,7 +170,7 @@ def _moments(optimizer: str) -> float:
 
 
 def _moment_bits(workload: Workload) -> float:
-    """Stated, or as the optimizer's name says."""
+    """The stated value, else that of the optimizer with this name."""
     return workload.optimizer_state_bits or (8.0 if "8bit" in _letters(workload.optimizer or "") else 0.0)
 
 

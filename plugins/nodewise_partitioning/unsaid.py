@@ -1,14 +1,14 @@
-"""What a job is taken to run on where it does not say: its software by the year, recomputation by the room there is.
+"""Assumptions where a job does not state them: its software by the year, recomputation by the free memory.
 
-The stack of 2021, Megatron, stored attention's scores, and so recomputed everything. Flash attention (T. Dao
-et al., NeurIPS 2022) came into Megatron-LM and PyTorch 2.0 early in 2023 and stores none: since then a layer's
-activations grow with the tokens alone, and are kept where they fit. ZeRO was DeepSpeed's before; since then replicas
-alone run PyTorch's FSDP, and what is split further, or trains in fewer than 16 bits, which takes Transformer Engine,
-runs Megatron-Core.
+The stack of 2021, Megatron, stored attention scores, and so recomputed everything. Flash attention (T. Dao et al.,
+NeurIPS 2022) came into Megatron-LM and PyTorch 2.0 early in 2023 and stores no scores: since then a layer's activations
+grow with the tokens only, and are kept where they fit. Before, ZeRO ran under DeepSpeed; since then models with
+replicas only run PyTorch's FSDP, and models that are split further, or train in fewer than 16 bits with Transformer
+Engine, run Megatron-Core.
 
-A job is taken to be of that time where anything it says is: its device (announced in 2022 or later, as none trained
-before), its number format (before, 16 bits were fp16, of which V100 has nothing else, and bf16 where Megatron split
-a model), or its model (rows of more than 2,048 tokens, gates, fewer heads of keys and values than of queries).
+A job is assumed to be of that time if one of its facts is: its device (announced in 2022 or later, as none trained
+before), its number format (before, 16 bits were fp16, the only such format of V100, and bf16 where Megatron split a
+model), or its model (rows of more than 2,048 tokens, gates, fewer heads of keys and values than of queries).
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ __all__ = [
 ]
 
 MODERN_YEAR: Final = 2022
-"""Devices announced then or later came into use when flash attention was there (H100: announced March 2022)."""
+"""Devices announced in this year or later came into use with flash attention (H100: announced March 2022)."""
 OLD_FORMATS: Final = frozenset({"fp16", "fp32", "tf32"})
 OLD_SPLIT_FORMATS: Final = OLD_FORMATS | {"bf16"}
-"""Of models that are split further by what is not named: Megatron-LM trained in bf16 in 2021, and BLOOM with it. A
-framework whose name is not known is neither Megatron nor DeepSpeed, which alone split models then."""
+"""Of models that are split further by an unstated framework: Megatron-LM trained in bf16 in 2021, and BLOOM with it. An
+unknown framework is neither Megatron nor DeepSpeed, the only ones that split models then."""
 OLD_SEQUENCE: Final = 2048.0
 """Tokens of the longest rows of GPT-3, OPT and BLOOM."""
 
 OLD: Final = ((DEFAULT_FRAMEWORK,) * 2 + ("megatron-deepspeed",) * 2) * 2
 MODERN: Final = ("megatron-core flash-attention", "pytorch flash-attention") * 4
-"""Stacks by the kind of rows (:func:`kinds_of`). Those with a stage of ZeRO are nowhere quicker than those without, so
-that bounds of a space hold for all stages."""
+"""Stacks by the kind of rows (:func:`kinds_of`). Those with a ZeRO stage are never faster than those without, so that
+bounds of a space hold for all stages."""
 
 OF_TPU: Final = "maxtext flash-attention"
 """Programs for TPUs are compiled by XLA."""
 
 ALONE, ZERO, GATHERED = 1, 2, 4
-"""What replicas alone, a stage of ZeRO, and its third stage add to a row's kind."""
+"""Bits of a row's kind: replicas only, a ZeRO stage, and ZeRO's third stage."""
 
 OPEN: Final = ("recomputation", "sequence_parallel", "zero_stage", "narrow_states", "narrow_loss")
-"""Columns of layouts that rows may leave open; the last two, which no fact tells, are settled by what they hold
+"""Columns of layouts that rows may leave open; the last two, which no fact states, follow from their memory
 (``memory.settled_states``)."""
 
 _FORMATS: Final = (
@@ -86,7 +86,7 @@ default for fp32; fp8 came with Hopper, fp4 with Blackwell. A device without a p
 
 @lru_cache(maxsize=512)
 def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[str, float]]]:
-    """What a device is taken to train in where nothing says it, and what else it may, with weights."""
+    """Number format assumed for a device where none is stated, and the other likely ones, with weights."""
     facts = catalogue.device(device) or {}
     of_year = next(formats for year, formats in _FORMATS if facts.get("announced_year", 0.0) >= year)
     there = [(name, weight) for name, weight in of_year if f"{name}_flops_per_s" in facts]
@@ -98,30 +98,30 @@ def formats_of(catalogue: Catalogue, device: str) -> tuple[str, Sequence[tuple[s
 
 
 def kinds_of(configurations: Configurations) -> Ints:
-    """Of each row: whether it has replicas alone, which nothing splits but ZeRO (1), a stage (2), the third (4)."""
+    """Kind of each row: replicas only, which nothing but ZeRO splits (1), a ZeRO stage (2), the third stage (4)."""
     alone = configurations.degree() * np.maximum(configurations.expert_parallel, 1) == 1
     stage = configurations.zero_stage
     return as_ints(ALONE * alone + ZERO * (stage > 0) + GATHERED * (stage >= 3))
 
 
 def stack_name(framework: str, dimensions: Dimensions, device: Device, kind: int) -> str:
-    """The declared framework with what it leaves open, of rows of a kind.
+    """The declared framework, completed with assumptions for rows of a kind.
 
-    Of a known framework only the attention kernel is open, which the device alone tells; a name may say
-    "no-flash-attention". An unknown name keeps what it says was switched.
+    Of a known framework only the attention kernel is open, which the device determines; a name may state
+    "no-flash-attention". An unknown name keeps the switches that it states.
     """
     modern = any(_signs(framework, dimensions, device, alone=kind % ZERO == ALONE))
     if is_known(framework):
         return f"{framework} flash-attention" if modern and "flash" not in framework.casefold() else framework
     if catalogue_key(device.name).startswith("tpu"):
         return f"{OF_TPU} {framework}".rstrip()
-    # A name that is not known is none of Megatron's, whose kernels brought narrow formats.
+    # An unknown framework is not one of Megatron's, whose kernels brought narrow formats.
     narrow = modern and device.number_format in NARROW_BYTES and not (framework and kind & GATHERED)
     return f"{(MODERN if modern else OLD)[0 if narrow else kind]} {framework}".rstrip()
 
 
 def stack_names(framework: str) -> Iterable[str]:
-    """All that may be assumed of a declared framework."""
+    """All stacks that may be assumed for a declared framework."""
     if is_known(framework):
         return dict.fromkeys(
             (framework, framework if "flash" in framework.casefold() else f"{framework} flash-attention")
@@ -137,15 +137,15 @@ def by_stack(
     kinds: Ints,
     layout: Layout | None = None,
 ) -> Iterator[tuple[str, Ints]]:
-    """Rows on a device by the stack that they are taken to run.
+    """Rows on a device by the stack that they are assumed to run.
 
     Parameters
     ----------
     kinds : int
-        Those of :func:`kinds_of`.
+        Result of :func:`kinds_of`.
     layout : Layout or None
-        How the model is laid out: rows that fit only with a stage of ZeRO, which they do not state, are taken to run
-        what brought it. None = none is taken to.
+        Layout of the model: rows that fit only with a ZeRO stage, which they do not state, are assumed to run the stack
+        of that time. None = no row is.
     """
     kinds = kinds[rows]
     if layout is not None and not framework:
@@ -161,7 +161,7 @@ def by_stack(
 
 
 def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: str) -> Notice | None:
-    """What was assumed and why; None where the job says all of it."""
+    """The assumption about the software and its reason; None where the job states all of it."""
     if name == framework:
         return None
     if name.startswith(OF_TPU):
@@ -176,7 +176,7 @@ def stack_notice(framework: str, dimensions: Dimensions, device: Device, name: s
 
 
 def _signs(framework: str, dimensions: Dimensions, device: Device, *, alone: bool) -> Iterator[str]:
-    """What tells that rows, of replicas alone or not, are of 2023 or later."""
+    """Signs that rows, of replicas only or not, are of 2023 or later."""
     if device.announced_year >= MODERN_YEAR:
         yield f"{device.name} was announced in {device.announced_year:.0f}"
     if is_known(framework):
@@ -201,15 +201,14 @@ def settle_open_rows(
     preferred: float = 0.0,
     ran: bool = False,
 ) -> Layout:
-    """Rows with what they leave open settled: the least recomputation that fits with flash attention, else full.
+    """Rows with all open settings assumed: the least recomputation that fits with flash attention, else full.
 
-    Selective recomputation, of attention's scores alone, is no choice where these are not stored. Where nothing is
-    said of the stack, and a row has neither sequence parallelism nor a stage of ZeRO and does not fit so, these are
-    taken as switched on, the least that makes it fit. Losses in 16 bits come before recomputation where nothing tells
-    how logits are held; 16-bit gradients, and weights in the format of products, come last. Sequence parallelism
-    (V. Korthikanti et al., May 2022) is as young as flash attention, and taken with it alone. What is ``preferred``, as
-    runs of the job have it, is tried first (0 = nothing is); of rows that ``ran`` so, it fits where it does within the
-    doubt about bytes.
+    Selective recomputation, of attention scores only, is not possible where these are not stored. Where no stack is
+    stated, and a row has neither sequence parallelism nor a ZeRO stage and does not fit so, the least of these that
+    makes it fit is assumed. 16-bit losses come before recomputation where the format of logits is unknown; 16-bit
+    gradients, and weights in the format of products, come last. Sequence parallelism (V. Korthikanti et al., May 2022)
+    is as new as flash attention, and assumed only with it. The ``preferred`` way, of the job's runs, is tried first (0
+    = none); for rows that ``ran`` so, it fits if it does within the uncertainty of bytes.
     """
     unsaid = layout.recomputation == UNSTATED
     if not unsaid.any():
@@ -218,7 +217,7 @@ def settle_open_rows(
     if preferred:
         ways = tuple(dict.fromkeys((preferred, FULL)))
     doubt = float(np.exp(DEVIATIONS * software.memory_log_spread)) if ran else 1.0
-    room = [device.memory_bytes * (doubt if way == preferred else 1.0) for way in ways]
+    available_bytes = [device.memory_bytes * (doubt if way == preferred else 1.0) for way in ways]
     narrow_loss = has_open_loss(dimensions, software)
     rows = np.flatnonzero(unsaid)
     columns = {name: getattr(layout, name).copy() for name in OPEN}
@@ -226,17 +225,18 @@ def settle_open_rows(
     first = layout.take(rows) if len(rows) < len(layout) else layout
     first = replace(first, recomputation=columns["recomputation"][rows])
     smallest = replace(first, narrow_loss=np.ones(len(first))) if narrow_loss else first
-    lacking = np.flatnonzero(_needs(smallest, dimensions, device, software) > room[0])
+    lacking = np.flatnonzero(_needs(smallest, dimensions, device, software) > available_bytes[0])
     if len(lacking):
         own = first.take(lacking)
         splits = (own,) if declared else _splits(own, dimensions, sequences=software.flash_attention)
         tries = [replace(split, recomputation=np.full(len(own), way)) for way in ways for split in splits]
-        usual, room = len(tries), [each for each in room for _ in splits]
+        usual, available_bytes = len(tries), [each for each in available_bytes for _ in splits]
         if software.reduces_in_place and dimensions.training.master_weights is None:
-            # What has no room otherwise holds gradients, and weights in narrower formats, as these are computed with.
+            # Rows that do not fit otherwise keep gradients, and weights in narrower formats, as these are computed
+            # with.
             full, ones = np.full(len(own), FULL), np.ones(len(own))
             tries.append(replace(own, recomputation=full, narrow_states=ones))
-            room.append(device.memory_bytes)
+            available_bytes.append(device.memory_bytes)
         trials = Layout.concatenate(tries)
         smallest = trials
         if narrow_loss:
@@ -244,8 +244,8 @@ def settle_open_rows(
             losses[: usual * len(own)] = 1.0
             smallest = replace(trials, narrow_loss=losses)
         needed = _needs(smallest, dimensions, device, software).reshape(len(tries), -1)
-        fits = needed <= np.array(room)[:, np.newaxis]
-        # What fits nowhere is told by the way that lacks least.
+        fits = needed <= np.array(available_bytes)[:, np.newaxis]
+        # A row that fits nowhere is answered by the way that exceeds memory least.
         best = np.where(fits.any(axis=0), fits.argmax(axis=0), needed[:usual].argmin(axis=0))
         for name, column in columns.items():
             column[rows[lacking]] = getattr(trials, name).reshape(len(tries), -1)[best, np.arange(len(own))]
@@ -253,7 +253,7 @@ def settle_open_rows(
 
 
 def _without_room(layout: Layout, dimensions: Dimensions, device: Device, software: Software) -> NDArray[np.bool_]:
-    """Rows that leave recomputation open, state no stage of ZeRO, and do not fit without though all is recomputed."""
+    """Rows that leave recomputation open, state no ZeRO stage, and do not fit without even with full recomputation."""
     is_short = (layout.recomputation == UNSTATED) & (layout.zero_stage == 0.0)
     is_short &= layout.data * layout.context > 1.0
     if is_short.any():
@@ -263,7 +263,7 @@ def _without_room(layout: Layout, dimensions: Dimensions, device: Device, softwa
 
 
 def _splits(layout: Layout, dimensions: Dimensions, *, sequences: bool) -> tuple[Layout, ...]:
-    """As it stands; with sequence parallelism; also with the optimizer's states split; with parameters as well."""
+    """As it is; with sequence parallelism; also with the optimizer's states split; with parameters as well."""
     blank = (layout.sequence_parallel == 0.0) & (layout.zero_stage == 0.0)
     even = blank & (layout.tensor > 1.0) & (np.mod(dimensions.sequence, layout.tensor) == 0.0)
     sequence = replace(layout, sequence_parallel=np.where(even & sequences, 1.0, layout.sequence_parallel))

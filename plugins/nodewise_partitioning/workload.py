@@ -1,4 +1,4 @@
-"""What a transformer computes, holds and sends: counts from its dimensions alone.
+"""Work, memory and traffic of a transformer: counts from its dimensions only.
 
 Sources: D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021
 (operations of a layer, padded vocabulary); V. Korthikanti et al., "Reducing activation recomputation in large
@@ -166,12 +166,12 @@ class Dimensions:
 
     @cached_property
     def attention_size(self) -> float:
-        """What attention, or a mixer in its place, puts out for a token in the average layer."""
+        """Output size of attention, or of a mixer in its place, per token in the average layer."""
         return self.attention_share * self.heads * self.value_size + self.state_space_share * self.channels
 
     @cached_property
     def scores_size(self) -> float:
-        """All heads together, in the average layer: the mean of what scores are made of and of what they weigh."""
+        """All heads together, in the average layer: the mean of the sizes of scores and of values."""
         return self.attention_share * self.heads * 0.5 * (self.head_size + self.value_size)
 
     @cached_property
@@ -193,8 +193,8 @@ class Dimensions:
         Of a window w within d tokens w d - w^2 / 2 are left of d^2 / 2.
         """
         document = min(self.training.document_tokens or self.sequence, self.sequence)
-        seen = min(self.window / document, 1.0) if self.window else 1.0
-        within = 1.0 + self.windowed_share * (2.0 * seen - seen * seen - 1.0)
+        window_share = min(self.window / document, 1.0) if self.window else 1.0
+        within = 1.0 + self.windowed_share * (2.0 * window_share - window_share * window_share - 1.0)
         return within * document / self.sequence
 
     @cached_property

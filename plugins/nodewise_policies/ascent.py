@@ -2,7 +2,7 @@
 
 A step leads from the count that a job holds to any larger one that fits, not only to the next: of all of them the one
 with the steepest rise per device. That is the next vertex of the upper concave hull of the job's values, so a dip (a
-slow 2-node point that hides the gain at 3 nodes) or a gap in the allowed counts stops nobody. Without ``look_ahead``
+slow 2-node point that hides the gain at 3 nodes) or a gap in the allowed counts stops no job. Without ``look_ahead``
 the only step is the one to the next count.
 """
 
@@ -31,14 +31,14 @@ class _Step(NamedTuple):
     row: int
 
 
-def ascend(ledger: Ledger, values: Floats, held: dict[int, CurvePosition], *, look_ahead: bool = True) -> bool:
+def ascend(ledger: Ledger, values: Floats, positions: dict[int, CurvePosition], *, look_ahead: bool = True) -> bool:
     """Raise jobs until nothing that fits raises any job's value; False when the time ran out.
 
     Parameters
     ----------
     values : (rows,) float
         What a job is worth at each row of the curves.
-    held : dict
+    positions : dict
         Per job with a grant what it holds; kept up to date.
 
     Notes
@@ -49,13 +49,13 @@ def ascend(ledger: Ledger, values: Floats, held: dict[int, CurvePosition], *, lo
     devices, ranks = ledger.curves.devices, ledger.ranks
 
     def best(job: int) -> _Step | None:
-        row, stop = held[job]
-        room = ledger.extra_devices(job)
-        if row + 1 >= stop or room < 1:
+        row, stop = positions[job]
+        extra_devices = ledger.extra_devices(job)
+        if row + 1 >= stop or extra_devices < 1:
             return None
         extra = devices[row + 1 : stop if look_ahead else row + 2] - devices[row]
-        if extra[-1] > room:
-            extra = extra[: int(extra.searchsorted(room, side="right"))]
+        if extra[-1] > extra_devices:
+            extra = extra[: int(extra.searchsorted(extra_devices, side="right"))]
             if not len(extra):
                 return None
         rise = values[row + 1 : row + 1 + len(extra)] - values[row]
@@ -66,19 +66,19 @@ def ascend(ledger: Ledger, values: Floats, held: dict[int, CurvePosition], *, lo
         first = int((rise >= steepest * (1 - _EQUAL)).argmax())
         return _Step(-float(f"{steepest:.{_DIGITS}g}"), int(ranks[job]), job, row + 1 + first)
 
-    heap = [step for step in map(best, held) if step is not None]
+    heap = [step for step in map(best, positions) if step is not None]
     heapify(heap)
     served = 0
     while heap:
         step = heap[0]
-        row, stop = held[step.job]
+        row, stop = positions[step.job]
         count = int(devices[step.row])
         if count - int(devices[row]) <= ledger.extra_devices(step.job):
             if ledger.out_of_time(served):
                 return False
             served += 1
             ledger.raise_to(step.job, count)
-            held[step.job] = CurvePosition(step.row, stop)
+            positions[step.job] = CurvePosition(step.row, stop)
         again = best(step.job)
         if again is None:
             heappop(heap)

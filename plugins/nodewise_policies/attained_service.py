@@ -36,12 +36,12 @@ class LeastAttainedService:
 
 
 def _queue(state: ClusterState, job: JobState) -> int:
-    known = state.parameters
+    parameters = state.parameters
     service = job.attained_service_device_s / job.weight
-    promotion = known["promotion_ratio"]
+    promotion = parameters["promotion_ratio"]
     if promotion > 0:
         # Seconds that it ran, if on the devices that it requested: more is not known.
         ran_s = job.attained_service_device_s / (job.requested_devices + job.server_devices)
         if state.now_s - job.submit_time_s - ran_s >= promotion * ran_s:
             return 0
-    return sum(service >= known[name] for name in ("first_limit_device_s", "second_limit_device_s"))
+    return sum(service >= parameters[name] for name in ("first_limit_device_s", "second_limit_device_s"))

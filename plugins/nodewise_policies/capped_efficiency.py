@@ -42,12 +42,12 @@ class CappedEfficiency:
         return ledger.allocation(complete=complete and fill(ledger, seconds, service.held))
 
 
-def fill(ledger: Ledger, seconds: Floats, held: dict[int, CurvePosition]) -> bool:
+def fill(ledger: Ledger, seconds: Floats, positions: dict[int, CurvePosition]) -> bool:
     """Give out what is free by proportional fairness of rates; False when the time ran out."""
     if not ledger.has_free():
         return True
     rates = -np.log(seconds) * per_row(ledger.curves, ledger.state.columns.weight)
-    return ascend(ledger, rates, held)
+    return ascend(ledger, rates, positions)
 
 
 def capped_scores(ledger: Ledger, seconds: Floats) -> Floats:

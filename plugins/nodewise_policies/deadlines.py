@@ -3,17 +3,18 @@
 Sources: Gu et al., "ElasticFlow: an elastic serverless training platform for distributed deep learning", ASPLOS'23
 (admission, the least share that satisfies a deadline, leftovers by marginal return), on a continuous time axis.
 
-1. Admission and planning: by earliest deadline, jobs that were admitted before first, each job is put into the
+1. Admission and planning: by earliest deadline, jobs that were admitted before first, each job is planned into the
    earliest gap of the reservations so far in which some count ends in time, at the cheapest count there. Cost is the
    price of its nodes where all pools it may run in have one, else devices (servers included) times seconds. A job that
    fits no gap is not admitted. Those admitted keep precedence over those that come later.
-2. Jobs whose gap begins now get their devices; the others wait for theirs, which are lent out meanwhile.
+2. Jobs whose reservation begins now get their devices; the others wait for theirs, which other jobs use meanwhile.
 3. What is free now goes to the jobs without a deadline, and to those that were not admitted, by the capped efficiency
-   rule (``capped``).
-4. What is left raises jobs, where ln(rate) rises most per device. Early ends make room for whoever comes.
+   rule (``capped_efficiency``).
+4. Devices that are left raise jobs, where ln(rate) rises most per device. Early ends free devices for later jobs.
 
-Remaining time includes the restart that another count costs. Who was admitted is in the memory: give it back. A
-reservation in the future supposes that curves are right and nobody ends early: it is made anew at every decision.
+Remaining time includes the restart that another count costs. The policy's memory lists the admitted jobs: send it back
+with the next request. A reservation in the future assumes that the curves are right and that no job ends early, so
+plans are made anew at every decision.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ class DeadlineAware:
         seconds = remaining_s(state, curves, restarts=True)
         plan = _Plan(ledger, seconds)
         complete = plan.make()
-        held = dict(plan.started)
+        positions = dict(plan.started)
         if complete:
             scores = capped_scores(ledger, seconds)
             for job in plan.planned:
                 scores[curves.rows(job)] = np.inf
             service = Service(ledger, scores)
             complete = service.serve("best effort: aged remaining time over efficiency {:.6g} s".format)
-            held.update(service.held)
+            positions.update(service.held)
             for job in service.held:
                 if job in plan.late:
                     ledger.reword(job, "the job cannot meet its deadline any more: scheduled as best effort")
-        answer = ledger.allocation(complete=complete and fill(ledger, seconds, held))
+        answer = ledger.allocation(complete=complete and fill(ledger, seconds, positions))
         return replace(answer, memory=plan.memory())
 
 
@@ -82,8 +83,8 @@ class _Plan:
         for job in sorted(ledger.kept):
             grant, asker = ledger.grants[job], state.jobs[job]
             age_s = 0.0 if asker.current is None else asker.current.age_s
-            held = grant.devices + asker.server_devices
-            self._timeline.reserve(self._resources(job, grant.pool), held, 0.0, asker.minimum_run_s - age_s)
+            device_count = grant.devices + asker.server_devices
+            self._timeline.reserve(self._resources(job, grant.pool), device_count, 0.0, asker.minimum_run_s - age_s)
         self.started: dict[int, CurvePosition] = {}
         self.planned: set[int] = set()
         self.late: set[int] = set()
@@ -107,7 +108,7 @@ class _Plan:
 
     def _reserve(self, job: int, latest_s: float) -> None:
         servers, counts = self._jobs[job].server_devices, self._ledger.curves.devices
-        found = []
+        options = []
         for segment in self._ledger.candidates.of(job):
             rows = slice(segment.start, segment.stop)
             devices = counts[rows] + servers
@@ -115,11 +116,11 @@ class _Plan:
             slot = self._timeline.earliest(resources, devices, self._seconds[rows], self._costs[rows], latest_s)
             if slot is not None:
                 row = segment.start + slot.choice
-                found.append((slot.start_s, float(self._costs[row]), segment.pool, row, segment))
-        if not found:
+                options.append((slot.start_s, float(self._costs[row]), segment.pool, row, segment))
+        if not options:
             self.late.add(job)
             return
-        start_s, _, pool, row, segment = min(found)
+        start_s, _, pool, row, segment = min(options)
         workers = int(counts[row])
         self._timeline.reserve(self._resources(job, pool), workers + servers, start_s, float(self._seconds[row]))
         self.planned.add(job)

@@ -114,13 +114,13 @@ class _Fill:
             if self.ledger.out_of_time(served):
                 return False
             served += 1
-            held = self.ledger.grants[job]
+            grant = self.ledger.grants[job]
             self.ledger.raise_to(
-                job, held.devices + extras, (f"{held.why}, and {extras} of the devices that were left over")
+                job, grant.devices + extras, (f"{grant.why}, and {extras} of the devices that were left over")
             )
             del stairs[job]
             for (pool, queue), entries in most.items():
-                if pool == held.pool or queue == queues[job]:
+                if pool == grant.pool or queue == queues[job]:
                     self._trim(entries, stairs, fewest)
         return True
 
@@ -128,11 +128,11 @@ class _Fill:
         """Per scheduled job the numbers of extra devices that fit and raise its throughput, ascending."""
         stairs, curves = {}, self.ledger.curves
         for job, (row, end) in self.held.items():
-            room = self.ledger.extra_devices(job)
-            if room < 1 or row + 1 == end:
+            extra_devices = self.ledger.extra_devices(job)
+            if extra_devices < 1 or row + 1 == end:
                 continue
             extras = curves.devices[row:end] - curves.devices[row]
-            rates = comparable(curves.samples_per_s[row:end][extras <= room])
+            rates = comparable(curves.samples_per_s[row:end][extras <= extra_devices])
             peaks = np.maximum.accumulate(rates)
             steps = extras[np.flatnonzero(np.diff(peaks) > 0) + 1]
             if len(steps):
@@ -148,11 +148,11 @@ class _Fill:
             if job not in stairs or stairs[job][-1] != -most:
                 heappop(entries)
                 continue
-            room = self.ledger.extra_devices(job)
-            if -most <= room:
+            extra_devices = self.ledger.extra_devices(job)
+            if -most <= extra_devices:
                 return
             steps = stairs[job]
-            while steps and steps[-1] > room:
+            while steps and steps[-1] > extra_devices:
                 steps.pop()
             if steps:
                 heapreplace(entries, (-steps[-1], job))

@@ -33,7 +33,7 @@ class EqualShare:
         if ledger is not None:
             return ledger.allocation()
         ledger = Ledger(state, curves, budget)
-        held: dict[int, CurvePosition] = {}
+        positions: dict[int, CurvePosition] = {}
         # The first turns start jobs, and those that cannot be started are out of it.
         ordered = ledger.in_turn(state.columns.order, ledger.needs)
         active: Iterable[int] = (job for job in ordered if job not in ledger.kept)
@@ -44,28 +44,28 @@ class EqualShare:
                 if ledger.out_of_time(turn):
                     return ledger.allocation(complete=False)
                 turn += 1
-                if _raise_count(ledger, held, job):
+                if _raise_count(ledger, positions, job):
                     still.append(job)
             active = still
         return ledger.allocation()
 
 
-def _raise_count(ledger: Ledger, held: dict[int, CurvePosition], job: int) -> bool:
+def _raise_count(ledger: Ledger, positions: dict[int, CurvePosition], job: int) -> bool:
     """Give the job its next allowed count; False when it has its largest or the next does not fit."""
     devices = ledger.curves.devices
-    if job not in held:
+    if job not in positions:
         segment = _first_pool(ledger, job)
         if segment is None:
             return False
-        held[job] = CurvePosition(segment.start, segment.stop)
+        positions[job] = CurvePosition(segment.start, segment.stop)
         ledger.take(
             job, segment.pool, int(devices[segment.start]), ("the job's turns in the round-robin of equal shares")
         )
         return True
-    row, stop = held[job]
+    row, stop = positions[job]
     if not _can_rise(ledger, job, row, stop):
         return False
-    held[job] = CurvePosition(row + 1, stop)
+    positions[job] = CurvePosition(row + 1, stop)
     ledger.raise_to(job, int(devices[row + 1]))
     return True
 
@@ -83,9 +83,9 @@ def _first_pool(ledger: Ledger, job: int) -> Segment | None:
 
 
 def _even_already(ledger: Ledger) -> Ledger | None:
-    """A ledger with what is held, if that is an equal share already and nobody could be raised; else None."""
+    """A ledger of present grants, if they are equal shares already and no job could be raised; else None."""
     state, candidates, devices = ledger.state, ledger.candidates, ledger.curves.devices
-    held: dict[int, CurvePosition] = {}
+    positions: dict[int, CurvePosition] = {}
     for job in np.flatnonzero(state.columns.pool >= 0).tolist():
         current = state.jobs[job].current
         segments = candidates.of(job)
@@ -99,11 +99,11 @@ def _even_already(ledger: Ledger) -> Ledger | None:
         if row >= here.stop or devices[row] != workers or workers > ledger.available_devices(job, here.pool):
             return None
         ledger.take(job, here.pool, workers, "unchanged: shares are equal already")
-        held[job] = CurvePosition(row, here.stop)
-    if not held:
+        positions[job] = CurvePosition(row, here.stop)
+    if not positions:
         return None
-    most = max(ledger.grants[job].devices for job in held)
-    for job, (row, stop) in held.items():
+    most = max(ledger.grants[job].devices for job in positions)
+    for job, (row, stop) in positions.items():
         if _can_rise(ledger, job, row, stop) or (ledger.grants[job].devices < most - 1 and row + 1 < stop):
             return None
     waiting = np.flatnonzero((candidates.least < NEVER) & (state.columns.pool < 0))

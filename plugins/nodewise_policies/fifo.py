@@ -20,7 +20,7 @@ class Fifo:
 
     - A job goes to the pool it runs in while it fits there, else to the one where it is fastest (ties: first pool).
     - All allocations are cleared each round, so a job that was let past an earlier one gives way once that one fits.
-    - A job whose request no pool can ever hold, or without a curve, gets nothing and blocks nobody.
+    - A job whose request no pool can ever hold, or without a curve, gets nothing and blocks no other job.
     - A full quota holds back the later jobs of its own queue, not those of others.
     - Weights are not used: the order of submission is the whole rule.
     - With ``over_commit`` it does what Gavel's program of that name does (``over_committed``), by shares of time.
@@ -66,15 +66,15 @@ def serve_rigid(ledger: Ledger, order: Ints, *, backfill: bool) -> bool:
         if asker.queue in held_back:
             continue
         workers = at.workers[job].tolist()
-        wanted = [pool for pool, count in enumerate(workers) if count]
-        fitting = [pool for pool in wanted if workers[pool] <= ledger.available_devices(job, pool)]
+        requested_pools = [pool for pool, count in enumerate(workers) if count]
+        fitting = [pool for pool in requested_pools if workers[pool] <= ledger.available_devices(job, pool)]
         if fitting:
             here = [pool for pool in fitting if asker.current is not None and pool == asker.current.pool]
             pool = here[0] if here else max(fitting, key=at.samples_per_s[job].__getitem__)
             ledger.take(job, pool, workers[pool], _why(asker))
         elif backfill:
             continue
-        elif any(at.devices[job, pool] <= ledger.free[pool] for pool in wanted):
+        elif any(at.devices[job, pool] <= ledger.free[pool] for pool in requested_pools):
             held_back.add(asker.queue)
         else:
             break

@@ -44,7 +44,7 @@ class Goodput:
         started = smallest_first(ledger, "its smallest count")
         if started is None:
             return ledger.allocation(complete=False)
-        rates, known = goodputs(state, curves)
+        rates, has_goodput = goodputs(state, curves)
         complete = True
         if ledger.has_free():
             lengths = np.diff(curves.offsets)
@@ -52,7 +52,7 @@ class Goodput:
             inverse = fair / (rates * _kept_part(state, curves, lengths))
             complete = ascend(ledger, -inverse, started)
         for job in started:
-            what = "goodput" if known[job] else "throughput alone, as gradient noise scale or batch is not known"
+            what = "goodput" if has_goodput[job] else "throughput alone, as gradient noise scale or batch is not known"
             ledger.reword(job, f"speed-ups in {what}")
         return ledger.allocation(complete=complete)
 
@@ -64,15 +64,15 @@ def goodputs(state: ClusterState, curves: Curves) -> tuple[Floats, list[bool]]:
     # What is not stated is NaN here only: comparisons with it are false.
     noise = np.array([job.gradient_noise_scale_samples for job in state.jobs], dtype=float)
     initial = np.array([job.initial_batch_samples for job in state.jobs], dtype=float)
-    stated = (noise >= 0) & (initial > 0)
+    states_noise = (noise >= 0) & (initial > 0)
     lengths = np.diff(curves.offsets)
     batches = curves.configurations.samples_per_step()
-    known = stated & (per_job_least(curves, batches) > 0)
-    rows = np.repeat(known, lengths)
+    has_goodput = states_noise & (per_job_least(curves, batches) > 0)
+    rows = np.repeat(has_goodput, lengths)
     useful = np.repeat(noise + initial, lengths)
     steps = np.repeat(noise, lengths) + batches
     efficiency = np.divide(useful, steps, out=np.ones(len(rows)), where=rows & (steps > 0))
-    return curves.samples_per_s * efficiency, known.tolist()
+    return curves.samples_per_s * efficiency, has_goodput.tolist()
 
 
 def _at_fair_share(state: ClusterState, curves: Curves, rates: Floats, lengths: Ints) -> Floats:

@@ -25,7 +25,7 @@ __all__ = ["greatest_least_value"]
 _DUST: Final = 1e-9
 """Shares below this are zero: solvers stop at about this distance from a bound."""
 _LONGEST_S: Final = 1e9
-"""Stands for a budget without end."""
+"""Used where the budget has no end."""
 
 
 def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, budget: Budget) -> Floats | None:
@@ -34,7 +34,7 @@ def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, bud
     Parameters
     ----------
     values : (jobs, pools) float
-        c_ij; 0 = the job cannot run there. A job that can run nowhere gets nothing and holds back nobody.
+        c_ij; 0 = the job cannot run there. A job that can run nowhere gets nothing and blocks no other job.
     devices : (jobs, pools) int
         s_ij.
     """
@@ -50,10 +50,10 @@ def greatest_least_value(state: ClusterState, values: Floats, devices: Ints, bud
         values=traits[first, : len(state.pools)], devices=devices[runs[first]], jobs=alike, queue=member[runs[first]]
     )
     quotas = [float(state.quotas[queue]) for queue in queues]
-    found = _solve(kinds, [float(pool.total_devices) for pool in state.pools], quotas, budget)
-    if found is None:
+    solution = _solve(kinds, [float(pool.total_devices) for pool in state.pools], quotas, budget)
+    if solution is None:
         return None
-    shares[runs] = found[kind.reshape(-1)]
+    shares[runs] = solution[kind.reshape(-1)]
     return shares
 
 
@@ -78,22 +78,22 @@ def _solve(kinds: _Kinds, sizes: list[float], quotas: list[float], budget: Budge
         return None
     kind, pool = np.nonzero(kinds.values > 0)
     count, variables = len(kinds.jobs), len(kind)
-    each, all_kinds, taken = np.arange(variables), np.arange(count), kinds.devices[kind, pool].astype(float)
+    each, all_kinds, device_counts = np.arange(variables), np.arange(count), kinds.devices[kind, pool].astype(float)
     limited = np.flatnonzero(kinds.queue[kind] >= 0)
     entries = [
         # A variable is the sum of alike jobs' shares. Least value z, the last variable: jobs z - sum_j c_ij X_ij <= 0.
         (kind, each, -kinds.values[kind, pool]),
         (all_kinds, np.full(count, variables), kinds.jobs.astype(float)),
         (count + kind, each, np.ones(variables)),
-        (2 * count + pool, each, taken),
-        (2 * count + len(sizes) + kinds.queue[kind[limited]], limited, taken[limited]),
+        (2 * count + pool, each, device_counts),
+        (2 * count + len(sizes) + kinds.queue[kind[limited]], limited, device_counts[limited]),
     ]
     rows, columns, factors = (np.concatenate(parts) for parts in zip(*entries))
     bounds = np.concatenate((np.zeros(count), kinds.jobs, sizes, quotas))
     matrix: Any = csc_array((factors, (rows, columns)), shape=(len(bounds), variables + 1))
     objective = np.zeros(variables + 1)
     objective[-1] = -1.0
-    found = linprog(
+    result = linprog(
         objective,
         A_ub=matrix,
         b_ub=bounds,
@@ -101,9 +101,9 @@ def _solve(kinds: _Kinds, sizes: list[float], quotas: list[float], budget: Budge
         method="highs-ipm",
         options={"time_limit": min(remaining_s, _LONGEST_S)},
     )
-    if found.x is None:
+    if result.x is None:
         return None
-    due = found.x[:-1] / kinds.jobs[kind]
+    due = result.x[:-1] / kinds.jobs[kind]
     shares = np.zeros(kinds.values.shape)
     shares[kind, pool] = np.where(due > _DUST, np.minimum(due, 1.0), 0.0)
     return shares

@@ -51,7 +51,7 @@ def over_committed(state: ClusterState, curves: Curves) -> Shares:
 
 
 class _Books:
-    """Who is booked where."""
+    """Which jobs are booked on which pool."""
 
     def __init__(self, state: ClusterState, curves: Curves) -> None:
         self._state = state

@@ -20,15 +20,15 @@ BUDGET_STRIDE: Final = 32
 
 
 class Packing:
-    """Serves rigid requests by submission; who finds no device shares one.
+    """Serves rigid requests by submission; a job that finds no free device shares one.
 
     - A job that runs on what it requested, or within its minimum run, keeps that, and the job that it shares with:
-      nobody is stopped for another.
+      no job is stopped for another.
     - Then, by submission, each other job gets the devices it requested, where it is fastest of the pools with room; one
       that does not fit is passed over (backfill).
     - Then, by submission, each waiting job of one device is put beside the lone job with which the total of shares is
       greatest, if that is above ``least_total`` and each keeps ``least_share``.
-    - Where devices are left and nobody waits for them, pairs part, least total first, if what the later one gains is
+    - Where devices are left and no job waits for them, pairs part, least total first, if what the later one gains is
       more than its restart costs.
     - Quotas count a job that shares like any other. Weights are not used.
 
@@ -71,7 +71,7 @@ class _Round:
         return self.grants[job].devices > 0
 
     def keep(self, running: list[int]) -> None:
-        """Jobs that run keep their devices, and whom they share with."""
+        """Jobs that run keep their devices, and the jobs they share with."""
         places = {self.state.jobs[job].job_id: job for job in running}
         for job in running:
             current = self.state.jobs[job].current
@@ -136,7 +136,7 @@ class _Round:
         return True
 
     def part(self) -> None:
-        """Pairs come apart onto devices that nobody waits for, least total first."""
+        """Pairs come apart onto devices that no job waits for, least total first."""
         pairs = sorted(
             ((self.total(self.grants[job].pool, job, host) or 0.0, job) for job, host in self.partners.items())
         )

@@ -23,7 +23,7 @@ VERSION: Final = "1.0"
 """Of the rules: another version may decide otherwise for the same state."""
 
 AS_PUBLISHED: Final = 0.0
-"""Published rules know no restart cost."""
+"""Published rules do not count the cost of restarts."""
 CAP_FACTOR: Final = 2.0
 """Of the fair share. One share leaves devices idle that fewer jobs would use, four let single jobs crowd out the rest;
 the mean response time on the published workloads is flat between (docs/reference/scheduling.md)."""
@@ -111,7 +111,7 @@ def nodewise_policies() -> list[PolicyRecord]:
         ),
         _record(
             "marginal-gain",
-            "Everyone's smallest count, then the step that shortens remaining time most per device.",
+            "The smallest count of every job, then the step that shortens remaining time most per device.",
             MarginalGain(),
             _switch("look_ahead", "1 = a step may cross a dip of the curve; 0 = only to the next count", 1.0),
             _count_restarts(AS_PUBLISHED),
@@ -125,7 +125,7 @@ def nodewise_policies() -> list[PolicyRecord]:
         ),
         _record(
             "max-min-fairness-aware",
-            "Shares of time by which everyone gains as much as possible over equal shares of the pools.",
+            "Shares of time by which every job gains as much as possible over equal shares of the pools.",
             MaxMinFairness(aware=True),
             *ROUNDS,
         ),
@@ -156,7 +156,10 @@ def nodewise_policies() -> list[PolicyRecord]:
         ),
         _record(
             "packing",
-            "By submission with backfill, nobody stopped; who finds no device shares one where that pays.",
+            (
+                "By submission with backfill, without preemption; a job that finds no free device shares one where "
+                "that pays."
+            ),
             Packing(),
             _switch("pack", "1 = jobs may share a device; 0 = none does, to compare with", 1.0),
             _parameter("least_total", "total of shares that a pair must exceed (dimensionless)", 1.0, 2.0),

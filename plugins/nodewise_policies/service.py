@@ -98,8 +98,8 @@ class Service:
         last = np.inf if len(rows) <= looks else float(np.partition(scores, looks - 1)[looks - 1])
         best = np.flatnonzero(scores <= last)
         best = best[np.lexsort((self.ledger.ranks[jobs[best]], scores[best]))]
-        found = jobs[best]
-        columns = (scores[best].tolist(), self.ledger.ranks[found].tolist(), found.tolist(), rows[best].tolist())
+        job = jobs[best]
+        columns = (scores[best].tolist(), self.ledger.ranks[job].tolist(), job.tolist(), rows[best].tolist())
         waits = scores > last
         return last, list(map(_Choice, *columns)), jobs[waits], rows[waits]
 
@@ -143,7 +143,7 @@ class Service:
             if stop == segment.start:
                 continue
             row = segment.start + int(self.scores[segment.start : stop].argmin())
-            found = (float(self.scores[row]), int(self.ledger.curves.devices[row]), segment.pool, row)
-            if found[0] < np.inf and (best is None or found < best):
-                best = found
+            best_key = (float(self.scores[row]), int(self.ledger.curves.devices[row]), segment.pool, row)
+            if best_key[0] < np.inf and (best is None or best_key < best):
+                best = best_key
         return None if best is None else best[3]

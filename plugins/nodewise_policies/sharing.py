@@ -167,9 +167,9 @@ class Candidates:
         """Whether the job has a curve."""
         return bool(self._first[job] < self._first[job + 1])
 
-    def fitting(self, segment: Segment, room: int) -> int:
-        """End of the segment's rows with at most ``room`` worker devices; ``segment.start`` = none fits."""
-        return self.at_least(segment, room + 1)
+    def fitting(self, segment: Segment, max_devices: int) -> int:
+        """End of the segment's rows with at most ``max_devices`` worker devices; ``segment.start`` = none fits."""
+        return self.at_least(segment, max_devices + 1)
 
     def at_least(self, segment: Segment, devices: int) -> int:
         """First row of the segment with at least that many worker devices; ``segment.stop`` = there is none."""
@@ -205,12 +205,12 @@ class Ledger:
         self.kept: set[int] = set()
         for index in np.flatnonzero(state.columns.pool >= 0).tolist():
             job = state.jobs[index]
-            held = job.current
-            if held is None or job.minimum_run_s <= held.age_s or not self.candidates.has(index):
+            current = job.current
+            if current is None or job.minimum_run_s <= current.age_s or not self.candidates.has(index):
                 continue
             self.kept.add(index)
-            workers = held.devices - job.server_devices
-            self.take(index, held.pool, workers, f"within its minimum run of {job.minimum_run_s:g} s")
+            workers = current.devices - job.server_devices
+            self.take(index, current.pool, workers, f"within its minimum run of {job.minimum_run_s:g} s")
 
     @cached_property
     def ranks(self) -> Ints:
@@ -243,14 +243,14 @@ class Ledger:
 
     def raise_to(self, job: int, devices: int, why: str = "") -> None:
         """Give the job, which has a grant, more worker devices in the same pool."""
-        held = self.grants[job]
-        self._spend(job, held.pool, devices - held.devices)
-        self.grants[job] = Grant(devices, held.pool, why or held.why)
+        grant = self.grants[job]
+        self._spend(job, grant.pool, devices - grant.devices)
+        self.grants[job] = Grant(devices, grant.pool, why or grant.why)
 
     def reword(self, job: int, why: str) -> None:
         """Say otherwise why the job has its grant."""
-        held = self.grants[job]
-        self.grants[job] = Grant(held.devices, held.pool, why)
+        grant = self.grants[job]
+        self.grants[job] = Grant(grant.devices, grant.pool, why)
 
     def _spend(self, job: int, pool: int, devices: int) -> None:
         self.free[pool] -= devices

@@ -1,4 +1,4 @@
-"""Who holds how many devices until when: reservations over time, for pools and for queues with a quota."""
+"""Reservations over time, for pools and for queues with a quota: how many devices are held from when to when."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Timeline:
         # The least seconds that what is free in each interval allows.
         shortest = np.concatenate(([np.inf], np.minimum.accumulate(seconds)))[devices.searchsorted(level, side="right")]
         in_time = np.flatnonzero(self._starts + shortest <= latest_s).tolist()
-        found = _first_fit([*self._starts.tolist(), np.inf], shortest.tolist(), in_time, latest_s)
-        if found is None:
+        slot = _first_fit([*self._starts.tolist(), np.inf], shortest.tolist(), in_time, latest_s)
+        if slot is None:
             return None
-        start, most = float(self._starts[found]), int(devices.searchsorted(level[found], side="right"))
+        start, most = float(self._starts[slot]), int(devices.searchsorted(level[slot], side="right"))
         devices, ends = devices[:most], start + seconds[:most]
         # Last interval that each choice runs in; what is free throughout is the least since the start.
         last = self._starts.searchsorted(ends, side="left") - 1
-        lowest = np.minimum.accumulate(level[found:])
-        fits = (devices <= lowest[np.maximum(last - found, 0)]) & (ends <= latest_s)
+        lowest = np.minimum.accumulate(level[slot:])
+        fits = (devices <= lowest[np.maximum(last - slot, 0)]) & (ends <= latest_s)
         return Slot(int(np.where(fits, cost[:most], np.inf).argmin()), start)
 
     def reserve(self, resources: list[int], devices: int, start_s: float, seconds: float) -> None:

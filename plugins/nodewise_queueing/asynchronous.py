@@ -23,7 +23,7 @@ _PARTS = ("download", "compute", "upload", "update")
 
 BRACKET: Final = ("in_step_steps_per_s", "processor_sharing_steps_per_s", "first_come_first_served_steps_per_s")
 """Extra columns: the three curves that the answer lies between. Regular workers served in the order in which they come
-are next to the asymptotic bound, which stands for them."""
+are next to the asymptotic bound, which is used for them."""
 
 UPDATE_RESIDUAL: Final = 0.5
 """An update is served in order of arrival, under a lock, and is the same arithmetic on the same bytes every time: a

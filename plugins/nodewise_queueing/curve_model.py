@@ -25,14 +25,14 @@ from nodewise_queueing.variation import likely_variation
 __all__ = ["WELL_CONDITIONED_WORKERS", "CurveModel", "shows_saturation"]
 
 SMALLEST_WEIGHT: Final = 1e-6
-"""Hypotheses of less than this share of the best one's weight are dropped: together they move no digit shown."""
+"""Hypotheses of less than this share of the best one's weight are dropped: together they change no printed digit."""
 
 WELL_CONDITIONED_WORKERS: Final = 4
 """Least largest number of workers that a curve should be fitted on: contention at 2 is smaller than the noise of a run
 (mean error 22.5 % from 1 and 2 workers on CM-DARE's curves, 9.7 % from 1 and 4)."""
 
 POOR_CONDITION_FACTOR: Final = 2.0
-"""What noise is multiplied by below that: contention then has to show at two deviations, else the fit leans to none."""
+"""Factor on noise below that: contention then has to show at two deviations, else the fit tends to none."""
 
 LARGEST_LOG_ODDS: Final = 500.0
 """As many as an exponential takes."""
@@ -55,7 +55,7 @@ class CurveModel:
     setting : Setting
         Of the runs; other settings are scaled from it.
     facts : Facts
-        What the servers hold each.
+        The shards of the servers.
     largest_workers : int
         Largest number of workers measured.
     saturated : bool
@@ -63,11 +63,11 @@ class CurveModel:
     device : str
     catalogue : Catalogue
     pulls_each : bool
-        Whether every device of a worker is taken to pull for itself.
+        Whether every device of a worker is assumed to pull parameters itself.
     log_evidence : float
-        ln of what the runs say for this model, but for a constant.
+        ln of the likelihood of the runs under this model, up to a constant.
     other : tuple of (CurveModel, float) or None
-        The model in which the others pull, and its weight; None = that is settled, or no worker has several devices.
+        The model with the other way to pull, and its weight; None = the way is known, or no worker has several devices.
     """
 
     hypotheses: Hypotheses
@@ -94,7 +94,7 @@ class CurveModel:
     ) -> CurveModel:
         """Weigh every hypothesis: its prior, normal noise of ln(rate), the cycle's scale fitted for each.
 
-        Who pulls the parameters is weighed by how well both ways fit.
+        Whether devices or workers pull the parameters is weighed by how well each fits.
         """
         catalogue = catalogue or Catalogue()
         each = CurveModel._of(mode, runs, facts, expected, device, catalogue, pulls_each=True)
@@ -143,12 +143,12 @@ class CurveModel:
         misfit = ((residual - log_cycle[:, np.newaxis]) ** 2 * precision).sum(axis=1)
         log_weight = hypotheses.log_prior - 0.5 * misfit
         weight = np.exp(log_weight - log_weight.max())
-        kept = np.flatnonzero(weight >= SMALLEST_WEIGHT)
+        heavy_rows = np.flatnonzero(weight >= SMALLEST_WEIGHT)
         log_evidence = float(log_weight.max() + np.log(weight.sum()))
         return CurveModel(
-            hypotheses=hypotheses.take(kept),
-            weight=weight[kept] / weight[kept].sum(),
-            log_cycle=log_cycle[kept],
+            hypotheses=hypotheses.take(heavy_rows),
+            weight=weight[heavy_rows] / weight[heavy_rows].sum(),
+            log_cycle=log_cycle[heavy_rows],
             setting=setting,
             facts=facts,
             largest_workers=runs.worker_counts[-1],
@@ -162,7 +162,7 @@ class CurveModel:
     def table(self, key: CurveKey, population: int) -> Columns:
         """The curve of one setting: median of the step over the weighted hypotheses, which errs least on average.
 
-        The deviation of ln(step) is taken about the median, with what another run of that many machines adds.
+        The deviation of ln(step) is about the median, with the deviation of another run of that many machines.
         """
         table = self.columns(key, population)
         if key.setting.devices == 1 or self.other is None:
@@ -173,14 +173,14 @@ class CurveModel:
         return table.with_unsaid(unsaid_of(PULLS, assumption, [(effect, weight)], table.basic["log_spread"][1:]))
 
     def columns(self, key: CurveKey, population: int) -> Columns:
-        """The same without the doubt about who pulls."""
+        """The same model without the uncertainty about which devices pull parameters."""
         mode = key.mode
         factors = factors_between(self.setting, key.setting, self.facts, phases_known=False)
         nodes = _nodes(population)
         worker = _exchange(key.setting, self.facts, self.device, self.catalogue, pulls_each=self.pulls_each)
         shape = _shape(self.hypotheses, nodes, factors, worker, self.device, self.catalogue)
         log_step = np.log(shape.step) + self.log_cycle[:, np.newaxis]
-        # No hypothesis has a step shorter with more workers; reading a median between two of them may.
+        # No hypothesis has a shorter step with more workers; a median between two of them may.
         median = np.maximum.accumulate(_median(self.weight, log_step))
         variance = _sum(self.weight, (log_step - median) ** 2)
         step = np.exp(median)
@@ -258,12 +258,12 @@ def _exchange(setting: Setting, facts: Facts, device: str, catalogue: Catalogue,
 
 
 def _demand_factor(factors: Factors, exchange: Exchange) -> float:
-    """What multiplies the demand of one device: half of it are pulls, as nothing tells the two directions apart."""
+    """Factor on the demand of one device: half of it are pulls, as the two directions cannot be separated."""
     return factors.link * factors.servers * 0.5 * (exchange.pulls + 1.0)
 
 
 def _demand_log_spread(factors: Factors, exchange: Exchange, facts: Facts) -> float:
-    """Doubt about the demand: pulls add to pushes where both ask one station, and count alone where they do not."""
+    """Uncertainty of the demand: pulls and pushes add up where they use one station, else each counts separately."""
     apart = 0.0 if facts.half_duplex else math.log(2.0 * exchange.pulls / (exchange.pulls + 1.0))
     return math.hypot(factors.demand_log_spread, apart / math.sqrt(12.0))
 
@@ -285,7 +285,7 @@ def _shape(
 
 
 def _order_doubt(mode: SyncMode, workers: Ints, step_s: Floats, demand_s: float) -> Floats:
-    """Deviation of ln(rate) from the place that asynchronous workers take between the bounds; a barrier leaves none."""
+    """Deviation of ln(rate) from the position of asynchronous workers between the bounds; 0 with a barrier."""
     if mode != SyncMode.ASYNC:
         return np.zeros(len(workers))
     in_step_s, orderly_s = step_s[0] + (workers - 1) * demand_s, np.maximum(step_s[0], workers * demand_s)

@@ -1,4 +1,4 @@
-"""The estimator: judges what a profile offers, and fits the model that it allows."""
+"""The estimator: assesses the evidence of a profile, and fits the model that it allows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PHASES_AND_SATURATION: Final = 1.0
 PHASES: Final = 0.9
 SATURATION: Final = 0.7
 CURVE: Final = 0.3
-"""Strength of evidence: phases fix every demand, and a saturated run what load adds; phases alone; throughputs of which
-one shows contention beyond noise; throughputs that show none, so that it is extrapolated."""
+"""Strength of evidence: phases determine every demand, and a saturated run the effect of load; phases alone;
+throughputs of which one shows contention beyond noise; throughputs without contention, so that it is extrapolated."""
 
 EXPECTED_LOG_ERROR: Final[Mapping[float, float]] = {
     PHASES_AND_SATURATION: 0.06,
@@ -40,7 +40,7 @@ POORLY_CONDITIONED_LOG_ERROR: Final = 0.15
 
 
 KEPT_ASSESSMENTS: Final = 4096
-"""Curves of profiles of which it is remembered what was said: some hundred bytes each."""
+"""Curves of profiles whose assessments are cached: some hundred bytes each."""
 
 WARM_UP_WORKERS: Final = 1024
 """Enough for the recursions to run compiled: shorter ones are plain Python until they are loaded."""
@@ -50,15 +50,15 @@ class QueueingEstimator:
     """Closed queueing networks of workers, links and parameter servers."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, CurveKey, bool], Assessment] = {}
+        self._assessments: dict[tuple[str, CurveKey, bool], Assessment] = {}
 
     def warm_up(self) -> None:
-        """Load the compiled recursions, or compile them: the first answer would wait for it."""
+        """Load or compile the recursions ahead of time: otherwise the first answer would wait for it."""
         exact_mva((1.0, 1.0, 1.0), 1.0, WARM_UP_WORKERS)
         overlapped_mva((1.0, 1.0, 1.0), (0.5, 0.5, 0.0), 1.0, WARM_UP_WORKERS)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Say which of the rows the evidence supports, and how well; refuse when it supports none."""
+        """Assess which rows the evidence supports, and how well; refuse when it supports none."""
         plan = plan_of(query.configurations, profile.workload.devices_per_worker or 1)
         phases_needed = query.options.fidelity == Fidelity.SIMULATE
         if not plan.refusals and len(plan.groups) == 1 and profile.digest:
@@ -66,16 +66,16 @@ class QueueingEstimator:
         return _assess_rows(profile, plan, len(query.configurations), phases_needed=phases_needed)[0]
 
     def _of_curve(self, profile: Profile, plan: Plan, *, phases_needed: bool) -> Assessment:
-        """Of rows of one curve the same is said whatever their workers are, unless one number alone was measured."""
+        """Whether rows of a curve have one assessment for any workers: unless a single number was measured."""
         about = (profile.digest, plan.groups[0].key, phases_needed)
-        judgement = self._said.get(about)
+        judgement = self._assessments.get(about)
         if judgement is None:
             rows = len(plan.groups[0].workers)
             judgement, everywhere = _assess_rows(profile, plan, rows, phases_needed=phases_needed)
             if everywhere:
-                if len(self._said) >= KEPT_ASSESSMENTS:
-                    self._said.clear()
-                self._said[about] = judgement
+                if len(self._assessments) >= KEPT_ASSESSMENTS:
+                    self._assessments.clear()
+                self._assessments[about] = judgement
         return judgement
 
     def fit(self, profile: Profile, context: Context) -> Model:
@@ -93,7 +93,7 @@ class QueueingEstimator:
                 curves[device, mode] = CurveModel.fit(SyncMode(mode), runs, facts, expected, device, context.catalogue)
         devices_per_worker = profile.workload.devices_per_worker or 1
         model = QueueingModel(Support(evidence), phases=phases, fits=curves, devices_per_worker=devices_per_worker)
-        # The curves that will be asked for first are made here, off the path of a request.
+        # The curves of the first questions are made here, outside of any request.
         for device, found in evidence.items():
             for mode, runs in found.runs.items():
                 model.prepare(CurveKey(device, SyncMode(mode), runs.settings[-1]))
@@ -101,7 +101,7 @@ class QueueingEstimator:
 
 
 _Judgement = tuple[float, tuple[str, ...], float]
-"""Strength, words for people, and expected error."""
+"""Strength, evidence in words, and expected error."""
 
 
 def _weakest(judged: list[_Judgement]) -> _Judgement:
@@ -111,7 +111,7 @@ def _weakest(judged: list[_Judgement]) -> _Judgement:
 
 
 def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool) -> tuple[Assessment, bool]:
-    """What is said of some rows, and whether the same is said of every other number of workers on their curves."""
+    """The assessment of some rows, and whether it holds for every other number of workers on their curves."""
     evidence = evidence_of(profile)
     support = Support(evidence)
     refusals = [refusal for _, refusal in plan.refusals]
@@ -139,9 +139,9 @@ def _assess_rows(profile: Profile, plan: Plan, rows: int, *, phases_needed: bool
 def _of_group(
     profile: Profile, support: Support, group: Group, *, phases_needed: bool
 ) -> tuple[_Judgement, NDArray[np.bool_] | None]:
-    """The weakest of what the rows of one group rest on; RefusalError where none of them is answered.
+    """The weakest evidence of one group's rows; RefusalError where none of them is answered.
 
-    And which rows are answered; None = every number of workers is.
+    Also the rows that are answered; None = every number of workers is.
     """
     judged: list[_Judgement] = []
     answered: NDArray[np.bool_] | None = None
@@ -157,7 +157,7 @@ def _of_group(
 
 
 def _judge(profile: Profile, evidence: DeviceEvidence, key: CurveKey) -> _Judgement:
-    """Strength, words for people and expected error of the evidence behind one curve."""
+    """Strength, words and expected error of the evidence behind one curve."""
     runs = evidence.runs.get(key.mode)
     texts = []
     if evidence.phases is None:

@@ -1,4 +1,4 @@
-"""What a profile says that a queueing model can use: phases of one worker, and measured throughputs, per device."""
+"""Evidence of a profile that a queueing model can use, per device: phases of one worker, and measured throughputs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Facts:
     round_trip_s : float
         Seconds of one transfer that are a round trip, which loads no link; 0 = not known.
     shard_bytes, shard_tensors : tuple of float
-        What each server holds of the parameters; empty = not known, taken as even.
+        What each server holds of the parameters; empty = not known, assumed even.
     pulls_each : float
         Probability that every device of a worker pulls the parameters for itself.
     """
@@ -72,15 +72,15 @@ class Facts:
 
     @property
     def stations(self) -> tuple[str, ...]:
-        """What workers share, in the order of a cycle."""
+        """Stations that workers share, in the order of a cycle."""
         return ("link", "update") if self.half_duplex else ("downlink", "uplink", "update")
 
     def byte_share(self, servers: int) -> float:
-        """Share of the bytes at the server that holds most."""
+        """Share of the bytes at the server with most."""
         return _largest_share(self.shard_bytes, servers)
 
     def message_share(self, servers: int) -> float:
-        """Share of the messages at the server that gets most."""
+        """Share of the messages at the server with most."""
         return _largest_share(self.shard_tensors, servers)
 
 
@@ -96,11 +96,11 @@ class Phases:
     Attributes
     ----------
     hidden_s : float
-        Transfer time that ran while the worker computed; at most what there was to hide, and to hide behind.
+        Transfer time that ran while the worker computed; at most the transfers, and at most the compute.
     compute_cv : float or None
         Coefficient of variation of compute; None = not measured.
     setting : Setting
-        What it was measured with.
+        Setting of the measurement.
     runs, steps : int
         Timed runs, and the steps that they cover (0 = not known).
     """
@@ -122,7 +122,7 @@ class Phases:
         return self.download_s / both if both > 0.0 else 0.5
 
     def slow_compute(self, factor: float) -> Phases:
-        """The same with compute multiplied; nothing hides behind compute that is not there."""
+        """The same with compute multiplied; no transfer hides behind compute that does not exist."""
         compute = self.compute_s * factor
         hidden = min(self.hidden_s, compute, self.download_s + self.upload_s)
         return replace(self, compute_s=compute, hidden_s=hidden)
@@ -145,7 +145,7 @@ class Runs:
     log_noise : float
         Standard deviation of it, from another campaign and from counting.
     settings : tuple of Setting
-        What each ran with.
+        Setting of each run.
     """
 
     workers: Ints
@@ -167,9 +167,9 @@ class Runs:
         return [(setting, np.flatnonzero(rows)) for setting, rows in alike.items()]
 
     def pool(self) -> Runs:
-        """Runs of the same setting and number of workers as one, with their mean by precision.
+        """Runs of the same setting and number of workers merged into one, with their mean by precision.
 
-        Least squares over runs and over these differ by a constant alone, and there are far fewer of these.
+        Least squares over runs and over merged runs differ by a constant only, and there are far fewer of the latter.
         """
         alike = zip(self.workers.tolist(), self.settings)
         firsts = [next(members)[0] for _, members in groupby(enumerate(alike), key=itemgetter(1))]  # they are sorted
@@ -177,7 +177,7 @@ class Runs:
         begin = self.log_rate[firsts]
         precision = 1.0 / self.log_noise**2
         total = np.add.reduceat(precision, firsts)
-        # Of a single run, and of equal ones, it must be the rate to the last digit.
+        # Of a single run, and of equal ones, the mean must be the rate to the last digit.
         beyond = np.add.reduceat(precision * (self.log_rate - np.repeat(begin, counts)), firsts) / total
         return Runs(
             workers=self.workers[firsts],
@@ -199,9 +199,9 @@ class DeviceEvidence:
     Attributes
     ----------
     phases : Phases or None
-        Of one worker alone.
+        Of one worker without others.
     queued_timings : tuple of int
-        Numbers of workers of timed runs that were left out, because with more than one worker phases hold waiting.
+        Numbers of workers of timed runs that are ignored, because with more than one worker phases include waiting.
     runs : mapping of mode to Runs
         Only modes that were measured.
     """
@@ -212,22 +212,22 @@ class DeviceEvidence:
 
 
 KEPT_PROFILES: Final = 1024
-"""Profiles whose evidence is remembered: every new question about a job starts from the same one."""
-_kept: dict[str, dict[str, DeviceEvidence]] = {}
+"""Profiles whose evidence is cached: every new question about a job starts from the same evidence."""
+_evidence_by_digest: dict[str, dict[str, DeviceEvidence]] = {}
 
 
 def evidence_of(profile: Profile) -> dict[str, DeviceEvidence]:
     """The usable evidence of a profile by device; a device that was not stated is ``""``. Treat it as read-only.
 
-    Remembered under the profile's digest, which stands for its content.
+    Cached by the profile's digest, which identifies its content.
     """
-    cached_evidence = _kept.get(profile.digest)
+    cached_evidence = _evidence_by_digest.get(profile.digest)
     if cached_evidence is None:
         cached_evidence = _gather(profile)
         if profile.digest:
-            if len(_kept) >= KEPT_PROFILES:
-                _kept.clear()
-            _kept[profile.digest] = cached_evidence
+            if len(_evidence_by_digest) >= KEPT_PROFILES:
+                _evidence_by_digest.clear()
+            _evidence_by_digest[profile.digest] = cached_evidence
     return cached_evidence
 
 
@@ -263,7 +263,7 @@ def facts_of(profile: Profile) -> Facts:
 
 
 def _plain(configurations: Configurations) -> NDArray[np.bool_]:
-    """Runs that the laws describe: data parallel, nobody left behind."""
+    """Runs that the laws describe: data parallel, without backup workers."""
     is_plain: NDArray[np.bool_] = (
         (configurations.tensor_parallel <= 1)
         & (configurations.pipeline_parallel <= 1)
@@ -292,30 +292,30 @@ def _timings(timings: PhaseTimings, clients: Clients) -> tuple[dict[str, list[in
 def _combine(timings: PhaseTimings, clients: Clients, rows: list[int], link: float) -> Phases:
     """Means weighted by steps, over the runs of the setting that most steps were timed with.
 
-    A run whose steps are not known counts like the mean of those that are. Runs with another setting are left out:
+    A run whose steps are not known counts like the mean of those that are. Runs with another setting are excluded:
     bringing them to this one would mix assumptions into measurements.
     """
-    found = settings_of(timings.configurations, clients, np.array(rows, dtype=np.int64), link)
-    settings = dict(zip(rows, found, strict=True))
+    settings_found = settings_of(timings.configurations, clients, np.array(rows, dtype=np.int64), link)
+    settings = dict(zip(rows, settings_found, strict=True))
     columns = (timings.download_s, timings.compute_s, timings.upload_s, timings.update_s, timings.hidden_s)
     ordered = sorted(rows, key=lambda row: (settings[row], *(column[row] for column in columns)))
     steps = {row: int(timings.steps[row]) for row in ordered}
-    known = [count for count in steps.values() if count > 0]
-    usual = sum(known) / len(known) if known else 1.0
+    step_counts = [count for count in steps.values() if count > 0]
+    usual = sum(step_counts) / len(step_counts) if step_counts else 1.0
     total: dict[Setting, float] = {}
     for row in ordered:
         total[settings[row]] = total.get(settings[row], 0.0) + (steps[row] or usual)
     setting = max(total, key=lambda each: (total[each], each))
-    kept = [row for row in ordered if settings[row] == setting]
-    weights = np.array([steps[row] or usual for row in kept])
+    rows_of_setting = [row for row in ordered if settings[row] == setting]
+    weights = np.array([steps[row] or usual for row in rows_of_setting])
 
     def mean(column: Floats) -> float:
-        values = column[kept]
+        values = column[rows_of_setting]
         # A mean of equal values must be that value to the last digit.
         return float(values[0] + (weights * (values - values[0])).sum() / weights.sum())
 
     download, compute, upload, update, hidden = map(mean, columns)
-    measured = timings.compute_variation[kept]
+    measured = timings.compute_variation[rows_of_setting]
     has_cv = measured >= 0.0
     variance = (weights[has_cv] * measured[has_cv] ** 2).sum() / weights[has_cv].sum() if has_cv.any() else None
     return Phases(
@@ -326,8 +326,8 @@ def _combine(timings: PhaseTimings, clients: Clients, rows: list[int], link: flo
         hidden_s=min(max(hidden, 0.0), compute, download + upload),
         compute_cv=None if variance is None else math.sqrt(float(variance)),
         setting=setting,
-        runs=len(kept),
-        steps=sum(steps[row] for row in kept),
+        runs=len(rows_of_setting),
+        steps=sum(steps[row] for row in rows_of_setting),
     )
 
 
@@ -372,8 +372,8 @@ def _runs(observations: Observations, clients: Clients, link: float) -> dict[tup
 def run_log_spread(mode: SyncMode, workers: Ints) -> Floats:
     """Standard deviation of ln(rate) when a job is run again on other machines.
 
-    Asynchronous workers add up their own speeds. A synchronous round is its slowest machine's, whose excess over the
-    mean the variation of compute stands for.
+    Asynchronous workers add up their own speeds. A synchronous round is as slow as its slowest machine; its excess over
+    the mean is represented by the variation of compute.
     """
     machines = MACHINE_LOG_SPREAD**2 / workers if mode == SyncMode.ASYNC else np.zeros(np.shape(workers))
     return np.asarray(np.sqrt(CAMPAIGN_LOG_SPREAD**2 + machines))

@@ -1,9 +1,9 @@
 """Workers of several devices: they add up their gradients, and push the sum once.
 
-Who pulls parameters differs. TensorFlow's parameter-server strategy keeps one copy of each variable on a server, which
-every device of a worker reads for itself (r1.14, `parameter_server_strategy.py`: an aggregating variable holds one
-variable, and nothing is cached on the worker); its benchmarks (`tf_cnn_benchmarks`) cache what one device read. MXNet's
-`dist` stores and BytePS pull once a worker, and hand the parameters on inside the node.
+Frameworks differ in how parameters are pulled. TensorFlow's parameter-server strategy keeps one copy of each variable
+on a server, which every device of a worker reads itself (r1.14, `parameter_server_strategy.py`: an aggregating variable
+holds one variable, and nothing is cached on the worker); its benchmarks (`tf_cnn_benchmarks`) cache what one device
+read. MXNet's `dist` stores and BytePS pull once per worker, and pass the parameters on inside the node.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from nodewise.plugin import Catalogue, Notice
 __all__ = ["PULLS", "Exchange", "exchange_of", "pulls_taken", "share_that_pulls_each"]
 
 PULLS: Final = "framework"
-"""The fact, as tables call it, that tells who pulls."""
+"""Name of the fact, as in tables, that determines which devices pull parameters."""
 
 _PULLS_EACH: Final = {"tf_cnn_benchmarks": 0.0, "tensorflow": 1.0, "mxnet": 0.0, "byteps": 0.0}
 _PULLS_EACH_ELSEWHERE: Final = 0.6
 """How likely every device pulls for itself, by framework. Where none is named it may be either: a little likelier as in
-TensorFlow, whose parameter servers more people run."""
+TensorFlow, whose parameter servers are more common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Exchange:
     adding_s: float = 0.0
 
     def notices(self) -> tuple[Notice, ...]:
-        """What was made of workers of several devices."""
+        """How workers of several devices are represented."""
         if self.devices == 1:
             return ()
         adding = f"which takes {self.adding_s:.3g} s" if self.adding_s > 0.0 else "which is assumed to take no time"

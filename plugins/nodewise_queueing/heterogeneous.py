@@ -31,7 +31,7 @@ __all__ = ["mixed_columns"]
 def mixed_columns(mode: SyncMode, situations: list[Situation], counts: list[int], backup_workers: int) -> Columns:
     """Answer for one composition of workers; one situation per class, with its own compute time.
 
-    The one row stands for one number of workers of each class.
+    The one row is for one number of workers of each class.
     """
     if mode == SyncMode.ASYNC:
         return _asynchronous(situations, counts)
@@ -86,7 +86,7 @@ _METHODS = {
 def _order_effect(
     situations: list[Situation], networks: list[Network], counts: list[int], out_of_step_per_s: float
 ) -> tuple[float, float]:
-    """Factor that the order makes of a step out of step, and the deviation of ln(step) from doubt about it.
+    """Factor of the step by the order of workers, and the deviation of ln(step) from uncertainty about it.
 
     As for workers that are alike, about their mean: classes that compute for different times are that much less
     coherent.
@@ -186,9 +186,11 @@ def _other_variations(situations: list[Situation], values: Floats) -> Iterator[t
     others = [sorted(situation.variation.others) for situation in situations]
     most = max(map(len, others))
     for place in range(most):
-        chosen = [each[min(place, len(each) - 1)] if each else (cv, 0.0) for each, cv in zip(others, values.tolist())]
-        weights = [weight for (_, weight), each in zip(chosen, others) if place < len(each)]
-        yield np.array([cv for cv, _ in chosen]), sum(weights) / len(weights)
+        variations = [
+            each[min(place, len(each) - 1)] if each else (cv, 0.0) for each, cv in zip(others, values.tolist())
+        ]
+        weights = [weight for (_, weight), each in zip(variations, others) if place < len(each)]
+        yield np.array([cv for cv, _ in variations]), sum(weights) / len(weights)
 
 
 def _mean_transfer(transfers: list[Transfer], share: Floats) -> Transfer:

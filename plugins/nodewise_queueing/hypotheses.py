@@ -1,4 +1,4 @@
-"""Models of a job whose phases nobody timed.
+"""Models of a job without phase timings.
 
 Every share that the servers may have of a cycle, with how sharply the curve bends (ASYNC) or how compute varies (SYNC),
 is one hypothesis, with what it says of a step's growth with workers.
@@ -19,7 +19,7 @@ from nodewise_queueing.servers_share import ShareDistribution
 __all__ = ["Hypotheses", "Shape", "hypotheses_of", "shape_of"]
 
 SMALLEST_SHARE: Final = 1e-4
-"""Least share of one worker's cycle at the servers that is told from none: its knee lies at 10,000 workers."""
+"""Least share of one worker's cycle at the servers that differs from none: its knee is at 10,000 workers."""
 
 _SHARES: Final = {SyncMode.ASYNC: 121, SyncMode.SYNC: 41}
 
@@ -102,7 +102,7 @@ def hypotheses_of(mode: SyncMode, expected: ShareDistribution) -> Hypotheses:
 def shape_of(
     hypotheses: Hypotheses, workers: Ints, *, demand_factor: float, compute_factor: float, devices: int = 1
 ) -> Shape:
-    """What each hypothesis says, with demands and compute multiplied by the factors of a setting.
+    """Predictions of each hypothesis, with demands and compute multiplied by the factors of a setting.
 
     ``devices``: of each worker, for all of which a synchronous round waits.
 
@@ -112,8 +112,8 @@ def shape_of(
         sync    step = W s + (1 - s) E_W
 
     E_W: expected maximum of W gamma times of mean 1, of all devices. The soft minimum of workers' rates and the
-    servers' capacity 1/s, exact for one worker: p = 1 is the pessimistic asymptotic bound, where everybody waits for
-    everybody, p = infinity the optimistic one; mean value analysis of one station is next to p = 3.
+    servers' capacity 1/s, exact for one worker: p = 1 is the pessimistic asymptotic bound, where every worker waits for
+    every other, p = infinity the optimistic one; mean value analysis of one station is next to p = 3.
     """
     think, demand = (1.0 - hypotheses.share) * compute_factor, hypotheses.share * demand_factor
     if hypotheses.mode == SyncMode.ASYNC:

@@ -1,4 +1,4 @@
-"""The fitted model: sorts the rows of a question, looks each up in its curve, and refuses the rest."""
+"""The fitted model: groups the rows of a question by curve, looks each up, and refuses the others."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from nodewise_queueing.tables import Columns, Curve
 __all__ = ["QueueingModel"]
 
 KEPT_CURVES: Final = 512
-"""Curves, and points of workers that are not alike, that a model keeps; when there are more it begins anew. A curve of
+"""Most curves, and points of workers of different classes, that a model caches; beyond that it starts anew. A curve of
 KEPT_WORKERS takes 1.2 MB."""
 
 
 MOST_STEP_S: Final = 1e9
-"""A step of 30 years: phases that make one are mistaken."""
+"""A step of 30 years: phases that make one are wrong."""
 
 _TOO_LONG: Final = Refusal.unsupported(
     f"a step would take more than {MOST_STEP_S:g} s: check the units of the phase timings"
 )
 
 
-_Found = tuple[Ints | None, Columns]
+_RowAnswers = tuple[Ints | None, Columns]
 """Rows of a question, None = all of it, with their answers."""
 
 
 class QueueingModel:
-    """Curves over workers, one per device, mode and setting, made when first asked for.
+    """Curves over workers, one per device, mode and setting, made at their first use.
 
-    Shared between threads: a curve is put into place whole, and two that are made at once are equal.
+    Shared between threads: a curve is stored as a whole, and two that are made at once are equal.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ class QueueingModel:
         plan = plan_of(configurations, self._devices_per_worker)
         simulate = options.fidelity == Fidelity.SIMULATE
         refusals = [RowRefusal(rows, refusal) for rows, refusal in plan.refusals]
-        found: list[_Found] = []
+        answers: list[_RowAnswers] = []
         for group in plan.groups:
             if simulate:
-                self._simulate(group, configurations, options, found, refusals)
+                self._simulate(group, configurations, options, answers, refusals)
             else:
-                self._answer(group, configurations, found, refusals)
-        found = [_possible(each, len(configurations), refusals) for each in found]
-        pieces = [(at, columns.predictions()) for at, columns in found if len(columns.bottleneck)]
+                self._answer(group, configurations, answers, refusals)
+        answers = [_possible(each, len(configurations), refusals) for each in answers]
+        pieces = [(at, columns.predictions()) for at, columns in answers if len(columns.bottleneck)]
         answer = Predictions.joined(len(configurations), pieces, refusals=tuple(refusals))
         return replace(answer, simulated=True) if simulate and pieces else answer
 
@@ -104,9 +104,9 @@ class QueueingModel:
     # --- by the laws
 
     def _answer(
-        self, group: Group, configurations: Configurations, found: list[_Found], refusals: list[RowRefusal]
+        self, group: Group, configurations: Configurations, answers: list[_RowAnswers], refusals: list[RowRefusal]
     ) -> None:
-        """Answer the rows of one curve, or say why not."""
+        """Answer the rows of one curve, or refuse them with the reason."""
         keys = group.key.by_mode()
         try:
             for key in keys:
@@ -121,10 +121,10 @@ class QueueingModel:
         if group.key.classes:
             parts = [_repeat(columns, len(group.workers)) for columns in parts]
         rows = slice(None) if group.rows is None else group.rows
-        found.append((group.rows, _join(parts, configurations, rows)))
+        answers.append((group.rows, _join(parts, configurations, rows)))
 
     def _answerable_part(self, key: CurveKey, group: Group, rows: int, refusals: list[RowRefusal]) -> Group:
-        """The part of a group that evidence at one number of workers answers: all of it where there is more."""
+        """The part of a group that evidence at one number of workers answers: all of it if there are more."""
         only = None if key.classes else self._curve(key).only
         if only is None or (measured := group.workers == only).all():
             return group
@@ -136,13 +136,13 @@ class QueueingModel:
         return Group(group.key, freeze(members[measured]), freeze(group.workers[measured]), only)
 
     def _curve(self, key: CurveKey) -> Curve:
-        found = self._curves.get(key)
-        if found is None:
+        curve = self._curves.get(key)
+        if curve is None:
             device = self._support.device(key)
             phases = self._phases[device].on(key.device) if device in self._phases else None
             model = phases or self._fits[device, key.mode]
             if key.setting.node_shared and not (phases is not None and phases.by_placement):
-                # Placement changes nothing here: one curve serves both.
+                # Placement has no effect here: one curve serves both.
                 alone = replace(key, setting=replace(key.setting, node_shared=False))
                 return self._curves.setdefault(key, self._curve(alone))
             own = self._support.notices(device, key.device)
@@ -153,22 +153,22 @@ class QueueingModel:
 
             if len(self._curves) >= KEPT_CURVES:
                 self._curves.clear()
-            found = self._curves.setdefault(key, Curve(build, self._support.only(device, key)))
-        return found
+            curve = self._curves.setdefault(key, Curve(build, self._support.only(device, key)))
+        return curve
 
     def _point(self, key: CurveKey) -> Columns:
-        """The answer for workers that are not alike: one point, remembered."""
-        found = self._points.get(key)
-        if found is None:
+        """The answer for workers of different classes: one point, cached."""
+        point = self._points.get(key)
+        if point is None:
             situations = self._situations(key, key.classes)
-            found = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
+            point = mixed_columns(key.mode, situations, [each.workers for each in key.classes], key.backup_workers)
             if len(self._points) >= KEPT_CURVES:
                 self._points.clear()
-            self._points[key] = found
-        return found
+            self._points[key] = point
+        return point
 
     def _situations(self, key: CurveKey, classes: tuple[Class, ...]) -> list[Situation]:
-        """What the workers of each class are described by; needs the phases of every device."""
+        """Situations of the workers of each class; needs the phases of every device."""
         devices = self._support.devices_of(replace(key, classes=classes), phases_needed=True)
         situations = []
         for device, each in zip(devices, classes, strict=True):
@@ -185,10 +185,10 @@ class QueueingModel:
         group: Group,
         configurations: Configurations,
         options: Options,
-        found: list[_Found],
+        answers: list[_RowAnswers],
         refusals: list[RowRefusal],
     ) -> None:
-        """Simulate the rows of one curve one by one; rows alike are simulated once."""
+        """Simulate the rows of one curve one by one; equal rows are simulated once."""
         done: dict[int, list[Columns]] = {}
         for row, workers in zip(_members(group, len(configurations)), group.workers.tolist(), strict=True):
             try:
@@ -198,10 +198,10 @@ class QueueingModel:
                 refusals.append(RowRefusal((row,), refused.refusal))
                 continue
             at = freeze(np.array([row], dtype=np.int64))
-            found.append((at, _join(done[workers], configurations, at)))
+            answers.append((at, _join(done[workers], configurations, at)))
 
     def _runs(self, key: CurveKey, workers: int, options: Options) -> list[Columns]:
-        """Simulations of the modes that a row rests on."""
+        """Simulations of the modes of a row."""
         classes = key.classes or (Class(key.device, workers, 1.0),)
         counts = tuple(alike.workers for alike in classes)
         parts = []
@@ -212,7 +212,7 @@ class QueueingModel:
 
 
 def _join(parts: list[Columns], configurations: Configurations, rows: Ints | slice) -> Columns:
-    """One answer of the modes of some rows."""
+    """The answers of some rows' modes joined into one."""
     if len(parts) == 1:
         return parts[0]
     fraction, switch_s = configurations.hybrid_sync_fraction[rows], configurations.hybrid_switch_s[rows]
@@ -224,7 +224,7 @@ def _members(group: Group, rows: int) -> tuple[int, ...]:
 
 
 def _repeat(columns: Columns, rows: int) -> Columns:
-    """One answer for several rows that ask the same."""
+    """One answer for several rows with the same question."""
     return replace(
         columns,
         values=freeze(np.repeat(columns.values, rows, axis=1)),
@@ -233,13 +233,13 @@ def _repeat(columns: Columns, rows: int) -> Columns:
     )
 
 
-def _possible(answered: _Found, rows: int, refusals: list[RowRefusal]) -> _Found:
-    """The rows without those whose step no plausible phase makes: they would spoil the answer to the others."""
+def _possible(answered: _RowAnswers, rows: int, refusals: list[RowRefusal]) -> _RowAnswers:
+    """The rows without those of implausibly long steps, which would distort the answer to the others."""
     at, columns = answered
     step_s = columns.values[0]
     if not len(step_s) or step_s.max() <= MOST_STEP_S:
         return answered
-    kept = step_s <= MOST_STEP_S
+    is_possible = step_s <= MOST_STEP_S
     members = np.arange(rows) if at is None else at
-    refusals.append(RowRefusal(tuple(members[~kept].tolist()), _TOO_LONG))
-    return freeze(members[kept]), columns.take(np.flatnonzero(kept))
+    refusals.append(RowRefusal(tuple(members[~is_possible].tolist()), _TOO_LONG))
+    return freeze(members[is_possible]), columns.take(np.flatnonzero(is_possible))

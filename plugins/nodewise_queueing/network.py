@@ -1,4 +1,4 @@
-"""The closed network of one kind of worker, and the three curves between which a real system lies."""
+"""The closed network of one kind of worker, and the three curves between which a real system is."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Network:
         return NetworkSolution(rate, exposed)
 
     def orderly_rate(self, population: int) -> Floats:
-        """(n,) the asymptotic bound min(W / cycle alone, 1 / D_max): nobody waits until a station is full."""
+        """(n,) the asymptotic bound min(W / cycle of one worker, 1 / D_max): no waiting until a station is full."""
         alone_s = self.alone_s
         shortest_s = min(max(self.demands_s), alone_s)
         return np.asarray(1.0 / np.maximum(alone_s / np.arange(1, population + 1), shortest_s))
@@ -106,7 +106,7 @@ class Network:
         return np.minimum(workers / (self.alone_s + (workers - 1) * demand), orderly_rate)
 
     def dearer(self, factor: float) -> Network:
-        """All demands multiplied, alone as under load."""
+        """All demands multiplied, of one worker as under load."""
         return replace(
             self,
             demands_s=tuple(demand * factor for demand in self.demands_s),

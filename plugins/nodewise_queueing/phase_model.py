@@ -29,7 +29,7 @@ __all__ = ["PhaseModel"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhaseModel:
-    """Demands of one worker, and what runs of several said about them under load.
+    """Demands of one worker, and corrections under load by runs of several.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class PhaseModel:
     device : str
     catalogue : Catalogue
     variation : Variation or None
-        Of compute, as measured or told by runs; None = what is likely of the device.
+        Of compute, as measured or estimated from runs; None = the likely value of the device.
     pulls_each : float
         Probability that every device of a worker pulls for itself.
     """
@@ -60,7 +60,7 @@ class PhaseModel:
     def fit(
         phases: Phases, facts: Facts, runs: Mapping[int, Runs], device: str = "", catalogue: Catalogue | None = None
     ) -> PhaseModel:
-        """Fit the load of each mode that was run with several workers, and settle what was not stated.
+        """Fit the load of each mode that was run with several workers, and estimate unstated facts.
 
         Runs of one worker are not used: a counted rate is coarser than the sum of the phases.
         """
@@ -83,11 +83,11 @@ class PhaseModel:
         return replace(model, loads=loads)
 
     def on(self, device: str) -> PhaseModel:
-        """The same for a row's device, where the evidence does not say its own."""
+        """The same model for a row's device, where the evidence does not state its own."""
         return self if self.device or not device else replace(self, device=device)
 
     def pooled_runs(self, mode: SyncMode) -> Runs:
-        """Runs of a mode, with noise that holds what predictions of them may err by."""
+        """Runs of a mode, with noise that includes the errors of predictions of them."""
         runs = self.runs[mode]
         noise = np.hypot(runs.log_noise, _doubt(mode, runs, self.groups(mode, runs)))
         return replace(runs, log_noise=noise).pool()
@@ -95,7 +95,7 @@ class PhaseModel:
     def with_variation_weighed(self) -> PhaseModel:
         """Likely variations of compute weighed by synchronous runs, where it was not measured.
 
-        What is taken then is their median. A slow round may be the load's doing as well.
+        The median of these is assumed then. A slow round may also be caused by load.
         """
         runs = self.runs.get(SyncMode.SYNC)
         if self.variation is not None or runs is None or runs.worker_counts[-1] < 2:
@@ -103,8 +103,8 @@ class PhaseModel:
         prior = self._likely(runs.settings[-1])
         weights = []
         for cv, weight in prior.values_and_weights:
-            tried = replace(self, variation=replace(prior, value=cv, others=()))
-            weights.append(weight * _evidence(tried, SyncMode.SYNC))
+            with_cv = replace(self, variation=replace(prior, value=cv, others=()))
+            weights.append(weight * _evidence(with_cv, SyncMode.SYNC))
         if not sum(weights) > 0.0:
             return self
         posterior = sorted(
@@ -118,7 +118,7 @@ class PhaseModel:
         )
 
     def with_pulls_weighed(self) -> PhaseModel:
-        """Who pulls, weighed by runs of workers of several devices."""
+        """The model with the probability that each device pulls parameters, by runs of workers of several devices."""
         modes = [mode for mode, runs in self.runs.items() if any(each.devices > 1 for each in runs.settings)]
         if not modes or self.pulls_each in (0.0, 1.0):
             return self
@@ -148,11 +148,11 @@ class PhaseModel:
         )
 
     def groups(self, mode: SyncMode, runs: Runs) -> _Groups:
-        """Runs with what their curves are computed from."""
+        """Runs with the situations of their curves."""
         return [(self.situation(mode, setting), rows) for setting, rows in runs.by_setting()]
 
     def situation(self, mode: SyncMode, setting: Setting) -> Situation:
-        """What a curve of one setting is computed from."""
+        """The situation of a curve of one setting."""
         factors = factors_between(self.phases.setting, setting, self.facts, phases_known=True)
         phases = scaled_phases(self.phases, setting, self.facts, factors)
         runs, exchange = self.runs.get(mode), self._exchange(setting.devices)
@@ -172,7 +172,7 @@ class PhaseModel:
         )
 
     def _of_one_device(self, phases: Phases, variation: Variation) -> Phases:
-        """Phases as one device alone would have them, where a worker of several was timed."""
+        """Phases of a single device, where a worker of several was timed."""
         timed = self._exchange(self.phases.setting.devices)
         if timed.devices == 1:
             return phases
@@ -183,7 +183,7 @@ class PhaseModel:
         )
 
     def knee(self, mode: SyncMode, setting: Setting) -> float:
-        """Workers at which the busiest station would be full if nobody waited."""
+        """Workers at which the busiest station would be full if no worker waited."""
         return network_of(self.situation(mode, setting), 0.0).knee
 
     def table(self, key: CurveKey, population: int) -> Columns:
@@ -199,21 +199,21 @@ class PhaseModel:
         )
 
     def columns(self, key: CurveKey, population: int) -> Columns:
-        """The same without the doubt about who pulls."""
+        """The same model without the uncertainty about which devices pull parameters."""
         situation = self.situation(key.mode, key.setting)
         if key.mode == SyncMode.SYNC:
             return synchronous_table(situation, population, key.backup_workers)
         table = asynchronous_table(situation, population)
         if key.setting.servers <= self.phases.setting.servers:
             return table
-        # More servers may also undo the step that workers fell in with fewer: no ground to promise it.
+        # More servers may also end the regular schedule that workers had with fewer: it cannot be relied on.
         fewer = replace(key.setting, servers=self.phases.setting.servers)
         shares = self.facts.byte_share(fewer.servers) / self.facts.byte_share(key.setting.servers)
         return table.lengthen(asynchronous_table(self.situation(key.mode, fewer), population).step_s / shares)
 
 
 _Groups = list[tuple[Situation, Ints]]
-"""Runs that share a curve: what it is computed from, and their places."""
+"""Runs that share a curve: its situation, and their places."""
 
 
 def _doubt(mode: SyncMode, runs: Runs, groups: _Groups) -> Floats:

@@ -20,8 +20,8 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             name="queueing",
             version=VERSION,
             description=(
-                "Parameter-server training as a closed queueing network: exact mean value analysis (ASYNC), "
-                "a barrier with queued uploads (SYNC), one after the other (HYBRID); by simulation where asked."
+                "Parameter-server training as a closed queueing network: exact mean value analysis (ASYNC), a barrier "
+                "with queued uploads (SYNC), one after the other (HYBRID); or by simulation."
             ),
             estimator=lazy_object("nodewise_queueing.estimator:QueueingEstimator", "assess", "fit"),
             capabilities=frozenset(

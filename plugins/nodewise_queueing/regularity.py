@@ -1,7 +1,7 @@
-"""Where between fair sharing and the two asymptotic bounds a job lies: what regular workers do to each other.
+"""Position of a job between fair sharing and the two asymptotic bounds: regular workers disturb each other less.
 
 Mean value analysis holds for workers out of step with each other. Workers whose compute hardly varies are not. While
-the link could serve all of them one after the other they settle into a schedule in which nobody waits. Beyond, fair
+the link could serve all of them one after the other they settle into a schedule without waiting. Beyond, fair
 sharing makes transfers that overlap end together: workers fall in step, all of them download, then all upload, and each
 direction of the link idles while the other is used. More workers than the link's queue has room for break the step up:
 their senders back off at different times.

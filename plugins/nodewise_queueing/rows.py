@@ -1,4 +1,4 @@
-"""Rows of a question, sorted into those that share a curve over workers and those that no curve here describes."""
+"""Rows of a question, grouped into those that share a curve over workers and those outside of the laws."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ __all__ = [
 ]
 
 MAX_WORKERS: Final = 131_072
-"""Largest number of workers that is answered: exact curves cost time and memory in proportion to it."""
+"""Largest number of workers that is supported: exact curves cost time and memory in proportion to it."""
 
 _SMALL_ROWS: Final = 256
 _REMEMBERED_ROWS: Final = 4096
-"""Rows of a question that is remembered: 1,024 small ones and 64 larger ones hold 100 MB at most. Sorting even more
-costs little per row."""
+"""Rows of a cached question: 1,024 small ones and 64 larger ones take 100 MB at most. Grouping even more costs little
+per row."""
 
 
 _PLAIN_MODES: Final = {int(mode): mode for mode in (SyncMode.ASYNC, SyncMode.SYNC)}
-"""Modes that are one curve each."""
+"""Modes with a single curve each."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """Everything but the number of workers that a curve depends on.
+    """The parameters of a curve, without the number of workers.
 
     Attributes
     ----------
     servers : int
-        Parameter servers, at least 1: somebody holds the parameters.
+        Parameter servers, at least 1: some process holds the parameters.
     link_bytes_per_s : float
         Rate of a server's link per direction; 0 = not known.
     batch_per_worker, accumulation : int
         Samples per worker and micro-step (0 = not known); micro-steps per exchange.
     devices : int
-        Devices that add up their gradients before they push them: they are one client of the servers.
+        Devices that add up their gradients before they push them: together they are one client of the servers.
     node_shared : bool
         Whether several clients share a node.
     """
@@ -95,7 +95,7 @@ class CurveKey:
     classes: tuple[Class, ...] = ()
 
     def by_mode(self) -> tuple[CurveKey, ...]:
-        """The curves that an answer rests on: both modes of a hybrid, else the curve itself."""
+        """The curves of an answer: both modes of a hybrid, else the curve itself."""
         if self.mode != SyncMode.HYBRID:
             return (self,)
         return replace(self, mode=SyncMode.SYNC), replace(self, mode=SyncMode.ASYNC)
@@ -103,7 +103,7 @@ class CurveKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clients:
-    """Who exchanges with the servers, row by row: how many, of how many devices each, whether several share a node."""
+    """Clients of the servers, row by row: how many, of how many devices each, and whether several share a node."""
 
     clients: Ints
     devices: Ints
@@ -122,26 +122,26 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How the rows of a question fall apart."""
+    """The rows of a question by curve, and refused rows."""
 
     groups: tuple[Group, ...]
     refusals: tuple[tuple[tuple[int, ...], Refusal], ...]
 
 
 def clients_of(configurations: Configurations, devices_per_worker: int) -> Clients:
-    """The clients of rows whose devices add up their gradients within a node, at most so many of them.
+    """The clients of rows whose devices sum their gradients within a node, at most so many of them.
 
     Where a node holds fewer devices than that, these are one client. ``devices`` is that of the largest client.
     """
     nodes, workers = configurations.nodes, configurations.workers
     if devices_per_worker == 1:
         return Clients(workers, constant_ints(len(workers), 1), (nodes > 0) & (workers > nodes))
-    held = np.maximum(nodes, 1)
+    node_counts = np.maximum(nodes, 1)
     # Packed nodes: full ones, one with what is left, and a device on each of the others.
-    most = -(-workers // held)
-    full, left = np.divmod(workers - held, np.maximum(most - 1, 1))
-    full = np.minimum(full, held)
-    others = np.where(full < held, -(-(left + 1) // devices_per_worker) + held - full - 1, 0)
+    most = -(-workers // node_counts)
+    full, left = np.divmod(workers - node_counts, np.maximum(most - 1, 1))
+    full = np.minimum(full, node_counts)
+    others = np.where(full < node_counts, -(-(left + 1) // devices_per_worker) + node_counts - full - 1, 0)
     clients = np.where(most > 1, full * -(-most // devices_per_worker) + others, workers)
     if configurations.placement is not None:
         for row in range(len(workers)):
@@ -167,7 +167,7 @@ def settings_of(
         clients.node_shared,
     )
     settings: dict[tuple[float, ...], Setting] = {}
-    found = []
+    row_settings = []
     for values in zip(*(column[rows].tolist() for column in columns)):
         setting = settings.get(values)
         if setting is None:
@@ -176,12 +176,12 @@ def settings_of(
                 max(servers, 1), link or default_link_bytes_per_s, batch, max(accumulation, 1), devices, shared
             )
             settings[values] = setting
-        found.append(setting)
-    return found
+        row_settings.append(setting)
+    return row_settings
 
 
 def plan_of(configurations: Configurations, devices_per_worker: int = 1) -> Plan:
-    """Sort the rows. Remembered by identity, one object stands for one question, unless it is large.
+    """Group the rows by curve. Cached by identity: one object is one question, unless it is large.
 
     ``devices_per_worker``: devices that add up their gradients before they push them.
     """
@@ -208,9 +208,9 @@ def _plan(configurations: Configurations, devices_per_worker: int) -> Plan:
 
 
 def _alike(configurations: Configurations) -> Plan | None:
-    """The plan of a few rows that differ in workers alone, and that the laws reach; None = they are not like that.
+    """The plan of a few rows that differ only in workers and are within the laws; None = other rows.
 
-    The usual question: lists tell it in a tenth of the time that sorting takes.
+    For the usual question: lists find it in a tenth of the time that grouping takes.
     """
     rows = len(configurations)
     if not 0 < rows <= _SMALL_ROWS or configurations.worker_groups is not None:
@@ -236,7 +236,7 @@ def _alike(configurations: Configurations) -> Plan | None:
     largest = max(workers)
     if tensor > 1 or pipeline > 1 or backup or mode not in _PLAIN_MODES or min(workers) < 1 or largest > MAX_WORKERS:
         return None
-    # One worker shares its node with nobody, whatever the others do.
+    # A single worker shares its node with no other.
     shared_nodes = {count > held > 0 for count, held in zip(workers, configurations.nodes.tolist()) if count > 1}
     if len(shared_nodes) > 1:
         return None
@@ -301,7 +301,7 @@ def _modes(configurations: Configurations) -> Ints:
 
 def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...]], Ints]:
     """Distinct compositions of workers that are not alike, and which of them each row has; the first is none."""
-    found: dict[tuple[Class, ...], int] = {(): 0}
+    numbers: dict[tuple[Class, ...], int] = {(): 0}
     composed = np.zeros(len(configurations), dtype=np.int64)
     if configurations.has_groups:
         for row in np.flatnonzero(configurations.grouped()).tolist():
@@ -310,12 +310,12 @@ def _compositions(configurations: Configurations) -> tuple[list[tuple[Class, ...
                 alike = group.device, group.compute_factor
                 counts[alike] = counts.get(alike, 0) + group.workers
             classes = tuple(sorted(Class(device, count, factor) for (device, factor), count in counts.items()))
-            composed[row] = found.setdefault(classes, len(found))
-    return list(found), composed
+            composed[row] = numbers.setdefault(classes, len(numbers))
+    return list(numbers), composed
 
 
 def _refusal_numbers(configurations: Configurations, composed: Ints, clients: Clients) -> Ints:
-    """0 where the laws reach, else the number of the refusal; the first that applies."""
+    """0 where the laws apply, else the number of the refusal; the first that applies."""
     workers = configurations.workers
     parallel = (configurations.tensor_parallel > 1) | (configurations.pipeline_parallel > 1)
     mode, backup = configurations.sync_mode, configurations.backup_workers

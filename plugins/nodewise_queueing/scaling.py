@@ -40,7 +40,7 @@ _UNIFORM: Final = math.sqrt(12.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
-    """From a measured setting to an asked one.
+    """Factors from a measured setting to an asked one.
 
     Attributes
     ----------

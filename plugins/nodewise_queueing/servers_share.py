@@ -1,11 +1,11 @@
-"""What is expected of an asynchronous job of which only throughputs are known, before any of them is looked at.
+"""The prior for an asynchronous job of which only throughputs are known.
 
-Two rows cannot tell how much of a cycle is the servers', how sharply the curve bends where they fill up, and which of
-the rows ran on a slow machine. Both are told by causes: a slower accelerator leaves a smaller part of its cycle to the
-servers, as do more servers; and the more regular compute is, the less workers wait before the servers are full.
+Two rows do not determine the servers' share of a cycle, how sharply the curve bends where the servers saturate, and
+which row ran on a slow machine. Share and bend are estimated from causes: a slower accelerator leaves a smaller part of
+its cycle to the servers, as do more servers; and the more regular compute is, the less workers wait before saturation.
 
-The constants are learned by `research/learn_async_prior.py` from the asynchronous jobs at hand (five published ones of
-the project's testbed, thirteen of its own, six of CM-DARE); it prints what each source alone would have said.
+The constants are learned by `research/learn_async_prior.py` from the known asynchronous jobs (five published ones of
+the project's testbed, thirteen of its own, six of CM-DARE); it prints the estimate of each source alone.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class ShareDistribution:
     sharpness_log_spread: float
 
     def log_density(self, share: Floats) -> Floats:
-        """Logarithm of the density of shares, on a scale of ln(share), but for a constant."""
+        """Logarithm of the density of shares, on a scale of ln(share), up to a constant."""
         scale = self.odds_log_spread / UNKNOWN_SHARE_SPREAD
         deviation = (np.log(share / (1.0 - share)) - math.log(self.odds)) / scale
         return np.asarray(-deviation - 2.0 * np.logaddexp(0.0, -deviation) - np.log1p(-share))
 
     def sharpnesses(self, count: int) -> Floats:
-        """The middles of cells of equal probability; at least 1, where everybody waits for everybody."""
+        """The middles of cells of equal probability; at least 1, where every worker waits for every other."""
         normal = NormalDist(math.log(self.sharpness), self.sharpness_log_spread)
         middles = [normal.inv_cdf((cell + 0.5) / count) for cell in range(count)]
         return np.maximum(np.exp(middles), 1.0)
@@ -101,13 +101,13 @@ def expected_of(
 ) -> ShareDistribution:
     """What is expected of workers on a device; ``byte_share``: what the server that holds most holds of the bytes."""
     speed = relative_speed(device, catalogue)
-    known = speed is not None
+    is_known = speed is not None
     cv, cv_spread = UNKNOWN_CV, UNKNOWN_CV_SPREAD
-    if known:
+    if is_known:
         cv, cv_spread = likely_variation(device, catalogue, node_shared=False).value, 0.0
     return ShareDistribution(
-        odds=learned.share / (1.0 - learned.share) * byte_share**SERVER_EXPONENT * (speed if known else 1.0),
-        odds_log_spread=learned.share_spread if known else UNKNOWN_SHARE_SPREAD,
+        odds=learned.share / (1.0 - learned.share) * byte_share**SERVER_EXPONENT * (speed if is_known else 1.0),
+        odds_log_spread=learned.share_spread if is_known else UNKNOWN_SHARE_SPREAD,
         sharpness=learned.sharpest * math.exp(learned.by_variation * cv),
         sharpness_log_spread=math.hypot(learned.sharpness_spread, learned.by_variation * cv_spread),
     )

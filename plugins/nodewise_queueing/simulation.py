@@ -43,7 +43,7 @@ class SimulationRow:
 
 
 def specification_of(row: SimulationRow) -> SimulationSpec:
-    """What the simulator is told. Transfers are those of the class that has most workers."""
+    """Input of the simulator. Transfers are those of the class with most workers."""
     situation = row.situations[max(range(len(row.counts)), key=row.counts.__getitem__)]
     phases, facts = situation.phases, situation.facts
     download, upload = situation.transfers(situation.load.log_factor)
@@ -149,7 +149,7 @@ def _columns(row: SimulationRow, result: SimulationResult) -> Columns:
     if not synchronous:
         del means["barrier"]
     _restore_measured(means, row)
-    # The parts are means over cycles that ended, the step over the time that passed: equal but for the edges.
+    # The parts are means over finished cycles, the step over the simulated time: equal except for the edges.
     total = sum(means.values())
     situation = row.situations[0]
     links = {"downlink": result.download_utilisation, "uplink": result.upload_utilisation}
@@ -167,7 +167,7 @@ def _columns(row: SimulationRow, result: SimulationResult) -> Columns:
         },
         parts={name: seconds * step_s / total for name, seconds in means.items()},
         utilisation={name: min(float(busy.max()), 1.0) for name, busy in stations.items()},
-        notices=(*dict.fromkeys(told for each in row.situations for told in _notices(each)), _TOLD),
+        notices=(*dict.fromkeys(told for each in row.situations for told in _notices(each)), _SIMULATED),
     )
 
 
@@ -195,11 +195,11 @@ def _restore_measured(means: dict[str, float], row: SimulationRow) -> None:
 
 
 def _quicker_s(situation: Situation) -> float:
-    """Seconds by which lone transfers are quicker than what they ask of the link; below 0 = they wait besides."""
+    """Seconds by which lone transfers take less than their demand on the link; below 0 = they wait in addition."""
     return sum(transfer.saved_s for transfer in situation.transfers(situation.load.log_factor))
 
 
-_TOLD: Final = Notice(
+_SIMULATED: Final = Notice(
     "SIMULATED",
     (
         "each link is shared fairly by the workers; the interval covers the simulation's sampling error only, not "

@@ -37,7 +37,7 @@ class Transfer:
     Attributes
     ----------
     alone_s : float
-        Seconds of it when nobody else uses the link.
+        Seconds of it when no other worker uses the link.
     demand_s : float
         Seconds of service that it asks of a link that others use too.
     flows : float
@@ -50,13 +50,13 @@ class Transfer:
 
     @property
     def saved_s(self) -> float:
-        """Seconds that a lone transfer is shorter than what it asks of the link; below 0 = it waits besides."""
+        """Seconds by which a lone transfer is shorter than its demand on the link; below 0 = it waits in addition."""
         return self.demand_s * self.flows - self.alone_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """One worker's phases in the setting that is asked about, with what is known of load and doubt.
+    """One worker's phases in the asked setting, with load and uncertainty.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Support:
-    """The evidence by device, asked for rows."""
+    """The evidence by device, and which of it answers a row."""
 
     devices: Mapping[str, DeviceEvidence]
 
@@ -48,9 +48,9 @@ class Support:
             elif not device and len(self.devices) == 1:
                 device = next(iter(self.devices))
             elif self.devices:
-                known, asked = ", ".join(self.devices), device or "a device that is not stated"
+                devices, asked_device = ", ".join(self.devices), device or "a device that is not stated"
                 raise RefusalError.missing(
-                    (f"the observations are of {known}, and none is of {asked}: measure it there"),
+                    (f"the observations are of {devices}, and none is of {asked_device}: measure it there"),
                     PHASE_TIMINGS,
                     OTHER_WORKERS,
                 )
@@ -98,12 +98,14 @@ class Support:
             OTHER_WORKERS,
         )
 
-    def notices(self, device: str, asked: str) -> tuple[Notice, ...]:
-        """What the reader should know of the evidence of a device that answers for the one that was asked about."""
+    def notices(self, device: str, asked_device: str) -> tuple[Notice, ...]:
+        """Notices about the evidence of a device that answers for the asked one."""
         evidence = self.devices[device]
         assumption: tuple[Notice, ...] = ()
-        if asked and not device:
-            assumption = (Notice("DEVICE_ASSUMED", f"the observations do not state their device: {asked} is assumed"),)
+        if asked_device and not device:
+            assumption = (
+                Notice("DEVICE_ASSUMED", f"the observations do not state their device: {asked_device} is assumed"),
+            )
         if not evidence.queued_timings:
             return assumption
         counted = ", ".join(str(count) for count in evidence.queued_timings)
@@ -135,16 +137,16 @@ def _check(evidence: DeviceEvidence, key: CurveKey) -> None:
     mode = key.mode.name
     if evidence.runs:
         other = ", ".join(SyncMode(mode).name for mode in evidence.runs)
-        known = (
+        message = (
             f"only throughputs of {other} runs were measured, which do not carry over to {mode}: their steps are "
             "counted differently"
         )
     else:
-        known = f"no throughput in sync mode {mode} was measured"
+        message = f"no throughput in sync mode {mode} was measured"
     if evidence.queued_timings:
         counted = ", ".join(str(count) for count in evidence.queued_timings)
-        known += f"; phase timings with {counted} workers include waiting at the servers: time one worker"
-    raise RefusalError.missing(known, PHASE_TIMINGS, OTHER_WORKERS)
+        message += f"; phase timings with {counted} workers include waiting at the servers: time one worker"
+    raise RefusalError.missing(message, PHASE_TIMINGS, OTHER_WORKERS)
 
 
 def _link_known(evidence: DeviceEvidence, key: CurveKey) -> bool:

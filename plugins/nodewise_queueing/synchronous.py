@@ -51,8 +51,8 @@ def _hiding(rounds: Rounds, hidden_s: float) -> Rounds:
     transfers = rounds["download"] + rounds["upload"]
     hidden = np.divide(hidden_s, transfers, out=np.zeros(np.shape(transfers)), where=transfers > 0.0)
     # All may be hidden, and a sum be short of itself by rounding.
-    kept = np.maximum(1.0 - hidden, 0.0)
-    return rounds | {"download": rounds["download"] * kept, "upload": rounds["upload"] * kept}
+    exposed_share = np.maximum(1.0 - hidden, 0.0)
+    return rounds | {"download": rounds["download"] * exposed_share, "upload": rounds["upload"] * exposed_share}
 
 
 def rounds_of(situation: Situation, log_load: float, workers: Ints, *, backup_workers: int = 0) -> Rounds:
@@ -136,7 +136,7 @@ def busy_s(facts: Facts, workers: Ints, download_s: float, upload_s: float, upda
 
 
 def synchronous_table(situation: Situation, population: int, backup_workers: int = 0) -> Columns:
-    """Rounds of 1 to `population` workers. With no more workers than backups, one is waited for: it is never asked."""
+    """Rounds of 1 to `population` workers. With no more workers than backups, one is waited for; this is not used."""
     load = situation.load
     workers = np.arange(1, population + 1)
     at = _dense_nodes(population, backup_workers)
@@ -222,7 +222,7 @@ def sampling_of(situation: Situation) -> float:
 
 
 def _dearer(situation: Situation, factor: float) -> Situation:
-    """All demands multiplied, alone as under load."""
+    """All demands multiplied, of one worker as under load."""
     phases = situation.phases
     return replace(
         situation,

@@ -1,4 +1,4 @@
-"""Curves over workers as tables: whatever is costly happens once, and an answer is one look-up."""
+"""Curves over workers as tables: costly work is done once, and an answer is one look-up."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SMALLEST_TABLE: Final = 32
 """Workers that the first table of a curve covers: so few take milliseconds at most."""
 
 BASIC: Final = ("step_s", "log_spread", "extrapolation", "staleness_mean", "staleness_p95")
-"""First rows of a table's values; then come parts of the step, utilisations, and what else there is to say."""
+"""First rows of a table's values; then come parts of the step, utilisations, and extra columns."""
 
 
 LARGEST_LOG_SPREAD: Final = 5.0
-"""A factor of 150 either way: an answer that is less sure than that says nothing, and more doubt says no more."""
+"""A factor of 150 either way: a larger deviation would add no information."""
 
 KEPT_WORKERS: Final = 8192
 """Workers up to which a table is kept; a longer one is made for each question about so many."""
@@ -31,7 +31,7 @@ KEPT_WORKERS: Final = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Columns:
-    """Answers to some rows; as the table of a curve, to 0..n workers (0 is never asked and holds 0).
+    """Answers to some rows; or, as the table of a curve, to 0..n workers (index 0 is not used and holds 0).
 
     Attributes
     ----------
@@ -40,13 +40,13 @@ class Columns:
     bottleneck : (rows,) int
         Index into ``parts``.
     parts, stations, extra : tuple of str
-        Names of the parts of a step, of what has a utilisation, and of extra columns.
+        Names of the parts of a step, of stations with a utilisation, and of extra columns.
     notices : tuple of Notice
-        What holds of every row.
+        Notices of every row.
     once_s : (rows,) float or None
         Seconds spent once besides the steps.
     unsaid : tuple of Unsaid
-        Facts that are not stated, whose doubt ``log_spread`` holds.
+        Facts that are not stated; ``log_spread`` includes their uncertainty.
     """
 
     values: Floats
@@ -74,7 +74,7 @@ class Columns:
         return self._slice_columns(len(BASIC) + len(self.parts), self.stations)
 
     def predictions(self) -> Predictions:
-        """The answers as a model gives them; all that it needs is here already."""
+        """The answers as predictions of a model."""
         columns = iter(self.values)
         return Predictions(
             status=constant_ints(len(self.bottleneck), _ANSWERED),
@@ -112,7 +112,7 @@ class Columns:
         return self.basic["step_s"]
 
     def with_notices(self, notices: tuple[Notice, ...]) -> Columns:
-        """The same with more to know."""
+        """The same answers with more notices."""
         return replace(self, notices=(*self.notices, *notices))
 
     def with_unsaid(self, unsaid: Unsaid) -> Columns:
@@ -122,7 +122,7 @@ class Columns:
         return replace(self, values=freeze(values), unsaid=(*self.unsaid, unsaid.prepend_row()))
 
     def lengthen(self, least_s: Floats) -> Columns:
-        """The same with every step at least so long: its parts in proportion, rates and utilisations against it."""
+        """The same with every step at least so long: its parts are scaled, rates and utilisations follow from it."""
         before_s = self.step_s
         step_s = np.maximum(before_s, least_s)
         factor = np.divide(step_s, before_s, out=np.ones_like(step_s), where=least_s > 0.0)
@@ -213,7 +213,7 @@ def tabulate(
 ) -> Columns:
     """The table of a curve, from columns whose index 0 is one worker.
 
-    ``staleness``: mean and 95th percentile. ``log_spread`` does not hold the doubt of ``unsaid`` yet.
+    ``staleness``: mean and 95th percentile. ``log_spread`` does not include the uncertainty of ``unsaid`` yet.
     """
     log_spread = combined_spread(0.0, log_spread, *(each.deviation for each in unsaid)) if unsaid else log_spread
     basic = dict(zip(BASIC, (step_s, log_spread, extrapolation, *staleness), strict=True))

@@ -1,4 +1,4 @@
-"""What a job leaves unsaid has likely values: how far each moves a step, and how much that widens the interval.
+"""Facts that a job does not state, their likely values, and how much these move a step and widen the interval.
 
 A step is computed with the most likely value of each fact; what the others add to its deviation is a matter of
 `nodewise_laws.alternatives`. Partitioned transformers are treated alike (`nodewise_partitioning`).
@@ -18,8 +18,8 @@ from nodewise_laws.alternatives import DEVIATIONS, Effects, deviation_of
 
 __all__ = ["EVEN", "LEAST_WEIGHT", "Unsaid", "mixed_unsaid", "unsaid_notices", "unsaid_of"]
 
-TOLD: Final = 0.02
-"""Ln of the effect from which a fact is told."""
+LEAST_EFFECT: Final = 0.02
+"""Least effect, in ln, from which a notice names a fact."""
 
 EVEN: Final = 0.5
 LEAST_WEIGHT: Final = 0.01
@@ -58,7 +58,7 @@ class Unsaid:
         return Unsaid(fact=self.fact, taken=self.taken, effects=self.effects.take(rows, axis=1))
 
     def prepend_row(self) -> Unsaid:
-        """The same with a row before the others, which nobody asks for."""
+        """The same with an unused row before the others."""
         return replace(self, effects=freeze(np.concatenate((self.effects[:, :1], self.effects), axis=1)))
 
     def repeat(self, rows: int) -> Unsaid:
@@ -70,16 +70,16 @@ class Unsaid:
         return replace(self, effects=np.stack([np.interp(workers, nodes, column) for column in self.effects]))
 
 
-def unsaid_of(fact: str, taken: str, effects: Effects, log_spread: Floats) -> Unsaid:
-    """What a fact does to rows whose model alone has a deviation of ``log_spread``."""
+def unsaid_of(fact: str, assumption: str, effects: Effects, log_spread: Floats) -> Unsaid:
+    """Effect of a fact on rows whose model alone has a deviation of ``log_spread``."""
     moved = np.stack([np.zeros(np.shape(log_spread)), *(effect for effect, _ in effects)])
     deviation = deviation_of(effects, log_spread)
     moves = np.stack([deviation, np.exp(moved.min(axis=0)), np.exp(moved.max(axis=0))])
-    return Unsaid(fact=fact, taken=taken, effects=moves)
+    return Unsaid(fact=fact, taken=assumption, effects=moves)
 
 
 def mixed_unsaid(parts: Sequence[Sequence[Unsaid]], weights: Sequence[Floats]) -> tuple[Unsaid, ...]:
-    """Facts of a step that is made of several, each of which is so much of it row by row."""
+    """Facts of a step that is composed of several, each with its weight row by row."""
     nothing = np.array([[0.0], [1.0], [1.0]])
     unsaid_by_fact: dict[str, Unsaid] = {}
     for unsaid, weight in zip(parts, weights, strict=True):
@@ -91,7 +91,7 @@ def mixed_unsaid(parts: Sequence[Sequence[Unsaid]], weights: Sequence[Floats]) -
 
 def unsaid_notices(unsaid: Sequence[Unsaid], log_spread: Floats) -> tuple[Notice, ...]:
     """What widens the interval of rows, and which fact would narrow it most; ``log_spread`` holds their doubt."""
-    relevant = [each for each in unsaid if each.deviation.max(initial=0.0) >= TOLD]
+    relevant = [each for each in unsaid if each.deviation.max(initial=0.0) >= LEAST_EFFECT]
     if not relevant:
         return ()
     if len(relevant) > 1:

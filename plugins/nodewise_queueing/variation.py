@@ -1,4 +1,4 @@
-"""How much compute varies where nobody measured it: likely values by kind of device and placement.
+"""Variation of compute where it was not measured: likely values by kind of device and placement.
 
 Accelerators of their own repeat a mini-batch within 1 to 4 %. In two production jobs one GPU's compute varied by 0.9
 % (median of 64 GPUs over 44 steps) and 2.3 % (8 GPUs over 32 steps; J. Lin et al., "Understanding stragglers in large
@@ -41,7 +41,7 @@ class Variation:
     others : tuple of (float, float)
         Other likely values with their weights; empty = it was measured.
     of : str
-        Whose likely values these are, in words.
+        Kind of workers that has these likely values, in words.
     by_placement : bool
         Whether workers that share a node have others.
     """
@@ -94,7 +94,7 @@ _PROCESSOR_WORDS: Final = ("cpu", "xeon", "epyc")
 
 
 def measured_variation(cv: float | None, devices: int) -> Variation | None:
-    """That of one device, where a worker of so many was timed, whose slowest varies less; None = not measured."""
+    """Variation of one device, from a timed worker of several, whose slowest varies less; None = not measured."""
     if not cv or devices == 1:
         return None if cv is None else Variation(value=cv)
     return Variation(value=cv * cv / maximum_cv_gamma(min(cv, MAX_COEFFICIENT_OF_VARIATION), devices))

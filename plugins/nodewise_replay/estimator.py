@@ -39,7 +39,7 @@ PER_DOUBLING: Final = 0.04
 (docs/explanation/replay.md, "What-ifs")."""
 
 MISSING_RANKS: Final = 0.15
-"""The same, more, where ranks left no trace: what the others wait for is told by guesswork."""
+"""Additional expected error where ranks left no trace: waits of the other ranks are estimated."""
 
 _NOTHING: Final = Refusal.missing(
     ("the profile has no traces: record some steps on every rank and ingest them"), "traces"
@@ -59,9 +59,9 @@ class ReplayEstimator:
         """Say whether there are traces and of how much of the job; nothing is read yet."""
         if not profile.traces:
             return Assessment(refusal=_NOTHING, of_profile=True)
-        asked = query.configurations
+        configurations = query.configurations
         modes = (int(SyncMode.ALLREDUCE), int(SyncMode.SYNC), int(SyncMode.UNSPECIFIED))
-        if len(asked) and not np.isin(asked.sync_mode, modes).any():
+        if len(configurations) and not np.isin(configurations.sync_mode, modes).any():
             return Assessment(
                 refusal=Refusal.unsupported(
                     "a replay predicts synchronous training only: asynchronous workers do not wait for each other"
@@ -73,35 +73,35 @@ class ReplayEstimator:
         complete = [world for world, seen in ranks.items() if len(seen) >= world]
         strength = SOME_RANKS if not complete else SEVERAL_WORLDS if len(complete) > 1 else ALL_RANKS
         worlds = np.array(complete or list(ranks), dtype=np.float64)
-        workers = np.maximum(asked.workers, 1).astype(np.float64)
+        workers = np.maximum(configurations.workers, 1).astype(np.float64)
         doublings = np.abs(np.log2(workers[:, None] / worlds)).min(axis=1)
         errors = RECORDED_LOG_ERROR + PER_DOUBLING * doublings + (0.0 if complete else MISSING_RANKS)
-        errors = np.where(np.isin(asked.sync_mode, modes), errors, np.inf)
+        errors = np.where(np.isin(configurations.sync_mode, modes), errors, np.inf)
         evidence = tuple(
             f"traces of {len(seen)} of {world} rank{'s' if world > 1 else ''}" for world, seen in sorted(ranks.items())
         )
         return Assessment(evidence=evidence, strength=strength, expected_log_error=freeze(errors))
 
     def fit(self, profile: Profile, context: Context) -> Model:
-        """Read the traces and build their graphs; replays happen when rows are asked for.
+        """Read the traces and build their graphs; replays are made when rows are predicted.
 
         Raises
         ------
         NodewiseError
             EVIDENCE_MISSING if no trace has times.
         """
-        found = [recording for recording in self._recordings(tuple(context.traces())) if recording.steps]
-        if not found:
+        with_steps = [recording for recording in self._recordings(tuple(context.traces())) if recording.steps]
+        if not with_steps:
             raise NodewiseError(
                 Reason.EVIDENCE_MISSING,
                 "the traces hold no step with times: record with a profiler schedule that marks steps",
                 {"missing_fields": "traces.steps"},
             )
-        kept: dict[tuple[int, bool], Recording] = {}
+        recording_by_key: dict[tuple[int, bool], Recording] = {}
         notices = []
-        for recording in found:
+        for recording in with_steps:
             key = (recording.workers, recording.hub >= 0)
-            other = kept.get(key)
+            other = recording_by_key.get(key)
             if other is not None:
                 message = (
                     f"the profile has several recordings with {recording.workers} workers: the one with most ranks is "
@@ -109,14 +109,14 @@ class ReplayEstimator:
                 )
                 notices.append(Notice("SEVERAL_RECORDINGS", message))
             if other is None or len(recording.scenario.graph.ranks) >= len(other.scenario.graph.ranks):
-                kept[key] = recording
-        served = {recording.hub >= 0 for recording in kept.values() if len(recording.exchanges)}
-        if len(served) > 1:
+                recording_by_key[key] = recording
+        server_flags = {recording.hub >= 0 for recording in recording_by_key.values() if len(recording.exchanges)}
+        if len(server_flags) > 1:
             raise NodewiseError(
                 Reason.CONTRADICTORY_FACTS,
                 "the profile has traces of all-reduce training and of a parameter server: ingest them as two profiles",
             )
-        missing = [recording for recording in kept.values() if not recording.is_complete]
+        missing = [recording for recording in recording_by_key.values() if not recording.is_complete]
         for recording in missing:
             graph = recording.scenario.graph
             message = (
@@ -124,15 +124,17 @@ class ReplayEstimator:
                 "the shortest transfer of each exchange"
             )
             notices.append(Notice("RANKS_MISSING", message))
-        recordings = list(kept.values())
+        recordings = list(recording_by_key.values())
         _warm_up(recordings[0].scenario)
         return ReplayModel(
             recordings, Evidence.of(profile, recordings), profile.observations, tuple(dict.fromkeys(notices))
         )
 
     def _recordings(self, traces: tuple[Trace, ...]) -> list[Recording]:
-        known, recordings = self._last
-        if len(known) != len(traces) or any(one is not other for one, other in zip(known, traces, strict=True)):
+        traces_before, recordings = self._last
+        if len(traces_before) != len(traces) or any(
+            one is not other for one, other in zip(traces_before, traces, strict=True)
+        ):
             recordings = recordings_of(traces)
             self._last = (traces, recordings)
         return recordings

@@ -30,7 +30,7 @@ MOST_COMPUTE_LOG_SD: Final = 1.0
 
 
 LARGEST_LOG_SD: Final = 5.0
-"""A factor of 150: more doubt says no more."""
+"""A factor of 150: a larger deviation would add no information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ class ComputeDoubt:
         return np.asarray(1.0 - self.batch_share + self.batch_share * batch)
 
 
-def compute_by_facts(told: Iterable[tuple[JobFit, Points, Ratio | None]], batch: float) -> Compute | None:
+def compute_by_facts(donors: Iterable[tuple[JobFit, Points, Ratio | None]], batch: float) -> Compute | None:
     """Compute at a batch, by donors and how much faster the device is than each; None where no ratio is known."""
     logs, variances, sds, ratios = [], [], [], []
     facts: list[str] = []
-    for fit, points, ratio in told:
+    for fit, points, ratio in donors:
         if ratio is None:
             continue
         share = 1.0 / (1.0 + float(np.exp(-fit.theta[BATCH_SHARE])))
@@ -115,7 +115,7 @@ def compute_by_facts(told: Iterable[tuple[JobFit, Points, Ratio | None]], batch:
         return None
     weights = 1.0 / np.array(variances)
     fixed, growing = (np.array(logs) * weights).sum(axis=0) / weights.sum(axis=0)
-    # Half of the doubt is about the asked device, which no second donor lessens.
+    # Half of the uncertainty is about the asked device, and a second donor does not reduce it.
     fixed_sd, growing_sd = np.sqrt(0.5 * (1.0 / weights.max(axis=0) + 1.0 / weights.sum(axis=0)))
     used = tuple(dict.fromkeys(facts))
     return Compute(

@@ -35,7 +35,7 @@ INTERVAL_LEVEL: Final = 0.92
 """Quantile of the scores that a 90 % interval takes: with few jobs the next larger score is the honest one."""
 
 LARGEST_LOG_SPREAD: Final = 5.0
-"""A factor of 150 either way: more doubt says no more."""
+"""A factor of 150 either way: a larger deviation would add no information."""
 
 CHUNK_ROWS: Final = 4_096
 """Rows predicted at a time: what caches hold."""
@@ -121,7 +121,7 @@ class DeviceModel:
             parts[:, chunk] = _parts(form, step_s[chunk])
         self._answer_as_measured(keys, step_s, spread, parts)
         if self.faster_log:
-            # What another link changes is the form's alone: what was measured stays where nothing is exchanged.
+            # Another link changes the form's exchange only: measured rows without exchange keep their times.
             at, theta = self.fit.points.places(keys), self._theta_over_link()
             step_s *= np.exp(log_steps(theta, at) - log_steps(self.fit.theta, at))
             parts = _parts(parts_of(theta, at), step_s)
@@ -197,10 +197,10 @@ class DeviceModel:
             )
             covariance = (1.0 - self.overlapped_share) * covariance + (shares * apart).T @ apart
             covariance += self.overlapped_share * self.overlapped.covariance(keys)
-            # As wide as the interval of both, besides what no model tells: how errors hang together stays.
-            told = (half_width_of(apart, deviations, shares) / NOMINAL) ** 2
+            # As wide as the interval of both, plus the error that no model explains: correlations of errors stay.
+            variance_of_both = (half_width_of(apart, deviations, shares) / NOMINAL) ** 2
             floor = shares[:, 0] @ np.array([(FLOOR_LOG_SPREAD**2) * stretch, NOISE_SD**2])
-            scale = np.sqrt(np.maximum(told - floor, 0.0) / np.diag(covariance))
+            scale = np.sqrt(np.maximum(variance_of_both - floor, 0.0) / np.diag(covariance))
             covariance = covariance * np.outer(scale, scale)
         if self.faster_log or self.doubt is not None:
             doubts = self._doubts(keys)
@@ -209,9 +209,9 @@ class DeviceModel:
 
     def extrapolation(self, keys: Floats) -> Floats:
         """How far outside the measured range of nodes, workers and batch, the largest of the ratios; at least 1."""
-        seen = self.measured_keys
-        beyond = keys[:, [0, 1, 3]] / seen[:, [0, 1, 3]].max(axis=0)
-        below = seen[:, 3].min() / keys[:, 3]
+        measured = self.measured_keys
+        beyond = keys[:, [0, 1, 3]] / measured[:, [0, 1, 3]].max(axis=0)
+        below = measured[:, 3].min() / keys[:, 3]
         return np.asarray(np.maximum(np.maximum(beyond.max(axis=1), below), 1.0))
 
 
@@ -223,7 +223,7 @@ def median_of(means: Floats, deviations: Floats, shares: Floats) -> Floats:
     """
     apart = means[1] - means[0]
     scales = np.abs(apart) / deviations
-    # Where the normal distributions are nearly straight between the means, the weights alone tell the place.
+    # Where the normal distributions are nearly straight between the means, the weights determine the median.
     weight = shares[0] * scales[0], shares[1] * scales[1]
     at = np.divide(weight[1], weight[0] + weight[1], out=np.full(len(apart), 0.5), where=apart != 0.0)
     at += _newton(at, scales, shares)
@@ -242,7 +242,7 @@ def median_of(means: Floats, deviations: Floats, shares: Floats) -> Floats:
 
 
 def _newton(at: Floats, scales: Floats, shares: Floats) -> Floats:
-    """How far the median lies from some places on the way between the means, were the share below straight there."""
+    """Distance of the median from some places between the means, if the share below were linear there."""
     first, second = at * scales[0], (at - 1.0) * scales[1]
     short = 0.5 - shares[0] * scipy.special.ndtr(first) - shares[1] * scipy.special.ndtr(second)
     slope = shares[0] * scales[0] * np.exp(-0.5 * first**2) + shares[1] * scales[1] * np.exp(-0.5 * second**2)
@@ -274,7 +274,7 @@ def half_width_of(apart: Floats, deviations: Floats, shares: Floats) -> Floats:
 
 
 def _parts(form: Parts, step_s: Floats) -> Floats:
-    """Compute as if alone, in proportion to the step; the exchange that it does not hide, by size."""
+    """Parts of the step: compute in proportion to its time alone, and by size the exchange that it does not hide."""
     compute = step_s * np.exp(np.minimum(form.log_compute - form.log_step, 0.0))
     exposed = step_s - compute
     exchange = form.intra + form.inter

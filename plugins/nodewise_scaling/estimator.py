@@ -44,7 +44,7 @@ ONE_NODE: Final = 0.5
 ONE_POINT: Final = 0.3
 LONE_WORKERS: Final = 0.2
 OTHER_DEVICE: Final = 0.1
-"""Strength of evidence: runs across nodes; inside one node; a single configuration; workers alone; other devices."""
+"""Strength of evidence: runs across nodes; inside one node; a single configuration; one worker; other devices."""
 
 EXPECTED_LOG_ERROR: Final = {
     SEVERAL_NODES: 0.08,
@@ -70,31 +70,31 @@ class ScalingEstimator:
     """Compute and gradient exchange fitted to observed runs, with a prior over jobs and clusters."""
 
     def learn(self, corpus: Corpus) -> Prior:
-        """The shipped prior, with what the profiles say of devices that it does not know.
+        """The shipped prior, extended by devices of stored profiles that it does not hold.
 
-        Of those that it knows, a few runs of other jobs say less than it holds (research/scaling.md).
+        For the devices that it holds, a few runs of other jobs say less than the prior (research/scaling.md).
         """
-        known = load_default_prior()
+        default_prior = load_default_prior()
         ran = [
             (setting, points)
             for profile in sorted(corpus, key=lambda each: each.digest)
             for settings in points_of(profile).values()
             for setting, points in settings.items()
-            if setting.device and setting.device not in known.offset
+            if setting.device and setting.device not in default_prior.offset
         ]
         lessons = [(setting.device, points) for setting, points in ran]
         links: dict[str, frozenset[float]] = {}
         for device, link in sorted({setting for setting, _ in ran}):
             links[device] = links.get(device, frozenset()) | {link}
-        knowledge = replace(update(known, lessons), links=links)
-        told = f"{len(lessons)} jobs of the corpus, on devices of their own" if lessons else ""
-        sources = tuple(filter(None, (*knowledge.sources, told)))
+        knowledge = replace(update(default_prior, lessons), links=links)
+        source = f"{len(lessons)} jobs of the corpus, on devices of their own" if lessons else ""
+        sources = tuple(filter(None, (*knowledge.sources, source)))
         return Prior.of(NAME, knowledge.document(), sources=sources, content=knowledge)
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Say whether runs of the asked devices are known, or runs and facts that can be carried over."""
+        """Accept rows with runs on the asked devices, or with runs elsewhere and catalogue facts to transfer them."""
         evidence = points_of(profile)
-        found: list[RowRefusal] = []
+        row_refusals: list[RowRefusal] = []
         used: list[tuple[Route, Mapping[Setting, Points]]] = []
         unknown: list[Split] = []
         errors = np.full(len(query.configurations), np.inf)
@@ -105,14 +105,14 @@ class ScalingEstimator:
                 continue
             rows = np.flatnonzero(alike)
             refusals, routes = routes_of(query.configurations.take(rows), settings, query.catalogue)
-            found += refusals
+            row_refusals += refusals
             used += [(route, settings) for route in sorted(routes, key=str)]
             for route, members in routes.items():
                 errors[rows[members]] = EXPECTED_LOG_ERROR[_strength_of(route, settings)]
         if not used:
-            nothing = Refusal.missing("no configuration was asked about", "observations")
-            told = [each.refusal for each in found] + [not_known(split, evidence) for split in unknown]
-            return Assessment(refusal=told[0] if told else nothing, of_profile=not evidence)
+            nothing = Refusal.missing("configurations must hold at least one row", "observations")
+            reasons = [each.refusal for each in row_refusals] + [not_known(split, evidence) for split in unknown]
+            return Assessment(refusal=reasons[0] if reasons else nothing, of_profile=not evidence)
         lines = [line for route, settings in used for line in _lines(route, settings)]
         return Assessment(
             evidence=tuple(dict.fromkeys(lines)),
@@ -121,7 +121,7 @@ class ScalingEstimator:
         )
 
     def fit(self, profile: Profile, context: Context) -> Model:
-        """Fit every split and device that was measured, by itself, and then with what other devices say of it."""
+        """Fit each split and device that was measured, first by itself, then with the fits on other devices."""
         precision = profile.workload.precision or ""
         return ScalingModel(
             {split: _fit_settings(evidence, context, precision) for split, evidence in points_of(profile).items()}
@@ -133,26 +133,28 @@ def _fit_settings(evidence: Mapping[Setting, Points], context: Context, precisio
     prior = context.prior
     knowledge = prior.content if prior is not None and isinstance(prior.content, Knowledge) else load_default_prior()
     bare = Sources(knowledge=knowledge, catalogue=context.catalogue, precision=precision)
-    seen = [points.exchange_seen for points in evidence.values()]
-    sources = sources_of(evidence, bare) if any(seen) else bare
+    exchange_flags = [points.exchange_seen for points in evidence.values()]
+    sources = sources_of(evidence, bare) if any(exchange_flags) else bare
     # What a device without runs is answered from too, but only where facts of one that has runs are known.
     carried = any(context.catalogue.device(setting.device) is not None for setting in evidence)
 
     @cache
     def where_unseen() -> Sources:
-        if not carried and all(seen):
+        if not carried and all(exchange_flags):
             return sources
         return sources_of(evidence, replace(bare, knowledge=knowledge.where_unseen))
 
     models = {}
     for setting, points in evidence.items():
-        known = sources if points.exchange_seen else where_unseen()
-        multiplier = known.knowledge.multiplier(known.name_of(setting), INTERVAL_LEVEL)
-        fit = fit_with_donors(setting, known)
-        other, share = _overlap_hypothesis(setting, fit, known)
+        own_sources = sources if points.exchange_seen else where_unseen()
+        multiplier = own_sources.knowledge.multiplier(own_sources.name_of(setting), INTERVAL_LEVEL)
+        fit = fit_with_donors(setting, own_sources)
+        other, share = _overlap_hypothesis(setting, fit, own_sources)
         models[setting] = DeviceModel(fit, multiplier, points, overlapped=other, overlapped_share=share)
-    # Fitted only once somebody asks about such a device, or where no run tells of exchange anyhow.
-    return SettingsModel(models, sources if all(seen) else where_unseen(), where_unseen, _notices(evidence, sources))
+    # Fitted only when a row asks about such a device, or where no run shows exchange anyhow.
+    return SettingsModel(
+        models, sources if all(exchange_flags) else where_unseen(), where_unseen, _notices(evidence, sources)
+    )
 
 
 def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Notice, ...]:
@@ -160,9 +162,9 @@ def _notices(evidence: Mapping[Setting, Points], sources: Sources) -> tuple[Noti
     notices = []
     unknown = sorted({setting for setting in evidence if not sources.name_of(setting)})
     if unknown:
-        named = ", ".join(dict.fromkeys(map(_setting_name, unknown)))
+        names = ", ".join(dict.fromkeys(map(_setting_name, unknown)))
         message = (
-            f"the prior holds no other job on {named}: how its cluster exchanges gradients is assumed from other "
+            f"the prior holds no other job on {names}: how its cluster exchanges gradients is assumed from other "
             "clusters"
         )
         notices.append(Notice("CLUSTER_NOT_KNOWN", message))
@@ -180,26 +182,26 @@ def _setting_name(setting: Setting) -> str:
     return f"{setting.device or 'a device that is not stated'}{link}"
 
 
-def _overlap_hypothesis(setting: Setting, fit: JobFit, known: Sources) -> tuple[OverlapFit | None, float]:
+def _overlap_hypothesis(setting: Setting, fit: JobFit, sources: Sources) -> tuple[OverlapFit | None, float]:
     """The hypothesis that exchange hides, and its probability by the runs."""
-    name = known_as(known.catalogue, setting.device, known.knowledge.overlapped)
-    other = fit_overlap(fit.points, log_peak(setting.device, known.catalogue))
-    usual = known.knowledge.overlapped_share(name, setting.link_bytes_per_s)
-    share = share_of(other, fit, known.level_sd(setting), usual)
+    name = known_as(sources.catalogue, setting.device, sources.knowledge.overlapped)
+    other = fit_overlap(fit.points, log_peak(setting.device, sources.catalogue))
+    usual = sources.knowledge.overlapped_share(name, setting.link_bytes_per_s)
+    share = share_of(other, fit, sources.level_sd(setting), usual)
     return (other, share) if share >= LEAST_SHARE else (None, 0.0)
 
 
 def share_of(other: OverlapFit, fit: JobFit, level_sd: float, usual: float) -> float:
     """The probability that exchange hides, by the runs and how usual it is."""
-    told = TEMPER * odds_of(other, fit, level_sd)
+    log_odds = TEMPER * odds_of(other, fit, level_sd)
     if fit.points.keys[:, 0].max() == 1.0:
-        # Exchange that shows inside a node shows across nodes as well; that it hides there says nothing of links.
-        told = min(told, 0.0)
-    return float(scipy.special.expit(scipy.special.logit(usual) + told))
+        # Exchange that shows inside a node shows across nodes too; if it hides inside a node, links stay unknown.
+        log_odds = min(log_odds, 0.0)
+    return float(scipy.special.expit(scipy.special.logit(usual) + log_odds))
 
 
 def odds_of(other: OverlapFit, fit: JobFit, level_sd: float) -> float:
-    """Ln of the odds, by the runs alone, that exchange hides.
+    """Ln of the odds, by the runs only, that exchange hides.
 
     T_L has no prior of its own; the form's level lies about the very runs: as much is granted to both.
     """

@@ -33,7 +33,7 @@ SHOWN: Final = np.array([1.5 if name in ("intra", "inter") else 0.0 for name in 
 """Where the first fit starts, the prior's mean and away from it: exchange that compute hides has no slope to climb."""
 
 PSEUDO_ROWS: Final = 20.0
-"""Rows whose noise is as expected, that hold a job's own noise near it."""
+"""Rows of expected noise that keep the estimate of a job's own noise near it."""
 
 LARGEST_CENTRES: Final = 32
 """Points that the residual is predicted from: a prediction's cost grows with them."""
@@ -98,7 +98,7 @@ class JobFit:
 def fit_job(all_points: Points, mean: Floats, sd: Floats, *, bounds: Bounds = (LEAST, MOST)) -> JobFit:
     """Fit a job under a prior of independent parameters, within physical bounds.
 
-    Whoever learns a prior from fits takes none: what is cut off at a bound would shift its mean.
+    A caller that learns a prior from fits passes none: cutting fits off at a bound would shift the prior's mean.
     """
     points = all_points.thin()
     at = points.places(points.keys)

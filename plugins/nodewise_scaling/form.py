@@ -11,18 +11,18 @@
 
 in units of the job itself: m samples per worker over its smallest batch, times over its step time at one worker and
 that batch. n nodes, f workers that share a node's host, g workers per node, acc micro-steps. 8 workers on each of 4
-nodes are where levels are told; any other place would do as well.
+nodes are the reference at which levels are stated; any other would do as well.
 
 The shapes: a ring all-reduce moves 2 (N - 1) / N of the bytes over each link and takes 2 (N - 1) hops (P. Patarasuk and
 X. Yuan, J. Parallel Distrib. Comput. 69(2), 2009), so its time saturates in the nodes but for latency. A ring is as
 slow as its slowest link, one level after another takes the sum of both: the root of the squares lies between. A p-norm
 between sum (p = 1, nothing hidden) and maximum is how Pollux (A. Qiao et al., OSDI 2021) overlaps exchange with
-compute. Exchange is told over the compute that does not grow with the batch: its bytes are the parameters', and so is
-the work of updating them, and runs whose batch shrinks as workers join do not tell the two apart. Where no run had a
-second worker both parts of compute are known, the part that does not grow is launches and hosts too, and exchange is
-told over all of it; but at a large batch there is more compute, and no more exchange than at a small one
-(research/scaling.md has the errors of each). The level of every term, the powers, and what is
-special of two nodes come from measurements.
+compute. Exchange is stated relative to the compute that does not grow with the batch: its bytes are the parameters',
+and so is the work of updating them, and runs whose batch shrinks as workers join do not separate the two. Where no run
+had a second worker, both parts of compute are known, the part that does not grow includes launches and hosts, and
+exchange is stated relative to all of it; but at a large batch there is more compute, and no more exchange than at a
+small one (research/scaling.md has the errors of each). The level of every term, the powers, and what is special of two
+nodes come from measurements.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = ["Parts", "Places", "log_steps", "parts_of", "slopes_of"]
 
 REFERENCE_NODES: Final = 4.0
 REFERENCE_WORKERS: Final = 8.0
-"""Nodes, and workers per node, at which levels of exchange are told; not the job's own, which its runs may not show."""
+"""Nodes, and workers per node, at which levels of exchange are stated; runs of the job may not include them."""
 
 SMALL: Final = 2.5
 SHARPNESS: Final = 4.0
-"""Compute over its fixed part up to which a batch is a small one, where exchange that was not seen is told over all
+"""Compute over its fixed part up to which a batch counts as small, so that unseen exchange is stated relative to all
 compute; and how sharply that ends. The smallest batches of the jobs that the prior was learned from have 1 to 2."""
 
 
@@ -58,8 +58,8 @@ class Places:
     log_accumulation : float
         ln of the micro-steps per exchange.
     over_fixed : bool
-        Whether exchange is told over the compute that no batch changes, or over all of it at the smallest batch, as far
-        as that is a small one.
+        Whether exchange is stated relative to the compute that no batch changes, or to all compute at the smallest
+        batch, as far as that is a small one.
     """
 
     nodes: Floats
@@ -77,7 +77,7 @@ class Places:
 class Parts:
     """ln of the step, ln of compute, and the exchange inside and across nodes, in the job's unit.
 
-    ``exchange`` is both together; ``excess`` p times its ln over compute, and ``soft`` what the p-norm makes of that.
+    ``exchange`` is both together; ``excess`` is p times its ln over compute, and ``soft`` the p-norm's share of that.
     """
 
     log_step: Floats
@@ -132,8 +132,8 @@ def slopes_of(theta: Floats, at: Places, known: Parts | None = None) -> tuple[Pa
     grown = (1.0 - share) * (at.batch - 1.0) / ((1.0 - share) + share * at.batch)
     slopes = np.empty((COUNT, len(at)))
     slopes[0] = 1.0
-    told = 1.0 if at.over_fixed else 1.0 / (1.0 + (SMALL * (1.0 - share)) ** SHARPNESS)
-    slopes[1] = share * (rest * grown - weight * told)
+    fixed_share = 1.0 if at.over_fixed else 1.0 / (1.0 + (SMALL * (1.0 - share)) ** SHARPNESS)
+    slopes[1] = share * (rest * grown - weight * fixed_share)
     slopes[2] = rest * (1.0 - 1.0 / at.sharing)
     slopes[3] = (p - 1.0) * (weight * excess - soft) / p**2
     slopes[4] = weight

@@ -5,8 +5,8 @@ sample. Jobs of more work per sample have deeper models, which have more to laun
 
     ln c = ln FIXED_S + FIXED_POWER ln s + deviation;   T = c + s m
 
-Which of both a step of T seconds and m samples is made of follows from it. What was the share at the smallest batch of
-other jobs does not tell it: one run may be at the smallest batch that anyone would take, or at the largest that fits.
+Both parts of a step of T seconds and m samples follow from it. Their share at the smallest batch of other jobs does
+not: one run may be at the smallest batch that is in use, or at the largest that fits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fitted model of replicas that are split alike: which evidence answers a row, and what to know of it."""
+"""The fitted model of replicas that are split alike: which evidence answers a row, and with which notices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SettingsModel:
     sources : Sources
         Of the runs.
     where_unseen : callable
-        What a device that the job never ran on is answered from, fitted when it is first asked for.
+        Fits for devices on which the job never ran, made when a row first asks for one.
     notices : tuple of Notice
         What holds of every row.
     """
@@ -54,15 +54,15 @@ class SettingsModel:
     def predict(self, configurations: Configurations) -> Predictions:
         """Predict every row; refuse row by row what is no all-reduce job, or too little is known of."""
         rows = len(configurations)
-        found, routes = routes_of(configurations, self._models, self._sources.catalogue)
-        refusals, notices, pieces = list(found), list(self._notices), []
-        for route, asked in routes.items():
+        row_refusals, routes = routes_of(configurations, self._models, self._sources.catalogue)
+        refusals, notices, pieces = list(row_refusals), list(self._notices), []
+        for route, rows_of_route in routes.items():
             model, carried, ran_bytes_per_s = self._model(route)
-            keys, assumed = _query_points(model, configurations, asked)
+            keys, assumed = _query_points(model, configurations, rows_of_route)
             answerable = model.answerable(keys)
             if not answerable.all():
-                refusals.append(_too_unsure(route, asked[~answerable]))
-            members, keys = asked[answerable], keys[answerable]
+                refusals.append(_too_unsure(route, rows_of_route[~answerable]))
+            members, keys = rows_of_route[answerable], keys[answerable]
             if not len(members):
                 continue
             step_s, spread, parts = model.predict(keys)
@@ -77,11 +77,11 @@ class SettingsModel:
         """(rows, rows) covariance of ln(true step) about the prediction; 0 in rows that are refused."""
         covariance = np.zeros((len(configurations), len(configurations)))
         _, routes = routes_of(configurations, self._models, self._sources.catalogue)
-        for route, asked in routes.items():
+        for route, rows in routes.items():
             model, _, _ = self._model(route)
-            keys, _ = _query_points(model, configurations, asked)
+            keys, _ = _query_points(model, configurations, rows)
             answerable = model.answerable(keys)
-            members = asked[answerable]
+            members = rows[answerable]
             covariance[np.ix_(members, members)] = model.log_covariance(keys[answerable])
         return covariance
 
@@ -103,7 +103,7 @@ class SettingsModel:
     def _notices_of_route(
         self, route: Route, carried: NewDeviceFit | None, ran: float, configurations: Configurations, members: Ints
     ) -> list[Notice]:
-        """What a reader should know of a route's rows."""
+        """Notices about a route's rows."""
         rows = _rows(members, configurations)
         device, link = route.asked
         notices = []
@@ -147,7 +147,7 @@ class SettingsModel:
 
 
 def _query_points(model: DeviceModel, configurations: Configurations, members: Ints) -> tuple[Floats, list[Notice]]:
-    """What some rows ask; a batch that they do not say is the one that most measured configurations had."""
+    """Keys of some rows; a batch that a row does not state is the most frequent batch of the measured runs."""
     keys = keys_of(configurations.take(members))
     unsaid = (configurations.batch_per_worker[members] == 0) & (configurations.global_batch[members] == 0)
     measured = model.measured_keys[:, 3]
@@ -163,13 +163,13 @@ def _query_points(model: DeviceModel, configurations: Configurations, members: I
 
 
 def _device_notices(configurations: Configurations, members: Ints) -> list[Notice]:
-    """That evidence of an unstated device is taken as that of the devices asked about."""
+    """Notice that evidence of an unstated device is assumed to be of the devices that rows name."""
     names = np.array(configurations.device_names())[members]
-    stated = names != ""
-    if not stated.any():
+    has_name = names != ""
+    if not has_name.any():
         return []
-    message = f"the observations do not state their device: {', '.join(sorted(set(names[stated])))} is assumed"
-    return [Notice("DEVICE_ASSUMED", message, _rows(members[stated], configurations))]
+    message = f"the observations do not state their device: {', '.join(sorted(set(names[has_name])))} is assumed"
+    return [Notice("DEVICE_ASSUMED", message, _rows(members[has_name], configurations))]
 
 
 def _too_unsure(route: Route, rows: Ints) -> RowRefusal:

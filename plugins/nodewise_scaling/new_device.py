@@ -31,7 +31,7 @@ class NewDeviceFit:
     facts : tuple of str
         Facts that tell devices' compute apart.
     link_bytes_per_s : float
-        Link that exchange is told for; 0 = not known.
+        Link for which exchange is predicted; 0 = not known.
     """
 
     fit: JobFit
@@ -45,7 +45,7 @@ class NewDeviceFit:
 def fit_new_device(device: str, link_bytes_per_s: float, sources: Sources) -> NewDeviceFit | None:
     """What is expected of the job where it never ran; None without facts about that device and a donor.
 
-    It is told for the donors' link, the nearest to ``link_bytes_per_s`` (0 = any) where theirs differ.
+    Exchange is predicted for the donors' link, the nearest to ``link_bytes_per_s`` (0 = any) where theirs differ.
     """
     donors = {
         setting: donor
@@ -58,9 +58,9 @@ def fit_new_device(device: str, link_bytes_per_s: float, sources: Sources) -> Ne
         return None
     link = _nearest([setting.link_bytes_per_s for setting in donors], link_bytes_per_s)
     shifts = {setting: _shift(setting, link, sources) for setting in donors}
-    asked = Setting(device, link)
-    mean, covariance = combine_donors(asked, donors, shifts, sources)
-    mean[INTRA] += _faster_than_known(asked, sources)
+    setting_asked = Setting(device, link)
+    mean, covariance = combine_donors(setting_asked, donors, shifts, sources)
+    mean[INTRA] += _faster_than_known(setting_asked, sources)
     share = compute.share
     mean[LEVEL], mean[BATCH_SHARE] = 0.0, compute.growing - compute.fixed
     for index in (LEVEL, BATCH_SHARE):
@@ -101,16 +101,16 @@ def fit_new_device(device: str, link_bytes_per_s: float, sources: Sources) -> Ne
     )
 
 
-def _nearest(links: list[float], asked: float) -> float:
-    """Of the links that are known the one nearest to what is asked; the slowest where nothing is; 0 = none is known."""
-    known = sorted(link for link in links if link)
-    if not known:
+def _nearest(links: list[float], asked_link: float) -> float:
+    """The known link that is nearest to the asked one; the slowest where none is asked; 0 = none is known."""
+    known_links = sorted(link for link in links if link)
+    if not known_links:
         return 0.0
-    return min(known, key=lambda link: abs(np.log(link / asked))) if asked else known[0]
+    return min(known_links, key=lambda link: abs(np.log(link / asked_link))) if asked_link else known_links[0]
 
 
 def _shift(donor: Setting, link: float, sources: Sources) -> tuple[Floats, Floats]:
-    """What a donor's exchange differs by from that of devices that the prior knows, over a link; and its variance."""
+    """Difference and variance of a donor's exchange from that of devices in the prior, over a link."""
     shift, doubt = np.zeros(COUNT), np.zeros(COUNT)
     shift[INTRA] = -_faster_than_known(donor, sources)
     if donor.link_bytes_per_s and link:
@@ -119,7 +119,7 @@ def _shift(donor: Setting, link: float, sources: Sources) -> tuple[Floats, Float
 
 
 def _faster_than_known(setting: Setting, sources: Sources) -> float:
-    """Ln of how much faster a device computes than those that the prior knows; 0 where it knows the device's cluster.
+    """Ln of how much faster a device computes than devices in the prior; 0 where the prior holds the device's cluster.
 
     Seconds of exchange are the network's: where compute takes less, exchange over compute is more.
     """

@@ -35,7 +35,7 @@ from nodewise_scaling.residual import RESIDUAL_SD, centres_of
 __all__ = ["LAW", "NOISE_SD", "REFERENCE_PEAK_FLOPS_PER_S", "Law", "OverlapFit", "fit_overlap"]
 
 REFERENCE_PEAK_FLOPS_PER_S: Final = 312e12
-"""16-bit peak of an A100, which the law is told at."""
+"""16-bit peak of an A100, at which the law is stated."""
 
 UNKNOWN_PEAK_LOG_SD: Final = 1.0
 """Standard deviation of ln of the peak of a device that the catalogue does not know: A30 to GB300 spread as far."""
@@ -54,7 +54,7 @@ LENGTH: Final = 2.0
 """In ln of samples and of workers: a factor of e^2 in either apart, errors are related by 1 / e. By hand."""
 
 KEPT_SHARES: Final = 8
-"""Values of f that stand for its posterior in predictions."""
+"""Number of values of f by which predictions represent its posterior."""
 
 LOG_SHARES: Final = np.linspace(np.log(1e-4), np.log(0.99), 80)
 LOG_RESTS: Final = np.log1p(-np.exp(LOG_SHARES))
@@ -63,7 +63,7 @@ LOG_RESTS: Final = np.log1p(-np.exp(LOG_SHARES))
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """Where ln of the fixed seconds lies, ``alpha + beta ln(T_L P / P_A100)``, and its deviation."""
+    """The expected ln of the fixed seconds, ``alpha + beta ln(T_L P / P_A100)``, and its deviation."""
 
     alpha: float
     beta: float
@@ -93,7 +93,7 @@ class OverlapFit:
     largest : (2,) float
         ln of m_L and W_L.
     shares, weights : (values,) float
-        Values of f that stand for its posterior, and what each weighs.
+        Values of f that represent its posterior, and their weights.
     levels : (values,) float
         ln T_L by f.
     pulls : (points, values) float
@@ -117,9 +117,9 @@ class OverlapFit:
         """(rows,) expected ln T in seconds, and (rows,) variance of the true ln T about it."""
         places = _places(keys)
         across = _covariance(self.places, places, self.largest)
-        expected, apart, told, level = self._expect(places, across)
+        expected, apart, gain, level = self._expect(places, across)
         left = RESIDUAL_SD**2 + (GROWTH_SD * (places[:, 1] - self.largest[1])) ** 2
-        left -= np.einsum("ij,ij->j", told, across)
+        left -= np.einsum("ij,ij->j", gain, across)
         left += level**2
         return expected, np.einsum("ij,ij->j", apart, apart) + np.maximum(left, 0.0)
 
@@ -127,8 +127,8 @@ class OverlapFit:
         """(rows, rows) covariance of the true ln T about what is expected."""
         places = _places(keys)
         across = _covariance(self.places, places, self.largest)
-        _, apart, told, level = self._expect(places, across)
-        left = _covariance(places, places, self.largest) - told.T @ across + np.outer(level, level)
+        _, apart, gain, level = self._expect(places, across)
+        left = _covariance(places, places, self.largest) - gain.T @ across + np.outer(level, level)
         return np.asarray(apart.T @ apart + left)
 
     def _expect(self, places: Floats, across: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -153,25 +153,30 @@ class OverlapFit:
         logs += self.pulls.T @ across
         logs += self.levels[:, np.newaxis]
         expected = self.weights @ logs
-        told = self.inverse @ across
-        level = (1.0 - told.sum(axis=0)) / np.sqrt(self.inverse.sum())
+        gain = self.inverse @ across
+        level = (1.0 - gain.sum(axis=0)) / np.sqrt(self.inverse.sum())
         logs -= expected
         logs *= np.sqrt(self.weights)[:, np.newaxis]
-        return expected + GROWTH * (places[:, 1] - self.largest[1]), logs, told, level
+        return expected + GROWTH * (places[:, 1] - self.largest[1]), logs, gain, level
 
 
 def fit_overlap(points: Points, log_peak: float | None, law: Law = LAW) -> OverlapFit:
     """A job's runs under the hypothesis; ``log_peak`` of the device over an A100's, None where it is not known."""
-    seen = points.thin()
-    places = _places(seen.keys)
+    thinned_points = points.thin()
+    places = _places(thinned_points.keys)
     residual = _covariance(places, places, places.max(axis=0))
-    found = _Posterior.of(seen, places, residual, log_peak, law)
-    if len(seen) <= LARGEST_CENTRES:
-        return found.summed_up(found.log_evidence)
+    posterior = _Posterior.of(thinned_points, places, residual, log_peak, law)
+    if len(thinned_points) <= LARGEST_CENTRES:
+        return posterior.summed_up(posterior.log_evidence)
     rows = centres_of(residual, LARGEST_CENTRES)
-    few = replace(seen, keys=seen.keys[rows], step_s=seen.step_s[rows], runs=seen.runs[rows])
+    few = replace(
+        thinned_points,
+        keys=thinned_points.keys[rows],
+        step_s=thinned_points.step_s[rows],
+        runs=thinned_points.runs[rows],
+    )
     near = _Posterior.of(few, places[rows], residual[np.ix_(rows, rows)], log_peak, law)
-    return near.summed_up(found.log_evidence)
+    return near.summed_up(posterior.log_evidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,21 +191,21 @@ class _Posterior:
     log_evidence: float
 
     @staticmethod
-    def of(seen: Points, places: Floats, residual: Floats, log_peak: float | None, law: Law) -> _Posterior:
+    def of(points: Points, places: Floats, residual: Floats, log_peak: float | None, law: Law) -> _Posterior:
         """By the residual's covariance of the runs."""
         largest = places.max(axis=0)
-        covariance = residual + np.diag(NOISE_SD**2 / np.minimum(seen.runs, REPEATS))
+        covariance = residual + np.diag(NOISE_SD**2 / np.minimum(points.runs, REPEATS))
         lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         shapes = np.logaddexp(LOG_SHARES, LOG_RESTS + (places[:, :1] - largest[0]))
-        apart = (np.log(seen.step_s) - GROWTH * (places[:, 1] - largest[1]))[:, np.newaxis] - shapes
-        whitened = whitened_by(lower, np.column_stack([apart, np.ones(len(seen))]))
-        told = whitened[:, -1] @ whitened[:, -1]
-        levels = whitened[:, -1] @ whitened[:, :-1] / told
+        apart = (np.log(points.step_s) - GROWTH * (places[:, 1] - largest[1]))[:, np.newaxis] - shapes
+        whitened = whitened_by(lower, np.column_stack([apart, np.ones(len(points))]))
+        precision = whitened[:, -1] @ whitened[:, -1]
+        levels = whitened[:, -1] @ whitened[:, :-1] / precision
         errors = whitened[:, :-1] - np.outer(whitened[:, -1], levels)
         logs = law.log_density(LOG_SHARES + levels, levels, log_peak) - 0.5 * (errors**2).sum(axis=0)
         evidence = scipy.special.logsumexp(logs)
         constant = np.log(LOG_SHARES[1] - LOG_SHARES[0]) - np.log(np.diag(lower)).sum()
-        constant -= 0.5 * (np.log(told) + (len(seen) - 1) * np.log(2.0 * np.pi))
+        constant -= 0.5 * (np.log(precision) + (len(points) - 1) * np.log(2.0 * np.pi))
         return _Posterior(places, np.exp(logs - evidence), levels, errors, lower, float(evidence + constant))
 
     def summed_up(self, log_evidence: float) -> OverlapFit:
@@ -231,10 +236,10 @@ def _places(keys: Floats) -> Floats:
 
 def _covariance(first: Floats, second: Floats, largest: Floats) -> Floats:
     """(rows of first, rows of second): the residual's, and that of h."""
-    found = np.abs(first[:, :1] - second[:, 0])
-    found += np.abs(first[:, 1:] - second[:, 1])
-    found *= -1.0 / LENGTH
-    np.exp(found, out=found)
-    found *= RESIDUAL_SD**2
-    found += np.outer(GROWTH_SD * (first[:, 1] - largest[1]), GROWTH_SD * (second[:, 1] - largest[1]))
-    return np.asarray(found)
+    distance = np.abs(first[:, :1] - second[:, 0])
+    distance += np.abs(first[:, 1:] - second[:, 1])
+    distance *= -1.0 / LENGTH
+    np.exp(distance, out=distance)
+    distance *= RESIDUAL_SD**2
+    distance += np.outer(GROWTH_SD * (first[:, 1] - largest[1]), GROWTH_SD * (second[:, 1] - largest[1]))
+    return np.asarray(distance)

@@ -67,7 +67,7 @@ PARAMETERS: Final = (
 NAMES: Final = tuple(each.name for each in PARAMETERS)
 COUNT: Final = len(PARAMETERS)
 LEVEL, BATCH_SHARE, INTRA, INTER = (NAMES.index(name) for name in ("level", "batch_share", "intra", "inter"))
-"""Places of those that are told from other devices and links."""
+"""Indexes of the parameters that are transferred from other devices and links."""
 
 
 def _column(name: str) -> Floats:
@@ -79,4 +79,4 @@ HYPER_SD: Final = _column("sd")
 JOB_SHARE: Final = _column("job_share")
 LEAST: Final = _column("least")
 MOST: Final = _column("most")
-"""No exchange grows faster than in proportion to the nodes, where one serves all others: what says so is noise."""
+"""Exchange grows at most in proportion to the nodes, as where one node serves all others: faster growth is noise."""

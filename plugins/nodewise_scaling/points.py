@@ -1,4 +1,4 @@
-"""What a profile says that the form can use: mean step times by configuration, per device, in the job's own units."""
+"""Mean step times by configuration and device, in the job's own units, from a profile's observations."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Points:
     runs : (rows,) int
         Measurements behind it.
     drifted : int
-        Configurations whose older measurements newer ones contradict; the older ones are left out.
+        Configurations whose older measurements contradict newer ones; the older ones are ignored.
     smallest_batch, unit_s : float
         The job's own units: samples per worker, and the time of a micro-step of them at the fewest workers.
     over_fixed : bool
@@ -133,24 +133,24 @@ class Points:
         """Rows of ``keys`` that are among these configurations, and the point of each."""
         rows = np.arange(len(keys))
         codes, own = np.zeros(len(keys), dtype=np.int64), np.zeros(len(self), dtype=np.int64)
-        for asked, seen in zip(keys.T, self.keys.T, strict=True):
-            values = np.unique(seen)
-            place = np.searchsorted(values, asked[rows])
+        for column, own_column in zip(keys.T, self.keys.T, strict=True):
+            values = np.unique(own_column)
+            place = np.searchsorted(values, column[rows])
             near = np.minimum(place, len(values) - 1)
-            kept = values[near] == asked[rows] if len(values) else np.zeros(len(rows), dtype=bool)
-            rows, codes = rows[kept], codes[kept] * len(values) + near[kept]
-            own = own * len(values) + np.searchsorted(values, seen)
+            is_equal = values[near] == column[rows] if len(values) else np.zeros(len(rows), dtype=bool)
+            rows, codes = rows[is_equal], codes[is_equal] * len(values) + near[is_equal]
+            own = own * len(values) + np.searchsorted(values, own_column)
         order = np.argsort(own, kind="stable")
         place = np.minimum(np.searchsorted(own[order], codes), len(own) - 1)
-        kept = own[order][place] == codes
-        return rows[kept], order[place[kept]]
+        is_equal = own[order][place] == codes
+        return rows[is_equal], order[place[is_equal]]
 
     def thin(self) -> Points:
         """At most LARGEST_FIT of them, evenly over the sorted configurations."""
         if len(self) <= LARGEST_FIT:
             return self
-        kept = np.unique(np.linspace(0, len(self) - 1, LARGEST_FIT).astype(np.int64))
-        return replace(self, keys=self.keys[kept], step_s=self.step_s[kept], runs=self.runs[kept])
+        rows = np.unique(np.linspace(0, len(self) - 1, LARGEST_FIT).astype(np.int64))
+        return replace(self, keys=self.keys[rows], step_s=self.step_s[rows], runs=self.runs[rows])
 
     @property
     def exchange_seen(self) -> bool:
@@ -182,19 +182,19 @@ def points_of(profile: Profile) -> dict[Split, dict[Setting, Points]]:
         & _of_the_job(configurations, profile.workload.precision or "")
     )
     devices = np.array(configurations.device_names())
-    stated = configurations.link_bytes_per_s
-    links = np.where(stated == 0.0, profile.network.link_bytes_per_s or 0.0, stated)
+    link_bytes_per_s = configurations.link_bytes_per_s
+    links = np.where(link_bytes_per_s == 0.0, profile.network.link_bytes_per_s or 0.0, link_bytes_per_s)
     keys, step_s = keys_of(configurations), 1.0 / np.where(usable, observations.steps_per_s, 1.0)
     when = observations.measured_at_s
-    found: dict[Split, dict[Setting, Points]] = {}
+    points_by_split: dict[Split, dict[Setting, Points]] = {}
     for split, alike in splits_of(configurations).items():
         members = usable & alike
         for device in sorted(set(devices[members].tolist())):
             for link in sorted(set(links[members & (devices == device)].tolist())):
                 rows = np.flatnonzero(members & (devices == device) & (links == link))
-                settings = found.setdefault(split, {})
+                settings = points_by_split.setdefault(split, {})
                 settings[Setting(device, link)] = average(keys[rows], step_s[rows], when[rows])
-    return found
+    return points_by_split
 
 
 def splits_of(configurations: Configurations) -> dict[Split, Mask]:
@@ -249,8 +249,8 @@ def average(keys: Floats, step_s: Floats, measured_at_s: Floats | None = None) -
     """
     when = np.zeros(len(step_s)) if measured_at_s is None else measured_at_s
     rows = np.unique(np.column_stack([keys, when, step_s]), axis=0)
-    kept, drifted = _current(rows)
-    rows = rows[kept]
+    is_current, drifted = _current(rows)
+    rows = rows[is_current]
     distinct, inverse = np.unique(rows[:, : len(KEYS)], axis=0, return_inverse=True)
     inverse = inverse.ravel()
     runs = np.bincount(inverse)
@@ -276,12 +276,12 @@ def _current(rows: Floats) -> tuple[Mask, int]:
 
     Sorted rows of key, time and step; from the newest back, as long as they agree.
     """
-    kept = np.ones(len(rows), dtype=bool)
+    is_current = np.ones(len(rows), dtype=bool)
     drifted = 0
-    known = rows[:, len(KEYS)] > 0.0
+    is_dated = rows[:, len(KEYS)] > 0.0
     starts = np.flatnonzero(np.concatenate(([True], np.any(np.diff(rows[:, : len(KEYS)], axis=0) != 0.0, axis=1))))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
-        if end - start < 2 or not known[start:end].all():
+        if end - start < 2 or not is_dated[start:end].all():
             continue
         logs = np.log(rows[start:end, -1])
         first = end - start - 1
@@ -291,6 +291,6 @@ def _current(rows: Floats) -> tuple[Mask, int]:
             if times[first - 1] < times[first] and apart > DRIFT_DEVIATIONS * MEASUREMENT_LOG_SPREAD:
                 break
             first -= 1
-        kept[start : start + first] = False
+        is_current[start : start + first] = False
         drifted += first > 0
-    return kept, drifted
+    return is_current, drifted

@@ -1,4 +1,4 @@
-"""What all jobs together teach: where parameters lie, how they differ between jobs, and what is a cluster's own.
+"""The prior over parameters: their means, how they differ between jobs, and which part belongs to a cluster.
 
 It ships, learned from published tables (research/learn_scaling_prior.py); a service adds the devices of its own jobs.
 """
@@ -28,7 +28,7 @@ UNTRIED_MULTIPLIER: Final = 2.0
 """Multiplier of an interval that no job has tried."""
 
 UNKNOWN_DEVICE: Final = 1.5
-"""What the multiplier of a device without scores of its own is wider by: its cluster may be unlike any."""
+"""Factor by which the multiplier of a device without own scores is wider: its cluster may differ from all others."""
 
 PSEUDO_JOBS: Final = 1.0
 """Jobs of a device that all devices' usual share of hidden exchange counts as."""
@@ -57,14 +57,14 @@ class Knowledge:
     sources : tuple of str
         What it was learned from, for people.
     over_fixed : bool
-        As ``Places.over_fixed``: what ``intra`` is told over.
+        As ``Places.over_fixed``: the compute to which ``intra`` is relative.
     overlapped : mapping of device to (jobs, jobs)
         Of its jobs with several workers so many hide their exchange (``overlapped``), and how many there are.
     links : mapping of device to links
         Links in bytes/s that jobs of the corpus ran over, 0 = not stated. A device of ``offset`` that is not among them
         is known from one published cluster, of a link that its table does not state.
     unseen : Knowledge or None
-        The same lessons for jobs whose exchange was not seen, told over all compute; None = this very one serves.
+        The same for jobs whose exchange was not seen, relative to all compute; None = use this one.
     """
 
     mean: Floats
@@ -123,8 +123,8 @@ class Knowledge:
         )
         order = np.argsort(values, kind="stable")
         share = np.cumsum(weights[order]) / weights.sum()
-        found = float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
-        return found if any(name == device for name, _, _ in self.scores) else UNKNOWN_DEVICE * found
+        multiplier = float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
+        return multiplier if any(name == device for name, _, _ in self.scores) else UNKNOWN_DEVICE * multiplier
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -181,9 +181,9 @@ def load_default_prior() -> Knowledge:
 
 def update(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
     """The same with the devices of more jobs; means and spreads stay."""
-    told = list(lessons)
+    new_lessons = list(lessons)
     by_device: dict[str, list[Points]] = {}
-    for device, points in told:
+    for device, points in new_lessons:
         by_device.setdefault(device, []).append(replace(points, over_fixed=knowledge.over_fixed))
     offset, offset_variance = dict(knowledge.offset), dict(knowledge.offset_variance)
     for device, several in sorted(by_device.items()):
@@ -194,19 +194,19 @@ def update(knowledge: Knowledge, lessons: Iterable[Lesson]) -> Knowledge:
         offset[device], offset_variance[device] = offset_of(
             members, knowledge.mean, before, before, variance, knowledge.job_sd**2
         )
-    unseen = None if knowledge.unseen is None else update(knowledge.unseen, told)
+    unseen = None if knowledge.unseen is None else update(knowledge.unseen, new_lessons)
     return replace(knowledge, offset=offset, offset_variance=offset_variance, unseen=unseen)
 
 
 def offset_of(
     members: Sequence[JobFit], mean: Floats, centre: Floats, before: Floats, variance: Floats, job_variance: Floats
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of a device's offset, from what its jobs' data alone say of each parameter."""
+    """Mean and variance of a device's offset, from the data of its jobs only."""
     total, weight = before / variance, 1.0 / variance
     for fit in members:
         own = np.maximum(1.0 / np.diag(fit.theta_covariance) - fit.prior_precision, 1e-9)
         beyond = (fit.theta - mean - centre) * fit.prior_precision / own
-        said = fit.theta + np.clip(beyond, -4.0 * HYPER_SD, 4.0 * HYPER_SD) - mean
+        offset = fit.theta + np.clip(beyond, -4.0 * HYPER_SD, 4.0 * HYPER_SD) - mean
         precision = 1.0 / (job_variance + 1.0 / own)
-        total, weight = total + precision * said, weight + precision
+        total, weight = total + precision * offset, weight + precision
     return total / weight, 1.0 / weight

@@ -45,15 +45,13 @@ class ScalingModel:
         return covariance
 
 
-def not_known(asked: Split, known: Mapping[Split, object]) -> Refusal:
-    """That no run was split as it is asked."""
-    names = "; ".join(map(_words, known)) or "none"
-    message = f"no observed run splits its replicas as the row does ({_words(asked)}); observed runs have: {names}"
+def not_known(split: Split, splits: Mapping[Split, object]) -> Refusal:
+    """Refusal: no observed run splits its replicas as the row does."""
+    names = "; ".join(map(_words, splits)) or "none"
+    message = f"no observed run splits its replicas as the row does ({_words(split)}); observed runs have: {names}"
     return Refusal.missing(message, "observations")
 
 
 def _words(split: Split) -> str:
-    stated = [
-        f"{name} {value}" for (name, plain), value in zip(SPLITTING.items(), split, strict=True) if value != plain
-    ]
-    return ", ".join(stated) or "a whole model for each worker"
+    parts = [f"{name} {value}" for (name, plain), value in zip(SPLITTING.items(), split, strict=True) if value != plain]
+    return ", ".join(parts) or "a whole model for each worker"

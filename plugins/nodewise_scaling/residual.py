@@ -21,7 +21,7 @@ LENGTHS: Final = (1.0, 1.0, 1.5)
 """In ln of nodes, of workers per node, and of the batch: a factor of e apart, errors are related by 1 / e."""
 
 NODE_STEP: Final = 0.5
-"""What one node lies apart from several besides: another link carries the exchange."""
+"""Extra distance between one node and several: another link carries the exchange."""
 
 
 def coordinates(at: Places) -> Floats:
@@ -34,25 +34,25 @@ def coordinates(at: Places) -> Floats:
 def covariance(first: Floats, second: Floats) -> Floats:
     """(rows of first, rows of second): exponential kernel of variance RESIDUAL_SD**2."""
     # In place: for predictions this matrix is most of the work, and its copies were most of its time.
-    found = first @ (-2.0 * second.T)
-    found += (first**2).sum(axis=1)[:, np.newaxis]
-    found += (second**2).sum(axis=1)
-    np.sqrt(np.maximum(found, 0.0, out=found), out=found)
-    np.exp(np.negative(found, out=found), out=found)
-    found *= RESIDUAL_SD**2
-    return np.asarray(found)
+    distance = first @ (-2.0 * second.T)
+    distance += (first**2).sum(axis=1)[:, np.newaxis]
+    distance += (second**2).sum(axis=1)
+    np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
+    np.exp(np.negative(distance, out=distance), out=distance)
+    distance *= RESIDUAL_SD**2
+    return np.asarray(distance)
 
 
 def centres_of(kernel: Floats, count: int) -> Ints:
-    """Rows that stand for all: greedily, those of largest remaining variance (pivoted Cholesky)."""
+    """Rows that represent all others: greedily, those of largest remaining variance (pivoted Cholesky)."""
     left = np.diag(kernel).copy()
     factor = np.zeros((count, len(left)))
-    chosen = np.empty(count, dtype=np.int64)
+    centres = np.empty(count, dtype=np.int64)
     for index in range(count):
         row = int(np.argmax(left))
-        chosen[index] = row
+        centres[index] = row
         spanned = factor[:index, row] @ factor[:index]
         factor[index] = (kernel[row] - spanned) / np.sqrt(max(float(left[row]), 1e-12))
         left = np.maximum(left - factor[index] ** 2, 0.0)
-        left[chosen[: index + 1]] = -1.0
-    return chosen
+        left[centres[: index + 1]] = -1.0
+    return centres

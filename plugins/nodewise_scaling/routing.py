@@ -38,8 +38,8 @@ def routes_of(
         (configurations.sync_mode != SyncMode.ALLREDUCE, _NOT_ALLREDUCE),
         (configurations.workers < 1, _NO_WORKER),
     )
-    found = list(RowRefusal.first(total, checks))
-    left = RowRefusal.left(total, found)
+    refusals = list(RowRefusal.first(total, checks))
+    left = RowRefusal.left(total, refusals)
     routes: dict[Route, list[Ints]] = {}
     for index, name in enumerate(configurations.devices):
         of_device = (configurations.device_index == index) & left
@@ -47,73 +47,73 @@ def routes_of(
             rows = np.flatnonzero(of_device & (configurations.link_bytes_per_s == link))
             route = _route(Setting(name, link), settings, catalogue)
             if isinstance(route, Refusal):
-                found.append(RowRefusal(tuple(rows.tolist()), route))
+                refusals.append(RowRefusal(tuple(rows.tolist()), route))
             else:
                 routes.setdefault(route, []).append(rows)
     joined = {route: np.sort(np.concatenate(parts)) for route, parts in routes.items()}
-    return tuple(sorted(found, key=lambda each: each.rows)), joined
+    return tuple(sorted(refusals, key=lambda each: each.rows)), joined
 
 
-def _route(asked: Setting, settings: Collection[Setting], catalogue: Catalogue) -> Route | Refusal:
+def _route(setting: Setting, settings: Collection[Setting], catalogue: Catalogue) -> Route | Refusal:
     devices = sorted({setting.device for setting in settings})
-    device = _answering(asked.device, devices, catalogue)
+    device = _answering(setting.device, devices, catalogue)
     if device is not None:
-        return _over_link(Setting(device, asked.link_bytes_per_s), settings)
-    known = ", ".join(each or "a device that is not stated" for each in devices) or "no device"
-    text = f"all-reduce runs exist on {known}, but not on {asked.device or 'a device that is not stated'}"
-    donors = [setting for setting in settings if setting.device]
-    if not asked.device or not donors:
+        return _over_link(Setting(device, setting.link_bytes_per_s), settings)
+    device_names = ", ".join(each or "a device that is not stated" for each in devices) or "no device"
+    text = f"all-reduce runs exist on {device_names}, but not on {setting.device or 'a device that is not stated'}"
+    donors = [each for each in settings if each.device]
+    if not setting.device or not donors:
         return _missing(text)
-    lacking = [name for name in (asked.device, *devices) if catalogue.device(name) is None]
-    if asked.device in lacking:
+    lacking = [name for name in (setting.device, *devices) if catalogue.device(name) is None]
+    if setting.device in lacking:
         return _missing(
-            f"{text}, and the catalogue has no entry for {asked.device} by which they could be scaled: measure one "
+            f"{text}, and the catalogue has no entry for {setting.device} by which they could be scaled: measure one "
             "run there, or add its peaks and memory bandwidth to the catalogue"
         )
     if len(lacking) == len(devices):
         return _missing(
             f"{text}, and the catalogue has no entry for {', '.join(lacking)} by which they could be scaled: measure "
-            f"one run on {asked.device}, or add the peaks and memory bandwidths of these devices to the catalogue"
+            f"one run on {setting.device}, or add the peaks and memory bandwidths of these devices to the catalogue"
         )
-    if asked.link_bytes_per_s and not any(setting.link_bytes_per_s for setting in donors):
+    if setting.link_bytes_per_s and not any(donor.link_bytes_per_s for donor in donors):
         return _missing(
             f"{text}, and they do not state their link_bytes_per_s: exchange over another link cannot be predicted"
         )
-    return Route(asked, None)
+    return Route(setting, None)
 
 
-def _answering(asked: str, devices: list[str], catalogue: Catalogue) -> str | None:
-    """The device whose evidence answers: its own, else that of an unstated one, else the only one if none is asked."""
-    same = known_as(catalogue, asked, devices)
-    if same or asked in devices:
-        return same or asked
+def _answering(name: str, devices: list[str], catalogue: Catalogue) -> str | None:
+    """The device whose evidence answers: the asked one, else an unstated one, else the only one if none is asked."""
+    same = known_as(catalogue, name, devices)
+    if same or name in devices:
+        return same or name
     if "" in devices:
         return ""
-    return devices[0] if not asked and len(devices) == 1 else None
+    return devices[0] if not name and len(devices) == 1 else None
 
 
-def _over_link(asked: Setting, settings: Collection[Setting]) -> Route | Refusal:
+def _over_link(setting_asked: Setting, settings: Collection[Setting]) -> Route | Refusal:
     """The evidence of a device that answers for a link: of the same, else of the nearest one."""
-    device, link = asked
-    if asked in settings:
-        return Route(asked, asked)
+    device, link = setting_asked
+    if setting_asked in settings:
+        return Route(setting_asked, setting_asked)
     links = sorted(setting.link_bytes_per_s for setting in settings if setting.device == device)
     if not link and len(links) == 1:
         return Route(Setting(device), Setting(device, links[0]))
     name = device or "a device that is not stated"
-    known = [each for each in links if each]
+    known_links = [each for each in links if each]
     if not link:
-        listed = ", ".join(f"{each:.3g}" for each in known)
+        listed = ", ".join(f"{each:.3g}" for each in known_links)
         return _missing(
             f"observed runs on {name} used links of {listed} bytes/s: state link_bytes_per_s in the configuration"
         )
-    if not known:
+    if not known_links:
         return _missing(
             f"the configuration states link_bytes_per_s, but the observed runs on {name} do not: exchange over "
             "another link cannot be predicted; state it in the observations as well"
         )
-    nearest = min(known, key=lambda each: abs(np.log(each / link)))
-    return Route(asked, Setting(device, nearest))
+    nearest = min(known_links, key=lambda each: abs(np.log(each / link)))
+    return Route(setting_asked, Setting(device, nearest))
 
 
 def _missing(message: str) -> Refusal:

@@ -72,12 +72,12 @@ def exchange_over(bandwidth_log: float, share: float = BYTES_SHARE) -> float:
 
 
 def exchange_doubt(bandwidth_log: float) -> float:
-    """Standard deviation of it: half of what lies between the least and the largest share of bytes."""
+    """Standard deviation of it: half the range between the least and the largest share of bytes."""
     return 0.5 * abs(exchange_over(bandwidth_log, BYTES_SHARE_LEAST) - exchange_over(bandwidth_log, 1.0))
 
 
 def known_as(catalogue: Catalogue, device: str, names: Collection[str]) -> str:
-    """Of some names the one that a device goes by: its own, or that of the same entry; "" where there is none."""
+    """The one of some names that means the device: its own, or an alias in the same entry; "" where there is none."""
     if device in names:
         return device
     facts = catalogue.device(device)
@@ -87,7 +87,9 @@ def known_as(catalogue: Catalogue, device: str, names: Collection[str]) -> str:
 
 def _comparable_facts(first: Mapping[str, float], second: Mapping[str, float], precision: str) -> tuple[str, ...]:
     """Facts that both state: peaks of the job's number format, or of all where it is not known, and the memory's."""
-    stated = precision.casefold()
-    formats = (stated,) if f"{stated}{_PEAK}" in first and f"{stated}{_PEAK}" in second else FORMATS
+    number_format = precision.casefold()
+    formats = (
+        (number_format,) if f"{number_format}{_PEAK}" in first and f"{number_format}{_PEAK}" in second else FORMATS
+    )
     names = (*(f"{each}{_PEAK}" for each in formats), _MEMORY)
     return tuple(name for name in names if name in first and name in second)

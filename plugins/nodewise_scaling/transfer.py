@@ -1,7 +1,7 @@
 """What runs of the job on other devices, its donors, say of how it scales on this one.
 
 A job's parameters on a device are the mean over all jobs, the device's offset, a deviation that the job takes along
-from device to device, and one that is of the job on that device alone::
+from device to device, and one that belongs to the job on that device only::
 
     theta(job, device) = mean + offset(device) + delta(job) + epsilon(job, device)
     Var delta = KEPT of the variance between jobs, Var epsilon = the rest of it
@@ -13,7 +13,7 @@ for Machine Learning", 2006, appendix A.2).
 
 No ratio of throughputs is carried over. Seconds of exchange are the network's and seconds of compute the device's, and
 ``intra`` is the ln of one over the other: where this job's compute is slower than the devices' facts let expect, its
-exchange weighs less. Where nothing ran on the device, facts also tell the seconds of compute (``unmeasured``).
+exchange weighs less. Where nothing ran on the device, facts also give the seconds of compute (``new_device``).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Sources:
     donors: Mapping[Setting, Donor] = field(default_factory=dict)
 
     def name_of(self, setting: Setting) -> str:
-        """What the prior calls a device; "" where it does not know it, or knows it from another cluster."""
+        """The prior's name of a device; "" where the prior does not hold it, or holds it from another cluster."""
         name = known_as(self.catalogue, setting.device, self.knowledge.offset)
         return name if self.knowledge.is_of_cluster(name, setting.link_bytes_per_s) else ""
 
@@ -80,8 +80,8 @@ class Sources:
 
     def compute(self, device: str, donors: Mapping[Setting, Donor], batch: float) -> Compute | None:
         """Compute on a device at a batch by what donors took; None where no facts tell the device from any of them."""
-        told = ((each.fit, each.points, self.ratio(device, name.device)) for name, each in donors.items())
-        return compute_by_facts(told, batch)
+        fits = ((each.fit, each.points, self.ratio(device, name.device)) for name, each in donors.items())
+        return compute_by_facts(fits, batch)
 
     def others(self, device: str) -> dict[Setting, Donor]:
         """Donors on other devices that are stated."""
@@ -102,8 +102,8 @@ class Sources:
 def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
     """Fit the job in every setting by itself."""
     donors = {}
-    for setting, seen in evidence.items():
-        points = replace(seen, over_fixed=bare.knowledge.over_fixed)
+    for setting, own_points in evidence.items():
+        points = replace(own_points, over_fixed=bare.knowledge.over_fixed)
         mean, offset_variance = bare.of(setting)
         mean, sd = with_growth(points, mean, np.sqrt(bare.knowledge.job_sd**2 + offset_variance))
         fit = fit_job(points, mean, sd)
@@ -112,7 +112,7 @@ def sources_of(evidence: Mapping[Setting, Points], bare: Sources) -> Sources:
 
 
 def fit_with_donors(setting: Setting, sources: Sources) -> JobFit:
-    """The fit of a setting under what donors on other devices say; as by itself where there are none."""
+    """The fit of a setting under a prior from donors on other devices; without donors, the setting's own fit."""
     own = sources.donors[setting]
     donors = sources.others(setting.device)
     if not setting.device or not donors:
@@ -147,16 +147,16 @@ def combine_donors(
 ) -> tuple[Floats, Floats]:
     """Mean and covariance of the parameters in a setting, given donors and what their messages are shifted by."""
     job_variance = sources.knowledge.job_sd**2
-    kept, alone = _CARRIED * job_variance, (1.0 - _CARRIED) * job_variance
-    precision, vector = np.diag(1.0 / np.maximum(kept, SMALLEST_VARIANCE)), np.zeros(COUNT)
+    carried_variance, alone = _CARRIED * job_variance, (1.0 - _CARRIED) * job_variance
+    precision, vector = np.diag(1.0 / np.maximum(carried_variance, SMALLEST_VARIANCE)), np.zeros(COUNT)
     for name in sorted(donors):
         donor = donors[name]
         shift, doubt = shifts.get(name, (np.zeros(COUNT), np.zeros(COUNT)))
         posterior = inverse_of(donor.fit.theta_covariance)
-        said = posterior - np.diag(donor.fit.prior_precision)
-        moved = posterior @ (donor.fit.theta - donor.mean) + said @ shift
+        information = posterior - np.diag(donor.fit.prior_precision)
+        moved = posterior @ (donor.fit.theta - donor.mean) + information @ shift
         blur = 1.0 / np.maximum(alone + donor.offset_variance + doubt, SMALLEST_VARIANCE)
-        passed = blur[:, np.newaxis] * inverse_of(said + np.diag(blur))
+        passed = blur[:, np.newaxis] * inverse_of(information + np.diag(blur))
         precision = precision + np.diag(blur) - passed * blur
         vector = vector + passed @ moved
     covariance = inverse_of(precision)

@@ -1,4 +1,4 @@
-"""How busy a job keeps a device, from what is known of it alone."""
+"""How busy a job keeps a device, estimated from the job's own facts and steps."""
 
 from __future__ import annotations
 

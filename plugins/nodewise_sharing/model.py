@@ -1,4 +1,4 @@
-"""The sharing model: which law answers in which mode, and what to know before relying on it."""
+"""The sharing model: which law answers in which mode, and which warnings its answers carry."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ADDED: Final = (
     "more than two jobs: the slowdowns of the pairs are added up, which is not validated on runs of as many jobs"
 )
 SLICE_SLACK: Final = 1e-6
-"""By how much slices may come to more than the device: shares such as 3/7 are rounded by whoever writes them."""
+"""By how much the sum of slices may exceed the device: shares such as 3/7 are rounded by callers."""
 
 
 class FittedSharing:
@@ -61,24 +61,24 @@ class FittedSharing:
     def predict_shares(self, question: SharingQuestion, budget: Budget) -> list[DeviceShares]:
         """One answer for each set."""
         if question.mode is SharingMode.MIG:
-            found = [_slice(jobs, question) for jobs in question.sets]
+            shares_by_set = [_slice(jobs, question) for jobs in question.sets]
         elif question.mode is SharingMode.MPS and not question.runs:
-            found = [_overlapping(jobs, question) for jobs in question.sets]
+            shares_by_set = [_overlapping(jobs, question) for jobs in question.sets]
         else:
-            found = share_devices(
+            shares_by_set = share_devices(
                 question.sets,
                 fit_shares(question.runs, budget),
                 device_bytes=question.memory_bytes,
                 coverage=question.coverage,
                 budget=budget,
             )
-            found = [
+            shares_by_set = [
                 replace(each, warnings=(ADDED,)) if len(jobs) > 2 else each
-                for each, jobs in zip(found, question.sets, strict=True)
+                for each, jobs in zip(shares_by_set, question.sets, strict=True)
             ]
         return [
             replace(each, warnings=(*each.warnings, *_unknown(jobs, each, question)))
-            for each, jobs in zip(found, question.sets, strict=True)
+            for each, jobs in zip(shares_by_set, question.sets, strict=True)
         ]
 
 
@@ -114,8 +114,8 @@ def _slice(jobs: Sequence[SoloJob], question: SharingQuestion) -> DeviceShares:
         for need, room in zip((job.memory_bytes for job in jobs), rooms, strict=True)
     )
     too_many = math.fsum(slices) > 1.0 + SLICE_SLACK
-    found = _structural(jobs, low, high, memory, question, fits=not (short or too_many))
-    return found if ran is None else replace(found, basis=ShareBasis.MEASURED, warnings=())
+    shares = _structural(jobs, low, high, memory, question, fits=not (short or too_many))
+    return shares if ran is None else replace(shares, basis=ShareBasis.MEASURED, warnings=())
 
 
 def _structural(
@@ -127,7 +127,7 @@ def _structural(
     *,
     fits: bool,
 ) -> DeviceShares:
-    """An answer from structure alone: the middle of its ends."""
+    """An answer from structure only: the middle of its range."""
     middle = (low + high) / 2.0
     total = float(low.sum()), float(middle.sum()), float(high.sum())
     verdict = verdict_of(total, len(jobs), None, None) if fits else ShareVerdict.DOES_NOT_FIT
@@ -149,9 +149,9 @@ def _measured_shares(jobs: Sequence[SoloJob], runs: Sequence[PairRun]) -> tuple[
     if len(jobs) != 2:
         return None
     names = tuple(job.name for job in jobs)
-    found = [run.shares for run in runs if tuple(job.name for job in run.jobs) == names]
-    found += [run.shares[::-1] for run in runs if tuple(job.name for job in run.jobs[::-1]) == names]
-    return tuple(np.mean(found, axis=0).tolist()) if found else None
+    measured_shares = [run.shares for run in runs if tuple(job.name for job in run.jobs) == names]
+    measured_shares += [run.shares[::-1] for run in runs if tuple(job.name for job in run.jobs[::-1]) == names]
+    return tuple(np.mean(measured_shares, axis=0).tolist()) if measured_shares else None
 
 
 def _filled_share(job: SoloJob, device: Processors | None) -> float | None:
@@ -162,19 +162,19 @@ def _filled_share(job: SoloJob, device: Processors | None) -> float | None:
 
 
 def _sum(needs: Sequence[float | None]) -> float | None:
-    known = [need for need in needs if need is not None]
-    return float(sum(known)) if len(known) == len(needs) else None
+    known_needs = [need for need in needs if need is not None]
+    return float(sum(known_needs)) if len(known_needs) == len(needs) else None
 
 
-def _unknown(jobs: Sequence[SoloJob], found: DeviceShares, question: SharingQuestion) -> list[str]:
+def _unknown(jobs: Sequence[SoloJob], device_shares: DeviceShares, question: SharingQuestion) -> list[str]:
     """What is missing of the jobs of a set, unless it was measured."""
-    told = []
+    texts = []
     for job in {job.name: job for job in jobs}.values():
         inferred = job.step_seconds is not None and bool(job.elsewhere)
-        if job.device_utilisation is None and found.basis not in {None, ShareBasis.MEASURED}:
-            told.append(NO_UTILISATION.format(job.name, FROM_ELSEWHERE if inferred else WHOLE_STEP))
+        if job.device_utilisation is None and device_shares.basis not in {None, ShareBasis.MEASURED}:
+            texts.append(NO_UTILISATION.format(job.name, FROM_ELSEWHERE if inferred else WHOLE_STEP))
         if job.memory_bytes is None:
-            told.append(NO_MEMORY.format(job.name))
+            texts.append(NO_MEMORY.format(job.name))
     if question.memory_bytes is None:
-        told.append(NO_DEVICE_MEMORY)
-    return told
+        texts.append(NO_DEVICE_MEMORY)
+    return texts

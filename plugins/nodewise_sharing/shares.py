@@ -81,8 +81,8 @@ class ShareModel:
         return PairShares(freeze(low), freeze(middle), freeze(high), tuple(basis), freeze(ends[0]), freeze(ends[1]))
 
     def _basis(self, one: SoloJob, other: SoloJob) -> ShareBasis:
-        known = sum((0, job.family) in self.columns for job in (one, other))
-        return (ShareBasis.SOLO, ShareBasis.PARTNER, ShareBasis.COMPLETED)[known]
+        known_count = sum((0, job.family) in self.columns for job in (one, other))
+        return (ShareBasis.SOLO, ShareBasis.PARTNER, ShareBasis.COMPLETED)[known_count]
 
 
 def fit_shares(runs: Sequence[PairRun], budget: Budget | None = None) -> ShareModel:
@@ -122,8 +122,8 @@ def _widening(runs: Sequence[PairRun], check_time: Callable[[], None]) -> float:
     for fold in range(min(len(models), FOLDS)):
         out = frozenset(models[fold::FOLDS])
         left = [run for run in runs if out & {job.family for job in run.jobs}]
-        kept = [run for run in runs if not out & {job.family for job in run.jobs}]
-        shares = _fit(kept, check_time).predict([run.jobs for run in left], CALIBRATED_AT)
+        runs_left = [run for run in runs if not out & {job.family for job in run.jobs}]
+        shares = _fit(runs_left, check_time).predict([run.jobs for run in left], CALIBRATED_AT)
         error = np.abs(shares.middle - [run.shares for run in left])
         reaches.append((error / (shares.high - shares.middle)).ravel())
         counts.append(np.full(error.size, 1.0 / error.size))
@@ -161,13 +161,13 @@ def _columns(rows: Sequence[tuple[SoloJob, SoloJob]]) -> dict[tuple[int, str], i
     for victim, _ in rows:
         often[victim.name] = often.get(victim.name, 0) + 1
     own = set(sorted(often, key=lambda name: (-often[name], name))[:MAX_JOBS])
-    found = {
+    columns = {
         (kind, level)
         for victim, aggressor in rows
         for kind, level in _levels(victim, aggressor)
         if kind < 2 or level in own
     }
-    return {key: len(FEATURES) + index for index, key in enumerate(sorted(found))}
+    return {key: len(FEATURES) + index for index, key in enumerate(sorted(columns))}
 
 
 def _levels(victim: SoloJob, aggressor: SoloJob) -> tuple[tuple[int, str], ...]:

@@ -33,8 +33,8 @@ def share_device(
     jobs: Sequence[SoloJob], model: ShareModel, *, device_bytes: float | None = None, coverage: float = 0.9
 ) -> DeviceShares:
     """Shares of one set of jobs; see `share_devices`."""
-    (found,) = share_devices([jobs], model, device_bytes=device_bytes, coverage=coverage)
-    return found
+    (shares,) = share_devices([jobs], model, device_bytes=device_bytes, coverage=coverage)
+    return shares
 
 
 def share_devices(
@@ -55,16 +55,16 @@ def share_devices(
     their names. Raises NodewiseError DEADLINE_EXCEEDED when the budget has nothing left.
     """
     places: dict[tuple[str, str], int] = {}
-    asked: list[tuple[SoloJob, SoloJob]] = []
-    of_sets = [[_place(pair, places, asked) for pair in combinations(jobs, 2)] for jobs in sets]
+    pairs: list[tuple[SoloJob, SoloJob]] = []
+    of_sets = [[_place(pair, places, pairs) for pair in combinations(jobs, 2)] for jobs in sets]
     parts = []
-    for start in range(0, len(asked), CHUNK):
+    for start in range(0, len(pairs), CHUNK):
         if budget is not None and budget.remaining_s() <= 0:
             raise NodewiseError(
                 Reason.DEADLINE_EXCEEDED,
                 ("the deadline passed before all pairs were predicted; ask for fewer pairs, or allow more time"),
             )
-        parts.append(model.predict(asked[start : start + CHUNK], coverage))
+        parts.append(model.predict(pairs[start : start + CHUNK], coverage))
     return [
         _device(jobs, [_one(parts, place) for place in of_set], device_bytes)
         for jobs, of_set in zip(sets, of_sets, strict=True)
@@ -85,15 +85,15 @@ class _Pair:
 
 
 def _place(
-    pair: tuple[SoloJob, SoloJob], places: dict[tuple[str, str], int], asked: list[tuple[SoloJob, SoloJob]]
+    pair: tuple[SoloJob, SoloJob], places: dict[tuple[str, str], int], pairs: list[tuple[SoloJob, SoloJob]]
 ) -> tuple[int, bool]:
-    """Where the answer about a pair will be, asked in one order alone, and whether it is the other way round."""
+    """Index of the answer about a pair, which is asked for in one order only, and whether the order is reversed."""
     turned = pair[0].name > pair[1].name
     pair = (pair[1], pair[0]) if turned else pair
     key = pair[0].name, pair[1].name
     if key not in places:
-        places[key] = len(asked)
-        asked.append(pair)
+        places[key] = len(pairs)
+        pairs.append(pair)
     return places[key], turned
 
 

@@ -1,4 +1,4 @@
-"""A rule as an estimator: answers a setting that was run, exactly where it was, and says how far it reaches."""
+"""A rule as an estimator: it predicts rows of settings with measured runs, and states how far each row extrapolates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NOT_WHOLE: Final = Refusal.unsupported(
 )
 
 STRENGTH: Final = 0.1
-"""Of evidence that one rule makes of: it identifies nothing. What a rule expects of its errors is stated beside it."""
+"""Strength of evidence for a rule: low, as a rule identifies nothing. Expected errors are stated beside it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,12 +65,12 @@ class RuleModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
         """Predict every row at once; a setting that was not run is refused."""
-        asked = asked_of(configurations, self.network, self.precision)
+        rule_rows = asked_of(configurations, self.network, self.precision)
         refused: dict[Refusal, list[int]] = {}
-        if not asked.usable.all():
-            refused[NOT_WHOLE] = np.flatnonzero(~asked.usable).tolist()
+        if not rule_rows.usable.all():
+            refused[NOT_WHOLE] = np.flatnonzero(~rule_rows.usable).tolist()
         pieces = []
-        for setting, (at, rows) in asked.places.items():
+        for setting, (at, rows) in rule_rows.places.items():
             curve = self.curves.get(setting, "")
             if isinstance(curve, str):
                 refused.setdefault(lacking(curve, setting), []).extend(at.tolist())
@@ -105,17 +105,17 @@ class RuleEstimator:
     replicas: Spread | None = None
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Agree if any asked row is of a setting whose runs suffice; expect what such reaches brought elsewhere."""
+        """Accept if runs suffice for some row; expect the errors of such extrapolations on published tables."""
         rows = len(query.configurations)
-        asked = asked_of(query.configurations, profile.network, profile.workload.precision or "")
-        if rows and not asked.usable.any():
+        rule_rows = asked_of(query.configurations, profile.network, profile.workload.precision or "")
+        if rows and not rule_rows.usable.any():
             return Assessment(refusal=NOT_WHOLE, of_profile=not points_of(profile))
-        known = points_of(profile)
+        points_by_setting = points_of(profile)
         evidence: list[str] = []
         errors = np.full(rows, np.inf)
         refusal = Refusal.missing("no run of an all-reduce job was observed", "observations")
-        for setting, (at, own) in asked.places.items():
-            points = known.get(setting)
+        for setting, (at, own) in rule_rows.places.items():
+            points = points_by_setting.get(setting)
             curve = "" if points is None else draw(self.rule, points)
             if points is None or isinstance(curve, str):
                 refusal = lacking(str(curve), setting)
@@ -128,7 +128,7 @@ class RuleEstimator:
             expected = DEVIATION_TO_MEAN * _deviations(points, own, self.spread, self._replicas(profile))
             errors[at] = np.where(beyond, np.inf, expected)
         if not evidence:
-            return Assessment(refusal=refusal, of_profile=not known)
+            return Assessment(refusal=refusal, of_profile=not points_by_setting)
         return Assessment(
             evidence=tuple(dict.fromkeys(evidence)),
             strength=STRENGTH,
@@ -172,10 +172,10 @@ def predict_rows(
 def _deviations(points: Points, rows: Rows, spread: Spread, replicas: Spread | None) -> Floats:
     """Deviation of ln(step) of each row; ``replicas``: of those where nothing but the number of replicas grows."""
     reach = near(points, rows).reach
-    found = spread.at(reach)
+    deviations = spread.at(reach)
     if replicas is None:
-        return found
-    return np.where((reach >= 0.0) & more_replicas(points, rows), replicas.at(reach), found)
+        return deviations
+    return np.where((reach >= 0.0) & more_replicas(points, rows), replicas.at(reach), deviations)
 
 
 def crosses_more(runs: Rows, rows: Rows) -> NDArray[np.bool_]:

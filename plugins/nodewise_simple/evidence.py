@@ -96,7 +96,7 @@ class RuleRows:
     Attributes
     ----------
     usable : (rows,) bool
-        Those that a rule may speak of.
+        Those that a rule can predict.
     places : mapping of Setting to (places, Rows)
         The usable ones by setting, with their places among all.
     """
@@ -107,7 +107,7 @@ class RuleRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """How rows of one setting lie beside its runs, one entry per row.
+    """How rows of one setting compare with its runs, one entry per row.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Near:
     point : int
         Which point it is, where it ran.
     reach : float
-        Ln of the factors in workers and in samples per worker by which it lies beyond the runs; -1 of what was run.
+        Ln of the factors in workers and in samples per worker by which a row exceeds the runs; -1 for measured rows.
     """
 
     measured: Mask
@@ -135,7 +135,7 @@ def rows_of(configurations: Configurations) -> Rows:
 
 
 def whole(configurations: Configurations) -> Mask:
-    """Rows that a rule may speak of: all-reduce of alike workers that are all waited for, of a known batch.
+    """Rows that a rule can predict: all-reduce of alike workers without backups, with a known batch.
 
     With parameter servers what a step takes hangs on how many workers share a server, and asynchronous workers do not
     wait for each other: a step time at one scale, or a line through two, is no hypothesis of either.
@@ -143,9 +143,9 @@ def whole(configurations: Configurations) -> Mask:
     exchanged = configurations.sync_mode == SyncMode.ALLREDUCE
     if not exchanged.any():
         return np.asarray(exchanged)
-    known = (configurations.workers >= 1) & (configurations.nodes >= 1) & (configurations.samples_per_step() > 0.0)
+    is_known = (configurations.workers >= 1) & (configurations.nodes >= 1) & (configurations.samples_per_step() > 0.0)
     alike = (configurations.backup_workers == 0) & ~configurations.grouped()
-    return np.asarray(exchanged & known & alike)
+    return np.asarray(exchanged & is_known & alike)
 
 
 def asked_of(configurations: Configurations, network: Network, precision: str) -> RuleRows:
@@ -183,7 +183,7 @@ def _points(profile: Profile) -> Mapping[Setting, Points]:
 
 
 def near(points: Points, rows: Rows) -> Near:
-    """How rows of one setting lie beside its runs."""
+    """How rows of one setting compare with its runs."""
     read = _near if len(points) + len(rows) <= MOST_KEPT_ROWS else _near.__wrapped__
     return read(points, rows)
 
@@ -191,8 +191,8 @@ def near(points: Points, rows: Rows) -> Near:
 @lru_cache(KEPT)
 def _near(points: Points, rows: Rows) -> Near:
     point = _run_of(points, rows)
-    samples, asked = points.rows.samples_per_worker, rows.samples_per_worker
-    outside = np.maximum(samples.min() / asked, asked / samples.max())
+    samples, row_samples = points.rows.samples_per_worker, rows.samples_per_worker
+    outside = np.maximum(samples.min() / row_samples, row_samples / samples.max())
     workers = points.rows.workers
     beyond = np.maximum(rows.workers / workers.max(), workers.min() / rows.workers)
     reach = np.log(np.maximum(outside, 1.0)) + np.log(np.maximum(beyond, 1.0))
@@ -225,9 +225,9 @@ def _run_of(points: Points, rows: Rows) -> NDArray[np.int64]:
     ran = np.ones(len(rows), dtype=bool)
     places = np.zeros(len(rows), dtype=np.int64)
     levels, numbers = _levels(points) if len(points) <= MOST_KEPT_ROWS else _levels.__wrapped__(points)
-    for asked, (values, known) in zip(rows.columns, levels, strict=True):
-        at = _place(values, asked, ran)
-        places = _place(known, places * len(values) + at, ran)
+    for column, (values, levels_before) in zip(rows.columns, levels, strict=True):
+        at = _place(values, column, ran)
+        places = _place(levels_before, places * len(values) + at, ran)
     return np.where(ran, numbers[places], -1)
 
 
@@ -237,19 +237,19 @@ def _levels(points: Points) -> tuple[Sequence[tuple[Floats, NDArray[np.int64]]],
 
     Pairs are numbered again after each column: their codes stay below the square of how many points there are.
     """
-    found = []
+    levels = []
     own = np.zeros(len(points), dtype=np.int64)
     for column in points.rows.columns:
         values, codes = np.unique(column, return_inverse=True)
         known, own = np.unique(own * len(values) + codes, return_inverse=True)
-        found.append((values, known))
-    return found, np.unique(own, return_index=True)[1]
+        levels.append((values, known))
+    return levels, np.unique(own, return_index=True)[1]
 
 
-def _place(values: NDArray[Any], asked: NDArray[Any], known: Mask) -> NDArray[np.int64]:
+def _place(values: NDArray[Any], column: NDArray[Any], known: Mask) -> NDArray[np.int64]:
     """Where each number stands among sorted values; ``known`` no longer holds where it does not."""
-    places = np.minimum(values.searchsorted(asked), len(values) - 1)
-    known &= values[places] == asked
+    places = np.minimum(values.searchsorted(column), len(values) - 1)
+    known &= values[places] == column
     return places
 
 

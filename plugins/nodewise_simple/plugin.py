@@ -25,7 +25,7 @@ _DESCRIPTIONS: Final = {
 
 @hookimpl
 def nodewise_estimators() -> list[EstimatorRecord]:
-    """Rules on runs alone, and constant utilisation."""
+    """Rules that need runs only, and constant utilisation."""
     columns = BASIC_COLUMNS | frozenset(DEGREES) | {"precision"}
     rules: dict[str, Estimator] = {
         name: RuleEstimator(rule, SPREADS[name], MORE_REPLICAS if rule is last_known else None)

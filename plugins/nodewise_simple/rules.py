@@ -96,7 +96,7 @@ def power_law(points: Points) -> Curve | str:
 
 
 RULES: Final[dict[str, Rule]] = {"last-known": last_known, "batch-line": batch_line, "power-law": power_law}
-"""Rules on runs alone, by the names of their estimators."""
+"""Rules that need runs only, by the names of their estimators."""
 
 
 def line(samples: Floats, step_s: Floats) -> tuple[float, float]:
@@ -128,14 +128,16 @@ def _in_batch(samples: Floats, step_s: Floats, slope: float | None) -> Callable[
     """The curve of a scale through its points, and beyond them."""
     if len(samples) == 1:
         own = line(samples, step_s)[1] if slope is None else slope
-        return lambda asked: np.maximum(step_s[0] + own * (asked - samples[0]), FLOOR * step_s[0])
+        return lambda samples_asked: np.maximum(step_s[0] + own * (samples_asked - samples[0]), FLOOR * step_s[0])
     slopes = np.diff(step_s) / np.diff(samples)
 
-    def curve(asked: Floats) -> Floats:
-        below = np.maximum(step_s[0] - slopes[0] * (samples[0] - asked), FLOOR * step_s[0])
-        above = np.maximum(step_s[-1] + slopes[-1] * (asked - samples[-1]), FLOOR * step_s[-1])
+    def curve(samples_asked: Floats) -> Floats:
+        below = np.maximum(step_s[0] - slopes[0] * (samples[0] - samples_asked), FLOOR * step_s[0])
+        above = np.maximum(step_s[-1] + slopes[-1] * (samples_asked - samples[-1]), FLOOR * step_s[-1])
         return np.where(
-            asked < samples[0], below, np.where(asked > samples[-1], above, np.interp(asked, samples, step_s))
+            samples_asked < samples[0],
+            below,
+            np.where(samples_asked > samples[-1], above, np.interp(samples_asked, samples, step_s)),
         )
 
     return curve

@@ -1,4 +1,4 @@
-"""Rows by their setting: column by column, however many rows are asked about."""
+"""Groups rows by their setting, column by column, so that the cost hardly grows with the rows."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Setting(NamedTuple):
 
 def by_setting(configurations: Configurations, network: Network, precision: str, rows: Ints) -> dict[Setting, Ints]:
     """Some rows by their settings, in the order in which these come first; what is not stated is the job's own."""
-    stated = configurations.link_bytes_per_s
-    links = np.where(stated > 0, stated, network.link_bytes_per_s or 0)[rows]
+    stated_links = configurations.link_bytes_per_s
+    links = np.where(stated_links > 0, stated_links, network.link_bytes_per_s or 0)[rows]
     formats = tuple(name or precision for name in configurations.precisions)
     devices, precisions = configurations.device_index[rows], configurations.precision_index[rows]
     degrees = np.stack([getattr(configurations, name) for name in PARTITION])[:, rows]
     differing = degrees[(degrees != degrees[:, :1]).any(axis=1)]
-    found = {}
+    rows_by_setting = {}
     for at in _alike(
         [_name_numbers(configurations.devices, devices), links, _name_numbers(formats, precisions), *differing]
     ):
@@ -64,8 +64,8 @@ def by_setting(configurations: Configurations, network: Network, precision: str,
             formats[precisions[first]],
             tuple(degrees[:, first].tolist()),
         )
-        found[setting] = rows[at]
-    return found
+        rows_by_setting[setting] = rows[at]
+    return rows_by_setting
 
 
 def _name_numbers(names: Sequence[str], index: Ints) -> Ints:

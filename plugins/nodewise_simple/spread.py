@@ -28,7 +28,7 @@ class Spread:
     per_reach: float
 
     def at(self, reach: Floats) -> Floats:
-        """Of rows so far away; a run itself (reach below 0) is what it is but for noise."""
+        """Spread of rows at such a distance; a measured row (reach below 0) has measurement noise only."""
         away = np.hypot(self.near, self.per_reach * np.maximum(reach, 0.0))
         return np.where(reach < 0.0, AGAIN, away)
 

@@ -56,7 +56,7 @@ spread by 0.16 and equal jobs by less; beside runs of another, as partitions of 
 spread by 0.3 to 0.8; and with that of sources against each other (0.3) beside none."""
 
 UNSAID_RECOMPUTATION_LOG_SD: Final = 0.5 * float(np.log(RECOMPUTED))
-"""Half of what lies between all of it and none."""
+"""Half of the range between full and no overlap."""
 
 _FORMATS: Final = ("bf16", "fp16", "tf32", "fp32")
 """Where the job states none: the narrowest that training commonly uses on a device."""
@@ -157,7 +157,7 @@ class UtilisationEstimator:
     """The utilisation of the job's own runs, or a published one."""
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
-        """Agree where FLOPs and a peak are known, and for a transformer without runs of its own too."""
+        """Accept where FLOPs and a peak are known; for a transformer also without runs of its own."""
         usable = asked_of(query.configurations, profile.network, profile.workload.precision or "").usable
         if len(usable) and not usable.any():
             return Assessment(refusal=NOT_WHOLE, of_profile=flops_per_sample(profile.workload) <= 0.0)
@@ -170,9 +170,9 @@ class UtilisationEstimator:
         if not len(measured) and profile.workload.transformer is None:
             return Assessment(refusal=_NO_RUN)
         utilisation, spread = measured.at(_partitions(query.configurations))
-        told = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
+        source = f"{len(measured)} runs" if len(measured) else "published runs of transformers"
         return Assessment(
-            evidence=(f"{utilisation[work.answerable].mean():.0%} of the devices' peak, as in {told}",),
+            evidence=(f"{utilisation[work.answerable].mean():.0%} of the devices' peak, as in {source}",),
             strength=STRENGTH,
             expected_log_error=freeze(np.where(work.answerable, DEVIATION_TO_MEAN * spread, np.inf)),
         )
@@ -198,16 +198,16 @@ def _transformer_flops(model: Transformer) -> float:
 
 def _peaks(configurations: Configurations, precision: str, catalogue: Catalogue) -> Floats:
     """FLOP/s of each row's device in its number format; 0 = not known."""
-    found: dict[tuple[str, str], float] = {}
-    named = configurations.precisions
+    peak_by_device: dict[tuple[str, str], float] = {}
+    precision_names = configurations.precisions
     pairs = zip(configurations.device_names(), configurations.precision_index.tolist(), strict=True)
-    keys = [(device, named[index] or precision) for device, index in pairs]
+    keys = [(device, precision_names[index] or precision) for device, index in pairs]
     for device, number_format in dict.fromkeys(keys):
         facts = catalogue.device(device) or {}
         formats = (number_format,) if number_format else _FORMATS
         peaks = (facts.get(f"{each}_flops_per_s", 0.0) for each in formats)
-        found[device, number_format] = next((peak for peak in peaks if peak), 0.0)
-    return np.array([found[key] for key in keys])
+        peak_by_device[device, number_format] = next((peak for peak in peaks if peak), 0.0)
+    return np.array([peak_by_device[key] for key in keys])
 
 
 def _uneven(workload: Workload, configurations: Configurations) -> NDArray[np.bool_]:

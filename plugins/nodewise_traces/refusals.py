@@ -13,7 +13,7 @@ def unusable_error(source: TraceSource, message: str) -> NodewiseError:
 
 
 def contradiction_error(source: TraceSource, message: str) -> NodewiseError:
-    """An error for a stream that says something else than its sender."""
+    """An error for a stream that contradicts its sender."""
     return _error(Reason.CONTRADICTORY_FACTS, source, message)
 
 

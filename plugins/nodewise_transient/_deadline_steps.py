@@ -1,6 +1,6 @@
 """Playing policies against recorded availability, tick by tick, and solving for the one that spends least, compiled.
 
-A job holds nothing, spot, or on demand. Work is told in ticks. Who starts on either fleet first pays for the
+A job holds nothing, spot, or on demand. Work is counted in ticks. A start on either fleet first pays for the
 switch-over, which does no work. When spot ends, what was saved stays, and the next start costs a switch-over again.
 """
 
@@ -39,7 +39,7 @@ def _uniform(held: int, has_spot: int, ahead: float, hysteresis: float) -> int:
 
 @kernel
 def _place(held: int, warm: float, switch: float, most: int) -> int:
-    """Where the table has what is held: 0 nothing, then spot and then on demand, by ticks since it was asked for."""
+    """Index of the table by machines held: 0 none, then spot and then on demand, by ticks since the request."""
     if held == IDLE:
         return 0
     ticks = most if warm <= 1e-9 else max(min(int(switch - warm + 0.5), most), 1)
@@ -88,7 +88,7 @@ def play(
     ``states`` of availability below ``spots`` have none. ``job``: ticks of work, ticks to the deadline, ticks of a
     switch-over, price of spot over that on demand, when a timed rule goes on demand, parts of a tick in the table.
     Every rule keeps the safety net: what does not leave room for a switch-over and all the rest on demand is not done,
-    and but for the plan, who has fallen into the net stays.
+    and, except with the plan, a job in the safety net stays in it.
     """
     span, switch = int(job[1]), job[2]
     for row in range(len(starts)):

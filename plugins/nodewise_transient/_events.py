@@ -16,7 +16,7 @@ __all__ = ["COLUMNS", "LIVES", "simulate_runs"]
 COLUMNS: Final = ("end_s", "finished", "dollars", "losses", "running_s", "saving_s", "lost_s", "stalled_s")
 """What a run leaves behind; its four times add up to its end."""
 LIVES: Final = 2
-"""Lives of each worker whose chances are drawn ahead, so that runs of two variants of a job meet the same luck."""
+"""Lives of each worker that are drawn ahead, so that runs of two variants of a job see the same random numbers."""
 MOST_CHANGES: Final = 1_000_000
 """Losses and arrivals after which a run counts as never done: at such a rate waiting gains nothing, and a run must end
 for its caller to be heard."""
@@ -28,20 +28,20 @@ ROLLBACK: Final = 2
 def _life_s(cluster: Cluster, group: int, gone_before: float, age_s: float, chance: float, thinning: float) -> float:
     """Remaining life at a chance of outliving; the own hazard thinned where bursts bring the rest."""
     left = chance if thinning == 1.0 else chance**thinning
-    wanted = 1.0 - left * (1.0 - gone_before)
+    share = 1.0 - left * (1.0 - gone_before)
     low, high = cluster.first_knot[group], cluster.first_knot[group + 1] - 1
-    if wanted > cluster.shares[high]:
+    if share > cluster.shares[high]:
         return float(cluster.cap_s[group] - age_s)
     while high - low > 1:
         middle = (low + high) // 2
-        if cluster.shares[middle] < wanted:
+        if cluster.shares[middle] < share:
             low = middle
         else:
             high = middle
     rise = cluster.shares[high] - cluster.shares[low]
-    part = (wanted - cluster.shares[low]) / rise if rise > 0.0 else 0.0
-    found: float = cluster.knots_s[low] + part * (cluster.knots_s[high] - cluster.knots_s[low]) - age_s
-    return max(found, 0.0)
+    part = (share - cluster.shares[low]) / rise if rise > 0.0 else 0.0
+    life_s: float = cluster.knots_s[low] + part * (cluster.knots_s[high] - cluster.knots_s[low]) - age_s
+    return max(life_s, 0.0)
 
 
 @kernel
@@ -108,13 +108,13 @@ def _take_neighbours(rules: Rules, run: Run, worker: int, now_s: float, rng: np.
     for other in range(len(run.alive)):
         if run.alive[other] and not run.taken[other] and run.group[other] == group:
             candidates += 1
-    wanted = min(rules.burst_others, candidates)
+    count = min(rules.burst_others, candidates)
     for other in range(len(run.alive)):
-        if wanted and run.alive[other] and not run.taken[other] and run.group[other] == group:
-            if rng.random() * candidates < wanted:
+        if count and run.alive[other] and not run.taken[other] and run.group[other] == group:
+            if rng.random() * candidates < count:
                 run.taken[other] = 1
                 run.next_s[other] = now_s
-                wanted -= 1
+                count -= 1
             candidates -= 1
 
 
@@ -192,7 +192,7 @@ def _lose(cluster: Cluster, rules: Rules, run: Run, worker: int, rng: np.random.
 
 @kernel
 def _lose_chief(rules: Rules, run: Run) -> None:
-    """What is special of the chief; another takes the role where it is elected, or nobody replaces the old one."""
+    """Handle the chief's loss; another worker takes the role where it is elected, or no worker replaces it."""
     chief = run.counts[2]
     if rules.chief == ROLLBACK:
         _roll_back(run.work)
@@ -238,7 +238,7 @@ def _draw_life(
 
 @kernel
 def _start(cluster: Cluster, rules: Rules, run: Run, chances: Floats, rng: np.random.Generator) -> None:
-    """Everybody alive, nothing done."""
+    """Start: all workers run, no step is done."""
     run.work[:] = 0.0
     run.work[5] = -1.0
     run.clock[:4] = 0.0

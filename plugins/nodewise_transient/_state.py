@@ -60,7 +60,7 @@ class Run(NamedTuple):
     group : that it belongs to now.
     taken : by a neighbour's burst, so that it starts none of its own.
     next_s : when a worker that is alive goes, or one that is gone is replaced.
-    since_s : when it became alive, or was asked for.
+    since_s : when it started to run, or was requested.
     work : steps saved, steps since; seconds of running saved, since; of saving saved; of the save under way, else -1;
         seconds lost.
     clock : now, end of the present stall, seconds stalled, dollars, pace (speeds are those of the table times it).

@@ -1,4 +1,4 @@
-"""What becomes of a job on an offer: from the question's words to the job's mathematics, and back."""
+"""Completion of a job on an offer: converts the question into the job's model, and its outcome into the answer."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from nodewise_transient.tuning import best_interval_steps
 __all__ = ["completed"]
 
 GIVE_UP: Final = 100.0
-"""Times the length without losses after which a run counts as never done, where the question does not say when."""
+"""Multiple of the loss-free time after which a run counts as never done, where the question states no limit."""
 TUNING_RUNS: Final = 2000
-"""Runs behind the choice of an interval: variants meet the same luck, so that few tell them apart."""
+"""Runs for the choice of an interval: variants see the same random numbers, so few runs distinguish them."""
 _CHIEF: Final[dict[ChiefLoss, Literal["none", "fail", "rollback", "re-elect"]]] = {
     ChiefLoss.NONE: "none",
     ChiefLoss.FAIL: "fail",
@@ -60,8 +60,8 @@ def completed(case: CompletionCase, terms: CompletionTerms) -> Completion:
         Why it cannot be answered; DEADLINE_EXCEEDED.
     """
     lives = [lives_of(group, terms.now_s) for group in case.offer.groups]
-    job, chosen = _tune(case, _job(case, lives), terms)
-    found = _simulate(job, case, lives, terms) if terms.simulates else _expect(job, case, lives)
+    job, is_tuned = _tune(case, _job(case, lives), terms)
+    completion = _simulate(job, case, lives, terms) if terms.simulates else _expect(job, case, lives)
     warnings = [notice for each in lives for notice in each.warnings]
     ends_s = min(each.ends_s for each in lives)
     if math.isfinite(ends_s):
@@ -72,11 +72,11 @@ def completed(case: CompletionCase, terms: CompletionTerms) -> Completion:
             )
         )
     return replace(
-        found,
+        completion,
         ideal_s=job.ideal_s,
-        checkpoints=_saves(job, found, chosen=chosen),
+        checkpoints=_saves(job, completion, is_tuned=is_tuned),
         lifetimes=tuple(each.basis(at) for at, each in enumerate(lives)),
-        warnings=tuple(dict.fromkeys([*found.warnings, *warnings])),
+        warnings=tuple(dict.fromkeys([*completion.warnings, *warnings])),
     )
 
 
@@ -127,21 +127,21 @@ def _reaction(offer: CompletionOffer) -> Reaction:
 
 def _save_s(offer: CompletionOffer) -> float:
     assert offer.checkpoints is not None
-    stated = offer.checkpoints.seconds
-    if not isinstance(stated, SavedBytes):
-        return stated
+    save_cost = offer.checkpoints.seconds
+    if not isinstance(save_cost, SavedBytes):
+        return save_cost
     megabyte = 1e6
-    weights = np.array(stated.measured_weights_bytes) / megabyte
-    graph = np.array(stated.measured_graph_bytes) / megabyte if stated.measured_graph_bytes else None
-    law = fit_saves(stated.measured_s, weights, graph)
-    found = float(law.seconds(stated.weights_bytes / megabyte, stated.graph_bytes / megabyte))
-    if found < 0.0:
+    weights = np.array(save_cost.measured_weights_bytes) / megabyte
+    graph = np.array(save_cost.measured_graph_bytes) / megabyte if save_cost.measured_graph_bytes else None
+    law = fit_saves(save_cost.measured_s, weights, graph)
+    save_s = float(law.seconds(save_cost.weights_bytes / megabyte, save_cost.graph_bytes / megabyte))
+    if save_s < 0.0:
         text = (
             "the save times that were measured do not extrapolate to a save of this size (the fitted time is below "
             "0): measure a save of a similar size"
         )
         raise NodewiseError.refused(Refusal.missing(text, "checkpoints.saved.measured_seconds"))
-    return found
+    return save_s
 
 
 def _checkpoints(case: CompletionCase, seconds: float) -> Checkpoints:
@@ -173,11 +173,13 @@ def _tune(case: CompletionCase, job: Job, terms: CompletionTerms) -> tuple[Job, 
             look=lambda: _look(terms),
         )
     else:
-        found = expect(job)
-        losses = found.losses if math.isfinite(found.losses) else float(sum(group.count for group in job.groups))
+        expectation = expect(job)
+        losses = (
+            expectation.losses if math.isfinite(expectation.losses) else float(sum(group.count for group in job.groups))
+        )
         if losses <= 0.0:
             return job, True
-        base_s = found.time_s if math.isfinite(found.time_s) else job.ideal_s
+        base_s = expectation.time_s if math.isfinite(expectation.time_s) else job.ideal_s
         between_s = base_s / losses
         best = float(exact_s(max(job.checkpoints.stall_s, 1e-6), between_s)) * job.full_speed
         best = job.steps / max(round(job.steps / best), 1)
@@ -225,7 +227,7 @@ def _breakdown(parts: Breakdown) -> CompletionBreakdown:
 
 
 def _expect(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completion:
-    """Means alone; of what is recorded one run tells all."""
+    """Compute means only; where all changes are recorded, a single run gives them."""
     if not any(each.is_random for each in lives):
         return replace(
             _simulate(job, replace(case, log_spread=0.0), lives, CompletionTerms(runs=1)), failure_probability=None
@@ -237,13 +239,13 @@ def _expect(job: Job, case: CompletionCase, lives: Sequence[Lives]) -> Completio
         raise _only_simulated_error("prices that change")
     if job.burst.others and job.burst.chance > 0.0:
         raise _only_simulated_error("losses of several nodes at once")
-    found = expect(job)
+    expectation = expect(job)
     return Completion(
-        time_s=CompletionSpread(mean=_finite(found.time_s)),
-        cost=CompletionSpread(mean=_finite(found.dollars)),
+        time_s=CompletionSpread(mean=_finite(expectation.time_s)),
+        cost=CompletionSpread(mean=_finite(expectation.dollars)),
         ideal_s=job.ideal_s,
-        revocations_mean=_finite(found.losses),
-        warnings=tuple(Notice("MEAN_IS_DOUBTFUL", text) for text in found.warnings),
+        revocations_mean=_finite(expectation.losses),
+        warnings=tuple(Notice("MEAN_IS_DOUBTFUL", text) for text in expectation.warnings),
     )
 
 
@@ -253,38 +255,38 @@ def _only_simulated_error(what: str) -> NodewiseError:
     )
 
 
-def _saves(job: Job, found: Completion, *, chosen: bool) -> CompletionSaves | None:
+def _saves(job: Job, completion: Completion, *, is_tuned: bool) -> CompletionSaves | None:
     saves = job.checkpoints
     if not math.isfinite(saves.interval_steps):
         return None
     young = daly = None
-    losses, mean_s = _costly(job, found.revocations_mean or 0.0), found.time_s.mean
+    losses, mean_s = _costly(job, completion.revocations_mean or 0.0), completion.time_s.mean
     if losses and mean_s and saves.stall_s > 0.0:
         young, daly = float(young_s(saves.stall_s, mean_s / losses)), float(daly_s(saves.stall_s, mean_s / losses))
     return CompletionSaves(
         seconds=saves.seconds,
         interval_samples=saves.interval_steps,
         interval_s=saves.interval_steps / job.full_speed,
-        chosen=chosen,
+        chosen=is_tuned,
         young_interval_s=young,
         daly_interval_s=daly,
     )
 
 
 def _costly(job: Job, losses: float) -> float:
-    """Losses after which work goes back to a save; those of the chief are taken for a mean node's."""
+    """Losses after which work goes back to a save; the chief's are assumed to be a mean node's."""
     if job.reaction.rolls_back:
         return losses
     return losses / sum(group.count for group in job.groups) if job.chief.policy == "rollback" else 0.0
 
 
-def _spread_of(found: Spread) -> CompletionSpread:
+def _spread_of(spread: Spread) -> CompletionSpread:
     return CompletionSpread(
-        mean=_finite(found.mean),
-        standard_error=_finite(found.standard_error),
-        p50=_finite(found.p50),
-        p90=_finite(found.p90),
-        p99=_finite(found.p99),
+        mean=_finite(spread.mean),
+        standard_error=_finite(spread.standard_error),
+        p50=_finite(spread.p50),
+        p90=_finite(spread.p90),
+        p99=_finite(spread.p99),
     )
 
 

@@ -98,7 +98,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RuleOutcome:
-    """What a rule made of some starts: cost over that of on demand only, seconds to finish, and on either fleet."""
+    """Outcomes of a rule by start: cost over that of on demand only, seconds to finish, and on either fleet."""
 
     cost: Floats
     end_s: Floats
@@ -108,12 +108,12 @@ class RuleOutcome:
 
 def availability_states(has_spot: npt.ArrayLike, tick_s: float) -> Ints:
     """The chain's state at every tick of a record: whether there is spot, and the class of how long so far."""
-    found = np.asarray(has_spot) > 0.0
-    change = np.append(True, found[1:] != found[:-1])
-    began = np.maximum.accumulate(np.where(change, np.arange(len(found)), 0))
-    age_s = (np.arange(len(found)) - began) * tick_s
+    is_available = np.asarray(has_spot) > 0.0
+    change = np.append(True, is_available[1:] != is_available[:-1])
+    began = np.maximum.accumulate(np.where(change, np.arange(len(is_available)), 0))
+    age_s = (np.arange(len(is_available)) - began) * tick_s
     ages = np.searchsorted(np.array(AGES_S), age_s, side="right")
-    return np.asarray(ages + found * (len(AGES_S) + 1), dtype=np.int64)
+    return np.asarray(ages + is_available * (len(AGES_S) + 1), dtype=np.int64)
 
 
 def learn_chain(states: Ints, tick_s: float) -> Chain:
@@ -145,9 +145,9 @@ def plan_cells(job: Deadline, chain: Chain) -> int:
 def _shape(job: Deadline, chain: Chain) -> tuple[int, int, int, int]:
     numbers = job.numbers(parts=_parts(job))
     parts = int(numbers[5])
-    # Nothing held, and either fleet by the ticks since it was asked for, up to those of a switch-over.
-    held = 1 + 2 * -(-max(int(numbers[2] * parts + 0.5), 1) // parts)
-    return job.span + 1, int(np.ceil(numbers[0] * parts)) + 1, held, len(chain.chances)
+    # No machines held, and either fleet by the ticks since the request, up to those of a switch-over.
+    states = 1 + 2 * -(-max(int(numbers[2] * parts + 0.5), 1) // parts)
+    return job.span + 1, int(np.ceil(numbers[0] * parts)) + 1, states, len(chain.chances)
 
 
 def _parts(job: Deadline) -> int:

@@ -1,11 +1,11 @@
-"""Expected completion without drawing: quick, a mean only, and said to be unreliable where it is.
+"""Expected completion without simulation: quick, a mean only, with warnings where it is unreliable.
 
-Nothing replaced (mean field): work goes on at the mean speed over who is still alive, and is done when the integral of
+Nothing replaced (mean field): work goes on at the mean speed of the workers left, and is done when the integral of
 it reaches the work. Everything replaced (fixed point), m the renewal function of `renewal`::
 
     T = N / S + saves + sum over workers m(T) (D delta + stalls) + chief's losses (half an interval + set-up)
 
-with D the mean delay and delta the share of the full speed that a worker is missed for. Jobs that wait for everybody
+with D the mean delay and delta the share of the full speed that a worker is missed for. Jobs that wait for all workers
 take Daly's closed form at the mean rate of losses sum m(T) / T.
 """
 
@@ -62,7 +62,7 @@ def expect(job: Job) -> Expectation:
 
 
 def mean_field_s(job: Job) -> float:
-    """When the mean speed of who is alive has done the work; infinite if it never does. Nothing is replaced.
+    """When the mean speed of the workers left has done the work; infinite if it never does. Nothing is replaced.
 
     The mean is exact at each moment (workers are lost independently); the time it takes is biased low, as few survivors
     late cost more than many save.

@@ -38,11 +38,11 @@ class TransientEstimator:
     """Tells completion, and predicts no throughput itself."""
 
     def assess(self, profile: Profile, query: Query) -> Assessment:  # noqa: ARG002  # the protocol's
-        """Refuse: a cluster with everybody alive is as fast as its throughput model says."""
+        """Refuse: with all workers running, a cluster is as fast as its throughput estimator predicts."""
         return Assessment(refusal=_NO_THROUGHPUT, of_profile=True)
 
     def fit(self, profile: Profile, context: Context) -> Model:  # noqa: ARG002  # the protocol's
-        """Nothing is fitted; nobody asks who was refused."""
+        """Nothing is fitted: the server does not fit an estimator that refused."""
         raise NodewiseError.refused(_NO_THROUGHPUT)
 
     def complete(self, case: CompletionCase, terms: CompletionTerms) -> Completion:

@@ -41,7 +41,7 @@ def synchronous_step_s(step_s: npt.ArrayLike, exchange_s: float, multipliers: np
     """One synchronous step: the slowest worker's, and the exchange.
 
     ``multipliers`` are measured slow-downs of each worker's whole step. A delay on one worker's link is no addend: each
-    tensor waits for it, and where the worker's machine also hosts a share of the parameters, everybody does.
+    tensor waits for it, and where the worker's machine also hosts a share of the parameters, all workers do.
     """
     return float(np.max(np.asarray(step_s, dtype=np.float64) * np.asarray(multipliers, dtype=np.float64))) + exchange_s
 

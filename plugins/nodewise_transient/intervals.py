@@ -132,10 +132,10 @@ def best_segments(
 
     @cache
     def objective(segments: int) -> float:
-        found = restarting(law, work_s=work_s, segments=segments, save_s=save_s, restart_s=restart_s, age_s=age_s)
+        expectation = restarting(law, work_s=work_s, segments=segments, save_s=save_s, restart_s=restart_s, age_s=age_s)
         if workers_per_h is None:
-            return found.total_s(delay_s)
-        return found.cost(delay_s, workers_per_h=workers_per_h, servers_per_h=servers_per_h)
+            return expectation.total_s(delay_s)
+        return expectation.cost(delay_s, workers_per_h=workers_per_h, servers_per_h=servers_per_h)
 
     # No interval below a tenth of a save pays: by then saves take ten times what they protect.
     most = max(1, min(2000, math.ceil(10.0 * work_s / max(save_s, work_s / 200.0))))

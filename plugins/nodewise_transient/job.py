@@ -25,11 +25,11 @@ class Group:
     ----------
     count : workers.
     lifetime : the law of their lives; `never()` for those on demand.
-    price_per_h : dollars of one worker and hour; `prices` stand in its place where they are given.
+    price_per_h : dollars of one worker and hour; `prices` replace it where they are given.
     ages_s : how long each has run already; the last one's holds for all that follow.
     replacement_s : seconds from a loss until another worker has joined, samples drawn with equal chance (provisioning,
         staging, booting and set-up); empty where nothing is replaced. A new worker's life starts at age 0.
-    bills_startup : whether a replacement costs from when it is asked for, not only from when it works.
+    bills_startup : whether a replacement costs from its request on, not only from its start.
     joins : place of the group that replacements belong to (another zone, tier or device); absent = this one.
     changes_s : of workers whose changes are recorded, one entry each: when it is lost and there again, by turns.
         Empty = lives are drawn; nothing of a law or of replacements holds for recorded ones.
@@ -62,7 +62,7 @@ class Checkpoints:
     ----------
     interval_steps : steps between saves; infinite for none at all.
     seconds : of one save.
-    share_stopped : of the job's speed that a save costs: 1 where everybody waits, the chief's where it alone does.
+    share_stopped : of the job's speed that a save costs: 1 where all workers wait, the chief's where only it does.
     """
 
     interval_steps: float = math.inf
@@ -88,7 +88,7 @@ class Job:
     steps : work, in the unit of `speeds` (steps or samples).
     groups : the workers; a chief is the first worker of the first group.
     speeds : (n_1 + 1, n_2 + 1, ...) steps per second with so many of each group alive, from any throughput model; n the
-        `capacities`, which are the counts where nobody joins another group. Measured with saves switched on they
+        `capacities`, which are the counts where no worker joins another group. Measured with saves switched on they
         contain them: then leave `checkpoints` out.
     reaction : what a loss does to the others.
     chief : what the loss of the chief does.
@@ -118,7 +118,7 @@ class Job:
 
     @property
     def capacities(self) -> tuple[int, ...]:
-        """Most workers that each group may come to hold: its own, and those whose replacements end up there."""
+        """Most workers that each group may come to hold: its own, and those whose replacements join it."""
         held = [0] * len(self.groups)
         for start, group in enumerate(self.groups):
             at, seen = start, set[int]()
@@ -131,7 +131,7 @@ class Job:
 
     @property
     def full_speed(self) -> float:
-        """Steps per second with everybody alive, as at the start."""
+        """Steps per second with all workers running, as at the start."""
         return float(self.speeds[tuple(group.count for group in self.groups)])
 
     @property

@@ -1,6 +1,6 @@
-"""How long a machine lives: one form for every law, the share revoked as a function of age, linear between knots.
+"""Lifetime of a machine: one form for every law, the share revoked as a function of age, linear between knots.
 
-What is left beyond the last knot ends at the cap, if there is one (an atom), and never where there is none. Weibull and
+Machines left beyond the last knot end at the cap, if there is one (an atom), and otherwise never. Weibull and
 exponential laws are tabulated finely enough that no answer shows it; so drawing, conditioning on the age, renewals and
 distances are the same few lines for measured, fitted and recorded lifetimes.
 """
@@ -57,7 +57,7 @@ class Lifetime:
         return np.where(ages >= self.cap_s, 1.0, np.interp(ages, self.knots_s, self.revoked))
 
     def revoked_within(self, seconds: npt.ArrayLike, *, age_s: float) -> Floats:
-        """P(life <= age + seconds | life > age): what remains to a machine that runs already."""
+        """P(life <= age + seconds | life > age): the remaining life of a machine that runs already."""
         before = float(self.revoked_by(age_s))
         if before >= 1.0:
             raise ValueError(f"no machine of this law lives for {age_s} s")
@@ -66,13 +66,13 @@ class Lifetime:
     def remaining_s(self, chance: npt.ArrayLike, *, age_s: float = 0.0) -> Floats:
         """Remaining life at a quantile from 0 to 1: the inverse of `revoked_within`; infinite for what never ends."""
         before = float(self.revoked_by(age_s))
-        wanted = before + np.asarray(chance, dtype=np.float64) * (1.0 - before)
-        inside = np.interp(wanted, self.revoked, self.knots_s)
-        # At a chance of 0 the inverse may lie before the age, where nobody was lost around it.
-        return np.maximum(np.where(wanted > self.revoked[-1], self.cap_s, inside) - age_s, 0.0)
+        share = before + np.asarray(chance, dtype=np.float64) * (1.0 - before)
+        inside = np.interp(share, self.revoked, self.knots_s)
+        # At a chance of 0 the inverse may be before the age, where no machine was lost around it.
+        return np.maximum(np.where(share > self.revoked[-1], self.cap_s, inside) - age_s, 0.0)
 
     def mean_s(self) -> float:
-        """Mean lifetime: the integral of the share that lives; infinite where some never end."""
+        """Mean lifetime: the integral of the surviving share; infinite where some never end."""
         left = 1.0 - self.revoked
         body = float(np.sum(0.5 * (left[1:] + left[:-1]) * np.diff(self.knots_s)))
         rest = float(left[-1])
@@ -82,18 +82,18 @@ class Lifetime:
         """The same law under a provider's cap."""
         if cap_s >= self.cap_s:
             return self
-        kept = self.knots_s < cap_s
-        knots = np.append(self.knots_s[kept], cap_s)
-        shares = np.append(self.revoked[kept], np.interp(cap_s, self.knots_s, self.revoked))
+        is_before_cap = self.knots_s < cap_s
+        knots = np.append(self.knots_s[is_before_cap], cap_s)
+        shares = np.append(self.revoked[is_before_cap], np.interp(cap_s, self.knots_s, self.revoked))
         return replace(self, knots_s=knots, revoked=shares, cap_s=cap_s)
 
 
 def piecewise_linear(
     ages_s: npt.ArrayLike, revoked: npt.ArrayLike, *, cap_s: float = math.inf, provenance: Provenance
 ) -> Lifetime:
-    """A law from shares revoked up to some ages, linear in between; what is beyond ends at the cap.
+    """A law from shares revoked up to some ages, linear in between; machines left beyond end at the cap.
 
-    Knots at or after the cap are left out: what ends there is the cap's doing, no revocation.
+    Knots at or after the cap are ignored: what ends there ends by the cap, not by revocation.
     """
     ages, shares = np.asarray(ages_s, dtype=np.float64), np.asarray(revoked, dtype=np.float64)
     inside = (ages > 0.0) & (ages <= cap_s)
@@ -113,11 +113,11 @@ def weibull(scale_s: float, shape: float, *, cap_s: float = math.inf, provenance
     low = -np.log1p(-np.geomspace(_TAIL, 0.5, _KNOTS))
     high = -np.log(np.geomspace(0.5, _TAIL, _KNOTS))[1:]
     hazard = np.concatenate(([0.0], low[low < half * (1.0 - 1e-12)], [half], high))
-    # Ages beyond what floats hold are no ages: the law goes on to its cap.
+    # Ages beyond floats do not occur: the law continues to its cap.
     with np.errstate(over="ignore"):
         ages = scale_s * hazard ** (1.0 / shape)
-    held = np.isfinite(ages) & np.append(True, np.diff(ages) > 0.0)
-    law = Lifetime(knots_s=ages[held], revoked=-np.expm1(-hazard[held]), provenance=provenance)
+    is_knot = np.isfinite(ages) & np.append(True, np.diff(ages) > 0.0)
+    law = Lifetime(knots_s=ages[is_knot], revoked=-np.expm1(-hazard[is_knot]), provenance=provenance)
     return law.with_cap(cap_s)
 
 
@@ -127,6 +127,6 @@ def exponential(mean_s: float, *, cap_s: float = math.inf, provenance: Provenanc
 
 
 def never(provenance: Provenance | None = None) -> Lifetime:
-    """A machine that nobody takes away: on demand, or reserved."""
+    """A machine that is never taken away: on demand, or reserved."""
     zero = np.zeros(1)
     return Lifetime(knots_s=zero, revoked=zero, provenance=provenance or Provenance(data_set="on demand"))

@@ -15,7 +15,7 @@ class Reaction:
     Attributes
     ----------
     rolls_back : whether work since the last save is lost.
-    waits_for_all : whether nobody works until everybody is back.
+    waits_for_all : whether all workers stop until every worker is back.
     stall_on_loss_s, stall_on_join_s : seconds without progress after either; a further change starts them anew.
     """
 
@@ -41,7 +41,7 @@ def elastic(rendezvous_s: float, *, rolls_back: bool = False) -> Reaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChiefLoss:
-    """What the loss of the chief does: nothing of its own, the end, a rollback, or a new choice without one.
+    """Effect of the chief's loss: none of its own, failure, a rollback, or an election without one.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Lifetimes as a question states them, as laws to draw from or as changes that are known."""
+"""Lifetimes of a question's nodes, as laws to draw from or as recorded changes."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from nodewise_transient.traces import Availability, fleet_of
 __all__ = ["Lives", "lives_of", "today_of"]
 
 INFANT_SHAPE: Final = 0.9
-"""Lifetimes whose hazard falls at least like that of a Weibull law of this shape are said to be such that the young are
-lost first, as they are below 1; a tenth is about the least that thirty machines tell from none."""
-EVERYBODY: Final = 0.99
-"""Share revoked from which on a law is taken to reach everybody."""
+"""If the hazard falls at least like that of a Weibull law of this shape, young nodes count as lost first, as they are
+below 1; a tenth is about the least difference that thirty machines show."""
+ALL_NODES: Final = 0.99
+"""Share revoked above which a law is assumed to reach all nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lives:
-    """How long the nodes of a group live.
+    """Lifetimes of the nodes of a group.
 
     Attributes
     ----------
-    law : what lives are drawn from.
-    changes_s : of each node, when it is lost and there again, by turns; empty = lives are drawn.
-    ends_s : end of the record that they are from; infinite for none.
-    warnings : what an answer has to say of them.
+    law : law from which lifetimes are drawn.
+    changes_s : of each node, times of its losses and returns, by turns; empty = lifetimes are drawn.
+    ends_s : end of the record; infinite for none.
+    warnings : notices of the answer about them.
     """
 
     law: Lifetime
@@ -64,7 +64,7 @@ class Lives:
         return not self.changes_s and (float(self.law.revoked[-1]) > 0.0 or math.isfinite(self.law.cap_s))
 
     def basis(self, group: int) -> LifetimeBasis:
-        """What they rest on."""
+        """The basis of the lifetimes."""
         origin = self.law.provenance
         measured = origin.measured
         return LifetimeBasis(
@@ -85,20 +85,20 @@ def today_of(now_s: float) -> date | None:
 
 
 def lives_of(group: CompletionGroup, now_s: float) -> Lives:
-    """The lives of a group's nodes.
+    """Lifetimes of a group's nodes.
 
     Raises
     ------
     NodewiseError
-        EVIDENCE_MISSING where lifetimes are needed and not stated, or are of a name that nobody knows; INVALID_FIELD is
+        EVIDENCE_MISSING where lifetimes are needed and not stated, or are of an unknown name; INVALID_FIELD is
         the reader's.
     """
-    stated = group.lifetime
-    if isinstance(stated.law, AvailabilityRecord):
-        return _of_availability(stated.law, group.nodes)
-    if isinstance(stated.law, KnownRevocations):
-        return _of_revocations(stated.law, group.nodes)
-    if stated.law is None:
+    lifetime = group.lifetime
+    if isinstance(lifetime.law, AvailabilityRecord):
+        return _of_availability(lifetime.law, group.nodes)
+    if isinstance(lifetime.law, KnownRevocations):
+        return _of_revocations(lifetime.law, group.nodes)
+    if lifetime.law is None:
         if group.spot:
             names = ", ".join(shipped_names())
             text = (
@@ -107,23 +107,23 @@ def lives_of(group: CompletionGroup, now_s: float) -> Lives:
             raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
         law = never() if group.cap_s is None else never().with_cap(group.cap_s)
         return Lives(law=law)
-    law = _law(stated)
+    law = _law(lifetime)
     if group.cap_s is not None:
         law = law.with_cap(group.cap_s)
     for age_s in group.ages_s:
         if float(law.revoked_by(age_s)) >= 1.0:
             text = f"by this lifetime law no node reaches {age_s:g} s: correct the age of the running nodes, or the law"
             raise NodewiseError.refused(Refusal.unsupported(text, "ages_seconds"))
-    told = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
-    if law.provenance.law == "stated" and not stated.origin.name:
-        # Whoever states a law without saying where it is from is told nothing of where it holds.
-        told = ()
-    return Lives(law=law, warnings=(*told, *_infant(law)))
+    warnings = law.provenance.warnings(device=group.device, place=group.region, today=today_of(now_s))
+    if law.provenance.law == "stated" and not lifetime.origin.name:
+        # A law that is stated without its origin carries no warning about where it holds.
+        warnings = ()
+    return Lives(law=law, warnings=(*warnings, *_infant(law)))
 
 
-def _law(stated: LifetimeLaw) -> Lifetime:
-    law = stated.law
-    origin = _origin(stated)
+def _law(lifetime: LifetimeLaw) -> Lifetime:
+    law = lifetime.law
+    origin = _origin(lifetime)
     match law:
         case WeibullLifetimes():
             return weibull(law.scale_s, law.shape, provenance=origin)
@@ -131,21 +131,21 @@ def _law(stated: LifetimeLaw) -> Lifetime:
             return exponential(law.mean_s, provenance=origin)
         case EmpiricalLifetimes():
             seen_of = replace(origin, law="empirical")
-            if stated.family in {LifetimeFamily.UNSPECIFIED, LifetimeFamily.EMPIRICAL}:
+            if lifetime.family in {LifetimeFamily.UNSPECIFIED, LifetimeFamily.EMPIRICAL}:
                 return piecewise_linear(law.ages_s, law.revoked, provenance=seen_of)
-            return _fit(_bin_stated(law, seen_of), stated.family)
+            return _fit(_bin_stated(law, seen_of), lifetime.family)
         case NamedLifetimes():
             shipped = shipped_of(law.name)
             if shipped is None:
                 text = f"lifetime law {law.name!r} is not known; known are {', '.join(shipped_names())}"
                 raise NodewiseError.refused(Refusal.missing(text, "lifetime"))
-            return _fit(shipped, stated.family)
+            return _fit(shipped, lifetime.family)
         case ObservedLifetimes():
             revoked = law.revoked or (True,) * len(law.lives_s)
-            return _fit(_single(law.lives_s, revoked, origin), stated.family)
+            return _fit(_single(law.lives_s, revoked, origin), lifetime.family)
         case FleetRecord():
             fleet = fleet_of(law.times_s, law.added, list(law.nodes))
-            return _fit(_single(fleet.lives_s, fleet.ended, origin), stated.family)
+            return _fit(_single(fleet.lives_s, fleet.ended, origin), lifetime.family)
         case _:
             raise AssertionError(law)
 
@@ -159,7 +159,7 @@ def _single(lives_s: object, revoked: object, origin: Provenance) -> LifetimeSam
 
 
 def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> LifetimeSample:
-    """Shares of a table; of so many machines as were told, else of as many as make no difference to a fit."""
+    """Shares of a table, of the stated number of machines; without one, of so many that no fit depends on it."""
     ages, shares = np.array(law.ages_s), np.array(law.revoked)
     machines = origin.machines or 1
     left = 1.0 - np.append(0.0, shares)
@@ -175,22 +175,22 @@ def _bin_stated(law: EmpiricalLifetimes, origin: Provenance) -> LifetimeSample:
     )
 
 
-def _fit(seen: LifetimeSample, family: LifetimeFamily) -> Lifetime:
+def _fit(sample: LifetimeSample, family: LifetimeFamily) -> Lifetime:
     if family == LifetimeFamily.NEAREST:
-        return choose(seen)
+        return choose(sample)
     if family in {LifetimeFamily.WEIBULL, LifetimeFamily.EXPONENTIAL}:
-        found = fit(seen, "weibull" if family == LifetimeFamily.WEIBULL else "exponential")
-        if found.degenerate:
-            # All that is lost is lost at once: no law of ageing says that.
-            law = empirical(seen)
+        law_fit = fit(sample, "weibull" if family == LifetimeFamily.WEIBULL else "exponential")
+        if law_fit.degenerate:
+            # All losses happen at one age: no law of ageing describes that.
+            law = empirical(sample)
             note = "the fitted law was degenerate: the observed lifetimes themselves are used"
             return replace(law, provenance=replace(law.provenance, notes=(*law.provenance.notes, note)))
-        return found.law
-    return empirical(seen)
+        return law_fit.law
+    return empirical(sample)
 
 
-def _origin(stated: LifetimeLaw) -> Provenance:
-    origin = stated.origin
+def _origin(lifetime: LifetimeLaw) -> Provenance:
+    origin = lifetime.origin
     return Provenance(
         data_set=origin.name or "stated in the request",
         device=origin.device,
@@ -201,12 +201,12 @@ def _origin(stated: LifetimeLaw) -> Provenance:
 
 
 def _infant(law: Lifetime) -> tuple[Notice, ...]:
-    """That the young are lost first, by how much of the hazard of all ages that are told lies in their first half."""
+    """Warning that young nodes are lost first, by the share of the hazard in the first half of the observed ages."""
     last = float(law.revoked[-1])
     if last <= 0.0:
         return ()
-    # Of a law that reaches everybody, ages up to which nine tenths are lost: beyond, single machines tell.
-    until_s = float(law.knots_s[-1] if last < EVERYBODY else np.interp(0.9, law.revoked, law.knots_s))
+    # Of a law that reaches all nodes, ages up to which nine tenths are lost: beyond, single machines decide.
+    until_s = float(law.knots_s[-1] if last < ALL_NODES else np.interp(0.9, law.revoked, law.knots_s))
     early, whole = (-math.log1p(-float(np.interp(age, law.knots_s, law.revoked))) for age in (0.5 * until_s, until_s))
     if not 0.0 < early <= whole:
         return ()
@@ -232,21 +232,21 @@ def _is_told(law: Lifetime, until_s: float, hazard: float) -> bool:
 
 def _of_availability(record: AvailabilityRecord, nodes: int) -> Lives:
     """The first nodes are there when few are: the k-th is there while more than k could be had."""
-    found = Availability(
+    availability = Availability(
         since_s=np.array(record.since_s), instances=np.array(record.nodes, dtype=np.int64), length_s=record.length_s
     )
     changes = []
     for node in range(nodes):
-        there = found.instances > node
+        there = availability.instances > node
         turns = np.flatnonzero(there != np.append(True, there[:-1]))
-        changes.append(tuple(found.since_s[turns].tolist()) or (math.inf,))
+        changes.append(tuple(availability.since_s[turns].tolist()) or (math.inf,))
     law = never(Provenance(data_set="recorded availability", law="trace"))
     return Lives(law=law, changes_s=tuple(changes), ends_s=record.length_s)
 
 
-def _of_revocations(known: KnownRevocations, nodes: int) -> Lives:
+def _of_revocations(revocations: KnownRevocations, nodes: int) -> Lives:
     """The last nodes are lost first, so that a chief is only where all are."""
-    times = sorted(known.times_s, reverse=True)[:nodes]
+    times = sorted(revocations.times_s, reverse=True)[:nodes]
     changes = [(math.inf,)] * (nodes - len(times)) + [(time,) for time in times]
     law = never(Provenance(data_set="known revocations", law="trace"))
     return Lives(law=law, changes_s=tuple(changes))

@@ -70,22 +70,24 @@ def play_rules(question: OnDemandQuestion, *, seed: int = 0, budget: Budget | No
     starts = np.random.default_rng(seed).integers(first, last, question.starts)
     rules: list[tuple[Rule, float | None]] = [("on-demand", None), ("greedy", None), ("uniform-progress", None)]
     rules += [("timed", share * question.deadline_s) for share in TIMED]
-    found = []
+    outcomes = []
     for rule, until_s in rules:
         _look(budget)
-        found.append(_state_rule(question, rule, until_s, play_rule(job, states, starts, rule, until_s=until_s or 0.0)))
+        outcomes.append(
+            _state_rule(question, rule, until_s, play_rule(job, states, starts, rule, until_s=until_s or 0.0))
+        )
     _look(budget)
     others = [availability_states(_of_record(each, question), question.tick_s) for each in question.learned_from]
     chain = learn_chain(np.concatenate([*others, states[:first]]), question.tick_s)
-    found.append(
+    outcomes.append(
         _state_rule(question, "planned", None, play_rule(job, states, starts, "planned", table=_plan(job, chain)))
     )
-    found.sort(key=lambda each: each.cost_mean)
-    chosen = min(found, key=lambda each: (each.late_ratio, each.cost_mean))
+    outcomes.sort(key=lambda each: each.cost_mean)
+    best = min(outcomes, key=lambda each: (each.late_ratio, each.cost_mean))
     return OnDemandOutcome(
-        rules=tuple(found),
-        rule=chosen.rule,
-        why=_why(chosen, found, len(starts)),
+        rules=tuple(outcomes),
+        rule=best.rule,
+        why=_why(best, outcomes, len(starts)),
         available_ratio=float(np.mean(has_spot[first:])),
         latest_switch_s=question.deadline_s - question.work_s - question.switch_s,
         starts=len(starts),
@@ -127,10 +129,10 @@ def _ticks(question: OnDemandQuestion, seed: int) -> Floats:
 def _of_record(record: AvailabilityRecord, question: OnDemandQuestion) -> Floats:
     if record.length_s / question.tick_s > MOST_TICKS:
         raise _too_fine()
-    found = Availability(
+    availability = Availability(
         since_s=np.array(record.since_s), instances=np.array(record.nodes, dtype=np.int64), length_s=record.length_s
     )
-    return found.ticks(question.tick_s, needed=question.nodes_needed)
+    return availability.ticks(question.tick_s, needed=question.nodes_needed)
 
 
 def _draw(question: OnDemandQuestion, law: AvailabilityLaw, seed: int) -> Floats:
@@ -143,8 +145,8 @@ def _draw(question: OnDemandQuestion, law: AvailabilityLaw, seed: int) -> Floats
     lengths = rng.exponential(1.0, (runs, 2)) * [law.available_mean_s, law.unavailable_mean_s]
     ends = np.cumsum(lengths.ravel())
     ticks = np.arange(0.0, ends[-1], question.tick_s)
-    found: Floats = (np.searchsorted(ends, ticks, side="right") % 2 == 0).astype(np.float64)
-    return found
+    is_available: Floats = (np.searchsorted(ends, ticks, side="right") % 2 == 0).astype(np.float64)
+    return is_available
 
 
 def _too_fine() -> NodewiseError:
@@ -169,14 +171,14 @@ def _state_rule(question: OnDemandQuestion, rule: str, until_s: float | None, ou
     )
 
 
-def _why(chosen: OnDemandRule, found: list[OnDemandRule], starts: int) -> str:
-    fixed = next(each for each in found if each.rule != "planned")
+def _why(best: OnDemandRule, rules: list[OnDemandRule], starts: int) -> str:
+    fixed = next(each for each in rules if each.rule != "planned")
     beside = ""
-    if chosen.rule == "planned":
-        beside = f", {chosen.cost_mean / fixed.cost_mean:.3f} times that of {fixed.rule}, the cheapest fixed rule"
-    late = "none" if chosen.late_ratio == 0.0 else f"{100 * chosen.late_ratio:.1f} %"
+    if best.rule == "planned":
+        beside = f", {best.cost_mean / fixed.cost_mean:.3f} times that of {fixed.rule}, the cheapest fixed rule"
+    late = "none" if best.late_ratio == 0.0 else f"{100 * best.late_ratio:.1f} %"
     return (
-        f"it costs {100 * chosen.cost_ratio:.0f} % of on demand only on average{beside}, and {late} of {starts:,} "
+        f"it costs {100 * best.cost_ratio:.0f} % of on demand only on average{beside}, and {late} of {starts:,} "
         "starts are late"
     )
 

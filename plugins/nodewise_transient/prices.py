@@ -1,4 +1,4 @@
-"""Dollars of machines: prices come in, by tier, constant or as a series over time; none is a constant of ours."""
+"""Dollars of machines: prices are stated by tier, constant or as a series over time; none is built in."""
 
 from __future__ import annotations
 

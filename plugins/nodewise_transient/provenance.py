@@ -25,7 +25,7 @@ class Provenance:
     data_set : name of the observations, or what was stated in their place.
     device, place : what was observed, and where; empty if not known.
     measured : when observations ended, at the latest, if known.
-    machines : lifetimes observed; 0 for a law that somebody stated.
+    machines : lifetimes observed; 0 for a law that was stated.
     law : `empirical`, `weibull`, `exponential`, `trace` or `stated`.
     ks : largest distance between the law and the observed shares revoked (Kolmogorov-Smirnov); absent where the law is
         the observations themselves.
@@ -43,26 +43,26 @@ class Provenance:
 
     def warnings(self, *, device: str, place: str, today: date | None = None) -> tuple[Notice, ...]:
         """What an answer for a device at a place has to say about lifetimes from here."""
-        found = [Notice("LIFETIMES_EXTENDED", note) for note in self.notes]
+        notices = [Notice("LIFETIMES_EXTENDED", note) for note in self.notes]
         if not self.place or self.place != place:
             where = f"{self.place or 'an unknown place'}, not in {place or 'an unstated place'}"
-            found.append(
+            notices.append(
                 Notice("LIFETIMES_ELSEWHERE", (f"lifetimes were measured in {where}: they may not hold elsewhere"))
             )
         if not (self.device and self.device.casefold() == device.casefold()):
             what = f"{self.device or 'an unknown device'}, not on {device or 'an unstated device'}"
-            found.append(Notice("LIFETIMES_OF_ANOTHER_DEVICE", f"lifetimes were measured on {what}"))
+            notices.append(Notice("LIFETIMES_OF_ANOTHER_DEVICE", f"lifetimes were measured on {what}"))
         if self.measured is None:
             text = f"the date of the lifetimes of {self.data_set} is not known"
-            found.append(Notice("LIFETIMES_UNDATED", text))
+            notices.append(Notice("LIFETIMES_UNDATED", text))
         elif today is not None and (today - self.measured).days > STALE_DAYS:
             text = f"lifetimes were measured until {self.measured} at the latest, and may have changed since"
-            found.append(Notice("LIFETIMES_STALE", text))
+            notices.append(Notice("LIFETIMES_STALE", text))
         if self.machines:
             # Of a share of one half, where it is largest.
             text = (
                 f"only {self.machines} lifetimes were measured: the share of revoked nodes is uncertain by "
                 f"±{0.5 / self.machines**0.5:.2f}"
             )
-            found.append(Notice("LIFETIMES_FEW", text))
-        return tuple(found)
+            notices.append(Notice("LIFETIMES_FEW", text))
+        return tuple(notices)

@@ -33,17 +33,17 @@ class SaveLaw:
 
 def fit_saves(seconds: npt.ArrayLike, weights_mb: npt.ArrayLike, graph_mb: npt.ArrayLike | None = None) -> SaveLaw:
     """Least squares on relative errors. Without graphs, or with fewer than four saves, there is one slope for all."""
-    taken = np.asarray(seconds, dtype=np.float64)
+    save_s = np.asarray(seconds, dtype=np.float64)
     weights = np.asarray(weights_mb, dtype=np.float64)
-    columns = [np.ones_like(taken), weights]
-    if graph_mb is not None and len(taken) > 3:
+    columns = [np.ones_like(save_s), weights]
+    if graph_mb is not None and len(save_s) > 3:
         columns.append(np.asarray(graph_mb, dtype=np.float64))
-    if len(taken) < 2:
+    if len(save_s) < 2:
         raise ValueError("at least two saves of different sizes are needed")
-    design = np.stack(columns, axis=1) / taken[:, np.newaxis]
-    found, *_ = np.linalg.lstsq(design, np.ones_like(taken))
+    design = np.stack(columns, axis=1) / save_s[:, np.newaxis]
+    coefficients, *_ = np.linalg.lstsq(design, np.ones_like(save_s))
     return SaveLaw(
-        constant_s=float(found[0]),
-        s_per_weights_mb=float(found[1]),
-        s_per_graph_mb=float(found[2]) if len(found) > 2 else 0.0,
+        constant_s=float(coefficients[0]),
+        s_per_weights_mb=float(coefficients[1]),
+        s_per_graph_mb=float(coefficients[2]) if len(coefficients) > 2 else 0.0,
     )

@@ -1,4 +1,4 @@
-"""Speed of workers that share parameter servers, where no throughput model of the job is at hand.
+"""Speed of workers that share parameter servers, where no throughput model of the job is available.
 
 A soft minimum of what the workers offer and what the servers take::
 
@@ -24,11 +24,11 @@ __all__ = ["SHARPNESS", "fit_shared", "fit_worker", "shared_speed"]
 SHARPNESS: Final = 5.0
 """Within the 4 to 8 that fit CM-DARE's six curves of asynchronous clusters alike (cake-lab/CM-DARE, Apache-2.0)."""
 UNSEEN: Final = 2.5
-"""A capacity beyond so many times the fastest run bends no run by more than 0.2 %: it is not told by them."""
+"""A capacity above so many times the fastest run slows no run by more than 0.2 %: runs do not identify it."""
 
 
 def shared_speed(offered: npt.ArrayLike, capacity: float) -> Floats:
-    """Steps per second of workers that alone would do so many, at servers of a capacity (infinite: no limit)."""
+    """Steps per second of workers with such a total speed when alone, at servers of a capacity (infinite: no limit)."""
     alone = np.asarray(offered, dtype=np.float64)
     if math.isinf(capacity):
         return alone
@@ -38,16 +38,16 @@ def shared_speed(offered: npt.ArrayLike, capacity: float) -> Floats:
 
 def fit_worker(workers: npt.ArrayLike, speeds: npt.ArrayLike, *, capacity: float) -> tuple[float, float]:
     """One worker's own speed at a known capacity, and the mean absolute error of ln speed. No run moves it alone."""
-    counts, seen = np.asarray(workers, dtype=np.float64), np.log(np.asarray(speeds, dtype=np.float64))
-    guess = float(np.median(seen - np.log(counts)))
+    counts, log_speeds = np.asarray(workers, dtype=np.float64), np.log(np.asarray(speeds, dtype=np.float64))
+    guess = float(np.median(log_speeds - np.log(counts)))
 
     def loss(log_speed: float) -> float:
-        return float(np.mean(np.abs(np.log(shared_speed(counts * math.exp(log_speed), capacity)) - seen)))
+        return float(np.mean(np.abs(np.log(shared_speed(counts * math.exp(log_speed), capacity)) - log_speeds)))
 
-    found = scipy.optimize.minimize_scalar(
+    result = scipy.optimize.minimize_scalar(
         loss, bounds=(guess - 1.0, guess + 2.0), method="bounded", options={"xatol": 1e-7}
     )
-    return math.exp(float(found.x)), float(found.fun)
+    return math.exp(float(result.x)), float(result.fun)
 
 
 def fit_shared(workers: npt.ArrayLike, speeds: npt.ArrayLike) -> tuple[float, float]:

@@ -22,8 +22,8 @@ __all__ = ["shipped_names", "shipped_of"]
 
 @cache
 def _read_published() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(resources.files(__package__).joinpath("lifetimes.json").read_text("utf-8"))
-    return found
+    tables: dict[str, Any] = json.loads(resources.files(__package__).joinpath("lifetimes.json").read_text("utf-8"))
+    return tables
 
 
 def shipped_names() -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""Monte Carlo over the luck of machines: what a job takes and costs, as distributions.
+"""Monte Carlo simulation of revocations: time and cost of a job, as distributions.
 
-Every run draws lives from the groups' laws and walks from loss to loss; between them work goes on at the speed of those
-alive. The same job, runs and seed give the same bytes. The first chances of every worker are drawn ahead, run by run:
-variants of a job that are compared at one seed meet the same luck, so their difference is known far better than either.
+Every run draws lifetimes from the groups' laws and steps from loss to loss; between them work goes on at the speed of
+the workers left. The same job, runs and seed give the same bytes. The first random numbers of every worker are drawn
+ahead, run by run: variants of a job that are compared at one seed see the same numbers, so their difference is known
+far better than either.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Breakdown", "Outcome", "Spread", "simulate"]
 _FIRST_CHUNK: Final = 64
 _CHUNK: Final = 4096
 _MOST_CHANCES: Final = 1 << 22
-"""Chances drawn at once: 32 MiB."""
+"""Random numbers drawn at once: 32 MiB."""
 _LOOK_EVERY_S: Final = 0.05
 """Runs between two looks at the clock: more while they take less than this, fewer where they take long."""
 _ROUNDING: Final = 1e-9
@@ -67,7 +68,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """What some runs of a job came to.
+    """Outcomes of some runs of a job.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class Outcome:
 
     @property
     def breakdown(self) -> Breakdown | None:
-        """Where the time goes; absent if no run finished."""
+        """Mean seconds by activity; absent if no run finished."""
         done = self.finished > 0.0
         if not done.any():
             return None
@@ -138,7 +139,7 @@ def simulate(
     log_spread: float = 0.0,
     look: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Run a job so many times.
+    """Simulate some runs of a job.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ def simulate(
             look()
         began_s = time.perf_counter()
         chunk = rows[start : start + size]
-        # Chances come row by row: how many runs are made at once changes none of them.
+        # Random numbers come row by row: how many runs are made at once changes none of them.
         chances = ahead.random((len(chunk), workers * LIVES))
         simulate_runs(cluster, rules, scratch, chances, paces[start : start + size], later, chunk)
         start += size
@@ -194,9 +195,11 @@ def _spread_of(values: Floats, done: np.ndarray[tuple[int, ...], np.dtype[np.boo
     # Sorting once; an infinite neighbour makes an interpolated quantile infinite, without 0 x inf.
     ranked = np.sort(np.where(done, values, math.inf))
     p50, p90, p99 = (float(ranked[math.ceil(share * len(ranked)) - 1]) for share in (0.5, 0.9, 0.99))
-    kept = values[done]
-    error = float(kept.std(ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else math.inf
-    return Spread(mean=float(kept.mean()), standard_error=error, p50=p50, p90=p90, p99=p99)
+    finished_values = values[done]
+    error = (
+        float(finished_values.std(ddof=1)) / math.sqrt(len(finished_values)) if len(finished_values) > 1 else math.inf
+    )
+    return Spread(mean=float(finished_values.mean()), standard_error=error, p50=p50, p90=p90, p99=p99)
 
 
 def _cluster(job: Job) -> Cluster:

@@ -9,7 +9,7 @@ __all__ = ["time_switches"]
 
 
 def time_switches(question: HybridTimes) -> HybridOutcome:
-    """Times of the fractions asked about, which of them are in time, and what runs have shown of accuracy."""
+    """Times of the asked fractions, which of them meet the deadline, and the accuracy that runs have shown."""
     deadline_s = question.deadline_s
     slowed = _slow(question)
     points = tuple(SwitchPoint(fraction=run.fraction, accuracy=run.accuracy) for run in question.runs)
@@ -56,12 +56,12 @@ def _time_s(times: HybridTimes, fraction: float) -> float:
 
 def _point(times: HybridTimes, fraction: float, points: tuple[SwitchPoint, ...]) -> HybridPoint:
     time_s = _time_s(times, fraction)
-    seen = [point.accuracy for point in points if point.fraction == fraction]
+    accuracies = [point.accuracy for point in points if point.fraction == fraction]
     return HybridPoint(
         fraction=fraction,
         time_s=time_s,
         in_time=None if times.deadline_s is None else time_s <= times.deadline_s,
-        measured_accuracy=sum(seen) / len(seen) if seen else None,
+        measured_accuracy=sum(accuracies) / len(accuracies) if accuracies else None,
     )
 
 
@@ -84,11 +84,11 @@ def _policies(question: HybridTimes) -> tuple[StragglerPolicy, ...]:
     slow = sorted(question.slowdowns)
     workers = len(slow)
     slowed = _slow(question)
-    found = [
+    policies = [
         StragglerPolicy(policy="wait", dropped=0, time_s=slowed.synchronous_s, batch_ratio=1.0),
         StragglerPolicy(policy="asynchronous", dropped=0, time_s=slowed.asynchronous_s, batch_ratio=1.0 / workers),
     ]
-    found += [
+    policies += [
         StragglerPolicy(
             policy="drop",
             dropped=workers - kept,
@@ -98,4 +98,4 @@ def _policies(question: HybridTimes) -> tuple[StragglerPolicy, ...]:
         for kept in range(1, workers)
         if slow[kept - 1] < slow[kept]
     ]
-    return tuple(sorted(found, key=lambda each: each.time_s))
+    return tuple(sorted(policies, key=lambda each: each.time_s))

@@ -39,15 +39,15 @@ def best_interval_steps(
         done = 1.0 - outcome.p_failure
         return found.mean / done if done > 0.0 else math.inf
 
-    tried: dict[int, float] = {}
+    mean_by_interval: dict[int, float] = {}
 
     def of_log(log_segments: float) -> float:
         segments = max(1, round(math.exp(log_segments)))
-        if segments not in tried:
-            tried[segments] = mean(segments)
-        return tried[segments]
+        if segments not in mean_by_interval:
+            mean_by_interval[segments] = mean(segments)
+        return mean_by_interval[segments]
 
     of_log(0.0)
     scipy.optimize.minimize_scalar(of_log, bounds=(0.0, math.log(most)), method="bounded", options={"xatol": 0.02})
-    best = min(tried, key=lambda segments: tried[segments])
-    return job.steps / best, tried[best]
+    best = min(mean_by_interval, key=lambda segments: mean_by_interval[segments])
+    return job.steps / best, mean_by_interval[best]

@@ -43,12 +43,12 @@ def finish_s(
     begins = starts + np.where(np.arange(len(starts)) > 0, stall_s, 0.0)
     run_s = np.maximum(ends - begins, 0.0)
     done = np.concatenate(([0.0], np.cumsum(rates[:-1] * run_s[:-1])))
-    wanted = np.asarray(steps, dtype=np.float64)
+    steps_asked = np.asarray(steps, dtype=np.float64)
     # The first stretch whose end reaches the work.
-    at = np.minimum(np.searchsorted(done[1:], wanted, side="left"), len(starts) - 1)
+    at = np.minimum(np.searchsorted(done[1:], steps_asked, side="left"), len(starts) - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = begins[at] + (wanted - done[at]) / rates[at]
-    return np.where((rates[at] > 0.0) & (found <= end_s), found, math.inf)
+        finish_s = begins[at] + (steps_asked - done[at]) / rates[at]
+    return np.where((rates[at] > 0.0) & (finish_s <= end_s), finish_s, math.inf)
 
 
 def losses_to_changes(lost_s: npt.ArrayLike, speeds: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -56,9 +56,9 @@ def losses_to_changes(lost_s: npt.ArrayLike, speeds: npt.ArrayLike) -> tuple[Flo
 
     ``speeds`` is the table of speeds by workers alive, from 0 to all. Losses before 0 count from the start.
     """
-    lost = np.sort(np.maximum(np.asarray(lost_s, dtype=np.float64), 0.0))
+    times_s = np.sort(np.maximum(np.asarray(lost_s, dtype=np.float64), 0.0))
     table = np.asarray(speeds, dtype=np.float64)
-    lost = lost[np.isfinite(lost)]
-    times = np.unique(np.append(0.0, lost))
-    alive = len(table) - 1 - np.searchsorted(lost, times, side="right")
+    times_s = times_s[np.isfinite(times_s)]
+    times = np.unique(np.append(0.0, times_s))
+    alive = len(table) - 1 - np.searchsorted(times_s, times, side="right")
     return times, table[alive]

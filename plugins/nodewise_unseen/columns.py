@@ -14,7 +14,7 @@ __all__ = ["StepFacts", "StepRuns", "family_key"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StepFacts:
-    """What is known of models before they run, one row each. 0 = not known, but for FLOPs.
+    """Facts of models before they run, one row each. 0 = not known, except for FLOPs.
 
     Attributes
     ----------
@@ -67,5 +67,5 @@ class StepRuns:
 
 
 def family_key(name: str) -> str:
-    """A family's name as it is compared: letters and digits alone, regardless of case."""
+    """A family's name for comparison: letters and digits only, in lower case."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())

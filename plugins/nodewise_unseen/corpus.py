@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 BYTES_PER_PARAMETER: Final = 4
-"""fp32, as frameworks exchange gradients unless told otherwise."""
+"""fp32, in which frameworks exchange gradients by default."""
 SHIPPED_BATCH: Final = 128
 """Samples per step of every run of the table that ships."""
 SHIPPED_SOURCE: Final = "CM-DARE: 20 CNNs on one K80 or P100, TensorFlow 1.10"
@@ -33,7 +33,7 @@ SHIPPED_SOURCE: Final = "CM-DARE: 20 CNNs on one K80 or P100, TensorFlow 1.10"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One measured step of one worker. 0 and "" = not known, but for FLOPs.
+    """One measured step of one worker. 0 and "" = not known, except for FLOPs.
 
     Attributes
     ----------
@@ -61,11 +61,11 @@ class Run:
 
 
 def runs_of(profiles: Iterable[Profile]) -> list[Run]:
-    """Every observation of one worker whose FLOPs per sample and batch are known, in an order that rows alone decide.
+    """Every observation of one worker with known FLOPs per sample and batch, in an order that depends on rows only.
 
     A batch of its own is an architecture of its own: FLOPs are those of a step.
     """
-    found = []
+    worker_runs = []
     for profile in profiles:
         workload, runs = profile.workload, profile.observations
         if not workload.flops_per_sample:
@@ -77,7 +77,7 @@ def runs_of(profiles: Iterable[Profile]) -> list[Run]:
             batch = batch or float(configurations.global_batch[row])
             if not device or batch <= 0.0:
                 continue
-            found.append(
+            worker_runs.append(
                 Run(
                     device=device,
                     precision=configurations.precisions[configurations.precision_index[row]]
@@ -91,11 +91,11 @@ def runs_of(profiles: Iterable[Profile]) -> list[Run]:
                     profile_id=profile.profile_id,
                 )
             )
-    return sorted(found, key=Run.to_list)
+    return sorted(worker_runs, key=Run.to_list)
 
 
 def layer_activation_bytes(workload: Workload) -> float:
-    """What all layers put out per sample; 0 = not known."""
+    """Output bytes of all layers per sample; 0 = not known."""
     return sum(layer.activation_bytes_per_sample for layer in workload.layers or ())
 
 
@@ -120,19 +120,19 @@ def shipped_runs() -> tuple[Run, ...]:
     )
 
 
-def over_peaks(runs: Iterable[Run], named: Callable[[str, str], tuple[str, float]]) -> StepRuns:
+def over_peaks(runs: Iterable[Run], find_peak: Callable[[str, str], tuple[str, float]]) -> StepRuns:
     """The runs on devices of known peak. `named` tells the device's name in its number format, and its FLOP/s."""
-    placed = [(run, *named(run.device, run.precision)) for run in runs]
-    kept = [(run, device, peak) for run, device, peak in placed if peak > 0.0]
+    placed = [(run, *find_peak(run.device, run.precision)) for run in runs]
+    with_peak = [(run, device, peak) for run, device, peak in placed if peak > 0.0]
     return StepRuns(
         facts=StepFacts(
-            flops=np.array([run.flops for run, _, _ in kept]),
-            families=[family_key(run.family) for run, _, _ in kept],
-            parameters=np.array([run.parameters for run, _, _ in kept]),
-            tensors=np.array([run.tensors for run, _, _ in kept]),
-            activation_bytes=np.array([run.activation_bytes for run, _, _ in kept]),
+            flops=np.array([run.flops for run, _, _ in with_peak]),
+            families=[family_key(run.family) for run, _, _ in with_peak],
+            parameters=np.array([run.parameters for run, _, _ in with_peak]),
+            tensors=np.array([run.tensors for run, _, _ in with_peak]),
+            activation_bytes=np.array([run.activation_bytes for run, _, _ in with_peak]),
         ),
-        devices=[device for _, device, _ in kept],
-        peak_flops=np.array([peak for _, _, peak in kept]),
-        step_seconds=np.array([run.seconds for run, _, _ in kept]),
+        devices=[device for _, device, _ in with_peak],
+        peak_flops=np.array([peak for _, _, peak in with_peak]),
+        step_seconds=np.array([run.seconds for run, _, _ in with_peak]),
     )

@@ -1,4 +1,4 @@
-"""Models that never ran, as an estimator: facts of the workload, and a law that other models' steps taught."""
+"""An estimator of models that never ran: facts of the workload, and a law that was fitted to other models' steps."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ __all__ = ["UnseenEstimator"]
 
 NAME: Final = "unseen"
 STRENGTH: Final = 0.0
-"""Of facts alone: whoever knows runs of the model itself comes first."""
+"""Low, as it uses facts only: an estimator with runs of the model itself comes first."""
 LAWS_KEPT: Final = 64
-"""Of pairs of a prior and a catalogue, the last ones asked about: a server has one prior for each namespace."""
+"""Most pairs of a prior and a catalogue that are cached: a server has one prior for each namespace."""
 RAN_THERE_LOG_ERROR: Final = 0.65
 """Expected of rows on a device that the job itself ran on: its own runs tell more there than other models' steps."""
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
@@ -74,15 +74,15 @@ class UnseenEstimator:
         if not profile.workload.flops_per_sample:
             return _NOTHING
         configurations = query.configurations
-        asked, precision = Architectures.of(profile.workload), profile.workload.precision or ""
+        architectures, precision = Architectures.of(profile.workload), profile.workload.precision or ""
         peaks = self._of(query.catalogue)
-        refusals = refusals_of(asked, configurations, peaks, precision)
+        refusals = refusals_of(architectures, configurations, peaks, precision)
         left = RowRefusal.left(len(configurations), refusals)
         if len(configurations) and not left.any():
             return Assessment(refusal=refusals[-1].refusal)  # of the rows that are nearest to an answer
-        told = f"of family {profile.workload.family}" if profile.workload.family else "of a family not stated"
+        family = f"of family {profile.workload.family}" if profile.workload.family else "of a family not stated"
         return Assessment(
-            evidence=(f"FLOPs of a model {told}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
+            evidence=(f"FLOPs of a model {family}; steps of one worker of others ({SHIPPED_SOURCE}; the store's)",),
             strength=STRENGTH,
             expected_log_error=self._errors(profile, query, left, peaks),
         )
@@ -138,7 +138,7 @@ class UnseenEstimator:
 
 
 def _ran_there(profile: Profile, configurations: Configurations, peaks: Peaks) -> NDArray[np.bool_]:
-    """Rows on a device on which the job itself ran with one worker: others then know more."""
+    """Rows on a device on which the job itself ran with one worker: other estimators predict these better."""
     own = {peaks.find(run.device, "")[0] for run in runs_of([profile])}
     there = np.array([peaks.find(device, "")[0] in own for device in configurations.devices], dtype=bool)
     return np.asarray(there[configurations.device_index])

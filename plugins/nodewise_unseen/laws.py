@@ -13,13 +13,13 @@ from nodewise_unseen.steps import EXTRAS, PredictedSteps, Row, StepLaw, learn_st
 
 __all__ = ["Laws", "learn_laws"]
 
-FEWEST_TOLD: Final = 10
+FEWEST_WITH_FACTS: Final = 10
 """Runs that must tell a fact before a law rests on it: of fewer none is beyond the end that one in ten is beyond."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Laws:
-    """What the runs taught.
+    """Laws that were fitted to the runs.
 
     Attributes
     ----------
@@ -32,12 +32,12 @@ class Laws:
     every: StepLaw
     fuller: StepLaw | None = None
 
-    def predict(self, asked: StepFacts, device: str, peak_flops: float, coverage: float) -> PredictedSteps:
-        """Step seconds of each architecture on one worker of a device; each row by the law whose range is narrower."""
-        first = self.every.predict(asked, device, peak_flops, coverage)
+    def predict(self, facts: StepFacts, device: str, peak_flops: float, coverage: float) -> PredictedSteps:
+        """Step seconds of each architecture on one worker of a device; each row by the law with the narrower range."""
+        first = self.every.predict(facts, device, peak_flops, coverage)
         if self.fuller is None:
             return first
-        second = self.fuller.predict(asked, device, peak_flops, coverage)
+        second = self.fuller.predict(facts, device, peak_flops, coverage)
         by_second = _widths(second) < _widths(first)
         apart = by_second[:, np.newaxis]
 
@@ -68,10 +68,10 @@ def learn_laws(runs: StepRuns) -> Laws | None:
     every = learn_steps(runs, facts=()) if len(runs.facts) else None
     if every is None:
         return None
-    told = np.ones(len(runs.facts), dtype=bool)
+    has_facts = np.ones(len(runs.facts), dtype=bool)
     for name in EXTRAS:
         column = getattr(runs.facts, name)
-        told &= False if column is None else column > 0.0
-    if np.count_nonzero(told) < FEWEST_TOLD:
+        has_facts &= False if column is None else column > 0.0
+    if np.count_nonzero(has_facts) < FEWEST_WITH_FACTS:
         return Laws(every)
-    return Laws(every, learn_steps(runs.take(np.flatnonzero(told))))
+    return Laws(every, learn_steps(runs.take(np.flatnonzero(has_facts))))

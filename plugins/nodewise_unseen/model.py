@@ -1,4 +1,4 @@
-"""The law asked about configurations: of one architecture, or of many at once."""
+"""Answers of the law about configurations: of one architecture, or of many at once."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ class UnseenModel:
                 tensors=architectures.tensors[which].astype(np.float64),
                 activation_bytes=activations[which] * samples,
             )
-            told = self.laws.predict(facts, device, peak, CALIBRATED_AT)
-            answered = told.rows != Row.REFUSED
-            kinds[at], seconds[at], beyond[at] = told.rows, told.seconds, np.where(answered, told.beyond, 0.0)
-            shared = np.pad(shared, ((0, 0), (0, max(0, told.shared.shape[1] - shared.shape[1]))))
-            shared[at, : told.shared.shape[1]], own[at] = told.shared, told.own
-            spread[at[answered]] = np.log(told.high[answered] / told.seconds[answered]) / _deviations_to_ends()
+            steps = self.laws.predict(facts, device, peak, CALIBRATED_AT)
+            answered = steps.rows != Row.REFUSED
+            kinds[at], seconds[at], beyond[at] = steps.rows, steps.seconds, np.where(answered, steps.beyond, 0.0)
+            shared = np.pad(shared, ((0, 0), (0, max(0, steps.shared.shape[1] - shared.shape[1]))))
+            shared[at, : steps.shared.shape[1]], own[at] = steps.shared, steps.own
+            spread[at[answered]] = np.log(steps.high[answered] / steps.seconds[answered]) / _deviations_to_ends()
         unanswered = left & (kinds == Row.REFUSED)
         refusals = (*refusals, *RowRefusal.first(rows, [(unanswered, self._far())]))
         predictions = Predictions.of(
@@ -119,7 +119,7 @@ class UnseenModel:
         return ArchitecturePredictions(predictions, shared, own)
 
     def _far(self) -> Refusal:
-        """Why the laws have no answer for what could be asked."""
+        """Why the laws do not answer some rows."""
         low, high = (np.exp(end) for end in self.laws.every.hulls[""])
         text = (
             f"FLOPs of the step are more than {np.exp(FARTHEST):.0f} times beyond those of every observed run "
@@ -133,31 +133,33 @@ class UnseenModel:
     ) -> tuple[Notice, ...]:
         """Which answered families never ran: their ranges are wide."""
         never = np.array([family not in self.laws.every.hulls or not family for family in families])
-        found = never[architectures.family_index][:, np.newaxis] & (kinds != Row.REFUSED)
-        if not found.any():
+        is_unseen = never[architectures.family_index][:, np.newaxis] & (kinds != Row.REFUSED)
+        if not is_unseen.any():
             return ()
-        names = sorted({architectures.families[index] for index in architectures.family_index[found.any(axis=1)]})
-        told = ", ".join(repr(name) if name else "not stated" for name in names[:MOST_NAMED])
-        told += " and more" if len(names) > MOST_NAMED else ""
-        known = ", ".join(sorted(name for name in self.laws.every.hulls if name))
-        text = f"no model of family {told} was observed (known families: {known}): the interval is wide"
-        rows = () if found.all() else tuple(np.flatnonzero(found).tolist())
+        names = sorted({architectures.families[index] for index in architectures.family_index[is_unseen.any(axis=1)]})
+        listed_names = ", ".join(repr(name) if name else "not stated" for name in names[:MOST_NAMED])
+        listed_names += " and more" if len(names) > MOST_NAMED else ""
+        known_families = ", ".join(sorted(name for name in self.laws.every.hulls if name))
+        text = (
+            f"no model of family {listed_names} was observed (known families: {known_families}): the interval is wide"
+        )
+        rows = () if is_unseen.all() else tuple(np.flatnonzero(is_unseen).tolist())
         return (Notice("FAMILY_UNSEEN", text, rows),)
 
     def _unseen_devices(self, configurations: Configurations, kinds: Ints) -> tuple[Notice, ...]:
-        """Which devices nothing ran on: what is said of them follows from their peaks alone."""
-        found = []
-        known = ", ".join(sorted({level for kind, level in self.laws.every.columns if kind == DEVICE}))
+        """Notices for devices on which nothing ran: their predictions follow from their peaks only."""
+        notices = []
+        known_devices = ", ".join(sorted({level for kind, level in self.laws.every.columns if kind == DEVICE}))
         for (device, _), columns in _by_device(configurations, self.peaks, self.precision):
             answered = np.zeros(kinds.shape, dtype=bool)
             answered[:, columns] = kinds[:, columns] != Row.REFUSED
             if (DEVICE, device) not in self.laws.every.columns and answered.any():
                 text = (
-                    f"no model was observed on {device} (known devices: {known}): the prediction rests on its peak "
-                    "alone, and the interval is wide"
+                    f"no model was observed on {device} (known devices: {known_devices}): the prediction rests on its "
+                    "peak alone, and the interval is wide"
                 )
-                found.append(Notice("DEVICE_UNSEEN", text, tuple(np.flatnonzero(answered).tolist())))
-        return tuple(found)
+                notices.append(Notice("DEVICE_UNSEEN", text, tuple(np.flatnonzero(answered).tolist())))
+        return tuple(notices)
 
 
 def refusals_of(
@@ -196,8 +198,10 @@ def _by_device(
     codes = configurations.device_index * len(configurations.precisions) + configurations.precision_index
     for code in np.unique(codes):
         device, number_format = divmod(int(code), len(configurations.precisions))
-        named = peaks.find(configurations.devices[device], configurations.precisions[number_format] or precision)
-        yield named, np.flatnonzero(codes == code)
+        name_and_peak = peaks.find(
+            configurations.devices[device], configurations.precisions[number_format] or precision
+        )
+        yield name_and_peak, np.flatnonzero(codes == code)
 
 
 def _deviations_to_ends() -> float:

@@ -11,12 +11,12 @@ from nodewise.plugin import Catalogue, catalogue_key
 __all__ = ["USUAL_PRECISION", "Peaks"]
 
 USUAL_PRECISION: Final = "fp32"
-"""Number format where none is stated, as frameworks train unless told otherwise."""
+"""Number format where none is stated: the default of frameworks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peaks:
-    """What a catalogue says of devices; ``names`` are its own, by the key of every name that a device goes by."""
+    """Peaks of devices in a catalogue; ``names`` are the catalogue's names, by the key of every alias."""
 
     catalogue: Catalogue
     names: Mapping[str, str]

@@ -14,7 +14,7 @@ VERSION: Final = "1.0"
 
 @hookimpl
 def nodewise_estimators() -> list[EstimatorRecord]:
-    """Models that never ran, from facts alone."""
+    """Models that never ran, from facts only."""
     modes = ("allreduce", "async", "sync", "hybrid")
     return [
         EstimatorRecord(

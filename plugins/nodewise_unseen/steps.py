@@ -92,7 +92,7 @@ class PredictedSteps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepLaw:
-    """What the runs taught."""
+    """Effects that were fitted to the runs."""
 
     effects: RandomEffects
     scales: Floats
@@ -103,26 +103,30 @@ class StepLaw:
     widening: float = 1.0
     """How much wider than their own spread ranges are, from models left out; see `learn_steps`."""
 
-    def predict(self, asked: StepFacts, device: str, peak_flops: float, coverage: float = 0.9) -> PredictedSteps:
+    def predict(self, facts: StepFacts, device: str, peak_flops: float, coverage: float = 0.9) -> PredictedSteps:
         """Step seconds of each architecture on one worker of a device."""
-        told = {name: _fact_column(asked, name) for name in self.extras}
-        lacking = np.any([column <= 0.0 for column in told.values()], axis=0) if told else np.zeros(len(asked), bool)
-        names, codes = np.unique(np.asarray(asked.families, dtype=object), return_inverse=True)
-        base = _base(asked, np.full(len(asked), peak_flops), self.extras) / self.scales
-        x = np.zeros((len(asked), self.effects.mean.size))
+        fact_columns = {name: _fact_column(facts, name) for name in self.extras}
+        lacking = (
+            np.any([column <= 0.0 for column in fact_columns.values()], axis=0)
+            if fact_columns
+            else np.zeros(len(facts), bool)
+        )
+        names, codes = np.unique(np.asarray(facts.families, dtype=object), return_inverse=True)
+        base = _base(facts, np.full(len(facts), peak_flops), self.extras) / self.scales
+        x = np.zeros((len(facts), self.effects.mean.size))
         x[:, : base.shape[1]] = base
-        unseen = np.zeros((len(asked), 4))
+        unseen = np.zeros((len(facts), 4))
         for kind, levels, which in (
             (0, names, codes),
-            (1, np.array([device], dtype=object), np.zeros(len(asked), np.intp)),
+            (1, np.array([device], dtype=object), np.zeros(len(facts), np.intp)),
         ):
             for part in (0, 1):
                 at = np.array([self.columns.get((2 * kind + part, level), -1) for level in levels])[which]
-                seen = at >= 0
-                x[np.flatnonzero(seen), at[seen]] = base[seen, part]
-                unseen[~seen, 2 * kind + part] = base[~seen, part] ** 2
+                is_known = at >= 0
+                x[np.flatnonzero(is_known), at[is_known]] = base[is_known, part]
+                unseen[~is_known, 2 * kind + part] = base[~is_known, part] ** 2
         mean, variance, freedom = self.effects.predict(x, unseen)
-        outside, far = self._outside(np.log(asked.flops), names, codes)
+        outside, far = self._outside(np.log(facts.flops), names, codes)
         refused = (mean <= 0.0) | (far > FARTHEST) | lacking
         seconds = np.where(refused, 1.0, mean)
         own = self.effects.rest + (outside * EXPONENT_SD) ** 2 + unseen @ self.effects.variances / seconds**2
@@ -143,7 +147,7 @@ class StepLaw:
             shared=freeze(np.where(refused[:, np.newaxis], 0.0, self.widening * shared)),
             own=freeze(np.where(refused, 0.0, self.widening * np.sqrt(own))),
             beyond=freeze(outside),
-            missing=tuple(name for name, column in told.items() if (column <= 0.0).any()),
+            missing=tuple(name for name, column in fact_columns.items() if (column <= 0.0).any()),
         )
 
     def _outside(self, sizes: Floats, names: Floats, codes: Ints) -> tuple[Floats, Floats]:
@@ -163,8 +167,8 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
     law = _learn(runs, facts)
     if law is None:
         return None
-    named = np.column_stack([runs.facts.flops, _codes(runs.facts.families)])
-    _, models = np.unique(named, axis=0, return_inverse=True)
+    model_keys = np.column_stack([runs.facts.flops, _codes(runs.facts.families)])
+    _, models = np.unique(model_keys, axis=0, return_inverse=True)
     folds = models.ravel() % FOLDS
     reaches = []
     for fold in np.unique(folds):
@@ -174,10 +178,10 @@ def learn_steps(runs: StepRuns, facts: Sequence[str] = EXTRAS) -> StepLaw | None
             return law
         for device in sorted({runs.devices[int(row)] for row in out}):
             left = runs.take(np.array([row for row in out if runs.devices[int(row)] == device]))
-            told = part.predict(left.facts, device, float(left.peak_flops[0]), CALIBRATED_AT)
-            answered = told.rows != Row.REFUSED
-            error = np.abs(np.log(left.step_seconds[answered] / told.seconds[answered]))
-            reaches.append(error / np.log(told.high[answered] / told.seconds[answered]))
+            steps = part.predict(left.facts, device, float(left.peak_flops[0]), CALIBRATED_AT)
+            answered = steps.rows != Row.REFUSED
+            error = np.abs(np.log(left.step_seconds[answered] / steps.seconds[answered]))
+            reaches.append(error / np.log(steps.high[answered] / steps.seconds[answered]))
     reach = np.concatenate(reaches)
     if reach.size * (1.0 - CALIBRATED_AT) < 1.0:
         return law  # too few for an end that one in ten is beyond
@@ -189,21 +193,21 @@ def _codes(families: Sequence[str]) -> Ints:
 
 
 def _learn(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
-    asked, seconds = runs.facts, runs.step_seconds
-    if len(asked) < FEWEST_RUNS:
+    step_facts, seconds = runs.facts, runs.step_seconds
+    if len(step_facts) < FEWEST_RUNS:
         return None
-    extras = tuple(name for name in facts if asked.has(name))
-    base = _base(asked, runs.peak_flops, extras)
+    extras = tuple(name for name in facts if step_facts.has(name))
+    base = _base(step_facts, runs.peak_flops, extras)
     scales = np.exp(np.mean(np.log(base / seconds[:, np.newaxis]), axis=0))
     base = base / scales
     levels = sorted(
-        {(part, family) for family in asked.families if family for part in (0, 1)}
+        {(part, family) for family in step_facts.families if family for part in (0, 1)}
         | {(2 + part, device) for device in runs.devices for part in (0, 1)}
     )
     columns = {level: base.shape[1] + index for index, level in enumerate(levels)}
-    x = np.zeros((len(asked), base.shape[1] + len(columns)))
+    x = np.zeros((len(step_facts), base.shape[1] + len(columns)))
     x[:, : base.shape[1]] = base
-    for row, (family, device) in enumerate(zip(asked.families, runs.devices, strict=True)):
+    for row, (family, device) in enumerate(zip(step_facts.families, runs.devices, strict=True)):
         for kind, level in ((0, family), (2, device)):
             for part in (0, 1):
                 if level:
@@ -213,33 +217,33 @@ def _learn(runs: StepRuns, facts: Sequence[str]) -> StepLaw | None:
     sds = np.repeat(EXPECTED_SDS, 2)
     effects = fit_random_effects(
         x / seconds[:, np.newaxis],
-        np.ones(len(asked)),
+        np.ones(len(step_facts)),
         kinds,
         weights,
         np.full(weights.size, WEIGHT_SD),
         sds,
         EXPECTED_REST,
     )
-    return StepLaw(effects, scales, extras, columns, _hulls(asked))
+    return StepLaw(effects, scales, extras, columns, _hulls(step_facts))
 
 
-def _base(asked: StepFacts, peak_flops: Floats, extras: tuple[str, ...]) -> Floats:
+def _base(facts: StepFacts, peak_flops: Floats, extras: tuple[str, ...]) -> Floats:
     """Columns of the law before they are scaled: 1 / C, F / C, and what else is known over C."""
-    parts = [np.ones(len(asked)), asked.flops, *(_fact_column(asked, name) for name in extras)]
+    parts = [np.ones(len(facts)), facts.flops, *(_fact_column(facts, name) for name in extras)]
     return np.column_stack(parts) / peak_flops[:, np.newaxis]
 
 
-def _fact_column(asked: StepFacts, name: str) -> Floats:
+def _fact_column(facts: StepFacts, name: str) -> Floats:
     """A fact of each row; 0 = not known."""
-    column: Floats | None = getattr(asked, name)
-    return np.zeros(len(asked)) if column is None else column
+    column: Floats | None = getattr(facts, name)
+    return np.zeros(len(facts)) if column is None else column
 
 
-def _hulls(asked: StepFacts) -> dict[str, tuple[float, float]]:
-    sizes = np.log(asked.flops)
+def _hulls(facts: StepFacts) -> dict[str, tuple[float, float]]:
+    sizes = np.log(facts.flops)
     hulls = {"": (float(sizes.min()), float(sizes.max()))}
-    families = np.asarray(asked.families, dtype=object)
-    for family in set(asked.families) - {""}:
+    families = np.asarray(facts.families, dtype=object)
+    for family in set(facts.families) - {""}:
         own = sizes[families == family]
         hulls[family] = float(own.min()), float(own.max())
     return hulls

@@ -247,12 +247,12 @@ def test_no_verdict_of_a_trace_that_ends_early_unless_asked_for(
     for last in ([], ["--json"]):
         refused = ran(command, path, *last)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert "the trace of rank 0 is truncated" in " ".join(refused.stderr.split())
+        assert "the trace of rank 0 ends early" in " ".join(refused.stderr.split())
         assert "--allow-truncated" in refused.stderr
     allowed = ran(command, path, "--allow-truncated", "--json")
     assert allowed.exit_code == 1
     (limit,) = document(allowed)["truncated"]
-    assert "the trace of rank 0 is truncated, after " in limit
+    assert "the trace of rank 0 ends early, after " in limit
     assert limit in error(allowed)["message"]
     shown = ran(command, path, "--allow-truncated")
     assert shown.exit_code == 1

@@ -14,7 +14,7 @@ from nodewise.plugin import Floats, Layer, as_floats, freeze
 __all__ = ["LayerCosts"]
 
 RECURRENT: Final = "recurrent"
-"""The kind of layers whose parts read the outputs of each other, one step of the sequence after the other."""
+"""The kind of layers whose parts read each other's outputs, one step of the sequence after the other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

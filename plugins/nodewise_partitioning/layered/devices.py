@@ -1,4 +1,4 @@
-"""What a device computes per second: processors, whose threads take a sample each, and accelerators of a batch."""
+"""Samples per second of a device: processors, whose threads compute a sample each, and accelerators, per batch."""
 
 from __future__ import annotations
 

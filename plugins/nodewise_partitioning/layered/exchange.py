@@ -6,7 +6,7 @@ the S servers hold a share each. R replicas, t seconds per sample, links of beta
     sync    T = b t + max(2 (alpha + x_w / beta), 2 R X / (S beta_s)) + E[max of R] - mean
     async   T >= max(b t + 2 (alpha + x_w / beta), R c X / (S beta_s))
 
-In a synchronous step everybody fetches, then everybody returns: both directions one after the other. Asynchronous ones
+In a synchronous step all replicas fetch, then all return: both directions one after the other. Asynchronous ones
 mix, so that a full-duplex link carries them beside each other: c = 1, and 2 where both share the link's rate.
 """
 
@@ -45,7 +45,7 @@ class Servers:
     half_duplex: bool = False
 
     def machine_s(self) -> float:
-        """Both transfers of the machine that holds most, alone."""
+        """Both transfers of the machine with most parameters, without contention."""
         return 2.0 * (self.message_s + self.largest_bytes / self.machine_bytes_per_s)
 
     def round_s(self, replicas: Floats, servers: Floats) -> Floats:
@@ -124,11 +124,11 @@ def _slowest_ratio(cv: float, replicas: float) -> float:
 
 
 def asynchronous(batch_s: Floats, replicas: Floats, servers: Floats, exchange: Servers) -> Asynchronous:
-    """Cycles of replicas that wait for nobody but the servers."""
+    """Cycles of replicas that wait only for the servers."""
     demand = exchange.cycle_demand_s(servers)
     alone = np.maximum(exchange.machine_s(), demand)
     private = batch_s + alone
-    # What a replica does besides being served: think + demand is its cycle when it is alone.
+    # A replica's work besides being served: think + demand is its cycle without contention.
     think = np.maximum(private - demand, 0.0)
     upper = asymptotic_bounds(demand[..., np.newaxis], think, replicas).upper_per_s
     lower = balanced_job_bounds(demand[..., np.newaxis], think, replicas).lower_per_s

@@ -1,4 +1,4 @@
-"""The model of a layered network: step times and memory of its configurations, from facts alone."""
+"""The model of a layered network: step times and memory of its configurations, from facts only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", *PARTS, *ME
 
 
 def assess_layers(profile: Profile, query: Query) -> Assessment:
-    """Whether a layered network's facts answer some row; from facts alone, and so with no strength of evidence."""
+    """Accept if a layered network's facts answer some row; strength of evidence is 0, as no run is used."""
     layers = profile.workload.layers
     if not layers or not any(layer.forward_flops_per_sample for layer in layers):
         refusal = Refusal.missing(
@@ -74,7 +74,7 @@ class LayeredModel:
         self._times = Times(profile, catalogue)
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
-        """Predict every row; refuse row by row what layered networks are not split into, and what nobody knows."""
+        """Predict every row; refuse rows that split a layered network in unsupported ways, or lack facts."""
         question = question_of(configurations, self._profile, self._catalogue)
         columns = self._columns(configurations, question, dense=True)
         return Predictions.assembled(
@@ -123,7 +123,7 @@ class LayeredModel:
         Raises
         ------
         NodewiseError
-            EVIDENCE_MISSING for a device or a link that nobody knows; INVALID_FIELD where the constraints leave the
+            EVIDENCE_MISSING for an unknown device or link; INVALID_FIELD where the constraints leave the
             batch or the number of servers open; LIMIT_EXCEEDED.
         """
         precision = self._profile.workload.precision or ASSUMED_PRECISION
@@ -181,8 +181,8 @@ def _laid_out(costs_names: Sequence[str], planned_by: ReplicaPlan) -> str:
         words = []
         for run in runs:
             first, last, parts = costs_names[run[0]], costs_names[run[-1]], layout.parts[run[0]]
-            named = first if len(run) == 1 else f"{first} to {last}"
+            span = first if len(run) == 1 else f"{first} to {last}"
             plural = "s" if parts > 1 else ""
-            words.append(named if layout.width == 1 else f"{named} in {parts} part{plural}")
+            words.append(span if layout.width == 1 else f"{span} in {parts} part{plural}")
         stages.append(", ".join(words))
     return "; then ".join(stages)

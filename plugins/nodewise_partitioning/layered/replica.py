@@ -59,7 +59,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How layers lie on machines.
+    """Placement of layers on machines.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ def rate_of(
     think = max(replica.latency_s - demand, 0.0)
     upper = float(asymptotic_bounds([demand], think, customers).upper_per_s)
     lower = float(balanced_job_bounds([demand], think, customers).lower_per_s)
-    # The threads are many: nobody queues for them while another idles, so by themselves they bound from above only.
+    # There are many threads: none is queued for while another idles, so threads alone give an upper bound only.
     if bottleneck == "threads":
         lower = upper
     return Rate(

@@ -113,7 +113,7 @@ def _threads(replica: Replica, device: Device, batch: int) -> int:
         threads = min(threads, batch)
     if not device.memory_bytes:
         return threads
-    room = device.memory_bytes - 2.0 * replica.parameter_bytes
+    free_bytes = device.memory_bytes - 2.0 * replica.parameter_bytes
     each = 2.0 * replica.activation_bytes
-    fits = np.divide(room, each, out=np.full(len(each), float(threads)), where=each > 0.0)
+    fits = np.divide(free_bytes, each, out=np.full(len(each), float(threads)), where=each > 0.0)
     return max(min(threads, int(fits.min())), 1)

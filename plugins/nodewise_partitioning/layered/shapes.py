@@ -92,7 +92,7 @@ def fastest_shapes(latencies: Latencies, stage: Sequence[int], most: int) -> tup
         total = best[:, np.newaxis] + step
         came_from.append(total.argmin(axis=0).tolist())
         best = total.min(axis=0)
-    chosen = [int(best.argmin())]
+    shapes = [int(best.argmin())]
     for predecessors in reversed(came_from):
-        chosen.append(predecessors[chosen[-1]])
-    return tuple(choices[index] for index in reversed(chosen))
+        shapes.append(predecessors[shapes[-1]])
+    return tuple(choices[index] for index in reversed(shapes))

@@ -46,7 +46,7 @@ DEFAULTS: Final = {
     "sequence_parallel": 0,
     "recomputations": int(Recomputation.NONE),
 }
-"""What layered networks are not split by: constraints, and the value that says so."""
+"""Constraints that layered networks do not support, and the only value of each that is allowed."""
 
 _COLUMNS: Final = (
     "pool", "nodes", "workers", "machines", "sync_mode", "parameter_servers", "global_batch", "batch_per_worker",
@@ -121,7 +121,7 @@ class LayeredSpace:
         self.exclusions = self._exclusions()
 
     def _leave_out(self, refusals: Callable[[Configurations], Sequence[RowRefusal]]) -> tuple[Exclusion, ...]:
-        """Refuse what cannot be answered; leave out all-reduce inside one node, which has a link of its own."""
+        """Refuse what cannot be answered; exclude all-reduce inside one node, which has its own link."""
         prefixes = self.prefixes
         keys = np.stack([getattr(prefixes, name) for name in _REFUSED_BY])
         _, first, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)

@@ -33,8 +33,8 @@ def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
     up_to = np.concatenate(([0.0], np.cumsum(np.asarray(costs, dtype=np.float64))))
     bounds = np.unique(up_to[np.newaxis, 1:] - up_to[:-1, np.newaxis])
     bounds = bounds[bounds >= 0.0]
-    met = bisect_left(bounds[:-1], x=True, key=lambda bound: _fill(up_to, float(bound), stages) is not None)
-    split = _fill(up_to, float(bounds[met]), stages)
+    place = bisect_left(bounds[:-1], x=True, key=lambda bound: _fill(up_to, float(bound), stages) is not None)
+    split = _fill(up_to, float(bounds[place]), stages)
     # The largest bound is the cost of all layers, which any filling meets.
     assert split is not None
     return split

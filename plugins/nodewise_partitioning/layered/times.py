@@ -23,13 +23,13 @@ from nodewise_partitioning.layered.shapes import Latencies, choices_of
 __all__ = ["COMPUTE_CV", "EXTRA", "MEMORY_COLUMNS", "MESSAGE_S", "PARTS", "Times"]
 
 LOG_SPREAD: Final = 0.75
-"""Standard deviation of a normal law of the mean deviation of facts alone: 0.6 sqrt(pi / 2)."""
+"""Standard deviation of a normal law, by the mean deviation of predictions from facts only: 0.6 sqrt(pi / 2)."""
 LINK_EFFICIENCY: Final = 0.75
 """Share of a link's nominal rate that all-reduces reach: 0.75 of NVLink in a node of eight A100, as of adapters."""
 COMPUTE_CV: Final = 0.1
-"""Variation of a replica's compute time of one batch where nobody measured it: many samples even out."""
+"""Variation of a replica's compute time of one batch where it was not measured: many samples even out."""
 MESSAGE_S: Final = 50e-6
-"""A message over a network besides its bytes where nobody measured it: half of a round trip of 100 us, usual of TCP
+"""A message over a network besides its bytes where it was not measured: half of a round trip of 100 us, usual of TCP
 inside a data centre."""
 NODE_MESSAGE_S: Final = 10e-6
 """The same between devices of one node: a kernel's launch."""
@@ -230,7 +230,7 @@ class Times:
 
 
 def _sufficient_servers(inner: Inner, batch_s: float, replicas: Floats, exchange: Servers) -> Floats:
-    """Servers with which replicas wait for their own links alone; 0 = so many as nobody has."""
+    """Number of servers from which replicas wait only for their own links; 0 = more than any cluster has."""
     # Synchronous ones exchange at a time, asynchronous ones when they like.
     rest_s = exchange.machine_s() + (0.0 if inner.mode == SyncMode.SYNC else batch_s)
     counts, index = np.unique(replicas, return_inverse=True)

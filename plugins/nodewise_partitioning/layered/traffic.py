@@ -42,9 +42,9 @@ class Exchange:
     def seconds(self, message_s: float, bytes_per_s: float) -> float:
         """Until the last part has what it reads: each machine's network is busy with one message after the other."""
         received = self.received_messages * message_s + self.received_bytes / bytes_per_s
-        sent = self.sent_messages * message_s + self.sent_bytes / bytes_per_s
+        send_s = self.sent_messages * message_s + self.sent_bytes / bytes_per_s
         among = self.among_messages * message_s + self.among_bytes / bytes_per_s
-        return float(max(received.max(), sent.max()) + among)
+        return float(max(received.max(), send_s.max()) + among)
 
 
 def exchange_of(costs: LayerCosts, layer: int, before: int, parts: int, *, together: bool) -> Exchange:
@@ -60,16 +60,16 @@ def exchange_of(costs: LayerCosts, layer: int, before: int, parts: int, *, toget
         strips=bool(costs.strips[layer]),
         halo=float(costs.halo_bytes[layer] / costs.input_bytes[layer]) if costs.input_bytes[layer] > 0.0 else 0.0,
     )
-    sent = reads * costs.input_bytes[layer]
+    bytes_sent = reads * costs.input_bytes[layer]
     if together:
-        sent = sent.copy()
-        np.fill_diagonal(sent, 0.0)
-    crosses = sent > 0.0
+        bytes_sent = bytes_sent.copy()
+        np.fill_diagonal(bytes_sent, 0.0)
+    crosses = bytes_sent > 0.0
     among = parts > 1 and bool(costs.recurrent[layer])
     return Exchange(
-        received_bytes=freeze(sent.sum(axis=0)),
+        received_bytes=freeze(bytes_sent.sum(axis=0)),
         received_messages=freeze(crosses.sum(axis=0).astype(np.float64)),
-        sent_bytes=freeze(sent.sum(axis=1)),
+        sent_bytes=freeze(bytes_sent.sum(axis=1)),
         sent_messages=freeze(crosses.sum(axis=1).astype(np.float64)),
         among_bytes=float(costs.activation_bytes[layer]) * (parts - 1) / parts if among else 0.0,
         among_messages=float(parts - 1) if among else 0.0,
@@ -93,9 +93,9 @@ def exchange_seconds(
         before, after = choices[:, np.newaxis], choices[np.newaxis, :]
         # Every part reads of every part of the layer before alike; of the one on its own machine nothing is sent.
         received = before - (together & (after <= before))
-        sent = after - (together & (before <= after))
+        send_counts = after - (together & (before <= after))
         each_s = message_s + costs.input_bytes[layer] / before / bytes_per_s
-        seconds = np.maximum(received, sent) * each_s * (costs.input_bytes[layer] > 0.0)
+        seconds = np.maximum(received, send_counts) * each_s * (costs.input_bytes[layer] > 0.0)
     if costs.recurrent[layer]:
         seconds = seconds + (choices - 1) * (message_s + costs.activation_bytes[layer] / choices / bytes_per_s)
     return np.asarray(seconds)

@@ -37,11 +37,11 @@ def run_events(
     Parameters
     ----------
     state : State
-        Nobody has begun, or as this left it; filled in.
+        The initial state, or as the last call left it; filled in.
     at : (1,) AT
         Where the run stands, zeros at first; filled in.
     most_events : int
-        Completions after which it returns, so that somebody may look whether it is still wanted.
+        Completions after which it returns, so that the caller can check its deadline.
     warm_up : int
         Updates (or rounds) that are not counted.
     batch_ends : (b,) array

@@ -11,7 +11,7 @@ __all__ = ["end_cycle"]
 
 @kernel
 def end_cycle(state: State, number: int, now_s: float) -> bool:
-    """Let a worker whose gradient is applied go on, or wait; whether an update (or a round) was completed."""
+    """Let a worker whose gradient was applied go on, or wait; returns whether an update (or a round) was completed."""
     worker, run = state.workers[number], state.run[0]
     worker["pushed_s"] = now_s
     if run["awaited"] == 0:
@@ -32,7 +32,7 @@ def end_cycle(state: State, number: int, now_s: float) -> bool:
     run["version"] += 1
     count = len(state.workers)
     for place in range(count):
-        # Nobody is first in every round.
+        # No worker is first in every round.
         released = (place + run["version"]) % count
         if state.workers[released]["waits"] == 1:
             state.workers[released]["waits"] = 0
@@ -43,7 +43,7 @@ def end_cycle(state: State, number: int, now_s: float) -> bool:
 
 @kernel
 def _count(state: State, number: int, stale: int, now_s: float) -> None:
-    """Add a cycle that ends now to the sums. What was uploaded before compute ended took no time of its own."""
+    """Add a cycle that ends now to the sums. Uploads before the end of compute take no time of their own."""
     worker, run = state.workers[number], state.run[0]
     computed_s = worker["computed_s"]
     uploaded_s = max(worker["uploaded_s"], computed_s)

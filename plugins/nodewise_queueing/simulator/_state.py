@@ -42,7 +42,7 @@ LAW: Final = np.dtype([("kind", "i8"), ("parameter", "f8")])
 STATION: Final = np.dtype(
     [
         ("role", "i8"),  # COMPUTE, LINK or LOCK
-        ("server", "i8"),  # whose it is, -1 = nobody's
+        ("server", "i8"),  # server that owns it, -1 = none
         ("in_order", "i8"),  # 1 = first come, first served; 0 = processor sharing or delay
         ("present", "i8"),  # flows present
         ("head", "i8"),  # place of the first in order

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _SHORTEST_S: Final = 1e-300
-"""A hidden part of no length would not be told from none at all."""
+"""A hidden part of no length could not be distinguished from none."""
 
 
 @kernel
@@ -46,7 +46,7 @@ def begin_cycle(state: State, number: int, now_s: float) -> None:
 
 @kernel
 def first_part_downloaded(state: State, number: int, now_s: float) -> None:
-    """Note a shard as far as compute has to wait for it; with the last one, compute begins."""
+    """Record a shard that compute has to wait for; with the last one, compute begins."""
     worker = state.workers[number]
     worker["first_parts"] -= 1
     if worker["first_parts"] == 0:
@@ -66,7 +66,7 @@ def begin_compute(state: State, number: int, compute_s: float, now_s: float) -> 
 
 @kernel
 def rest_downloaded(state: State, number: int, now_s: float) -> bool:
-    """Note the hidden part of a shard; compute may have waited for it."""
+    """Record the hidden part of a shard; compute may have waited for it."""
     worker = state.workers[number]
     worker["rests"] -= 1
     if worker["rests"] == 0 and worker["computing"] == WAITS_FOR_DOWNLOAD:

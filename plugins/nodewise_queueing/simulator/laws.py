@@ -10,7 +10,7 @@ from typing import Final
 __all__ = ["DEFAULT_JITTER", "Law", "LawKind"]
 
 DEFAULT_JITTER: Final = 0.02
-"""Half width, relative to the mean, of times that are said to be constant. No real phase repeats exactly, and exactly
+"""Half width, relative to the mean, of times that are stated to be constant. No real phase repeats exactly, and exactly
 deterministic phases can run in lock-step for ever."""
 
 

@@ -38,10 +38,10 @@ EVENTS_BETWEEN_LOOKS: Final = 20_000
 """Some ten milliseconds, beside which going in and out of compiled code is nothing."""
 
 _STALENESS_PER_WORKER: Final = 16
-"""Staleness that is told apart, in multiples of the number of workers: its mean is one less than that number."""
+"""Histogram bins of staleness, in multiples of the number of workers: its mean is one less than that number."""
 
 _NOWHERE: Final = -1
-_NOBODY: Final = -1
+_NO_SERVER: Final = -1
 
 
 def simulate(
@@ -157,10 +157,10 @@ def _state(spec: SimulationSpec, means_s: tuple[float, ...], random: np.random.G
 
 
 def _stations_and_servers(spec: SimulationSpec) -> tuple[Records, Records]:
-    """(S,) stations, only those with work, and (P,) servers that know theirs."""
+    """(S,) stations, only those with work, and (P,) servers whose own work is known."""
     servers = np.zeros(spec.servers, dtype=SERVER)
     servers["download_s"], servers["upload_s"], servers["update_s"] = spec.download_s, spec.upload_s, spec.update_s
-    kinds = [(COMPUTE, _NOBODY)]
+    kinds = [(COMPUTE, _NO_SERVER)]
     for number, server in enumerate(servers):
         server["download_at"] = server["upload_at"] = server["update_at"] = _NOWHERE
         if server["download_s"] > 0.0:

@@ -148,7 +148,7 @@ def _are_times(times: tuple[float, ...]) -> bool:
     return all(0.0 <= time < math.inf for time in times)
 
 
-def _require(holds: bool, name: str, wanted: str, value: object) -> None:  # noqa: FBT001 - a condition
+def _require(holds: bool, name: str, requirement: str, value: object) -> None:  # noqa: FBT001 - a condition
     if not holds:
-        message = f"{name} must {wanted}, got {value!r}"
+        message = f"{name} must {requirement}, got {value!r}"
         raise ValueError(message)

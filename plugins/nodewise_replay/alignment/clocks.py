@@ -28,7 +28,7 @@ _ENDS_TOGETHER: Final = (
 """Kinds that no rank can leave before every rank has come, and that all leave together."""
 
 _FEWEST_FOR_DRIFT: Final = 8
-"""Fewest common collectives from which a drift is told from jitter."""
+"""Fewest common collectives from which drift can be separated from jitter."""
 
 _MOST_FOR_DRIFT: Final = 400
 """Points that slopes are taken between; they are spread evenly where there are more."""
@@ -68,32 +68,32 @@ class Clocks:
         return np.array([clock.offset_ns for clock in self.clocks], dtype=np.int64)
 
 
-def align_clocks(traces: Sequence[Trace], matched: MatchedCollectives | None = None) -> Clocks:
+def align_clocks(traces: Sequence[Trace], matches: MatchedCollectives | None = None) -> Clocks:
     """Bring all clocks to the first rank's.
 
     Parameters
     ----------
     traces : sequence of Trace
-    matched : Matched, optional
+    matches : Matched, optional
         Their collectives; default: matched here.
     """
     if len(traces) == 1:
         return Clocks(clocks=(Clock(),), uncertainty_ns=np.zeros(1))
-    return _Alignment(traces, matched or matched_collectives(traces)).clocks()
+    return _Alignment(traces, matches or matched_collectives(traces)).clocks()
 
 
 class _Alignment:
-    def __init__(self, traces: Sequence[Trace], matched: MatchedCollectives) -> None:
+    def __init__(self, traces: Sequence[Trace], matches: MatchedCollectives) -> None:
         self._traces, self._ranks = traces, len(traces)
-        who, row = matched.who, matched.row
+        who, row = matches.who, matches.row
         event = np.array([traces[w].collectives.event[r] for w, r in zip(who, row, strict=True)], dtype=np.int64)
-        count = int(matched.member.max(initial=-1)) + 1
+        count = int(matches.member.max(initial=-1)) + 1
         self._begin, self._end = (np.zeros((count, self._ranks), dtype=np.int64) for _ in range(2))
         self._there = np.zeros((count, self._ranks), dtype=np.bool_)
         kind = np.full(count, -1, dtype=np.int64)
         for which, trace in enumerate(traces):
             mine = who == which
-            collective, events = matched.member[mine], event[mine]
+            collective, events = matches.member[mine], event[mine]
             self._begin[collective, which] = trace.begin_ns[events]
             self._end[collective, which] = completions(trace)[row[mine]]
             self._there[collective, which] = True
@@ -102,27 +102,27 @@ class _Alignment:
         self._kind = kind
 
     def clocks(self) -> Clocks:
-        found: dict[int, Clock] = {0: Clock()}
+        clock_by_rank: dict[int, Clock] = {0: Clock()}
         doubt = np.full(self._ranks, np.inf)
         doubt[0] = 0.0
-        corrected = self._end.astype(np.int64).copy()
+        corrected_end_ns = self._end.astype(np.int64).copy()
         while True:
             # The rank with most collectives in common with those already known comes next.
-            known = self._there[:, sorted(found)].any(axis=1) & self._together
-            shared = (self._there & known[:, None]).sum(axis=0)
-            shared[sorted(found)] = 0
-            which = int(shared.argmax())
-            if not shared[which]:
+            has_aligned_rank = self._there[:, sorted(clock_by_rank)].any(axis=1) & self._together
+            shared_count = (self._there & has_aligned_rank[:, None]).sum(axis=0)
+            shared_count[sorted(clock_by_rank)] = 0
+            which = int(shared_count.argmax())
+            if not shared_count[which]:
                 break
-            common = np.flatnonzero(known & self._there[:, which])
-            reference = np.array([self._reference(int(one), found, corrected) for one in common])
+            common = np.flatnonzero(has_aligned_rank & self._there[:, which])
+            reference = np.array([self._reference(int(one), clock_by_rank, corrected_end_ns) for one in common])
             clock, doubt[which] = _clock(self._end[common, which], reference)
-            found[which] = clock
-            corrected[:, which] = clock.common(self._end[:, which])
+            clock_by_rank[which] = clock
+            corrected_end_ns[:, which] = clock.common(self._end[:, which])
         bounds = self._bounds()
-        warnings = self._check_bounds(found, doubt, bounds)
+        warnings = self._check_bounds(clock_by_rank, doubt, bounds)
         return Clocks(
-            clocks=tuple(found.get(which, Clock()) for which in range(self._ranks)),
+            clocks=tuple(clock_by_rank.get(which, Clock()) for which in range(self._ranks)),
             uncertainty_ns=doubt,
             warnings=(*warnings, *self._loose(doubt)),
         )
@@ -138,11 +138,11 @@ class _Alignment:
             ),
         )
 
-    def _reference(self, collective: int, found: dict[int, Clock], corrected: Ints) -> int:
+    def _reference(self, collective: int, clock_by_rank: dict[int, Clock], corrected_end_ns: Ints) -> int:
         """When a collective ended on the common clock: by the first rank, else by those known."""
         if self._there[collective, 0]:
-            return int(corrected[collective, 0])
-        ends = [corrected[collective, which] for which in found if self._there[collective, which]]
+            return int(corrected_end_ns[collective, 0])
+        ends = [corrected_end_ns[collective, which] for which in clock_by_rank if self._there[collective, which]]
         return int(np.median(ends))
 
     def _bounds(self) -> Floats:
@@ -159,7 +159,7 @@ class _Alignment:
         return bounds
 
     def _message(self, collective: int, bounds: Floats) -> None:
-        """Who receives is done after who sends has begun."""
+        """A receiver finishes only after its sender has begun."""
         ranks = np.flatnonzero(self._there[collective])
         if len(ranks) != 2:
             return
@@ -174,23 +174,23 @@ class _Alignment:
         rows = np.flatnonzero((begins == self._begin[collective, which]) & (table.kind == CollectiveKind.SEND))
         return len(rows) > 0
 
-    def _check_bounds(self, found: dict[int, Clock], doubt: Floats, bounds: Floats) -> tuple[str, ...]:
-        """Check offsets against what must come before what; fill in what follows from that alone."""
+    def _check_bounds(self, clock_by_rank: dict[int, Clock], doubt: Floats, bounds: Floats) -> tuple[str, ...]:
+        """Check offsets against the order of exchanges; fill in offsets that follow from the order only."""
         warnings = []
-        closed = closest_bounds(bounds)
-        if closed is None:
-            if not any(clock.drift for clock in found.values()):
+        closest = closest_bounds(bounds)
+        if closest is None:
+            if not any(clock.drift for clock in clock_by_rank.values()):
                 warnings.append(
                     "clocks: no constant offsets agree with the order of the exchanges; a clock drifted or was set "
                     "during the recording"
                 )
             return tuple(warnings)
         for which in range(self._ranks):
-            if which in found:
+            if which in clock_by_rank:
                 continue
-            upper, lower = closed[which, 0], -closed[0, which]
+            upper, lower = closest[which, 0], -closest[0, which]
             if np.isfinite(upper) and np.isfinite(lower):
-                found[which] = Clock(offset_ns=int((upper + lower) / 2))
+                clock_by_rank[which] = Clock(offset_ns=int((upper + lower) / 2))
                 doubt[which] = (upper - lower) / 2
             else:
                 warnings.append(
@@ -213,10 +213,10 @@ def closest_bounds(bounds: Floats) -> Floats | None:
     (n, n) float or None
         The tightest bounds that follow; None if they contradict each other: a cycle of negative length.
     """
-    closed = bounds.copy()
-    for between in range(len(closed)):
-        closed = np.minimum(closed, closed[:, between, None] + closed[None, between, :])
-    return None if (np.diag(closed) < 0).any() else closed
+    closest = bounds.copy()
+    for between in range(len(closest)):
+        closest = np.minimum(closest, closest[:, between, None] + closest[None, between, :])
+    return None if (np.diag(closest) < 0).any() else closest
 
 
 def robust_line(time_ns: Ints, difference_ns: Ints) -> tuple[float, float, float]:
@@ -233,8 +233,8 @@ def robust_line(time_ns: Ints, difference_ns: Ints) -> tuple[float, float, float
     deviation = float(np.median(np.abs(values - level)))
     if len(times) < _FEWEST_FOR_DRIFT:
         return level, 0.0, deviation
-    chosen = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MOST_FOR_DRIFT)).astype(np.int64))
-    some = np.argsort(times, kind="stable")[chosen]
+    rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _MOST_FOR_DRIFT)).astype(np.int64))
+    some = np.argsort(times, kind="stable")[rows]
     apart = times[some][None, :] - times[some][:, None]
     pairs: NDArray[np.bool_] = apart > 0
     if not pairs.any():

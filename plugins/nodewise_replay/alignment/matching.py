@@ -1,4 +1,4 @@
-"""Which collectives of different ranks are one."""
+"""Matches collectives of different ranks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MatchedCollectives:
     who, row : int
         Index of the trace, and of the row in its collectives.
     alone : int
-        How many collectives were found on one rank only although others of its group are there.
+        Collectives on one rank only although other ranks of its group have traces.
     """
 
     member: Ints
@@ -59,9 +59,9 @@ class MatchedCollectives:
 def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
     """Number the job's collectives.
 
-    Within a group of ranks: by the recorder's sequence number, messages of a graph by their tag; where there is none by
-    order, kind and size within the step. Where ranks recorded different ones, their orders are aligned by kind, size
-    and the times of the ends, so that one that a recorder lost does not shift those after it.
+    Within a group of ranks: by the recorder's sequence number, messages of a graph by their tag; without either by
+    order, kind and size within the step. Where ranks recorded different collectives, their orders are aligned by kind,
+    size and the times of the ends, so that one lost collective does not shift those after it.
     """
     if len(traces) == 1:
         rows = np.flatnonzero(np.asarray(traces[0].collectives.event) >= 0)
@@ -78,23 +78,23 @@ def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
     ends = [completions(trace) for trace in traces]
     doubtful = [i for i, ranks in sequences.items() if not _agree(ranks, tokens)]
     offsets = _rough_offsets(traces, [r for i, r in sequences.items() if i not in set(doubtful)], ends)
-    found: list[list[tuple[int, int]]] = []
+    matches: list[list[tuple[int, int]]] = []
     misfits = 0
     for ranks in sequences.values():
         if _agree(ranks, tokens):
-            found.extend([list(zip(ranks, rows, strict=True)) for rows in zip(*ranks.values(), strict=True)])
+            matches.extend([list(zip(ranks, rows, strict=True)) for rows in zip(*ranks.values(), strict=True)])
         else:
             misfits += 1
-            found.extend(_align_orders(ranks, tokens, ends, offsets))
+            matches.extend(_align_orders(ranks, tokens, ends, offsets))
     partners = {identity: len(ranks) for identity, ranks in sequences.items()}
-    alone = sum(len(collective) == 1 for collective in found) if max(partners.values(), default=0) > 1 else 0
+    alone = sum(len(collective) == 1 for collective in matches) if max(partners.values(), default=0) > 1 else 0
     warnings = []
     if misfits:
         warnings.append(
             f"ranks recorded different collectives in {misfits} of {len(sequences)} groups and steps; "
             "they were aligned by kind, size and time"
         )
-    table = [(number, who, row) for number, collective in enumerate(found) for who, row in collective]
+    table = [(number, who, row) for number, collective in enumerate(matches) for who, row in collective]
     columns = np.array(table, dtype=np.int64).reshape(-1, 3)
     return MatchedCollectives(
         member=columns[:, 0], who=columns[:, 1], row=columns[:, 2], alone=alone, warnings=tuple(warnings)
@@ -102,29 +102,29 @@ def matched_collectives(traces: Sequence[Trace]) -> MatchedCollectives:
 
 
 def _identities(trace: Trace, peers: Ints) -> list[tuple[int, object]]:
-    """Rows, each with what it must share with others to be one collective with them, but for its place in order."""
+    """Rows, each with the key that it shares with other rows of one collective, except for its place in order."""
     table, steps = trace.collectives, trace.steps
-    named = [(group.name, group.ranks) for group in table.groups]
+    group_keys = [(group.name, group.ranks) for group in table.groups]
     event = np.asarray(table.event)
     began = trace.begin_ns[np.where(table.call >= 0, table.call, np.maximum(event, 0))] if len(table) else event
     step = np.searchsorted(steps.begin_ns, began, "right") - 1
-    found: list[tuple[int, object]] = []
+    identities: list[tuple[int, object]] = []
     for row in range(len(table)):
         if event[row] < 0:
             continue
         number = int(steps.number[step[row]]) if step[row] >= 0 else -1
-        group = named[int(table.group[row])] if table.group[row] >= 0 else ("", ())
+        group = group_keys[int(table.group[row])] if table.group[row] >= 0 else ("", ())
         direction = _POINT_TO_POINT.get(CollectiveKind(int(table.kind[row])))
         sequence = int(table.sequence[row])
         if direction is not None:
             ends = (trace.rank, int(peers[row]))
             tag = NO_EVENT if trace.timed else sequence  # a graph states tags; recorders count, each for itself
-            found.append((row, ("pair", group, ends[::-1] if direction else ends, number, tag)))
+            identities.append((row, ("pair", group, ends[::-1] if direction else ends, number, tag)))
         elif sequence != NO_EVENT:
-            found.append((row, ("sequence", group, int(table.kind[row]), sequence)))
+            identities.append((row, ("sequence", group, int(table.kind[row]), sequence)))
         else:
-            found.append((row, ("order", group, number)))
-    return found
+            identities.append((row, ("order", group, number)))
+    return identities
 
 
 def _by_rank(entries: list[tuple[int, int]]) -> dict[int, list[int]]:
@@ -146,13 +146,13 @@ def _tokens(trace: Trace) -> Ints:
 
 
 def _agree(ranks: dict[int, list[int]], tokens: Sequence[Ints]) -> bool:
-    """Whether all ranks recorded the same, as far as kinds and sizes say."""
+    """Whether all ranks recorded the same kinds and sizes."""
     first, *others = [tokens[who][rows].tolist() for who, rows in ranks.items()]
     return all(other == first for other in others)
 
 
 def _rough_offsets(traces: Sequence[Trace], agreed: Sequence[dict[int, list[int]]], ends: Sequence[Ints]) -> Ints:
-    """Every clock's difference to the first, from collectives about which there is no doubt; 0 where none is."""
+    """Every clock's difference to the first, from unambiguous collectives; 0 where there is none."""
     differences: list[list[int]] = [[] for _ in traces]
     for ranks in agreed:
         if 0 not in ranks:
@@ -167,8 +167,8 @@ def _align_orders(
 ) -> list[list[tuple[int, int]]]:
     """Align every rank's order with that of the rank that recorded most."""
     leader = max(ranks, key=lambda who: len(ranks[who]))
-    led = ranks[leader]
-    found = {row: [(leader, row)] for row in led}
+    leader_rows = ranks[leader]
+    match_by_row = {row: [(leader, row)] for row in leader_rows}
     rest: list[list[tuple[int, int]]] = []
     for who, rows in ranks.items():
         if who == leader:
@@ -176,19 +176,21 @@ def _align_orders(
         offset = int(offsets[who] - offsets[leader])
         pairs: list[tuple[int, int]] = []
         for _ in range(2):
-            pairs = _best_alignment(tokens[leader][led], ends[leader][led] + offset, tokens[who][rows], ends[who][rows])
+            pairs = _best_alignment(
+                tokens[leader][leader_rows], ends[leader][leader_rows] + offset, tokens[who][rows], ends[who][rows]
+            )
             if pairs:
                 # The second round knows the clocks from the first.
-                offset += int(np.median([ends[who][rows[b]] - ends[leader][led[a]] - offset for a, b in pairs]))
-        taken = {b for _, b in pairs}
+                offset += int(np.median([ends[who][rows[b]] - ends[leader][leader_rows[a]] - offset for a, b in pairs]))
+        paired_rows = {b for _, b in pairs}
         for a, b in pairs:
-            found[led[a]].append((who, rows[b]))
-        rest.extend([[(who, row)] for place, row in enumerate(rows) if place not in taken])
-    return [sorted(collective) for collective in found.values()] + rest
+            match_by_row[leader_rows[a]].append((who, rows[b]))
+        rest.extend([[(who, row)] for place, row in enumerate(rows) if place not in paired_rows])
+    return [sorted(collective) for collective in match_by_row.values()] + rest
 
 
 def _best_alignment(left: Ints, left_ns: Ints, right: Ints, right_ns: Ints) -> list[tuple[int, int]]:
-    """Pair as many equal tokens as possible in order; of equally many, those whose ends lie closest."""
+    """Pair as many equal tokens as possible in order; among equally many pairs, those with the closest ends."""
     span = max(float(np.ptp(np.concatenate((left_ns, right_ns)))), 1.0) if len(left) and len(right) else 1.0
     gain = np.zeros((len(left) + 1, len(right) + 1))
     pairs = np.empty((min(len(left), len(right)), 2), dtype=np.int64)

@@ -17,14 +17,14 @@ _MESSAGES = (*_RECEIPTS, int(CollectiveKind.SEND), int(CollectiveKind.PUSH))
 
 def is_receipt(trace: Trace) -> NDArray[np.bool_]:
     """Which of a trace's collectives take something from a peer."""
-    found: NDArray[np.bool_] = np.isin(trace.collectives.kind, _RECEIPTS)
-    return found
+    mask: NDArray[np.bool_] = np.isin(trace.collectives.kind, _RECEIPTS)
+    return mask
 
 
 def is_message(trace: Trace) -> NDArray[np.bool_]:
     """Which of a trace's collectives are between two ranks."""
-    found: NDArray[np.bool_] = np.isin(trace.collectives.kind, _MESSAGES)
-    return found
+    mask: NDArray[np.bool_] = np.isin(trace.collectives.kind, _MESSAGES)
+    return mask
 
 
 def is_pair(kind: int) -> bool:
@@ -44,12 +44,12 @@ def completions(trace: Trace) -> Ints:
     on_host = np.array([lane.is_host for lane in trace.lanes], dtype=np.bool_)
     if not len(table):
         return ends
-    posted = np.flatnonzero(is_receipt(trace) & on_host[trace.lane[event]])
+    receipts = np.flatnonzero(is_receipt(trace) & on_host[trace.lane[event]])
     call = np.asarray(table.call)
-    for lane in np.unique(trace.lane[event[posted]]):
+    for lane in np.unique(trace.lane[event[receipts]]):
         of_lane = trace.lane == lane
         boundaries = np.sort(np.concatenate((trace.begin_ns[of_lane], trace.end_ns[of_lane])))
-        for row in posted:
+        for row in receipts:
             if trace.lane[event[row]] != lane:
                 continue
             outer = call[row] if call[row] >= 0 and trace.lane[call[row]] == lane else event[row]
@@ -73,20 +73,20 @@ def known_peers(traces: Sequence[Trace]) -> list[Ints]:
         for which, mask in enumerate(unknown):
             peers[which][mask] = traces[1 - which].rank
         return peers
-    sent: list[tuple[int, int, int, int]] = []
-    taken: list[tuple[int, int, int, int]] = []
+    sends: list[tuple[int, int, int, int]] = []
+    receipts: list[tuple[int, int, int, int]] = []
     for which, (trace, mask) in enumerate(zip(traces, unknown, strict=True)):
         table, ends, receipt = trace.collectives, completions(trace), is_receipt(trace)
         size = np.maximum(table.in_bytes, table.out_bytes)
         begins = trace.begin_ns[np.maximum(table.event, 0)]
         for row in np.flatnonzero(mask):
             if receipt[row]:
-                taken.append((int(ends[row]), which, int(row), int(size[row])))
+                receipts.append((int(ends[row]), which, int(row), int(size[row])))
             else:
-                sent.append((int(begins[row]), which, int(row), int(size[row])))
-    free = sorted(sent)
-    for ended, to, receipt_row, bytes_taken in sorted(taken):
-        fitting = [one for one in free if one[0] <= ended and one[1] != to and one[3] == bytes_taken]
+                sends.append((int(begins[row]), which, int(row), int(size[row])))
+    free = sorted(sends)
+    for end_ns, to, receipt_row, bytes_taken in sorted(receipts):
+        fitting = [one for one in free if one[0] <= end_ns and one[1] != to and one[3] == bytes_taken]
         if fitting:
             message = fitting[-1]
             free.remove(message)

@@ -54,29 +54,31 @@ def build_graph(traces: Sequence[Trace], clocks: Clocks | None = None) -> Graph:
     numbers, steps = step_clocks(traces, hands)
     if traces[0].timed:
         parts = [rank_part(*arguments) for arguments in zip(traces, hands, steps, strict=True)]
-        return _assemble(parts, numbers, steps, timed=True)
+        return _assemble(parts, numbers, steps, has_times=True)
     parts = [stated_part(trace) for trace in traces]
-    graph = _assemble(parts, np.ones(1, dtype=np.int64), steps, timed=False)
+    graph = _assemble(parts, np.ones(1, dtype=np.int64), steps, has_times=False)
     begin, end = sweep_times(graph)
     return replace(graph, begin_ns=begin, end_ns=end)
 
 
-def _assemble(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, timed: bool) -> Graph:
+def _assemble(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepClock], *, has_times: bool) -> Graph:
     """Join the ranks, keep what belongs to a step; what came before and holds it back becomes its release."""
     first = np.concatenate(([0], np.cumsum([len(part.nodes) for part in parts])))
     first_lane = np.concatenate(([0], np.cumsum([len(part.trace.lanes) for part in parts])))
     names, nodes = _job_nodes(parts, first_lane)
-    shared = shared_nodes(parts, first, nodes, timed=timed)
+    shared = shared_nodes(parts, first, nodes, has_times=has_times)
     nodes = nodes.followed_by(shared.nodes)
     of_ranks = (part.edges.shift(int(one)) for part, one in zip(parts, first, strict=False))
     edges = Edges.none().followed_by(*of_ranks, shared.edges)
-    kept = nodes.step >= 0
-    outside = edges.rows(np.flatnonzero(~kept[edges.source] & kept[edges.target]))
+    in_step = nodes.step >= 0
+    outside = edges.rows(np.flatnonzero(~in_step[edges.source] & in_step[edges.target]))
     np.maximum.at(nodes.release_ns, outside.target, nodes.end_ns[outside.source] + outside.lag_ns)
     try:
-        columns, number = wire_graph(nodes, edges, kept)
+        columns, number = wire_graph(nodes, edges, in_step)
     except NodewiseError as error:
-        raise _circle(nodes, edges.rows(np.flatnonzero(kept[edges.source] & kept[edges.target])), names) from error
+        raise _circle(
+            nodes, edges.rows(np.flatnonzero(in_step[edges.source] & in_step[edges.target])), names
+        ) from error
     missing = Counter({EdgeKind.COLLECTIVE: shared.alone})
     for part in parts:
         missing.update(part.missing)
@@ -87,10 +89,10 @@ def _assemble(parts: Sequence[RankPart], numbers: Ints, steps: Sequence[StepCloc
         ranks=tuple(part.trace.rank for part in parts),
         world_size=world_size(parts),
         steps=_bounds(parts, numbers, steps, first_lane, columns),
-        collectives=shared.collectives.among(kept, number),
+        collectives=shared.collectives.among(in_step, number),
         missing=dict(missing),
         warnings=(*shared.warnings, *(warning for part in parts for warning in part.warnings)),
-        timed=timed,
+        timed=has_times,
     )
 
 

@@ -42,18 +42,18 @@ class _Inference:
         self._missing = 0
 
     def all_syncs(self) -> Waits:
-        view, stated = self._view, self._recorded_waits()
+        view, recorded_waits = self._view, self._recorded_waits()
         is_call = (view.trace.kind == EventKind.CALL) & (view.nesting.rest >= 0)
         for call in np.flatnonzero(is_call & view.match_names(DEVICE_SYNC)).tolist():
             self._wait_for_lanes(call, self._streams)
         for call in np.flatnonzero(is_call & view.match_names(STREAM_SYNC)).tolist():
-            lane, _ = stated.get(call, (-1, 0))
+            lane, _ = recorded_waits.get(call, (-1, 0))
             if lane >= 0:
                 self._wait_for_lanes(call, (lane,))
             else:
                 self._wait_for_current(call)
         for call in np.flatnonzero(is_call & view.match_names(EVENT_SYNC)).tolist():
-            lane, recorded_ns = stated.get(call, (-1, 0))
+            lane, recorded_ns = recorded_waits.get(call, (-1, 0))
             if lane >= 0:
                 last = self._streams[lane].latest(recorded_ns, int(view.end_ns[call]) + ROUNDING_NS)
                 self._found.extend([(call, last, Origin.FOUND)] if last >= 0 else [])
@@ -63,7 +63,7 @@ class _Inference:
         return Waits.of(self._found, self._missing)
 
     def _recorded_waits(self) -> dict[int, tuple[int, int]]:
-        """The stream that a recorded synchronisation waits for, by call, and up to what was put on it by when."""
+        """By call, the stream that a recorded synchronisation waits for, and the time up to which its work counts."""
         trace, syncs = self._view.trace, self._view.trace.syncs
         rows = np.flatnonzero((syncs.kind == SyncKind.STREAM) | (syncs.kind == SyncKind.EVENT))
         if not len(rows):
@@ -71,13 +71,13 @@ class _Inference:
         calls = np.flatnonzero(trace.kind == EventKind.CALL)
         call_of = {int(trace.correlation[call]): int(call) for call in calls}
         lanes = np.where(syncs.awaited_lane[rows] >= 0, syncs.awaited_lane[rows], syncs.lane[rows])
-        found = {}
+        waits = {}
         for row, lane in zip(rows, lanes, strict=True):
             call = call_of.get(int(syncs.correlation[row]))
             if call is not None:
                 event = call_of.get(int(syncs.awaited_correlation[row]), call)
-                found[call] = (int(lane), int(self._view.begin_ns[event]))
-        return found
+                waits[call] = (int(lane), int(self._view.begin_ns[event]))
+        return waits
 
     def _copies(self, is_call: NDArray[np.bool_]) -> None:
         """Copies that block inside the call: from and to memory that the device cannot reach by itself.

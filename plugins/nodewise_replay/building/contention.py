@@ -1,4 +1,4 @@
-"""Work that waits for another stream's to leave the device: no call says so, the times do."""
+"""Work that waits until another stream's work leaves the device: no call records it, the times show it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DRAIN_SHARE: Final = 0.1
 """A kernel whose last blocks run leaves room before it ends: for at most this share of its duration."""
 
 _SLACK_NS: Final = 10_000
-"""A launch latency: how far begins and ends may lie apart that follow from each other."""
+"""A launch latency: largest distance between an end and a begin that depends on it."""
 
 
 def occupied_by(waiting: Ints, ready_ns: Ints, nodes: NodeColumns, work: Ints) -> Ints:
@@ -43,11 +43,11 @@ def occupied_by(waiting: Ints, ready_ns: Ints, nodes: NodeColumns, work: Ints) -
     (n,) int64
         Node of the other kernel; -1 = none.
     """
-    found = np.full(len(waiting), -1, dtype=np.int64)
+    occupants = np.full(len(waiting), -1, dtype=np.int64)
     begin_ns, end_ns, lane = nodes.begin_ns, nodes.end_ns, nodes.lane
     late = np.flatnonzero(begin_ns[waiting] - ready_ns >= SHORTEST_WAIT_NS)
     if not len(late):
-        return found
+        return occupants
     kernels = work[(nodes.kind[work] == NodeKind.KERNEL) & (end_ns[work] - begin_ns[work] >= SHORTEST_WAIT_NS)]
     kernels = kernels[np.argsort(end_ns[kernels], kind="stable")]
     ends = end_ns[kernels]
@@ -61,9 +61,9 @@ def occupied_by(waiting: Ints, ready_ns: Ints, nodes: NodeColumns, work: Ints) -
             if begin_ns[other] <= ready + _SLACK_NS and lane[other] != lane[node]:
                 tail = int(ends[at]) - begin
                 if tail <= max(_SLACK_NS, _DRAIN_SHARE * (ends[at] - begin_ns[other])):
-                    found[place] = other
+                    occupants[place] = other
                     break
             if ends[at] > begin + 100 * _SLACK_NS:
                 break
             at += 1
-    return found
+    return occupants

@@ -67,7 +67,7 @@ def host_collectives(view: View, step: Ints) -> HostCollectives:
 
 
 def _waits(view: View, step: Ints, events: Ints, calls: Ints) -> tuple[Ints, Ints]:
-    """Which pieces wait for collectives that other threads ran, or for those who pass their outcome on."""
+    """Pieces that wait for collectives of other threads, or for the threads that pass on their outcome."""
     nesting = view.nesting
     none = np.zeros(0, dtype=np.int64)
     if not len(events):
@@ -78,19 +78,19 @@ def _waits(view: View, step: Ints, events: Ints, calls: Ints) -> tuple[Ints, Int
     for lane in _relaying_lanes(view, events):
         spans = nesting.order[(view.lane[nesting.order] == lane) & (nesting.parent[nesting.order] < 0)]
         relay = _releasing_collectives(view, step, events, spans)
-        found = relay >= 0
-        waiting.append(nesting.before[spans[found]])
-        awaited.append(nesting.rest[events[relay[found]]])
-        last[relay[found]] = nesting.rest[spans[found]]
+        has_relay = relay >= 0
+        waiting.append(nesting.before[spans[has_relay]])
+        awaited.append(nesting.rest[events[relay[has_relay]]])
+        last[relay[has_relay]] = nesting.rest[spans[has_relay]]
     readers = np.flatnonzero(view.match_names(GRADIENTS_READ_BACK) & (nesting.before >= 0))
     gaps = nesting.before[readers]
     gaps = gaps[np.argsort(nesting.end_ns[gaps], kind="stable")]
     # A bucket is waited for before the first gradient that was read back after it had come.
     at = np.searchsorted(nesting.end_ns[gaps], nesting.end_ns[last], "left")
-    held = at < len(gaps)
-    if held.any():
-        waiting.append(_blocked_pieces(view, gaps[at[held]], nesting.end_ns[last[held]], nesting.rest[calls]))
-        awaited.append(last[held])
+    in_range = at < len(gaps)
+    if in_range.any():
+        waiting.append(_blocked_pieces(view, gaps[at[in_range]], nesting.end_ns[last[in_range]], nesting.rest[calls]))
+        awaited.append(last[in_range])
     return np.concatenate([none, *waiting]), np.concatenate([none, *awaited])
 
 
@@ -100,7 +100,7 @@ def _blocked_pieces(view: View, reading: Ints, came_ns: Ints, issued: Ints) -> I
     What is done between (views of the buffer are made) comes after the wait, so the piece during which it came is the
     one that waited: if it is no operator's, and everything had been issued by then.
     """
-    nesting, found = view.nesting, reading.copy()
+    nesting, pieces = view.nesting, reading.copy()
     owner = nesting.owner
     waits = (owner < 0) | (view.trace.kind[np.maximum(owner, 0)] == EventKind.ANNOTATION)
     for place, (piece, came) in enumerate(zip(reading.tolist(), came_ns.tolist(), strict=True)):
@@ -110,8 +110,8 @@ def _blocked_pieces(view: View, reading: Ints, came_ns: Ints, issued: Ints) -> I
             first -= 1
         before = issued[issued <= piece]
         if waits[first] and (not len(before) or first > before.max()):
-            found[place] = first
-    return found
+            pieces[place] = first
+    return pieces
 
 
 def _relaying_lanes(view: View, events: Ints) -> Ints:

@@ -42,7 +42,7 @@ def host_keys(view: View, step: Ints) -> Ints:
     name = np.array([numbers[text] for text in names], dtype=np.int64)[view.trace.name] if names else np.zeros(0, "i8")
     digest_of = np.array([_text_digest(text) for text in numbers], dtype=np.int64)
     main = (view.lane == view.main_lane).astype(np.int64)
-    # Whose likes are counted: the parent's number, or one beyond all events per step and kind of thread.
+    # The parent that counts equal names: its number, or one beyond all events per step and kind of thread.
     within = np.where(view.nesting.parent >= 0, view.nesting.parent, len(name) + 2 * (step + 1) + main)
     capacity = 1 << max(4, int(2 * len(host)).bit_length())
     slots, counts = np.full(capacity, -1, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
@@ -96,11 +96,11 @@ def _count(events: Ints, token: Ints, slots: Ints, counts: Ints, occurrence: Int
     mask = len(slots) - 1
     for position in range(len(events)):
         event = events[position]
-        wanted = token[event]
-        place = (wanted ^ (wanted >> 15) ^ (wanted >> 31)) & mask
-        while slots[place] >= 0 and slots[place] != wanted:
+        tokens = token[event]
+        place = (tokens ^ (tokens >> 15) ^ (tokens >> 31)) & mask
+        while slots[place] >= 0 and slots[place] != tokens:
             place = (place + 1) & mask
-        slots[place] = wanted
+        slots[place] = tokens
         occurrence[event] = counts[place]
         counts[place] += 1
 

@@ -1,4 +1,4 @@
-"""How long work takes to begin once what it waits for is over."""
+"""Time from the end of what work waits for to the begin of the work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nodewise_replay.graph.wiring import Edges
 __all__ = ["device_lags"]
 
 _DEFAULT_LAUNCH_NS: Final = 5_000
-"""Launch latency where a trace shows none that was not hidden by a queue: a few microseconds."""
+"""Launch latency where a trace shows none outside of a queue: a few microseconds."""
 
 
 def device_lags(
@@ -30,9 +30,9 @@ def device_lags(
 ) -> Edges:
     """Give edges into device work their lags.
 
-    Work begins when the last of what it waits for has let it; only of that edge can the lag be seen, and it is
-    recorded exactly. Every other one is at most what passed, and is taken to be typical of its kind where that was seen
-    to bind: of launches the lower quartile, of work after work, whose times add up along a stream, the mean.
+    Work begins when the last of its dependencies allows it; only this edge shows its lag, which is recorded exactly.
+    The lag of every other edge is at most the time that passed, and assumed typical of its kind where that kind was the
+    last: of launches the lower quartile, of work after work, whose times add up along a stream, the mean.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def device_lags(
         the call begins.
     end_ns, begin_ns, kind : (nodes,)
     occupied : callable, optional
-        Of targets and of when they were ready, ns: the work that kept each from the device, -1 = none. It becomes an
-        edge that binds.
+        Of targets and of the times when they were ready, ns: the work that kept each from the device, -1 = none. It
+        becomes a binding edge.
     """
     source, target, edge_kind = edges.source, edges.target, edges.edge_kind
-    passed = begin_ns[target] - end_ns[source]
+    elapsed_ns = begin_ns[target] - end_ns[source]
     # A source that is not over when the target begins: rounding, or (a launch) clocks of host and device apart.
-    passed = np.maximum(passed, np.where(edge_kind == EdgeKind.LAUNCH, 0, -ROUNDING_NS))
+    elapsed_ns = np.maximum(elapsed_ns, np.where(edge_kind == EdgeKind.LAUNCH, 0, -ROUNDING_NS))
     launch = edge_kind == EdgeKind.LAUNCH
     size = int(target.max()) + 1 if len(target) else 0
     launched = np.full(size, HELD_BY_NOTHING, dtype=np.int64)
@@ -60,15 +60,15 @@ def device_lags(
         free = of_kind & (busy[target] <= launched[target])
         if not free.any():
             free = launch & (busy[target] <= launched[target])
-        typical[of_kind] = _typical(passed[free]) if free.any() else _DEFAULT_LAUNCH_NS
+        typical[of_kind] = _typical(elapsed_ns[free]) if free.any() else _DEFAULT_LAUNCH_NS
     longest = int(typical.max(initial=0))
     queued = ~launch & (launched[target] + 2 * longest <= end_ns[source]) & (end_ns[source] == busy[target])
     for one in (EdgeKind.STREAM, EdgeKind.STREAM_WAIT):
-        seen = queued & (edge_kind == one)
-        if not seen.any():
-            seen = queued
-        typical[edge_kind == one] = _between(passed[seen])
-    lag = np.minimum(typical, passed)
+        samples = queued & (edge_kind == one)
+        if not samples.any():
+            samples = queued
+        typical[edge_kind == one] = _between(elapsed_ns[samples])
+    lag = np.minimum(typical, elapsed_ns)
     earliest = end_ns[source] + lag
     # The edge that lets its target go last binds; of equal ones the first.
     rank = np.lexsort((-np.arange(len(target)), earliest, target))
@@ -76,30 +76,31 @@ def device_lags(
     last[:-1] = target[rank][1:] != target[rank][:-1]
     binding = np.zeros(len(target), dtype=np.bool_)
     binding[rank[last]] = True
-    contended = Edges.none()
+    contention = Edges.none()
     if occupied is not None:
         last_edges = np.flatnonzero(binding)
         other = occupied(target[last_edges], earliest[last_edges])
-        held = other >= 0
-        binding[last_edges[held]] = False
-        holder, kept = other[held], target[last_edges[held]]
-        passed_to = begin_ns[kept] - end_ns[holder]
-        contended = Edges.exact(holder, kept, passed_to, EdgeKind.CONTENTION, Origin.INFERRED)
+        has_holder = other >= 0
+        binding[last_edges[has_holder]] = False
+        holder, waiter = other[has_holder], target[last_edges[has_holder]]
+        passed_to = begin_ns[waiter] - end_ns[holder]
+        contention = Edges.exact(holder, waiter, passed_to, EdgeKind.CONTENTION, Origin.INFERRED)
     explained = lag.copy()
-    # A launch onto an idle stream is itself what passed; of all other waits what is not typical is unexplained.
+    # A launch onto an idle stream takes the time that passed; of all other waits the part beyond typical is
+    # unexplained.
     unqueued = binding & launch & (busy[target] <= launched[target])
-    explained[unqueued] = passed[unqueued]
-    lag[binding] = passed[binding]
-    told = replace(edges, lag_ns=lag, explained_lag_ns=explained, binding=binding)
-    return contended.followed_by(told) if len(contended) else told
+    explained[unqueued] = elapsed_ns[unqueued]
+    lag[binding] = elapsed_ns[binding]
+    with_lags = replace(edges, lag_ns=lag, explained_lag_ns=explained, binding=binding)
+    return contention.followed_by(with_lags) if len(contention) else with_lags
 
 
-def _typical(passed: Ints) -> int:
-    """Lower quartile: waits that nothing accounts for lengthen what is seen, and nothing shortens it."""
-    return int(np.percentile(passed, 25, method="lower"))
+def _typical(elapsed_ns: Ints) -> int:
+    """Lower quartile: unexplained waits lengthen the recorded times, and nothing shortens them."""
+    return int(np.percentile(elapsed_ns, 25, method="lower"))
 
 
-def _between(passed: Ints) -> int:
+def _between(elapsed_ns: Ints) -> int:
     """Mean time from one piece of queued work to the next, without those that must have waited for something else."""
-    ordinary = passed[passed < SHORTEST_WAIT_NS]
+    ordinary = elapsed_ns[elapsed_ns < SHORTEST_WAIT_NS]
     return max(0, round(float(ordinary.mean()))) if len(ordinary) else 0

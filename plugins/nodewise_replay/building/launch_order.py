@@ -24,9 +24,9 @@ class LaunchOrder:
     launched_ns: Ints
     ends_ns: Ints
 
-    def only(self, chosen: NDArray[np.bool_]) -> LaunchOrder:
-        """Some of the work; ``chosen`` (device events,)."""
-        mine = chosen[self.positions]
+    def only(self, mask: NDArray[np.bool_]) -> LaunchOrder:
+        """Some of the work; ``mask`` (device events,)."""
+        mine = mask[self.positions]
         return LaunchOrder(
             positions=self.positions[mine], launched_ns=self.launched_ns[mine], ends_ns=self.ends_ns[mine]
         )
@@ -43,8 +43,8 @@ class LaunchOrder:
 
     def latest(self, launched_before_ns: int, ended_by_ns: int) -> int:
         """Of what was launched before a time, the last that had ended by another."""
-        ended = int(np.searchsorted(self.ends_ns, ended_by_ns, "right"))
-        count = min(int(np.searchsorted(self.launched_ns, launched_before_ns, "left")), ended)
+        end_count = int(np.searchsorted(self.ends_ns, ended_by_ns, "right"))
+        count = min(int(np.searchsorted(self.launched_ns, launched_before_ns, "left")), end_count)
         return int(self.positions[count - 1]) if count else -1
 
 
@@ -63,16 +63,16 @@ def streams(view: View) -> Streams:
 
 
 def launched_by_thread(view: View) -> Streams:
-    """Work by the host thread that launched it, of that whose launch was recorded."""
+    """Device work by the host thread that launched it, where the launch was recorded."""
     linked = np.flatnonzero(view.launch >= 0)
     return _by_lane(view, linked, view.lane[view.launch[linked]])
 
 
 def _by_lane(view: View, positions: Ints, lane: NDArray[np.int32]) -> Streams:
-    found = Streams()
+    streams = Streams()
     for number in numbers_in(lane, len(view.trace.lanes)).tolist():
         mine = positions[lane == number]
         mine = mine[np.argsort(view.launched_ns[mine], kind="stable")]
         ends_ns = np.maximum.accumulate(view.end_ns[view.device[mine]])
-        found[number] = LaunchOrder(positions=mine, launched_ns=view.launched_ns[mine], ends_ns=ends_ns)
-    return found
+        streams[number] = LaunchOrder(positions=mine, launched_ns=view.launched_ns[mine], ends_ns=ends_ns)
+    return streams

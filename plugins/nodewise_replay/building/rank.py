@@ -1,4 +1,4 @@
-"""The part of the graph that one rank's trace gives."""
+"""The part of the graph from one rank's trace."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RankPart:
 
 
 def rank_part(trace: Trace, clock: Clock, steps: StepClock) -> RankPart:
-    """Build a rank's part; ``clock`` brings its times to the common ones, ``steps`` says which step is when."""
+    """Build a rank's part; ``clock`` converts its times to the common clock, ``steps`` gives the time of each step."""
     return _Builder(view_of(trace, clock), steps).part()
 
 
@@ -88,10 +88,10 @@ class _Builder:
         self._queues()
         self._forward_backward()
         edges = Edges.none().followed_by(*self._edges)
-        # The recording of a thread may begin with a wait that is known.
-        held = np.zeros(len(self._nodes), dtype=np.bool_)
-        held[edges.target] = True
-        unheld = np.flatnonzero(first_of_lane & ~held[: self._pieces])
+        # The recording of a thread may begin with a known wait.
+        holds = np.zeros(len(self._nodes), dtype=np.bool_)
+        holds[edges.target] = True
+        unheld = np.flatnonzero(first_of_lane & ~holds[: self._pieces])
         unanchored = self._pieces + np.flatnonzero(view.launch < 0)
         self._nodes.release_ns[unheld] = view.nesting.begin_ns[unheld]
         self._nodes.release_ns[unanchored] = self._nodes.begin_ns[unanchored]
@@ -178,7 +178,7 @@ class _Builder:
         )
 
     def _wait(self, piece: Ints, awaited: Ints) -> None:
-        """Leave of pieces only what passed after the last of what they wait for."""
+        """Reduce pieces to the time after the last of their dependencies."""
         nodes = self._nodes
         over = np.where(self._first_of_lane, HELD_BY_NOTHING, self._view.nesting.begin_ns)
         np.maximum.at(over, piece, np.minimum(nodes.end_ns[awaited], nodes.end_ns[piece]))
@@ -213,17 +213,17 @@ class _Builder:
         self._missing |= {EdgeKind.STREAM_WAIT: waits.missing, EdgeKind.HOST_SYNC: syncs.missing}
         target, source = nesting.rest[syncs.waiter], self._end_node[syncs.awaited]
         self._add(source, target, EdgeKind.HOST_SYNC, syncs.origin)
-        waited = nodes.begin_ns.copy()
-        np.maximum.at(waited, target, np.minimum(nodes.end_ns[source], nodes.end_ns[target]))
-        nodes.duration_ns[target] = nodes.end_ns[target] - waited[target]
+        wait_begin_ns = nodes.begin_ns.copy()
+        np.maximum.at(wait_begin_ns, target, np.minimum(nodes.end_ns[source], nodes.end_ns[target]))
+        nodes.duration_ns[target] = nodes.end_ns[target] - wait_begin_ns[target]
         self._full_queues(syncs.waiter)
 
     def _full_queues(self, waiting: Ints) -> None:
-        """Leave of launches that block on a full queue what a launch takes; ``waiting`` calls block on other things."""
-        nodes, found = self._nodes, full_queues(self._view)
-        free = ~np.isin(found.call, waiting)
-        target, source = self._view.nesting.rest[found.call[free]], self._end_node[found.awaited[free]]
-        nodes.duration_ns[target] = np.minimum(nodes.duration_ns[target], found.usual_ns)
+        """Reduce launches that block on a full queue to the usual time; ``waiting`` calls block for another reason."""
+        nodes, queues = self._nodes, full_queues(self._view)
+        free = ~np.isin(queues.call, waiting)
+        target, source = self._view.nesting.rest[queues.call[free]], self._end_node[queues.awaited[free]]
+        nodes.duration_ns[target] = np.minimum(nodes.duration_ns[target], queues.usual_ns)
         lag = nodes.end_ns[target] - nodes.duration_ns[target] - nodes.end_ns[source]
         self._edges.append(Edges.exact(source, target, lag, EdgeKind.QUEUE, Origin.INFERRED))
 
@@ -236,21 +236,21 @@ class _Builder:
 
     def _queues(self) -> None:
         """Collectives on threads of the host: queued by the call that issued them, waited for by other threads."""
-        found = self._host
-        arrival = found.queued
+        host = self._host
+        arrival = host.queued
         nodes = self._nodes
         if len(arrival):
-            # The thread's own order is among its pieces already: here it tells which of the two was waited for.
+            # The thread's own order is among its pieces already: this adds which of the two was waited for.
             chained = arrival[arrival > 0]
             chained = chained[nodes.lane[chained - 1] == nodes.lane[chained]]
-            issued = Edges.exact(found.issue, arrival, 0, EdgeKind.LAUNCH)
+            issued = Edges.exact(host.issue, arrival, 0, EdgeKind.LAUNCH)
             edges = issued.followed_by(Edges.exact(chained - 1, chained, 0, EdgeKind.STREAM))
             nodes.duration_ns[arrival] = 0
             nodes.kind[arrival] = NodeKind.ARRIVAL
             nodes.begin_ns[arrival] = nodes.end_ns[arrival]
             self._edges.append(device_lags(edges, nodes.end_ns, nodes.end_ns, nodes.kind))
-        self._add(found.awaited, found.waiting, EdgeKind.HOST_SYNC, Origin.INFERRED)
-        self._wait(found.waiting, found.awaited)
+        self._add(host.awaited, host.waiting, EdgeKind.HOST_SYNC, Origin.INFERRED)
+        self._wait(host.waiting, host.awaited)
 
     def _forward_backward(self) -> None:
         view, nesting, trace = self._view, self._view.nesting, self._view.trace
@@ -263,6 +263,6 @@ class _Builder:
         at = np.searchsorted(trace.sequence[forward], trace.sequence[backward], "right") - 1
         same = (at >= 0) & (trace.sequence[forward[np.maximum(at, 0)]] == trace.sequence[backward])
         source, backward = forward[at[same]], backward[same]
-        told = (view.end_ns[source] <= view.begin_ns[backward]) & (view.lane[source] != view.lane[backward])
-        source, backward = source[told], backward[told]
+        in_order = (view.end_ns[source] <= view.begin_ns[backward]) & (view.lane[source] != view.lane[backward])
+        source, backward = source[in_order], backward[in_order]
         self._add(nesting.rest[source], nesting.before[backward] + 1, EdgeKind.FORWARD_BACKWARD)

@@ -1,4 +1,4 @@
-"""Nodes that ranks share: collectives, and the ranks that sent no trace."""
+"""Nodes that ranks share: collectives, and ranks without a trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SENDS: Final = (int(CollectiveKind.SEND), int(CollectiveKind.PUSH))
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SharedNodes:
-    """Nodes to follow those of the ranks, edges, and who takes part. ``alone``: collectives that lack a partner."""
+    """Nodes after those of the ranks, edges, and participants. ``alone``: collectives that lack a partner."""
 
     nodes: NodeColumns
     edges: Edges
@@ -35,66 +35,66 @@ class SharedNodes:
 
 
 def world_size(parts: Sequence[RankPart]) -> int:
-    """How many ranks the job has: as stated, at least those whose traces are there."""
-    stated = max((part.trace.world_size for part in parts), default=0)
-    return max(stated, len(parts), 1 + max((part.trace.rank for part in parts), default=0))
+    """Number of ranks of the job: as stated, at least the ranks with traces."""
+    stated_size = max((part.trace.world_size for part in parts), default=0)
+    return max(stated_size, len(parts), 1 + max((part.trace.rank for part in parts), default=0))
 
 
-def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, timed: bool) -> SharedNodes:
-    """Make one node of what ranks did together: it begins at the last arrival and ends at the first departure.
+def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, has_times: bool) -> SharedNodes:
+    """Merge a collective of several ranks into one node: it begins at the last arrival and ends at the first departure.
 
-    Durations of departures in ``own`` become what is left after that.
+    Durations of departures in ``own`` become the time left after that.
 
     Parameters
     ----------
     parts, first : the ranks' parts, and the number of each one's first node.
     own : NodeColumns
         Of all ranks.
-    timed : bool
-        Whether times were recorded; where not, a collective takes what the quickest rank's took, and messages are sent
-        before they are asked for.
+    has_times : bool
+        Whether times were recorded; where not, a collective takes as long as on the fastest rank, and messages are sent
+        before they are requested.
     """
-    matched = matched_collectives([part.trace for part in parts])
+    matches = matched_collectives([part.trace for part in parts])
     ends_of = [_ends_of(part, int(one)) for part, one in zip(parts, first, strict=False)]
     ends = np.array(
-        [ends_of[who][:, row] for who, row in zip(matched.who, matched.row, strict=True)], dtype=np.int64
+        [ends_of[who][:, row] for who, row in zip(matches.who, matches.row, strict=True)], dtype=np.int64
     ).reshape(-1, 2)
     there = (ends >= 0).all(axis=1)
-    _, member = np.unique(matched.member[there], return_inverse=True)
+    _, member = np.unique(matches.member[there], return_inverse=True)
     arrival, departure = ends[there, 0], ends[there, 1]
-    who, rows = matched.who[there], matched.row[there]
+    who, rows = matches.who[there], matches.row[there]
     count = int(member.max(initial=-1)) + 1
     came, left = own.end_ns[arrival], own.end_ns[departure]
     start = np.full(count, HELD_BY_NOTHING, dtype=np.int64)
     np.maximum.at(start, member, came)
-    # A rank that left before the last one came did not wait for it.
-    waited = left >= start[member]
+    # A rank that left before the last rank came did not wait for it.
+    has_waited = left >= start[member]
     over = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
-    np.minimum.at(over, member[waited], left[waited])
+    np.minimum.at(over, member[has_waited], left[has_waited])
     over = np.maximum(over, start)
-    rest = np.where(waited, left - over[member], left - came)
+    rest = np.where(has_waited, left - over[member], left - came)
     held = np.ones(len(member), dtype=np.bool_)
-    if not timed:
-        # What sends in a stated graph is done when its own data have left, whether or not anyone takes them yet, and
-        # they travel meanwhile: a ring in which every rank first sends and then receives would wait for itself.
+    if not has_times:
+        # A sender in a stated graph is done when its own data have left, whether or not a rank takes them yet, and they
+        # travel meanwhile: a ring in which every rank first sends and then receives would wait for itself.
         eager = _are_sends(parts, who, rows)
         held = eager | ~np.isin(member, member[eager])
-        waited = ~eager
-        rest[waited], rest[eager] = 0, (left - came)[eager]
+        has_waited = ~eager
+        rest[has_waited], rest[eager] = 0, (left - came)[eager]
     transfer = int(first[-1]) + np.arange(count)
-    own_way = ~waited | ~held
+    own_way = ~has_waited | ~held
     edges = [
         Edges.exact(arrival[held], transfer[member[held]], 0, EdgeKind.COLLECTIVE),
-        Edges.exact(transfer[member[waited]], departure[waited], 0, EdgeKind.COLLECTIVE),
+        Edges.exact(transfer[member[has_waited]], departure[has_waited], 0, EdgeKind.COLLECTIVE),
         Edges.exact(arrival[own_way], departure[own_way], 0, EdgeKind.COLLECTIVE),
     ]
     own.duration_ns[departure] = rest
     own.begin_ns[departure] = left - rest
     one = np.zeros(count, dtype=np.int64)
     one[member[::-1]] = np.arange(len(member))[::-1]
-    arrived = own.rows(arrival[one])
-    shared = _of_no_rank(arrived, NodeKind.TRANSFER, start, over, name=own.name[departure[one]])
-    if timed and count:
+    arrivals = own.rows(arrival[one])
+    shared = _of_no_rank(arrivals, NodeKind.TRANSFER, start, over, name=own.name[departure[one]])
+    if has_times and count:
         expected, group = _group_sizes(parts, who[one], rows[one])
         absent = np.flatnonzero((np.bincount(member, minlength=count) < expected) & (shared.step >= 0))
         if len(absent):
@@ -107,8 +107,8 @@ def shared_nodes(parts: Sequence[RankPart], first: Ints, own: NodeColumns, *, ti
         nodes=shared,
         edges=Edges.none().followed_by(*edges),
         collectives=nodes,
-        alone=matched.alone,
-        warnings=matched.warnings,
+        alone=matches.alone,
+        warnings=matches.warnings,
     )
 
 
@@ -145,7 +145,7 @@ def _of_no_rank(like: NodeColumns, kind: NodeKind, begin_ns: Ints, end_ns: Ints,
 
 
 def _group_sizes(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints, Ints]:
-    """How many ranks each collective is of, and the number of its group."""
+    """Number of ranks of each collective, and the number of its group."""
     world = world_size(parts)
     sizes, groups = np.empty(len(who), dtype=np.int64), np.empty(len(who), dtype=np.int64)
     numbers: dict[object, int] = {}
@@ -160,11 +160,11 @@ def _group_sizes(parts: Sequence[RankPart], who: Ints, row: Ints) -> tuple[Ints,
 def _peers(
     shared: NodeColumns, transfer: Ints, absent: Ints, group: Ints, begins: Ints, step_begin_ns: Ints
 ) -> tuple[NodeColumns, Edges]:
-    """Split collectives with ranks that sent no trace: these come late, and then there is the transfer.
+    """Split collectives with ranks that have no trace: these ranks arrive late, and then the transfer follows.
 
-    A transfer takes at most as long as the shortest of the same place in other steps, waiting included; what is longer
-    was spent on waiting for those ranks. They come a while after their last collective of the step, the first time
-    after the begin of the step.
+    A transfer takes at most as long as the shortest of the same place in other steps, waiting included; longer time was
+    spent on waiting for those ranks. They arrive a while after their last collective of the step, the first time after
+    the begin of the step.
 
     Parameters
     ----------
@@ -190,18 +190,18 @@ def _peers(
     begin = np.minimum(since, came)
     peers = int(transfer[0]) + len(transfer) + np.arange(len(absent))
     late = Edges.exact(source, peers, begin - since, EdgeKind.COLLECTIVE, Origin.INFERRED)
-    held = Edges.exact(peers, transfer[absent], 0, EdgeKind.COLLECTIVE, Origin.INFERRED)
-    return _of_no_rank(shared.rows(absent), NodeKind.PEERS, begin, came), late.followed_by(held)
+    peer_edges = Edges.exact(peers, transfer[absent], 0, EdgeKind.COLLECTIVE, Origin.INFERRED)
+    return _of_no_rank(shared.rows(absent), NodeKind.PEERS, begin, came), late.followed_by(peer_edges)
 
 
 def _step_begins(parts: Sequence[RankPart], first: Ints, who: Ints, step: SmallInts) -> Ints:
     """The node that ends where a rank's step begins."""
-    found = np.zeros(len(who), dtype=np.int64)
+    begins = np.zeros(len(who), dtype=np.int64)
     for which in np.unique(who):
         part = parts[which]
         main = np.flatnonzero((part.nodes.lane == part.main_lane) & (part.nodes.kind <= NodeKind.CALL))
         steps, place = np.unique(part.nodes.step[main], return_index=True)
         of_step = dict(zip(steps.tolist(), main[place].tolist(), strict=True))
         mine = who == which
-        found[mine] = [of_step.get(int(one), 0) + int(first[which]) for one in step[mine]]
-    return found
+        begins[mine] = [of_step.get(int(one), 0) + int(first[which]) for one in step[mine]]
+    return begins

@@ -22,7 +22,7 @@ class StepClock:
     present: Ints
 
     def step_of(self, time_ns: Ints) -> Ints:
-        """Index of the step in which, or after which but before the next one, a time lies; -1 = none."""
+        """Index of the step that contains a time, or that ended before it while the next has not begun; -1 = none."""
         at = np.searchsorted(self.begin_ns[self.present], time_ns, "right") - 1
         step = (
             np.where(at >= 0, self.present[np.maximum(at, 0)], -1) if len(self.present) else np.full(len(time_ns), -1)
@@ -39,13 +39,13 @@ def step_clocks(traces: Sequence[Trace], clocks: Sequence[Clock]) -> tuple[Ints,
     if not any(len(trace.steps) for trace in traces):
         return np.ones(1, dtype=np.int64), [_whole(trace, clock) for trace, clock in zip(traces, clocks, strict=True)]
     numbers = np.unique(np.concatenate([trace.steps.number for trace in traces]))
-    found = []
+    aligned_steps = []
     for trace, clock in zip(traces, clocks, strict=True):
         present = np.searchsorted(numbers, trace.steps.number)
         begin, end = np.zeros(len(numbers), dtype=np.int64), np.full(len(numbers), -1, dtype=np.int64)
         begin[present], end[present] = clock.common(trace.steps.begin_ns), clock.common(trace.steps.end_ns)
-        found.append(StepClock(begin_ns=begin, end_ns=end, present=present.astype(np.int64)))
-    return numbers.astype(np.int64), found
+        aligned_steps.append(StepClock(begin_ns=begin, end_ns=end, present=present.astype(np.int64)))
+    return numbers.astype(np.int64), aligned_steps
 
 
 def _whole(trace: Trace, clock: Clock) -> StepClock:

@@ -20,7 +20,7 @@ _SILENCE_NS: Final = 50_000
 
 
 def handovers(view: View) -> tuple[Ints, Ints]:
-    """Find where the main thread waits for threads that run its backward operators, and where these wait for it.
+    """Find where the main thread waits for threads that run its backward operators, and where they wait for it.
 
     Such a thread waits wherever it has nothing to do and the main thread was at work meanwhile; it is woken by what the
     main thread did last. The main thread waits where it is silent while such a thread works most of the time; what that
@@ -36,12 +36,12 @@ def handovers(view: View) -> tuple[Ints, Ints]:
     anchor = np.where(nesting.owner >= 0, nesting.owner, np.maximum(nesting.next_event, 0))
     of_lane = view.lane[anchor] if len(anchor) else np.zeros(0, dtype=np.int64)
     main = np.flatnonzero(of_lane == view.main_lane)
-    found = [np.zeros((2, 0), dtype=np.int64)]
+    pairs = [np.zeros((2, 0), dtype=np.int64)]
     for other in backward_lanes(view):
         theirs = np.flatnonzero(of_lane == other)
         if len(main) and len(theirs):
-            found += [np.stack(waits) for waits in (_of_worker(view, main, theirs), _of_main(view, main, theirs))]
-    piece, awaited = np.concatenate(found, axis=1)
+            pairs += [np.stack(waits) for waits in (_of_worker(view, main, theirs), _of_main(view, main, theirs))]
+    piece, awaited = np.concatenate(pairs, axis=1)
     return piece, awaited
 
 
@@ -55,7 +55,7 @@ def backward_lanes(view: View) -> Ints:
 
 
 def _of_worker(view: View, main: Ints, theirs: Ints) -> tuple[Ints, Ints]:
-    """Idle pieces of the other thread that end while the main thread is in a piece begun meanwhile."""
+    """Idle pieces of the other thread that end while the main thread is in a piece that began meanwhile."""
     nesting = view.nesting
     idle = theirs[nesting.owner[theirs] < 0]
     idle = idle[nesting.end_ns[idle] - nesting.begin_ns[idle] >= _SILENCE_NS]
@@ -63,8 +63,8 @@ def _of_worker(view: View, main: Ints, theirs: Ints) -> tuple[Ints, Ints]:
     # The last main piece that ended while the other thread was idle.
     at = np.searchsorted(nesting.end_ns[main], nesting.end_ns[idle], "right") - 1
     woken_by = main[np.maximum(at, 0)]
-    known = (at >= 0) & ((nesting.end_ns[woken_by] > nesting.begin_ns[idle]) | (idle == theirs[0]))
-    return idle[known], woken_by[known]
+    has_waker = (at >= 0) & ((nesting.end_ns[woken_by] > nesting.begin_ns[idle]) | (idle == theirs[0]))
+    return idle[has_waker], woken_by[has_waker]
 
 
 def _of_main(view: View, main: Ints, theirs: Ints) -> tuple[Ints, Ints]:
@@ -76,10 +76,10 @@ def _of_main(view: View, main: Ints, theirs: Ints) -> tuple[Ints, Ints]:
     begin, end = nesting.begin_ns[silent], nesting.end_ns[silent]
     work = theirs[nesting.owner[theirs] >= 0]
     work_end = nesting.end_ns[work]
-    worked = np.concatenate(([0], np.cumsum(work_end - nesting.begin_ns[work])))
+    work_sums = np.concatenate(([0], np.cumsum(work_end - nesting.begin_ns[work])))
     last = np.searchsorted(work_end, end, "right")
     first = np.searchsorted(work_end, begin, "right")
     some = last > first
     silent, last, first, begin, end = silent[some], last[some], first[some], begin[some], end[some]
-    busy = worked[last] - worked[first] >= _WORKING_SHARE * (end - begin)
+    busy = work_sums[last] - work_sums[first] >= _WORKING_SHARE * (end - begin)
     return silent[busy], work[last[busy] - 1]

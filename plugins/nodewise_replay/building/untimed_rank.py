@@ -28,14 +28,14 @@ def stated_part(trace: Trace) -> RankPart:
     end_node = np.arange(count)
     end_node[events] = departure
     source, target = trace.dependencies[:, 0].astype(np.int64), trace.dependencies[:, 1].astype(np.int64)
-    kept = (source != target) & (source >= 0) & (target >= 0) & (source < count) & (target < count)
-    dropped = int((~kept).sum())
-    source, target = source[kept], target[kept]
+    is_valid = (source != target) & (source >= 0) & (target >= 0) & (source < count) & (target < count)
+    invalid_count = int((~is_valid).sum())
+    source, target = source[is_valid], target[is_valid]
     backward = in_circles(count, source, target) & (source > target)
-    dropped += int(backward.sum())
+    invalid_count += int(backward.sum())
     source, target = source[~backward], target[~backward]
     before, after = _stream_edges(trace, source)
-    stated = Edges.exact(end_node[source], target, 0, EdgeKind.STATED)
+    edges = Edges.exact(end_node[source], target, 0, EdgeKind.STATED)
     streams = Edges.exact(end_node[before], after, 0, EdgeKind.STREAM, Origin.INFERRED)
     kind = np.concatenate((NODE_OF_EVENT[trace.kind], np.full(len(rows), int(NodeKind.DEPARTURE), dtype=np.int8)))
     kind[events] = NodeKind.ARRIVAL
@@ -45,7 +45,7 @@ def stated_part(trace: Trace) -> RankPart:
     end = zeros.copy()
     end[departure] = duration[events]  # what the collective takes, for the shared node
     duration[events] = 0
-    circle = f"rank {trace.rank}: {dropped} dependencies are ignored, as they are cyclic or name unknown nodes"
+    circle = f"rank {trace.rank}: {invalid_count} dependencies are ignored, as they are cyclic or name unknown nodes"
     nodes = NodeColumns(
         kind=kind,
         rank=np.full(len(event), trace.rank, dtype=np.int32),
@@ -62,13 +62,13 @@ def stated_part(trace: Trace) -> RankPart:
     return RankPart(
         trace=trace,
         nodes=nodes,
-        edges=stated.followed_by(streams),
+        edges=edges.followed_by(streams),
         row=rows,
         arrival=events.astype(np.int64),
         departure=departure,
-        missing={EdgeKind.STATED: dropped},
+        missing={EdgeKind.STATED: invalid_count},
         main_lane=-1,
-        warnings=(circle,) if dropped else (),
+        warnings=(circle,) if invalid_count else (),
     )
 
 

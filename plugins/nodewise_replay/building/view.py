@@ -99,9 +99,9 @@ def _launches(trace: Trace, begin: Ints, host: Ints, device: Ints) -> Ints:
         return launch
     calls = calls[np.lexsort((begin[calls], correlation[calls]))]
     numbers = correlation[calls]
-    wanted = correlation[device]
-    first, last = np.searchsorted(numbers, wanted, "left"), np.searchsorted(numbers, wanted, "right")
-    linked = (last > first) & (wanted != NO_EVENT)
+    correlations = correlation[device]
+    first, last = np.searchsorted(numbers, correlations, "left"), np.searchsorted(numbers, correlations, "right")
+    linked = (last > first) & (correlations != NO_EVENT)
     launch[linked] = calls[last[linked] - 1]
     # A correlation that several calls share: rare, so one by one.
     for position in np.flatnonzero(linked & (last > first + 1)):
@@ -117,7 +117,7 @@ def numbers_in(values: NDArray[np.integer], count: int) -> Ints:
 
 
 def _busy_lanes(trace: Trace, host: Ints, launch: Ints) -> NDArray[np.bool_]:
-    """Lanes but for host threads with nothing but calls that launch nothing: watchdogs, event polling."""
+    """Lanes without host threads whose only calls launch nothing: watchdogs, event polling."""
     busy = np.zeros(len(trace.lanes), dtype=np.bool_)
     busy[trace.lane[host[trace.kind[host] != EventKind.CALL]]] = True
     busy[trace.lane[launch[launch >= 0]]] = True
@@ -131,7 +131,7 @@ def _main_lane(trace: Trace, host: Ints) -> int:
     steps = trace.steps
     if len(steps):
         at = np.isin(trace.begin_ns[host], steps.begin_ns) & np.isin(trace.end_ns[host], steps.end_ns)
-        marked = host[at & (trace.kind[host] != EventKind.CALL)]
-        if len(marked):
-            return int(np.bincount(trace.lane[marked]).argmax())
+        marking = host[at & (trace.kind[host] != EventKind.CALL)]
+        if len(marking):
+            return int(np.bincount(trace.lane[marking]).argmax())
     return int(np.bincount(trace.lane[host]).argmax())

@@ -1,4 +1,4 @@
-"""Streams that wait for other streams: as recorded, or made out from what the framework's calls mean."""
+"""Streams that wait for other streams: as recorded, or inferred from the meaning of the framework's calls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Wait", "Waits", "find_contradictions", "stream_waits"]
 
 
 Wait = tuple[int, int, Origin]
-"""What waits, the work that it waits for, and how that is known."""
+"""The waiter, the work that it waits for, and the origin of that knowledge."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Waits:
-    """What waits for which work: a position in ``View.device``, or the event of a call; those found come first."""
+    """Pairs of waiter and work: a position in ``View.device``, or the event of a call; recorded pairs come first."""
 
     waiter: Ints
     awaited: Ints
@@ -33,21 +33,21 @@ class Waits:
     missing: int
 
     @staticmethod
-    def of(found: Iterable[Wait], missing: int) -> Waits:
-        """Waits as columns; ``missing`` = how many there must be that could not be made out."""
-        table = np.array(sorted(found, key=lambda wait: wait[2]), dtype=np.int64).reshape(-1, 3)
+    def of(waits: Iterable[Wait], missing: int) -> Waits:
+        """Waits as columns; ``missing`` = number of waits whose work could not be inferred."""
+        table = np.array(sorted(waits, key=lambda wait: wait[2]), dtype=np.int64).reshape(-1, 3)
         return Waits(waiter=table[:, 0], awaited=table[:, 1], origin=table[:, 2], missing=missing)
 
 
 def stream_waits(view: View, streams: Streams, collective: NDArray[np.bool_]) -> Waits:
-    """Make out what every recorded call of a stream wait makes wait for what.
+    """Infer the waiter and the work of every recorded call of a stream wait.
 
     Parameters
     ----------
     view : View
     streams : Streams
     collective : (device events,) bool
-        Which work is a collective's.
+        Whether the work is a collective.
     """
     return _Inference(view, streams, collective).all_waits()
 
@@ -70,19 +70,19 @@ class _Inference:
         self._communication = set(numbers_in(self._stream[collective], len(view.trace.lanes)).tolist())
 
     def all_waits(self) -> Waits:
-        stated, missing = self._recorded_waits()
+        recorded_waits, missing = self._recorded_waits()
         waits: list[Wait] = []
         for call in self._calls:
-            if call in stated:
-                waits.extend((*wait, Origin.FOUND) for wait in stated[call])
+            if call in recorded_waits:
+                waits.extend((*wait, Origin.FOUND) for wait in recorded_waits[call])
             elif self._in_library[call] < 0:  # else the library's own order, on its own streams
-                found = self._infer_waits(call)
-                missing += found is None
-                waits.extend((*wait, Origin.INFERRED) for wait in found or ())
+                inferred_waits = self._infer_waits(call)
+                missing += inferred_waits is None
+                waits.extend((*wait, Origin.INFERRED) for wait in inferred_waits or ())
         return Waits.of(dict.fromkeys(waits), missing)
 
     def _recorded_waits(self) -> tuple[dict[int, list[tuple[int, int]]], int]:
-        """Return waits that the trace states, by call, and how many of its records cannot be resolved."""
+        """Return recorded waits, by call, and the number of records that cannot be resolved."""
         syncs, trace, view = self._view.trace.syncs, self._view.trace, self._view
         records = np.flatnonzero(syncs.kind == SyncKind.STREAM_WAIT)
         if not len(records):
@@ -90,7 +90,7 @@ class _Inference:
         recorded = np.flatnonzero(view.match_names(EVENT_RECORD) & (trace.kind == EventKind.CALL))
         call_of = {int(trace.correlation[call]): call for call in self._calls}
         record_of = {int(trace.correlation[call]): int(call) for call in recorded}
-        stated: dict[int, list[tuple[int, int]]] = {}
+        waits: dict[int, list[tuple[int, int]]] = {}
         unresolved = 0
         for row in records:
             call, record = call_of.get(int(syncs.correlation[row])), record_of.get(int(syncs.awaited_correlation[row]))
@@ -100,11 +100,11 @@ class _Inference:
                 continue
             awaited = self._streams[awaited_lane].before(int(view.begin_ns[record]))
             waiter = self._streams[int(syncs.lane[row])].after(int(view.begin_ns[call]))
-            stated[call] = [(waiter, awaited)] if awaited >= 0 and waiter >= 0 else []
-        return stated, unresolved
+            waits[call] = [(waiter, awaited)] if awaited >= 0 and waiter >= 0 else []
+        return waits, unresolved
 
     def _infer_waits(self, call: int) -> list[tuple[int, int]] | None:
-        """Return what a call makes wait; None where that cannot be made out."""
+        """Return the waits that a call causes; None where they cannot be inferred."""
         thread, time = int(self._view.lane[call]), int(self._view.begin_ns[call])
         work, collectives = self._work[thread], self._collectives[thread]
         if not len(work.positions) and not len(collectives.positions):
@@ -119,36 +119,36 @@ class _Inference:
         return self._for_stream(waiter, time)
 
     def _before_collective(self, last: int, collective: int, time: int) -> list[tuple[int, int]]:
-        """The communication's stream waits for the thread's current one: that of its last launch."""
+        """The communication stream waits for the thread's current stream: that of its last launch."""
         awaited = self._latest(int(self._stream[last]), time, collective) if last >= 0 else -1
         return [(collective, awaited)] if awaited >= 0 else []
 
     def _for_collective(self, waiter: int, time: int) -> list[tuple[int, int]] | None:
-        """Work waits for a collective: of those launched before, the last that had ended when the work began."""
+        """Work waits for a collective: of those launched before, for the last that had ended when the work began."""
         others = self._others(waiter, self._communication)
-        found = [self._latest(lane, time, waiter) for lane in others]
-        return self._last_of(waiter, found) or self._unknown(others, time)
+        places = [self._latest(lane, time, waiter) for lane in others]
+        return self._last_of(waiter, places) or self._unknown(others, time)
 
     def _for_stream(self, waiter: int, time: int) -> list[tuple[int, int]] | None:
-        """A stream waits for all that was put on another: only one whose last work had ended can be it."""
+        """A stream waits for all work of another: only a stream whose last work had ended is possible."""
         others = self._others(waiter, self._streams)
         for communication in (False, True):
             lasts = [self._streams[one].before(time) for one in others if (one in self._communication) == communication]
-            found = self._last_of(waiter, [one for one in lasts if self._had_ended(one, waiter)])
-            if found:
-                return found
+            pairs = self._last_of(waiter, [one for one in lasts if self._had_ended(one, waiter)])
+            if pairs:
+                return pairs
         return self._unknown(others, time)
 
     def _others(self, waiter: int, lanes: Iterable[int]) -> list[int]:
         return [lane for lane in lanes if lane != self._stream[waiter]]
 
-    def _last_of(self, waiter: int, found: list[int]) -> list[tuple[int, int]]:
+    def _last_of(self, waiter: int, places: list[int]) -> list[tuple[int, int]]:
         """Wait for the work that ends last; -1 = none."""
-        known = [place for place in found if place >= 0]
-        return [(waiter, max(known, key=lambda place: int(self._end[place])))] if known else []
+        valid_places = [place for place in places if place >= 0]
+        return [(waiter, max(valid_places, key=lambda place: int(self._end[place])))] if valid_places else []
 
     def _unknown(self, others: list[int], time: int) -> list[tuple[int, int]] | None:
-        """None where all streams that it may wait for contradict the trace; where one has no work, that may be it."""
+        """None where all possible streams contradict the trace; a stream without work is possible."""
         return None if others and all(self._streams[lane].before(time) >= 0 for lane in others) else []
 
     def _had_ended(self, work: int, waiter: int) -> bool:
@@ -159,34 +159,34 @@ class _Inference:
         return self._streams[lane].latest(time, int(self._begin[waiter]) + ROUNDING_NS)
 
 
-def enclosing(view: View, marked: NDArray[np.bool_]) -> Ints:
+def enclosing(view: View, mask: NDArray[np.bool_]) -> Ints:
     """For every event, the outermost marked event around it, itself included; -1 = none."""
     parent = view.nesting.parent
-    found = np.where(marked, np.arange(len(parent)), -1)
+    enclosers = np.where(mask, np.arange(len(parent)), -1)
     # Parents precede their children, level by level.
     depth = np.flatnonzero(parent >= 0)
     while len(depth):
-        outer = found[parent[depth]]
-        better = (outer >= 0) & (outer != found[depth])
+        outer = enclosers[parent[depth]]
+        better = (outer >= 0) & (outer != enclosers[depth])
         if not better.any():
             break
-        found[depth[better]] = outer[better]
-    return found
+        enclosers[depth[better]] = outer[better]
+    return enclosers
 
 
 def find_contradictions(nodes: NodeColumns, awaited: Ints, waiter: Ints) -> NDArray[np.bool_]:
-    """Which waits some step contradicts: there the same waiter begins before the same awaited work is over.
+    """Waits that some step contradicts: there the same waiter begins before the end of the same work.
 
-    The program is the same in every step. What happened to be over in time in some steps was not waited for.
+    The program is the same in every step. Work that ended in time in some steps only was not waited for.
 
     Parameters
     ----------
     awaited, waiter : (waits,) int
         Nodes, in pairs.
     """
-    found = np.zeros(len(waiter), dtype=np.bool_)
+    contradictions = np.zeros(len(waiter), dtype=np.bool_)
     if not len(waiter):
-        return found
+        return contradictions
     order = np.flatnonzero(np.isin(nodes.key, nodes.key[np.concatenate((awaited, waiter))]))
     order = order[np.lexsort((nodes.step[order], nodes.key[order]))]
     key, step = nodes.key[order], nodes.step[order].astype(np.int64)
@@ -198,13 +198,13 @@ def find_contradictions(nodes: NodeColumns, awaited: Ints, waiter: Ints) -> NDAr
         """The node of the same place in a step so many later; -1 = none."""
         at = np.minimum(np.searchsorted(key, nodes.key[node]), len(key) - 1)
         wanted_step = nodes.step[node] + by
-        wanted = place[at] * steps + wanted_step
-        row = np.minimum(np.searchsorted(spot, wanted), len(spot) - 1)
-        exists = (spot[row] == wanted) & (wanted_step >= 0) & (wanted_step < steps - 1)
+        keys = place[at] * steps + wanted_step
+        row = np.minimum(np.searchsorted(spot, keys), len(spot) - 1)
+        exists = (spot[row] == keys) & (wanted_step >= 0) & (wanted_step < steps - 1)
         return np.where(exists, order[row], -1)
 
     for by in range(2 - steps, steps - 1):
         source, target = same(awaited, np.full(len(awaited), by)), same(waiter, np.full(len(waiter), by))
         both = (source >= 0) & (target >= 0)
-        found |= both & (nodes.end_ns[source] > nodes.begin_ns[target] + ROUNDING_NS)
-    return found
+        contradictions |= both & (nodes.end_ns[source] > nodes.begin_ns[target] + ROUNDING_NS)
+    return contradictions

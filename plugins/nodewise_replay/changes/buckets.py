@@ -73,11 +73,11 @@ class _Regrouping:
         self._duration = scenario.duration_ns.astype(np.int64)
 
     def scenario(self) -> Scenario:
-        regrouped = 0
+        regrouped_count = 0
         self._charge()
         for passes in self._passes.values():
-            regrouped += self._step(passes)
-        if not regrouped:
+            regrouped_count += self._step(passes)
+        if not regrouped_count:
             raise unsupported_error(
                 "ranks issue different all-reduces of gradients in the same step: it is unknown which belong together",
                 "traces.collectives",
@@ -95,7 +95,7 @@ class _Regrouping:
             ) from None
 
     def _basis(self, gradients: int) -> tuple[str, ...]:
-        """What the new buckets were derived from."""
+        """The basis of the new buckets."""
         return (
             (
                 f"{gradients} gradients in the order in which they became ready, each with an even share of its "
@@ -107,10 +107,10 @@ class _Regrouping:
         )
 
     def _charge(self) -> None:
-        """Host time of issuing an all-reduce leaves gradients that no longer do and comes to those that now do.
+        """Move the host time of issuing all-reduces from the gradients that issued to those that issue now.
 
-        It is what gradients that issue take beyond those that do not; between gradients that all issue nothing tells
-        the two apart, and the time inside the operators around the issue counts.
+        It is the excess of gradients that issue over those that do not; where all gradients issue, the two cannot be
+        separated, and the time inside the operators around the issue counts.
         """
         self._issue_ns = dict.fromkeys(self._graph.ranks, 0.0)
         for rank in self._issue_ns:
@@ -140,16 +140,16 @@ class _Regrouping:
             self._rank(one, bucket_of, bytes_of, transfers)
         return True
 
-    def _durations(self, cost: Cost, recorded: Ints, took_ns: Ints, bytes_of: Floats) -> Ints:
-        """What new buckets take: bytes by their cost, and each what the step's recorded ones took beyond theirs."""
-        per_byte = self._wire[recorded[0]] / self._exchanges.bytes[recorded[0]]
+    def _durations(self, cost: Cost, rows: Ints, took_ns: Ints, bytes_of: Floats) -> Ints:
+        """Duration of new buckets: by their cost, plus the excess of the recorded buckets of the step over theirs."""
+        per_byte = self._wire[rows[0]] / self._exchanges.bytes[rows[0]]
         seconds = float(took_ns.sum()) * 1e-9
-        beyond = max(seconds - cost.s_per_byte * float(self._wire[recorded].sum()), 0.0) / len(recorded)
+        beyond = max(seconds - cost.s_per_byte * float(self._wire[rows].sum()), 0.0) / len(rows)
         whole: Ints = np.rint((beyond + cost.s_per_byte * per_byte * bytes_of) * 1e9).astype(np.int64)
         return whole
 
     def _transfers(self, one: Pass, bytes_of: Floats) -> Ints:
-        """Take the recorded transfers of a step away and put the new ones in their place."""
+        """Remove the recorded transfers of a step and insert the new ones."""
         nodes = self._exchanges.transfer[one.exchange]
         duration = self._durations(self._cost[0], one.exchange, self._duration[nodes], bytes_of)
         template = np.full(len(bytes_of), nodes[0])
@@ -164,15 +164,15 @@ class _Regrouping:
         return new
 
     def _replace(self, nodes: Ints, new: Ints, holds: Ints, full: Ints) -> None:
-        """Drop nodes of recorded buckets for those of the new ones that ``_heirs`` says."""
+        """Replace nodes of recorded buckets by nodes of the new ones, as listed in ``_heirs``."""
         self._draft.drop_nodes(nodes)
         self._draft.inherit(nodes, new[holds], np.where(full >= 0, new[full], NO_NODE))
 
     def _heirs(self, one: Pass) -> tuple[Ints, Ints]:
         """For every recorded bucket, the new one that holds its last gradient, and the last one that is full by then.
 
-        What reads gradients waits for the former. What was exchanged after a recorded bucket comes after the latter
-        (-1 = none): others are issued later, perhaps because of it.
+        Readers of gradients wait for the former. Exchanges after a recorded bucket come after the latter (-1 = none):
+        other exchanges are issued later, perhaps because of it.
         """
         bucket_of = np.array([*group_by_cap(one.bytes, self._cap), -1])
         ends = np.searchsorted(one.bucket, np.arange(len(one.row)), "right") - 1
@@ -196,21 +196,21 @@ class _Regrouping:
         pieces = [self._relays.get((exchange, one.rank), []) for exchange in one.exchange.tolist()]
         outcome = self._relay(one, pieces, departure, bytes_of) if all(pieces) else departure
         holds, full = self._heirs(one)
-        # What the library did before a bucket it does before the new one that is full no earlier.
+        # Work of the library before a bucket comes before the new bucket that is full no earlier.
         self._follow(recorded.arrival, arrival[holds])
         self._replace(recorded.arrival, arrival, holds, full)
         self._replace(recorded.departure, departure, holds, full)
-        for relay, held, upto in zip(pieces, holds, full, strict=True):
-            self._replace(np.array(relay, dtype=np.int64), outcome, held, upto)
+        for relay, hold, upto in zip(pieces, holds, full, strict=True):
+            self._replace(np.array(relay, dtype=np.int64), outcome, hold, upto)
         rows = graph.collectives.rows(np.resize(one.row, count))
         draft.add_rows(replace(rows, transfer=transfers, arrival=arrival, departure=departure))
 
     def _issue_buckets(self, one: Pass, last_of: Ints) -> Ints:
         """The pieces after which new buckets are issued; moves the time of issuing to them."""
-        cost, took, wanted = self._issue_ns[one.rank], self._took(one), np.zeros(len(one.first), dtype=np.bool_)
-        wanted[last_of] = True
-        self._draft.lengthen(one.last[wanted & ~one.issues], int(cost))
-        for place in np.flatnonzero(one.issues & ~wanted & (took > 0)):
+        cost, took, is_issued = self._issue_ns[one.rank], self._took(one), np.zeros(len(one.first), dtype=np.bool_)
+        is_issued[last_of] = True
+        self._draft.lengthen(one.last[is_issued & ~one.issues], int(cost))
+        for place in np.flatnonzero(one.issues & ~is_issued & (took > 0)):
             pieces = np.arange(one.first[place], one.last[place] + 1)
             share = max(1.0 - cost / float(took[place]), 0.0)
             self._draft.lengthen(pieces, np.rint((share - 1.0) * self._duration[pieces]).astype(np.int64))
@@ -218,10 +218,10 @@ class _Regrouping:
         issue = one.issue[np.minimum(np.searchsorted(one.issue, first), len(one.issue) - 1)]
         return np.where((first <= issue) & (issue <= last), issue, last)
 
-    def _launch(self, recorded: Ints, arrival: Ints, ready: Ints) -> None:
+    def _launch(self, rows: Ints, arrival: Ints, ready: Ints) -> None:
         """Queue new exchanges from where they are issued, and let streams wait for the gradients' kernels."""
         graph = self._graph
-        into = self._draft.edges_into(recorded)
+        into = self._draft.edges_into(rows)
         launches = into[graph.edge_kind[into] == EdgeKind.LAUNCH]
         lag = int(np.median(graph.explained_lag_ns[launches])) if len(launches) else 0
         self._draft.add_edges(ready, arrival, lag, EdgeKind.LAUNCH)
@@ -231,23 +231,23 @@ class _Regrouping:
             issued_ns, work = graph.end_ns[graph.source[launched]], self._target[launched]
             order = np.argsort(issued_ns, kind="stable")
             at = np.searchsorted(issued_ns[order], graph.end_ns[ready], "right") - 1
-            held = at >= 0
+            in_range = at >= 0
             pause = int(np.median(self._scenario.lag_ns[waits[graph.lane[graph.source[waits]] == lane]]))
-            self._draft.add_edges(work[order[at[held]]], arrival[held], pause, EdgeKind.STREAM_WAIT)
+            self._draft.add_edges(work[order[at[in_range]]], arrival[in_range], pause, EdgeKind.STREAM_WAIT)
 
-    def _follow(self, recorded: Ints, arrivals: Ints) -> None:
-        """Order of a lane before new nodes: what recorded ones followed."""
-        graph, before = self._graph, self._draft.edges_into(recorded)
-        target = np.repeat(arrivals, np.diff(graph.first_edge)[recorded])
+    def _follow(self, rows: Ints, arrivals: Ints) -> None:
+        """Order of a lane before new nodes: the nodes that recorded ones followed."""
+        graph, before = self._graph, self._draft.edges_into(rows)
+        target = np.repeat(arrivals, np.diff(graph.first_edge)[rows])
         ordering = np.isin(graph.edge_kind[before], (int(EdgeKind.STREAM), int(EdgeKind.HOST)))
         before, target = before[ordering], target[ordering]
         source, kinds = (column[before].astype(np.int64) for column in (graph.source, graph.edge_kind))
         self._draft.add_edges(source, target, self._scenario.lag_ns[before], kinds)
 
     def _relay(self, one: Pass, pieces: Sequence[Sequence[int]], departure: Ints, bytes_of: Floats) -> Ints:
-        """One piece per new bucket for what passes its outcome on, one after the other."""
-        taken = self._duration[[piece for relay in pieces for piece in relay]]
-        duration = self._durations(self._cost[1], one.exchange, taken, bytes_of)
+        """One piece per new bucket for the thread that passes on its outcome, one after the other."""
+        durations = self._duration[[piece for relay in pieces for piece in relay]]
+        duration = self._durations(self._cost[1], one.exchange, durations, bytes_of)
         longest = np.array([max(relay, key=lambda piece: int(self._duration[piece])) for relay in pieces])
         relay = self._draft.copy_nodes(np.resize(longest, len(bytes_of)), duration_ns=duration)
         self._draft.add_edges(departure, relay, 0, EdgeKind.HOST_SYNC)

@@ -79,12 +79,12 @@ def _of_another_step(graph: Graph, duration: Ints, nodes: Ints, shift: int) -> I
     if len(steps) < 2 or shift % len(steps) == 0:
         return own
     place = np.searchsorted(steps, graph.step[nodes])
-    wanted = steps[(place + shift) % len(steps)]
+    other_step = steps[(place + shift) % len(steps)]
     key, step = graph.key[nodes], graph.step[nodes]
     digest = key ^ (step.astype(np.int64) * _ODD)
     order = np.argsort(digest, kind="stable")
-    at = np.searchsorted(digest[order], key ^ (wanted.astype(np.int64) * _ODD))
-    found = order[np.minimum(at, len(order) - 1)]
-    same = (step[found] == wanted) & (key[found] == key)
-    own[same] = duration[nodes][found[same]]
+    at = np.searchsorted(digest[order], key ^ (other_step.astype(np.int64) * _ODD))
+    candidates = order[np.minimum(at, len(order) - 1)]
+    same = (step[candidates] == other_step) & (key[candidates] == key)
+    own[same] = duration[nodes][candidates[same]]
     return own

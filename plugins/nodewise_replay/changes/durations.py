@@ -38,19 +38,19 @@ def _select(graph: Graph, change: Change) -> NDArray[np.bool_]:
     if unknown:
         raise invalid("event_kinds", f"{unknown[0]!r} is not an event kind; known are {', '.join(_EVENT_KINDS)}")
     kinds = [int(_EVENT_KINDS[kind]) for kind in change.event_kinds] or [int(kind) for kind in _EVENT_KINDS.values()]
-    chosen: NDArray[np.bool_] = np.isin(graph.kind, kinds)
+    mask: NDArray[np.bool_] = np.isin(graph.kind, kinds)
     if change.name_pattern:
         try:
             pattern = re.compile(change.name_pattern)
         except re.error as error:
             raise invalid("name_pattern", f"is not a regular expression: error at position {error.pos}") from None
-        chosen &= graph.match_names(pattern)
+        mask &= graph.match_names(pattern)
     if change.ranks:
-        concerned = np.isin(graph.rank, change.ranks)
+        of_ranks = np.isin(graph.rank, change.ranks)
         rows = graph.collectives
-        concerned[rows.transfer[np.isin(rows.rank, change.ranks)]] = True
-        chosen &= concerned
-    return chosen
+        of_ranks[rows.transfer[np.isin(rows.rank, change.ranks)]] = True
+        mask &= of_ranks
+    return mask
 
 
 def with_other_durations(scenario: Scenario, change: Change) -> Scenario:
@@ -61,12 +61,12 @@ def with_other_durations(scenario: Scenario, change: Change) -> Scenario:
     NodewiseError
         INVALID_FIELD for values out of range and for a selection that makes no sense.
     """
-    chosen = _select(scenario.graph, change)
+    mask = _select(scenario.graph, change)
     duration = scenario.duration_ns.astype(np.float64)
     if change.kind == ChangeKind.DELAY:
-        duration[chosen] = np.maximum(duration[chosen] + change.value * 1e9, 0.0)
+        duration[mask] = np.maximum(duration[mask] + change.value * 1e9, 0.0)
     elif change.value < 0:
         raise invalid("value", f"must be 0 or more, not {change.value:g}")
     else:
-        duration[chosen] *= change.value
+        duration[mask] *= change.value
     return scenario.with_durations(np.rint(duration).astype(np.int64))

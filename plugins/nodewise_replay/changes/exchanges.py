@@ -1,4 +1,4 @@
-"""Exchanges of a graph: the library's transfer, the host's relay that completes it, and what they cost."""
+"""Exchanges of a graph: the library's transfer, the host's relay that completes it, and their costs."""
 
 from __future__ import annotations
 
@@ -41,40 +41,40 @@ class Exchanges:
         return len(self.transfer)
 
     def wire_bytes(self, ranks: Ints | None = None) -> Floats:
-        """Bytes that each brings to a link; ``ranks`` = another number that takes part."""
+        """Bytes that each exchange brings to a link; ``ranks`` = another number of participants."""
         factor = bytes_factor(self.kind, self.ranks if ranks is None else ranks)
-        found: Floats = factor * np.maximum(self.bytes, 0)
-        return found
+        wire_bytes: Floats = factor * np.maximum(self.bytes, 0)
+        return wire_bytes
 
     def costs(self, scenario: Scenario) -> dict[int, tuple[Cost, Cost]]:
-        """By kind, what the library's transfer costs and what the relay does, fitted over all sizes of the trace.
+        """By kind, the costs of the library's transfer and of the relay, fitted over all sizes of the trace.
 
-        Exchanges of no known size have no part. Transfers are those that all ranks were seen to share: the graph tells
-        them from waiting.
+        Exchanges of unknown size are left out. Transfers are those that all ranks shared: the graph separates them from
+        waiting.
         """
-        found = {}
-        relayed = self.relay_s(scenario)
+        costs = {}
+        relay_s = self.relay_s(scenario)
         transfers = as_floats(scenario.duration_ns[self.transfer] * 1e-9)
         wire = self.wire_bytes()
         for kind in np.unique(self.kind):
             mine = np.flatnonzero((self.kind == kind) & (self.bytes > 0) & (self.ranks > 1))
             if len(mine):
-                found[int(kind)] = (
+                costs[int(kind)] = (
                     fitted_cost(wire[mine], transfers[mine], scenario.latency_bytes),
-                    fitted_cost(wire[mine], relayed[mine], scenario.latency_bytes),
+                    fitted_cost(wire[mine], relay_s[mine], scenario.latency_bytes),
                 )
-        return found
+        return costs
 
     def relay_s(self, scenario: Scenario) -> Floats:
         """Seconds of each exchange's relay, on the rank where it takes longest."""
-        found = np.zeros(len(self))
+        relay_s = np.zeros(len(self))
         if len(self.relay):
             owners, member = np.unique(
                 np.column_stack((self.relay_of, scenario.graph.rank[self.relay])), axis=0, return_inverse=True
             )
             total = np.bincount(member.reshape(-1), weights=scenario.duration_ns[self.relay] * 1e-9)
-            np.maximum.at(found, owners[:, 0], total)
-        return found
+            np.maximum.at(relay_s, owners[:, 0], total)
+        return relay_s
 
     def retime(
         self, scenario: Scenario, ranks: Ints | None = None, *, bandwidth: float = 1.0, latency: float = 1.0
@@ -124,7 +124,7 @@ def exchanges_of(scenario: Scenario) -> Exchanges:
 
 
 def _relays(graph: Graph, departure: Ints, member: Ints) -> list[tuple[int, int]]:
-    """Pieces of the threads that pass an exchange's outcome on, each with the exchange.
+    """Pieces of the threads that pass on an exchange's outcome, each with the exchange.
 
     A piece that waits for the departure begins a relay if its thread has nothing else to do: it goes on until the
     thread waits again. Threads that steps end on, or that launch or queue anything, are no relays.
@@ -133,8 +133,8 @@ def _relays(graph: Graph, departure: Ints, member: Ints) -> list[tuple[int, int]
     target = graph.target
     launching = graph.lane[graph.source[graph.edge_kind == EdgeKind.LAUNCH]]
     library = graph.lane[departure]
-    taken = np.unique(np.concatenate((graph.main_lanes, launching, library)))
-    relaying = piece[target] & ~np.isin(graph.lane[target], taken)
+    lanes = np.unique(np.concatenate((graph.main_lanes, launching, library)))
+    relaying = piece[target] & ~np.isin(graph.lane[target], lanes)
     waits = np.flatnonzero((graph.edge_kind == EdgeKind.HOST_SYNC) & relaying)
     of_departure = dict(zip(departure.tolist(), member.tolist(), strict=True))
     pairs = zip(target[waits].tolist(), graph.source[waits].tolist(), strict=True)
@@ -153,7 +153,7 @@ def _relays(graph: Graph, departure: Ints, member: Ints) -> list[tuple[int, int]
 
 
 def segment(graph: Graph, trace: Trace, event: int, arrival: int, departure: int) -> tuple[int, int]:
-    """First and last piece of what a thread of the host does for one message, whose span is ``event``.
+    """First and last piece of a host thread's work for one message, whose span is ``event``.
 
     It is the longest span below the step that holds this message and no other.
     """
@@ -181,7 +181,7 @@ _REACH = 64
 def _wrapping_spans(scenario: Scenario, kind: Ints, member: Ints) -> list[tuple[int, int]]:
     """Host time of the named spans around messages, without the operators inside them, each with the exchange."""
     graph, rows = scenario.graph, scenario.graph.collectives
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     on_host = is_piece(graph)
     for row in np.flatnonzero([is_pair(int(one)) for one in kind]):
         arrival, departure = int(rows.arrival[row]), int(rows.departure[row])
@@ -192,5 +192,5 @@ def _wrapping_spans(scenario: Scenario, kind: Ints, member: Ints) -> list[tuple[
         first, last = segment(graph, trace, event, arrival, departure)
         nodes = np.arange(first, last + 1)
         inside = (graph.kind[nodes] == NodeKind.GAP) & (nodes != departure) & (graph.event[nodes] >= 0)
-        found.extend((node, int(member[row])) for node in nodes[inside].tolist())
-    return found
+        spans.extend((node, int(member[row])) for node in nodes[inside].tolist())
+    return spans

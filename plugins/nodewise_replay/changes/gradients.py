@@ -26,7 +26,7 @@ _READY: Final = (
 """What ends when a gradient is ready, the most telling first: hooks of a gradient run inside the first."""
 
 _INTO_BUCKET: Final = re.compile(r"reducer::")
-"""What the data-parallel reducer does with a gradient of its own."""
+"""Operators of the data-parallel reducer for a gradient of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -74,17 +74,17 @@ def backward_passes(scenario: Scenario, exchanges: Exchanges) -> list[Pass]:
     exchange_of = np.searchsorted(exchanges.transfer, rows.transfer)
     reduces = (exchanges.kind[exchange_of] == CollectiveKind.ALL_REDUCE) & (exchanges.bytes[exchange_of] > 0)
     ready = _ready_spans(graph)
-    found = []
+    passes = []
     for rank in graph.ranks:
         mine = np.flatnonzero(reduces & (rows.rank == rank) & (launch[rows.arrival] >= 0))
         for step in np.unique(graph.step[rows.transfer[mine]]):
             of_step = mine[graph.step[rows.transfer[mine]] == step]
             of_step = of_step[np.argsort(launch[rows.arrival[of_step]], kind="stable")]
             spans = ready.get((rank, int(step)), np.zeros((0, 2), dtype=np.int64))
-            issued, taken = _gradient_reductions(graph, of_step, launch[rows.arrival[of_step]], spans)
+            issued, span_count = _gradient_reductions(graph, of_step, launch[rows.arrival[of_step]], spans)
             if not len(issued):
                 continue
-            row, issue, carried = issued.T
+            row, issue, gradient_counts = issued.T
             exchange = exchange_of[row]
             one = Pass(
                 rank=rank,
@@ -92,13 +92,13 @@ def backward_passes(scenario: Scenario, exchanges: Exchanges) -> list[Pass]:
                 exchange=exchange,
                 row=row,
                 issue=issue,
-                first=spans[:taken, 0],
-                last=spans[:taken, 1],
-                bucket=np.repeat(np.arange(len(row)), carried),
-                bytes=np.repeat(exchanges.bytes[exchange] / carried, carried),
+                first=spans[:span_count, 0],
+                last=spans[:span_count, 1],
+                bucket=np.repeat(np.arange(len(row)), gradient_counts),
+                bytes=np.repeat(exchanges.bytes[exchange] / gradient_counts, gradient_counts),
             )
-            found.append(one)
-    return found
+            passes.append(one)
+    return passes
 
 
 def _ready_spans(graph: Graph) -> dict[tuple[int, int], Ints]:
@@ -127,22 +127,22 @@ def _reducer_spans(graph: Graph, spans: Ints) -> Ints:
 
     Others are of leaves that no rank exchanges, such as inputs.
     """
-    seen = np.concatenate(([0], np.cumsum(graph.match_names(_INTO_BUCKET) & is_piece(graph))))
-    taken = seen[spans[:, 1] + 1] > seen[spans[:, 0]]
-    return spans[taken] if taken.any() else spans
+    into_bucket_sums = np.concatenate(([0], np.cumsum(graph.match_names(_INTO_BUCKET) & is_piece(graph))))
+    has_copies = into_bucket_sums[spans[:, 1] + 1] > into_bucket_sums[spans[:, 0]]
+    return spans[has_copies] if has_copies.any() else spans
 
 
 def _gradient_reductions(graph: Graph, rows: Ints, issues: Ints, spans: Ints) -> tuple[Ints, int]:
     """Rows of all-reduces that carry gradients, each with its issue and how many it carries; how many all carry."""
-    found, taken = [], 0
+    reductions, span_count = [], 0
     for row, issue in zip(rows.tolist(), issues.tolist(), strict=True):
-        upto = taken
+        upto = span_count
         while upto < len(spans) and spans[upto, 0] <= issue and graph.lane[spans[upto, 0]] == graph.lane[issue]:
             upto += 1
-        if upto > taken:
-            found.append((row, issue, upto - taken))
-        taken = upto
-    return np.array(found, dtype=np.int64).reshape(-1, 3), taken
+        if upto > span_count:
+            reductions.append((row, issue, upto - span_count))
+        span_count = upto
+    return np.array(reductions, dtype=np.int64).reshape(-1, 3), span_count
 
 
 def group_by_cap(sizes: Iterable[float], cap_bytes: float) -> list[int]:
@@ -151,11 +151,11 @@ def group_by_cap(sizes: Iterable[float], cap_bytes: float) -> list[int]:
     As DistributedDataParallel does: a bucket closes as soon as its size reaches the cap. An explicit cap holds for the
     first bucket as well.
     """
-    bucket, filled, found = 0, 0.0, []
+    bucket, bucket_bytes, buckets = 0, 0.0, []
     for size in sizes:
-        found.append(bucket)
-        filled += size
+        buckets.append(bucket)
+        bucket_bytes += size
         # Evenly split bytes are sums of fractions: half a byte is no difference.
-        if filled >= cap_bytes - 0.5:
-            bucket, filled = bucket + 1, 0.0
-    return found
+        if bucket_bytes >= cap_bytes - 0.5:
+            bucket, bucket_bytes = bucket + 1, 0.0
+    return buckets

@@ -27,8 +27,8 @@ def over_another_link(scenario: Scenario, change: Change) -> Scenario:
     if not costs:
         raise unsupported_error("the traces hold no exchange of known size", "traces.collectives.bytes")
     # Of a message the span around it has the cost, of an all-reduce the library or the relay.
-    told = all(any(cost.latency_told for cost in pair) for pair in costs.values())
-    if not faster and not told:
+    is_identified = all(any(cost.latency_told for cost in pair) for pair in costs.values())
+    if not faster and not is_identified:
         raise unsupported_error(
             (
                 "all exchanges of a kind have the same size, so latency cannot be separated from bandwidth: record "
@@ -38,7 +38,7 @@ def over_another_link(scenario: Scenario, change: Change) -> Scenario:
         )
     note = (
         "transfer times split into latency and bandwidth by their sizes"
-        if told
+        if is_identified
         else "transfers of a single size, whose time is split into latency and bandwidth as on common links"
     )
     if faster:

@@ -61,8 +61,8 @@ class Cost:
 
     def seconds(self, wire_bytes: Floats | float) -> Floats:
         """Seconds of exchanges that bring some bytes to each link."""
-        found: Floats = self.fixed_s + self.s_per_byte * np.asarray(wire_bytes, dtype=np.float64)
-        return found
+        seconds: Floats = self.fixed_s + self.s_per_byte * np.asarray(wire_bytes, dtype=np.float64)
+        return seconds
 
     @property
     def latency_told(self) -> bool:
@@ -77,8 +77,8 @@ class Cost:
         Bytes go by their cost; what an exchange took beyond that it takes again, times ``latency``.
         """
         own = np.minimum(self.s_per_byte * wire_bytes, seconds)
-        found: Floats = (seconds - own) * latency + self.s_per_byte * after / bandwidth
-        return found
+        rescaled_s: Floats = (seconds - own) * latency + self.s_per_byte * after / bandwidth
+        return rescaled_s
 
 
 def fitted_cost(wire_bytes: Floats, seconds: Floats, latency_bytes: float = LATENCY_BYTES[1]) -> Cost:
@@ -106,11 +106,11 @@ def fitted_cost(wire_bytes: Floats, seconds: Floats, latency_bytes: float = LATE
     else:
         slope = float(np.min(shortest / sizes))
         slope = min(slope, _seconds_per_byte(sizes, middle))
-    fixed = float(np.mean(seconds - slope * sizes[member]))
-    fit = np.maximum(fixed + slope * sizes, _SHORTEST_S)
+    fixed_s = float(np.mean(seconds - slope * sizes[member]))
+    fit = np.maximum(fixed_s + slope * sizes, _SHORTEST_S)
     errors = np.log(middle / fit) if len(sizes) > 1 else np.log(np.maximum(seconds, _SHORTEST_S) / middle[member])
     return Cost(
-        fixed_s=max(fixed, 0.0), s_per_byte=slope, sizes=len(sizes), log_error=float(np.sqrt(np.mean(errors**2)))
+        fixed_s=max(fixed_s, 0.0), s_per_byte=slope, sizes=len(sizes), log_error=float(np.sqrt(np.mean(errors**2)))
     )
 
 

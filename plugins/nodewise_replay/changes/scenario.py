@@ -26,7 +26,7 @@ class Scenario:
     Attributes
     ----------
     traces : mapping of rank to Trace
-        Of the recording. A rank that was added has none; ``recorded_rank`` says whose copy it is.
+        Of the recording. An added rank has none; ``recorded_rank`` gives the rank that it copies.
     recorded_rank : mapping of int to int
         The recorded rank behind every rank of the graph.
     bytes : (nodes,) int64
@@ -93,7 +93,7 @@ class GraphDraft:
         return np.arange(self._count - len(nodes), self._count, dtype=np.int64)
 
     def add_edges(self, source: Ints, target: Ints, lag_ns: Ints | int, kind: EdgeKind | Ints) -> None:
-        """Append edges, which nobody recorded."""
+        """Append edges that were not recorded."""
         self._edges.append(Edges.exact(source, target, lag_ns, kind, Origin.INFERRED))
 
     def copy_edges(self, edges: Ints, number_of: Ints) -> None:
@@ -146,22 +146,22 @@ class GraphDraft:
     ) -> Scenario:
         """The graph as drafted; ``steps`` in the draft's numbers, ``others`` of the graph's fields as they are."""
         origin, graph = self._origin, self._origin.graph
-        kept = np.ones(self._count, dtype=np.bool_)
+        is_kept = np.ones(self._count, dtype=np.bool_)
         for nodes in self._dropped:
-            kept[nodes] = False
-        heir = np.where(kept, np.arange(self._count), NO_NODE)
+            is_kept[nodes] = False
+        heir = np.where(is_kept, np.arange(self._count), NO_NODE)
         order_heir = heir.copy()
-        for lost, instead, in_order in self._heirs:
-            heir[lost], order_heir[lost] = instead, in_order
+        for lost_node, instead, in_order in self._heirs:
+            heir[lost_node], order_heir[lost_node] = instead, in_order
         recorded, *added = self._edges
         edges = recorded.rows(self._held_edges).followed_by(*added)
         waits = np.isin(edges.edge_kind, _WAITS)
         edges = replace(edges, source=np.where(waits, heir[edges.source], order_heir[edges.source]))
         nodes_of_all = self._nodes[0].followed_by(*self._nodes[1:])
-        columns, number = wire_graph(nodes_of_all, edges.rows(edges.source >= 0), kept)
+        columns, number = wire_graph(nodes_of_all, edges.rows(edges.source >= 0), is_kept)
         bounds = graph.steps if steps is None else steps
         last = np.where(bounds.last_node >= 0, number[np.maximum(bounds.last_node, 0)], NO_NODE)
-        rows = self._rows[0].followed_by(*self._rows[1:]).among(kept, number)
+        rows = self._rows[0].followed_by(*self._rows[1:]).among(is_kept, number)
         changed = replace(
             graph,
             **columns,
@@ -175,7 +175,7 @@ class GraphDraft:
             duration_ns=changed.duration_ns,
             lag_ns=changed.lag_ns,
             recorded_rank=origin.recorded_rank if recorded_rank is None else recorded_rank,
-            bytes=np.concatenate(self._bytes)[kept],
+            bytes=np.concatenate(self._bytes)[is_kept],
             rests_on=(*origin.rests_on, *rests_on),
         )
 
@@ -183,5 +183,5 @@ class GraphDraft:
 def is_piece(graph: Graph) -> NDArray[np.bool_]:
     """Nodes that are pieces of a host thread's time."""
     on_host = np.array([lane.is_host for _, lane in graph.lanes] + [False], dtype=np.bool_)
-    found: NDArray[np.bool_] = on_host[graph.lane] & (graph.kind != NodeKind.TRANSFER)
-    return found
+    mask: NDArray[np.bool_] = on_host[graph.lane] & (graph.kind != NodeKind.TRANSFER)
+    return mask

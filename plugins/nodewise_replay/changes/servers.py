@@ -19,7 +19,7 @@ __all__ = ["hub_of", "served_by"]
 
 
 def hub_of(scenario: Scenario, exchanges: Exchanges) -> int:
-    """The one rank that takes part in every exchange, each of which is between two; -1 = none, or nobody can tell."""
+    """The one rank that takes part in every exchange, each between two ranks; -1 = none, or it cannot be determined."""
     graph, rows = scenario.graph, scenario.graph.collectives
     if len(graph.ranks) < 2 or (exchanges.ranks != 2).any():
         return -1
@@ -44,8 +44,8 @@ def hub_of(scenario: Scenario, exchanges: Exchanges) -> int:
     return graph.ranks[int(np.argmax(first))] if first[0] != first[1] else -1
 
 
-def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
-    """The job with a server and ``wanted - 1`` workers.
+def served_by(scenario: Scenario, hub: int, rank_count: int) -> Scenario:
+    """The job with a server and ``rank_count - 1`` workers.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
         INVALID_FIELD for a world without a worker, EVIDENCE_MISSING where workers left no trace.
     """
     graph = scenario.graph
-    if wanted < 2:
+    if rank_count < 2:
         raise invalid("value", "must be at least 2: a parameter server and a worker")
     if len(graph.ranks) < graph.world_size:
         raise unsupported_error("some ranks were not recorded: the server's work for them is unknown", "traces")
@@ -62,8 +62,8 @@ def served_by(scenario: Scenario, hub: int, wanted: int) -> Scenario:
             ("the exchanged messages are on device streams: the server's work for each is unknown"), "traces"
         )
     workers = [rank for rank in graph.ranks if rank != hub]
-    served = _ServerExchanges(scenario, hub, workers)
-    return served.fewer(wanted - 1) if wanted - 1 < len(workers) else served.more(wanted - 1)
+    exchanges = _ServerExchanges(scenario, hub, workers)
+    return exchanges.fewer(rank_count - 1) if rank_count - 1 < len(workers) else exchanges.more(rank_count - 1)
 
 
 class _ServerExchanges:
@@ -72,7 +72,7 @@ class _ServerExchanges:
         self._draft = GraphDraft(scenario)
         graph, rows = scenario.graph, scenario.graph.collectives
         partner = {int(node): int(rank) for node, rank in zip(rows.transfer, rows.rank, strict=True) if rank != hub}
-        served: dict[tuple[int, bool], list[int]] = {}
+        segments_by_key: dict[tuple[int, bool], list[int]] = {}
         trace = scenario.traces[scenario.recorded_rank[hub]]
         receipts = is_receipt(trace)
         self._segments = []
@@ -83,41 +83,41 @@ class _ServerExchanges:
             first, last = segment(graph, trace, event, arrival, departure)
             node = int(rows.transfer[row])
             kind = (int(graph.step[node]), bool(receipts[rows.row[row]]))
-            # Of a message whose other end was not recorded: the worker whose turn it was in the step before.
-            turn = len(served.setdefault(kind, []))
-            before = served.get((kind[0] - 1, kind[1]), [])
+            # Of a message whose other end was not recorded: the worker that had this turn in the step before.
+            turn = len(segments_by_key.setdefault(kind, []))
+            before = segments_by_key.get((kind[0] - 1, kind[1]), [])
             worker = partner.get(node, before[turn] if turn < len(before) else NO_NODE)
-            served[kind].append(worker)
+            segments_by_key[kind].append(worker)
             self._segments.append((first, last, int(row), worker, kind))
         self._segments.sort()
 
     def fewer(self, count: int) -> Scenario:
         """Keep the first workers."""
         graph, rows = self._scenario.graph, self._scenario.graph.collectives
-        kept = sorted([self._hub, *self._workers[:count]])
-        lost = ~np.isin(graph.rank, kept) & (graph.rank >= 0)
-        gone = [rows.transfer[row] for _, _, row, worker, _ in self._segments if worker not in kept]
-        lost[gone] = True
-        lost[rows.transfer[~np.isin(rows.rank, kept)]] = True
+        ranks_left = sorted([self._hub, *self._workers[:count]])
+        is_removed = ~np.isin(graph.rank, ranks_left) & (graph.rank >= 0)
+        removed_transfers = [rows.transfer[row] for _, _, row, worker, _ in self._segments if worker not in ranks_left]
+        is_removed[removed_transfers] = True
+        is_removed[rows.transfer[~np.isin(rows.rank, ranks_left)]] = True
         for first, last, _, worker, _ in self._segments:
-            if worker not in kept:
-                lost[first : last + 1] = True
+            if worker not in ranks_left:
+                is_removed[first : last + 1] = True
                 heir = first - 1
-                while lost[heir]:
+                while is_removed[heir]:
                     heir -= 1
                 self._draft.inherit(last, heir, heir)
-        self._draft.drop_nodes(np.flatnonzero(lost))
-        return self._draft.of_ranks(kept, f"the server's time for {len(self._workers) - count} workers removed")
+        self._draft.drop_nodes(np.flatnonzero(is_removed))
+        return self._draft.of_ranks(ranks_left, f"the server's time for {len(self._workers) - count} workers removed")
 
     def more(self, count: int) -> Scenario:
-        """Add copies of workers, and of what the server does for each after what it does for the last."""
+        """Add copies of workers, and of the server's work for each, after its work for the last."""
         copies = RankCopies(self._draft, self._scenario)
-        added: dict[tuple[int, bool], list[tuple[int, int]]] = {}
+        added_segments: dict[tuple[int, bool], list[tuple[int, int]]] = {}
         for index in range(count - len(self._workers)):
             source = self._workers[index % len(self._workers)]
             rank, number = copies.add(source, shift=1 + index // len(self._workers), shared=False)
-            self._serve(source, rank, number, added)
-        self._link(added)
+            self._serve(source, rank, number, added_segments)
+        self._link(added_segments)
         return copies.scenario(
             count + 1,
             f"{count - len(self._workers)} workers added as copies of the recorded ones",
@@ -128,9 +128,9 @@ class _ServerExchanges:
         )
 
     def _serve(
-        self, source: int, rank: int, number: Ints, added: dict[tuple[int, bool], list[tuple[int, int]]]
+        self, source: int, rank: int, number: Ints, added_segments: dict[tuple[int, bool], list[tuple[int, int]]]
     ) -> None:
-        """Copy what the server does for one worker, and the messages between the two."""
+        """Copy the server's work for one worker, and the messages between the two."""
         graph, rows, draft = self._scenario.graph, self._scenario.graph.collectives, self._draft
         for first, last, row, worker, kind in self._segments:
             if worker != source:
@@ -140,25 +140,25 @@ class _ServerExchanges:
             renumbered[own] = draft.copy_nodes(own)
             transfer = np.array([rows.transfer[row]])
             renumbered[transfer] = draft.copy_nodes(transfer)
-            copied = renumbered != number
+            is_copied = renumbered != number
             shared = np.isin(np.arange(len(graph)), transfer)
-            ends = copied | (graph.rank == source)
+            ends = is_copied | (graph.rank == source)
             within = np.where(
                 shared[graph.source] | shared[graph.target],
                 ends[graph.source] & ends[graph.target],
-                copied[graph.source] & copied[graph.target],
+                is_copied[graph.source] & is_copied[graph.target],
             )
             draft.copy_edges(np.flatnonzero(within), renumbered)
             for of, owner in ((rows.rank == self._hub, self._hub), (rows.rank == source, rank)):
                 ends = rows.rows((rows.transfer == transfer[0]) & of).renumber(renumbered)
                 draft.add_rows(replace(ends, rank=np.full(len(ends), owner)))
-            added.setdefault(kind, []).append((int(renumbered[first]), int(renumbered[last])))
+            added_segments.setdefault(kind, []).append((int(renumbered[first]), int(renumbered[last])))
 
-    def _link(self, added: Mapping[tuple[int, bool], list[tuple[int, int]]]) -> None:
+    def _link(self, added_segments: Mapping[tuple[int, bool], list[tuple[int, int]]]) -> None:
         """Put the copies into the server's order: after the last message of the same direction in the step."""
         graph = self._scenario.graph
         target = graph.target
-        for kind, copies in added.items():
+        for kind, copies in added_segments.items():
             last = max(segment_end for _, segment_end, _, _, of in self._segments if of == kind)
             onward = np.flatnonzero((graph.source == last) & (graph.edge_kind == EdgeKind.HOST) & (target == last + 1))
             before = last

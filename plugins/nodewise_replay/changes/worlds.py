@@ -27,18 +27,18 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
 
     Ranks that are added are copies of the recorded ones whose work takes what it took in another step, so that ranks
     differ from each other as they were seen to: the more there are, the later the last one comes. Of fewer ranks, those
-    stay that stand for all, from the quickest to the slowest.
+    stay that represent all, from the quickest to the slowest.
 
     Raises
     ------
     NodewiseError
         INVALID_FIELD for no whole number of at least 1, EVIDENCE_MISSING where the traces do not tell.
     """
-    wanted = int(change.value)
-    if wanted != change.value or wanted < 1:
+    rank_count = int(change.value)
+    if rank_count != change.value or rank_count < 1:
         raise invalid("value", f"must be a whole number of ranks, at least 1, not {change.value:g}")
     graph = scenario.graph
-    if wanted == graph.world_size:
+    if rank_count == graph.world_size:
         return scenario
     if not len(graph.collectives):
         raise unsupported_error(
@@ -56,12 +56,12 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
                 "send to an added one",
                 "traces.process_groups",
             )
-        return served_by(scenario, hub, wanted)
+        return served_by(scenario, hub, rank_count)
     _whole_world(scenario)
-    among = np.full(len(exchanges), wanted)
+    among = np.full(len(exchanges), rank_count)
     scenario = scenario.with_durations(exchanges.retime(scenario, among), "exchange times scaled by the bytes per link")
-    if len(graph.ranks) < graph.world_size and wanted == 1:
-        # Nobody is left to wait for.
+    if len(graph.ranks) < graph.world_size and rank_count == 1:
+        # No rank is left to wait for.
         alone = np.where(graph.kind == NodeKind.PEERS, 0, scenario.duration_ns)
         scenario = scenario.with_durations(alone, "ranks that were not recorded removed")
         return replace(scenario, graph=replace(graph, world_size=1))
@@ -70,8 +70,10 @@ def in_another_world(scenario: Scenario, change: Change) -> Scenario:
         note = (
             f"{missing} of {graph.world_size} ranks were not recorded: added ranks are assumed to arrive when these did"
         )
-        return replace(scenario, graph=replace(scenario.graph, world_size=wanted), rests_on=(*scenario.rests_on, note))
-    return _fewer(scenario, wanted) if wanted < graph.world_size else _more(scenario, wanted)
+        return replace(
+            scenario, graph=replace(scenario.graph, world_size=rank_count), rests_on=(*scenario.rests_on, note)
+        )
+    return _fewer(scenario, rank_count) if rank_count < graph.world_size else _more(scenario, rank_count)
 
 
 def _whole_world(scenario: Scenario) -> None:
@@ -88,28 +90,30 @@ def _whole_world(scenario: Scenario) -> None:
                 )
 
 
-def _fewer(scenario: Scenario, wanted: int) -> Scenario:
+def _fewer(scenario: Scenario, rank_count: int) -> Scenario:
     """Keep some ranks, evenly from the one that arrives first on average to the one that arrives last."""
     graph, rows = scenario.graph, scenario.graph.collectives
     ahead = graph.begin_ns[rows.transfer] - graph.end_ns[rows.arrival]
     early = [float(np.mean(ahead[rows.rank == rank])) for rank in graph.ranks]
     by_lateness = [graph.ranks[place] for place in np.argsort(-np.array(early), kind="stable")]
-    places = np.linspace(len(by_lateness) - 1, 0, wanted).round().astype(int)
-    kept = sorted(by_lateness[place] for place in places)
-    return GraphDraft(scenario).of_ranks(kept, f"ranks {', '.join(map(str, kept))} kept")
+    places = np.linspace(len(by_lateness) - 1, 0, rank_count).round().astype(int)
+    ranks_left = sorted(by_lateness[place] for place in places)
+    return GraphDraft(scenario).of_ranks(ranks_left, f"ranks {', '.join(map(str, ranks_left))} kept")
 
 
-def _more(scenario: Scenario, wanted: int) -> Scenario:
+def _more(scenario: Scenario, rank_count: int) -> Scenario:
     graph = scenario.graph
     # Ranks beyond one copy per recorded step would repeat each other, and the last of them comes no later.
     steps_seen = max(int((graph.steps.last_node >= 0).any(axis=1).sum()), 1)
-    room = max(int(LARGEST_GRAPH / len(graph) * len(graph.ranks)) - len(graph.ranks), 0)
-    added = min(wanted - graph.world_size, len(graph.ranks) * steps_seen, room)
+    node_budget = max(int(LARGEST_GRAPH / len(graph) * len(graph.ranks)) - len(graph.ranks), 0)
+    copy_count = min(rank_count - graph.world_size, len(graph.ranks) * steps_seen, node_budget)
     copies = RankCopies(GraphDraft(scenario), scenario)
-    for index in range(added):
+    for index in range(copy_count):
         copies.add(graph.ranks[index % len(graph.ranks)], shift=1 + index // len(graph.ranks))
     return copies.scenario(
-        wanted,
-        f"{added} ranks added as copies of the recorded ones in other steps"
-        + (f" (for {wanted - graph.world_size} ranks to add)" if added < wanted - graph.world_size else ""),
+        rank_count,
+        f"{copy_count} ranks added as copies of the recorded ones in other steps"
+        + (
+            f" (for {rank_count - graph.world_size} ranks to add)" if copy_count < rank_count - graph.world_size else ""
+        ),
     )

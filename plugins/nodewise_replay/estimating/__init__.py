@@ -1,1 +1,1 @@
-"""What a replay says of configurations that were not recorded."""
+"""Predictions by replay for configurations that were not recorded."""

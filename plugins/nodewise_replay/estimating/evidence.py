@@ -15,7 +15,7 @@ __all__ = ["Evidence"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a profile says of its recorded job besides the traces.
+    """Facts of a profile about its recorded job besides the traces.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Evidence:
             if run.devices[place]
         }
         traces = [trace for recording in recordings for trace in recording.scenario.traces.values()]
-        named = {catalogue_key(name) for trace in traces for name in trace.devices if name}
+        device_keys = {catalogue_key(name) for trace in traces for name in trace.devices if name}
         return Evidence(
             batches=frozenset(batches),
             accumulations=frozenset(count for run in runs for count in run.accumulation.tolist()),
-            devices=frozenset(devices or named),
+            devices=frozenset(devices or device_keys),
             link_bytes_per_s=profile.network.link_bytes_per_s or 0.0,
         )
 
@@ -57,7 +57,7 @@ class Evidence:
     ) -> tuple[Floats, list[Refusal | None]]:
         """By row: how many times the recorded link's bandwidth, and why the row is not the recorded job, if so."""
         rows = len(configurations)
-        served = {recording.hub >= 0 for recording in recordings}
+        server_flags = {recording.hub >= 0 for recording in recordings}
         exchanging = any(len(recording.exchanges) for recording in recordings)
         ratios = np.ones(rows)
         refusals: list[Refusal | None] = []
@@ -65,7 +65,7 @@ class Evidence:
             workers = int(configurations.workers[row])
             link = float(configurations.link_bytes_per_s[row])
             refusal = (
-                self._mode(configurations, row, served, exchanging=exchanging)
+                self._mode(configurations, row, server_flags, exchanging=exchanging)
                 or self._batch(configurations, row)
                 or self._device(configurations.devices[int(configurations.device_index[row])])
                 or (_WORKERS if workers < 1 else None)
@@ -79,17 +79,17 @@ class Evidence:
         return ratios, refusals
 
     @staticmethod
-    def _mode(configurations: Configurations, row: int, served: set[bool], *, exchanging: bool) -> Refusal | None:
+    def _mode(configurations: Configurations, row: int, server_flags: set[bool], *, exchanging: bool) -> Refusal | None:
         mode, servers = int(configurations.sync_mode[row]), int(configurations.parameter_servers[row])
-        if True in served and len(served) == 1:
-            recorded = mode == SyncMode.SYNC and servers in (-1, 1)
-            told = "synchronous training with one parameter server"
+        if True in server_flags and len(server_flags) == 1:
+            is_recorded = mode == SyncMode.SYNC and servers in (-1, 1)
+            kind = "synchronous training with one parameter server"
         else:
-            recorded = mode == SyncMode.ALLREDUCE or (not exchanging and int(configurations.workers[row]) == 1)
-            told = "synchronous training by all-reduce"
-        if recorded:
+            is_recorded = mode == SyncMode.ALLREDUCE or (not exchanging and int(configurations.workers[row]) == 1)
+            kind = "synchronous training by all-reduce"
+        if is_recorded:
             return None
-        return Refusal.unsupported(f"the traces are of {told}: record traces of the other exchange")
+        return Refusal.unsupported(f"the traces are of {kind}: record traces of the other exchange")
 
     def _batch(self, configurations: Configurations, row: int) -> Refusal | None:
         batch, accumulation = int(configurations.batch_per_worker[row]), int(configurations.accumulation[row])
@@ -105,9 +105,9 @@ class Evidence:
                 "unset, or ingest an observation of the recorded run that states it",
                 "observations.configurations.batch_per_worker",
             )
-        known = ", ".join(map(str, sorted(self.batches)))
+        batches = ", ".join(map(str, sorted(self.batches)))
         return Refusal.unsupported(
-            f"a batch of {batch} per worker was not recorded (recorded: {known}): record traces with this batch",
+            f"a batch of {batch} per worker was not recorded (recorded: {batches}): record traces with this batch",
             "traces",
         )
 

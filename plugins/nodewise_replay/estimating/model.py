@@ -82,30 +82,30 @@ class ReplayModel:
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse row by row what was recorded otherwise. One replay per distinct configuration."""
-        refused: dict[Refusal, list[int]] = {}
+        rows_by_refusal: dict[Refusal, list[int]] = {}
         values = np.zeros((2 + len(PARTS), len(configurations)))
         ratios, refusals = self._evidence.judge(configurations, self._recordings)
         farthest = max(self._known.max(), self._corrected_at.max(initial=0.0))
         for row, workers in enumerate(configurations.workers.tolist()):
             answer = refusals[row] or self._answer(workers, float(ratios[row]), options)
             if isinstance(answer, Refusal):
-                refused.setdefault(answer, []).append(row)
+                rows_by_refusal.setdefault(answer, []).append(row)
                 continue
             parts = self._correct(answer.parts, workers)
             values[:, row] = (answer.log_spread, max(workers / farthest, 1.0), *parts)
-        answered = sum(map(len, refused.values())) < len(configurations)
+        is_answered = sum(map(len, rows_by_refusal.values())) < len(configurations)
         return Predictions.assembled(
             dict(zip(PARTS, values[2:])),
             log_spread=values[0],
             extrapolation=values[1],
-            refusals=tuple(RowRefusal(tuple(found), refusal) for refusal, found in refused.items()),
-            notices=self._notices_of() if answered else (),
+            refusals=tuple(RowRefusal(tuple(found), refusal) for refusal, found in rows_by_refusal.items()),
+            notices=self._notices_of() if is_answered else (),
         )
 
     def _notices_of(self) -> tuple[Notice, ...]:
         worst = max(recording.persistence for recording in self._recordings)
         fewest = min(recording.steps for recording in self._recordings)
-        told = (
+        message = (
             f"recorded steps vary by {worst:.1%} (standard deviation): a single step cannot be predicted more precisely"
             if fewest > 1
             else "only a single step was recorded: the variation between steps is unknown"
@@ -117,7 +117,7 @@ class ReplayModel:
                 "step times include the overhead of the recorder: ingest a step time that was measured without the "
                 "recorder"
             )
-        return (*self._notices, Notice("PERSISTENCE", told), Notice("RECORDED_STEPS", overhead))
+        return (*self._notices, Notice("PERSISTENCE", message), Notice("RECORDED_STEPS", overhead))
 
     def _answer(self, workers: int, link_ratio: float, options: Options) -> _Answer | Refusal:
         key = (workers, link_ratio)
@@ -139,8 +139,8 @@ class ReplayModel:
         if recording.hub >= 0 and workers > max(MOST_SERVED, recording.workers):
             near, far = (self._replay(count, link_ratio) for count in (MOST_SERVED // 2, MOST_SERVED))
             share = (workers - MOST_SERVED) / (MOST_SERVED - MOST_SERVED // 2)
-            grown = np.maximum(far.parts + share * (far.parts - near.parts), 0.0)
-            return _Answer(parts=grown, log_spread=far.log_spread)
+            extrapolated = np.maximum(far.parts + share * (far.parts - near.parts), 0.0)
+            return _Answer(parts=extrapolated, log_spread=far.log_spread)
         changes = self._changes(recording, workers, link_ratio)
         parts = step_parts(apply_changes(recording.scenario, changes), recording.hub)
         distance = abs(float(np.log(workers / recording.workers)))
@@ -192,16 +192,16 @@ class ReplayModel:
         if not len(observations):
             return nothing, nothing
         ratios, refusals = self._evidence.judge(configurations, self._recordings)
-        found: dict[int, list[float]] = {}
+        errors_by_recording: dict[int, list[float]] = {}
         for row, workers in enumerate(configurations.workers.tolist()):
             if refusals[row] is not None or ratios[row] != 1.0:
                 continue
             answer = self._answer(workers, 1.0, Options())
             if isinstance(answer, _Answer):
-                measured = 1.0 / float(observations.steps_per_s[row])
-                found.setdefault(workers, []).append(measured - float(answer.parts.sum()))
-        at = np.array(sorted(found), dtype=np.float64)
-        return at, np.array([float(np.median(found[int(workers)])) for workers in at])
+                measured_s = 1.0 / float(observations.steps_per_s[row])
+                errors_by_recording.setdefault(workers, []).append(measured_s - float(answer.parts.sum()))
+        at = np.array(sorted(errors_by_recording), dtype=np.float64)
+        return at, np.array([float(np.median(errors_by_recording[int(workers)])) for workers in at])
 
     def _correct(self, parts: Floats, workers: int) -> Floats:
         """A step longer or shorter by what measured ones were; the host's part takes it, then all in proportion."""

@@ -55,7 +55,7 @@ class Recording:
 def recordings_of(traces: Sequence[Trace]) -> list[Recording]:
     """Put traces together that were recorded at the same time, and build the graph of each recording.
 
-    A reference to a trace does not say which run it is of. Traces belong together that state the same world, come from
+    A reference to a trace does not state its run. Traces belong together if they state the same world, come from
     different ranks and cover a common time; where times say nothing, those that hold the same steps, in the order
     given.
     """
@@ -86,15 +86,15 @@ def _window(trace: Trace) -> tuple[int, int]:
 
 
 def _recording(group: Sequence[Trace]) -> Recording:
-    ordered = sorted(group, key=lambda trace: trace.rank)
-    graph = build_graph(ordered, align_clocks(ordered))
-    scenario = Scenario.from_recording(graph, {trace.rank: trace for trace in ordered}, graph.duration_ns, graph.lag_ns)
+    by_rank = sorted(group, key=lambda trace: trace.rank)
+    graph = build_graph(by_rank, align_clocks(by_rank))
+    scenario = Scenario.from_recording(graph, {trace.rank: trace for trace in by_rank}, graph.duration_ns, graph.lag_ns)
     exchanges = exchanges_of(scenario)
     took = StepTimer(graph).times(graph.end_ns).step_ns
     of_ranks = np.maximum(took[(took >= 0).all(axis=1)], 1).astype(np.float64)
     lengths = of_ranks.mean(axis=1)
-    varied = lengths if len(lengths) > 1 else of_ranks.reshape(-1)
-    spread = float(np.std(np.log(varied), ddof=1)) if len(varied) > 1 else 0.0
+    lengths_s = lengths if len(lengths) > 1 else of_ranks.reshape(-1)
+    spread = float(np.std(np.log(lengths_s), ddof=1)) if len(lengths_s) > 1 else 0.0
     return Recording(
         scenario=scenario,
         exchanges=exchanges,

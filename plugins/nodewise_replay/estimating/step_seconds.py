@@ -34,8 +34,8 @@ def step_seconds(scenario: Scenario, ranks: tuple[int, ...], lag_ns: Ints | None
     columns = [graph.ranks.index(rank) for rank in ranks]
     took = StepTimer(graph).times(end, joined=True).step_ns[:, columns]
     there = np.flatnonzero((took >= 0).all(axis=1))
-    kept = there[1:] if len(there) > 2 else there
-    return float(np.median(took[kept].mean(axis=1))) * 1e-9 if len(kept) else 0.0
+    later_steps = there[1:] if len(there) > 2 else there
+    return float(np.median(took[later_steps].mean(axis=1))) * 1e-9 if len(later_steps) else 0.0
 
 
 def step_parts(scenario: Scenario, hub: int) -> Floats:

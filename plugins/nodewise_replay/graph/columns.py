@@ -21,7 +21,7 @@ class Columns:
 
     @classmethod
     def of(cls, source: Any, **others: Any) -> Self:
-        """The columns that ``source`` has under these names, but for some others."""
+        """The columns of ``source`` with these names, except for some others."""
         return cls(**({name: getattr(source, name) for name in _names(cls)} | others))
 
     def by_name(self) -> dict[str, Any]:
@@ -34,12 +34,12 @@ class Columns:
 
     def followed_by(self, *others: Self) -> Self:
         """These rows, then others, in the types of these columns; not copied where one table has all rows."""
-        filled = [one for one in (self, *others) if len(one)]
-        if len(filled) < 2:
-            return filled[0] if filled else self
+        parts = [one for one in (self, *others) if len(one)]
+        if len(parts) < 2:
+            return parts[0] if parts else self
         return type(self)(
             **{
-                name: np.concatenate([getattr(one, name) for one in filled], dtype=own.dtype)
+                name: np.concatenate([getattr(one, name) for one in parts], dtype=own.dtype)
                 for name, own in self.by_name().items()
             }
         )

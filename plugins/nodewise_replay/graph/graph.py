@@ -1,4 +1,4 @@
-"""The graph's columns: nodes that take time, and edges with the time that passes between them at least."""
+"""The graph's columns: nodes that take time, and edges with the least time between them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 NO_NODE = -1
-"""Value of an index that is not there."""
+"""Value of an absent index."""
 
 HELD_BY_NOTHING = np.iinfo(np.int64).min // 4
-"""A release that never matters, far enough from the least number that sums with it do not overflow."""
+"""A release without effect, far enough from the least number that sums with it do not overflow."""
 
 SmallInts = NDArray[np.int32]
 Codes = NDArray[np.int8]
@@ -38,21 +38,21 @@ Flags = NDArray[np.bool_]
 
 
 def matching(names: Sequence[str], pattern: re.Pattern[str]) -> Flags:
-    """Which names the pattern is found in."""
+    """Names that match the pattern."""
     return np.fromiter((_is_found(pattern, name) for name in names), dtype=np.bool_, count=len(names))
 
 
 @lru_cache(maxsize=1 << 14)
 def _is_found(pattern: re.Pattern[str], name: str) -> bool:
-    """Kept, for a diagnosis asks some patterns many times, and the ranks of a job have names in common."""
+    """Cached, as a diagnosis uses some patterns many times, and the ranks of a job share names."""
     return pattern.search(name) is not None
 
 
 class NodeKind(IntEnum):
-    """What takes the time."""
+    """Kind of a node."""
 
     OPERATOR = 0
-    """A framework's operator, less what it calls: one piece between two of its calls."""
+    """A framework's operator without its calls: one piece between two of its calls."""
     GAP = 1
     """Host time between events: the interpreter's, or the self time of a named span."""
     CALL = 2
@@ -71,7 +71,7 @@ class NodeKind(IntEnum):
 
 
 class EdgeKind(IntEnum):
-    """Why one node waits for another."""
+    """Reason why one node waits for another."""
 
     HOST = 0
     LAUNCH = 1
@@ -82,13 +82,13 @@ class EdgeKind(IntEnum):
     FORWARD_BACKWARD = 6
     STATED = 7
     CONTENTION = 8
-    """Work of another stream leaves the device to it; the lag may be negative: its last blocks leave room."""
+    """Work of another stream leaves the device to it; the lag may be negative: its last blocks free room early."""
     QUEUE = 9
     """A launch waits until work leaves the device's full queue."""
 
 
 class Origin(IntEnum):
-    """Where an edge comes from."""
+    """Origin of an edge."""
 
     FOUND = 0
     INFERRED = 1
@@ -96,7 +96,7 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CollectiveNodes(Columns):
-    """Who takes part in collectives, as columns: one row per collective and rank present, by transfer node.
+    """Participants of collectives, as columns: one row per collective and rank present, by transfer node.
 
     Attributes
     ----------
@@ -115,10 +115,10 @@ class CollectiveNodes(Columns):
     departure: Ints
     row: Ints
 
-    def among(self, kept: Flags, number: Ints) -> CollectiveNodes:
-        """The rows of nodes that are all kept, whose numbers are others then."""
-        held = self.rows(kept[self.transfer] & kept[self.arrival] & kept[self.departure])
-        return held.renumber(number)
+    def among(self, is_kept: Flags, number: Ints) -> CollectiveNodes:
+        """The rows whose nodes are all kept, with the nodes' new numbers."""
+        rows = self.rows(is_kept[self.transfer] & is_kept[self.arrival] & is_kept[self.departure])
+        return rows.renumber(number)
 
     def renumber(self, number: Ints) -> CollectiveNodes:
         """The same rows of nodes of other numbers."""
@@ -144,7 +144,7 @@ class StepBounds:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Graph:
-    """What a job executed. Times are ns on the first rank's clock. Durations and lags are apart from the structure.
+    """The executed job. Times are ns on the first rank's clock. Durations and lags are apart from the structure.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class Graph:
         As recorded, for the last two on the common clock. A node that waits begins where the wait does, and its
         duration is what is left after it.
     release_ns : (nodes,) int64
-        Earliest begin whatever the graph says: where something outside the graph holds a node back.
+        Earliest begin: where something outside the graph delays a node.
     first_edge : (nodes + 1,) int64
         The edges into node v are ``first_edge[v]`` to ``first_edge[v + 1]``.
     source : (edges,) int32
@@ -172,18 +172,18 @@ class Graph:
     lag_ns : (edges,) int64
         Least time from the end of ``source`` to the begin of the target.
     explained_lag_ns : (edges,) int64
-        The same without waits that no edge accounts for: what a replay of the structure alone goes by.
+        The same without waits that no edge accounts for: used by a replay of the structure only.
     edge_kind, origin : (edges,) int8
         EdgeKind, Origin.
     binding : (edges,) bool
-        Whether the target was seen to wait for this edge, so that its lag is exact; else it is a typical one.
+        Whether the target waited for this edge, so that its lag is exact; else it is a typical one.
     order : (nodes,) int32
-        Every node after all that it waits for.
+        Order in which every node comes after all nodes that it waits for.
     key : (nodes,) int64
-        Digest of where in the program a node is: nodes of different steps that correspond have the same.
+        Digest of a node's place in the program: corresponding nodes of different steps have the same.
     lanes : tuple of (rank, Lane)
     missing : mapping of EdgeKind to int
-        Edges that must be there but could not be made out.
+        Edges that must exist but could not be inferred.
     timed : bool
         Whether times were recorded; where not, they are those of a sweep.
     """

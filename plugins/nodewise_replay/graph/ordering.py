@@ -54,26 +54,26 @@ def occurrences(group: Ints, order: Ints) -> Ints:
 
 
 def in_circles(count: int, source: Ints, target: Ints) -> NDArray[np.bool_]:
-    """Which edges among ``count`` nodes lie between those that no order reaches."""
-    stuck = _remove_sources(source, target, count)[1] > 0
-    circles: NDArray[np.bool_] = stuck[source] & stuck[target]
+    """Edges among ``count`` nodes whose both ends are in or between cycles."""
+    in_cycle = _remove_sources(source, target, count)[1] > 0
+    circles: NDArray[np.bool_] = in_cycle[source] & in_cycle[target]
     return circles
 
 
 def a_circle(count: int, source: Ints, target: Ints) -> list[int]:
     """Edges of one circle among ``count`` nodes, each from where the one before leads; empty = there is none."""
-    stuck = np.flatnonzero(in_circles(count, source, target))
-    if not len(stuck):
+    cycle_nodes = np.flatnonzero(in_circles(count, source, target))
+    if not len(cycle_nodes):
         return []
-    into = dict(zip(target[stuck].tolist(), stuck.tolist()))
-    met: dict[int, int] = {}
+    into = dict(zip(target[cycle_nodes].tolist(), cycle_nodes.tolist()))
+    place_by_node: dict[int, int] = {}
     path: list[int] = []
-    node = int(target[stuck[0]])
-    while node not in met:  # whatever is stuck waits for something that is
-        met[node] = len(path)
+    node = int(target[cycle_nodes[0]])
+    while node not in place_by_node:  # whatever is stuck waits for something that is
+        place_by_node[node] = len(path)
         path.append(into[node])
         node = int(source[path[-1]])
-    return path[met[node] :][::-1]
+    return path[place_by_node[node] :][::-1]
 
 
 def _remove_sources(source: NDArray[np.integer], target: Ints, count: int) -> tuple[NDArray[np.int32], Ints]:
@@ -88,19 +88,19 @@ def _remove_sources(source: NDArray[np.integer], target: Ints, count: int) -> tu
 @object_code
 def _order(waiting: Ints, first_after: Ints, targets: Ints, order: NDArray[np.int32]) -> int:
     """Fill in ``order``; returns how many nodes were reached. ``waiting`` stays above 0 where none comes."""
-    filled = 0
+    count_placed = 0
     for node in range(len(waiting)):
         if waiting[node] == 0:
-            order[filled] = node
-            filled += 1
+            order[count_placed] = node
+            count_placed += 1
     position = 0
-    while position < filled:
+    while position < count_placed:
         node = order[position]
         position += 1
         for edge in range(first_after[node], first_after[node + 1]):
             target = targets[edge]
             waiting[target] -= 1
             if waiting[target] == 0:
-                order[filled] = target
-                filled += 1
-    return filled
+                order[count_placed] = target
+                count_placed += 1
+    return count_placed

@@ -53,7 +53,7 @@ def latest_ends(
     end_ns: Ints,
     latest_ns: Ints,
 ) -> None:
-    """As ``sweep_times`` with ``joined``, for who asks very often: fills in the ends, and the latest end of each group.
+    """As ``sweep_times`` with ``joined``, for frequent calls: fills in the ends, and the latest end of each group.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _sweep_ends(
     """Fill in ``end_ns`` and raise ``latest_ns``; the last of ``structure`` is the group of every node."""
     order, first_edge, source, group = structure
     for position in range(len(order)):
-        # Of an unsigned index nobody asks whether it counts from the end: this takes a third less.
+        # An unsigned index is not checked for counting from the end: this takes a third less time.
         node = np.uint32(order[position])
         begin = release_ns[node]
         for edge in range(first_edge[node], first_edge[node + np.uint32(1)]):
@@ -154,13 +154,13 @@ def _trace_back(
     while node >= 0:
         path[length] = node
         length += 1
-        found = NO_NODE
+        source_node = NO_NODE
         for edge in range(first_edge[node], first_edge[node + 1]):
             before = source[edge]
             if not joined and step[before] != step[node]:
                 continue
             if end_ns[before] + lag_ns[edge] == begin_ns[node]:
-                found = before
+                source_node = before
                 break
-        node = found
+        node = source_node
     return length

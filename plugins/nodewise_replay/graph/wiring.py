@@ -69,7 +69,7 @@ class Edges(Columns):
         return Edges.exact(empty, empty, 0, EdgeKind.HOST)
 
     def shift(self, by: int) -> Edges:
-        """The same edges between nodes whose numbers are so much higher."""
+        """The same edges between nodes whose numbers are higher by an offset."""
         return replace(self, source=self.source + by, target=self.target + by)
 
     def renumber(self, number: Ints) -> Edges:
@@ -77,7 +77,7 @@ class Edges(Columns):
         return replace(self, source=number[self.source], target=number[self.target])
 
 
-def wire_graph(nodes: NodeColumns, edges: Edges, kept: NDArray[np.bool_]) -> tuple[dict[str, Any], Ints]:
+def wire_graph(nodes: NodeColumns, edges: Edges, is_kept: NDArray[np.bool_]) -> tuple[dict[str, Any], Ints]:
     """Columns of the graph of some nodes and the edges among them, and the number that every node has in it.
 
     Raises
@@ -85,17 +85,17 @@ def wire_graph(nodes: NodeColumns, edges: Edges, kept: NDArray[np.bool_]) -> tup
     NodewiseError
         CONTRADICTORY_FACTS if nodes wait for each other in a circle.
     """
-    number = np.cumsum(kept) - 1
-    inside = np.flatnonzero(kept[edges.source] & kept[edges.target])
+    number = np.cumsum(is_kept) - 1
+    inside = np.flatnonzero(is_kept[edges.source] & is_kept[edges.target])
     inside = inside[np.argsort(number[edges.target[inside]], kind="stable")]
     source = number[edges.source[inside]].astype(np.int32)
-    first_edge = first_rows(number[edges.target[inside]], int(kept.sum()))
+    first_edge = first_rows(number[edges.target[inside]], int(is_kept.sum()))
     # Before rows are copied: ordering takes as much memory for a while.
     order = topological_order(first_edge, source)
     columns = edges.rows(inside).by_name()
     del columns["target"]
     return {
-        **nodes.rows(kept).by_name(),
+        **nodes.rows(is_kept).by_name(),
         **columns,
         "source": source,
         "first_edge": first_edge,

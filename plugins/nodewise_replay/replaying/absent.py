@@ -1,4 +1,4 @@
-"""Ranks that sent no trace: what they do when something is changed is not known, and lies between two cases."""
+"""Ranks without a trace: after a change their behaviour is unknown, and lies between two cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives of a replay: transfer told from waiting, and who came last."""
+"""Collectives of a replay: transfer and waiting separated, and the last rank to arrive."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def replayed_collectives(
 
     Notes
     -----
-    The spread of a collective's ends, which are one instant, shows how far off the recorded times of a rank may be. Who
-    was last is open where two arrivals are closer than twice that and the uncertainty of both clocks: a tie. A spread
-    below the median of all collectives is luck; the median counts then.
+    The ends of a collective are one instant, so their spread shows the error of the recorded times of a rank. The last
+    rank is open where two arrivals are closer than twice that and the uncertainty of both clocks: a tie. A spread below
+    the median of all collectives is chance; the median counts then.
     """
     rows = graph.collectives
     column = {rank: index for index, rank in enumerate(graph.ranks)}
-    found = []
+    collectives = []
     _, first = np.unique(rows.transfer, return_index=True)
-    wanted = set(steps)
+    step_set = set(steps)
     starts = np.sort(first)
     usual = _median_spread(end_ns[rows.departure], starts)
     for start, stop in pairwise([*starts.tolist(), len(rows)]):
         node = int(rows.transfer[start])
-        if int(graph.step[node]) not in wanted:
+        if int(graph.step[node]) not in step_set:
             continue
         ranks = rows.rank[start:stop]
         arrival = end_ns[rows.arrival[start:stop]]
@@ -67,14 +67,14 @@ def replayed_collectives(
         unsure = doubt + doubt[latest] + 2 * max(spread, usual)
         late = last - arrival <= unsure
         # Where ranks without a trace came later than all these, none of these was last.
-        known = len(ranks) > 1 and began - last <= unsure[latest]
+        is_certain = len(ranks) > 1 and began - last <= unsure[latest]
         by_lateness = np.argsort(-arrival, kind="stable")
         others = arrival[~late]
         trace, row = traces[int(ranks[latest])], int(rows.row[start + latest])
         table = trace.collectives
         group = int(table.group[row])
         sizes = np.maximum(table.in_bytes[row], table.out_bytes[row])
-        found.append(
+        collectives.append(
             (
                 began,
                 ReplayedCollective(
@@ -88,13 +88,13 @@ def replayed_collectives(
                     ranks=tuple(int(rank) for rank in ranks),
                     arrival_s=tuple(((arrival - arrival.min()) * _NS).tolist()),
                     wait_s=tuple((np.maximum(began - arrival, 0) * _NS).tolist()),
-                    late_ranks=tuple(ranks[by_lateness[late[by_lateness]]].tolist()) if known else (),
-                    margin_s=float(last - others.max()) * _NS if known and len(others) else 0.0,
+                    late_ranks=tuple(ranks[by_lateness[late[by_lateness]]].tolist()) if is_certain else (),
+                    margin_s=float(last - others.max()) * _NS if is_certain and len(others) else 0.0,
                 ),
             )
         )
-    found.sort(key=lambda one: one[0])
-    return tuple(collective for _, collective in found)
+    collectives.sort(key=lambda one: one[0])
+    return tuple(collective for _, collective in collectives)
 
 
 def _median_spread(departure_ns: Ints, starts: Ints) -> float:

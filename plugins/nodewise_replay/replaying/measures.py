@@ -21,7 +21,7 @@ _NS = 1e-9
 
 
 NOT_THERE: Final = -(2**61)
-"""When a step is over that a rank lacks."""
+"""End of a step that a rank lacks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -36,7 +36,7 @@ class StepTimes:
 
 
 class StepTimer:
-    """What a step is, for every number of every command.
+    """Definition of a step, for every number of every command.
 
     A rank is done with a step when its host is, and all work that it gave its devices in it. The step lasts since the
     rank was done with the step before, the first one since its mark.
@@ -61,11 +61,11 @@ class StepTimer:
         host = np.where(last != NO_NODE, end_ns[np.maximum(last, 0)], NOT_THERE)
         if not self._graph.timed:
             host[:] = 0
-        found = self._latest(host, self.work, end_ns) if latest_ns is None else np.maximum(host, latest_ns)
-        return np.where(host > NOT_THERE, found, NOT_THERE)
+        end_times_ns = self._latest(host, self.work, end_ns) if latest_ns is None else np.maximum(host, latest_ns)
+        return np.where(host > NOT_THERE, end_times_ns, NOT_THERE)
 
     def begin(self, over_ns: Ints, mark_ns: Ints, step: int) -> Ints:
-        """When every rank begins a step: where the one before is over, else at its mark."""
+        """When every rank begins a step: at the end of the step before, else at its mark."""
         before = over_ns[step - 1] if step > 0 else np.full(over_ns.shape[1], NOT_THERE)
         begin: Ints = np.where(before > NOT_THERE, before, mark_ns[step])
         return begin
@@ -91,16 +91,16 @@ class StepTimer:
     @staticmethod
     def _latest(least: Ints, work: tuple[Ints, Ints, Ints], end_ns: Ints) -> Ints:
         nodes, step, column = work
-        found = least.copy()
-        np.maximum.at(found, (step, column), end_ns[nodes])
-        return found
+        latest = least.copy()
+        np.maximum.at(latest, (step, column), end_ns[nodes])
+        return latest
 
 
 def odd_steps(graph: Graph, present: Ints) -> Ints:
     """Steps in which a rank does less than half or more than twice of what it does in the others.
 
-    They were recorded in part, or evaluate, or store a checkpoint. What counts is how many pieces of work a device has;
-    where none has any, operators.
+    They were recorded in part, or evaluate, or store a checkpoint. The measure is the number of pieces of a device's
+    work; without any, of operators.
     """
     if len(present) < 3:
         return present[:0]
@@ -124,13 +124,13 @@ def replayed_steps(
 ) -> tuple[ReplayedStep, ...]:
     """Steps by ordinal, the slowest rank of each.
 
-    ``measured`` says whether what was recorded compares, else it is 0; ``bounds`` are other cases that may be.
+    ``measured`` says whether the recorded time is comparable, else it is 0; ``bounds`` are other possible cases.
     """
-    found = []
+    steps = []
     cases = [case.step_ns.max(axis=1) * _NS for case in bounds]
     for step in tested:
         present = np.flatnonzero(predicted.step_ns[step] >= 0)
-        found.append(
+        steps.append(
             ReplayedStep(
                 step=int(step) + 1,
                 measured_host_s=float(recorded.step_ns[step].max()) * _NS if measured else 0.0,
@@ -143,7 +143,7 @@ def replayed_steps(
                 rank_predicted_host_s=tuple((predicted.step_ns[step, present] * _NS).tolist()),
             )
         )
-    return tuple(found)
+    return tuple(steps)
 
 
 def _seconds(rank_ns: Ints) -> float:

@@ -38,15 +38,15 @@ __all__ = ["edge_counts", "persistence_error", "replay_steps"]
 
 def replay_steps(traces: Sequence[Trace], question: ReplayQuestion, run: Run) -> Replay:
     """Replay steps. Raises as ``Diagnoser.replay``."""
-    started = time.perf_counter()
-    ordered = sorted(traces, key=lambda trace: trace.rank)
+    start_s = time.perf_counter()
+    by_rank = sorted(traces, key=lambda trace: trace.rank)
     run.advanced("clocks", 0, 3)
-    clocks = align_clocks(ordered)
+    clocks = align_clocks(by_rank)
     run.advanced("graph", 1, 3)
-    graph = build_graph(ordered, clocks)
+    graph = build_graph(by_rank, clocks)
     built_at = time.perf_counter()
     run.advanced("replay", 2, 3)
-    result = _Answer(graph, clocks, {trace.rank: trace for trace in ordered}, question).replay(started, built_at)
+    result = _Answer(graph, clocks, {trace.rank: trace for trace in by_rank}, question).replay(start_s, built_at)
     run.advanced("replay", 3, 3)
     return result
 
@@ -59,7 +59,7 @@ class _Answer:
             raise NodewiseError(
                 Reason.EVIDENCE_MISSING, "traces: no host thread was recorded; record the host's events"
             )
-        # Steps that were recorded in part, or do something else, are neither learned from nor tested unless asked for.
+        # Steps that were recorded in part, or do something else, are neither learned from nor tested unless listed.
         alike = np.setdiff1d(present, odd_steps(graph, present)) if graph.timed else present
         if len(alike) > 1 and any(trace.report.counts.get("truncated") for trace in traces.values()):
             alike = alike[:-1]
@@ -69,7 +69,7 @@ class _Answer:
         self._bounds: list[StepTimes] = []
         self._changed: Scenario | None = None
 
-    def replay(self, started: float, built_at: float) -> Replay:
+    def replay(self, start_s: float, built_at: float) -> Replay:
         graph, question = self._graph, self._question
         recorded = StepTimer(graph).times(graph.end_ns)
         begin, end, predicted, unmatched = self._times()
@@ -108,7 +108,7 @@ class _Answer:
             # -1 where nothing ties a rank's clock to the first's.
             clock_uncertainty_s=np.where(np.isfinite(uncertainty_s), uncertainty_s, -1.0),
             collectives=self._collectives(begin, end, column),
-            build_s=built_at - started,
+            build_s=built_at - start_s,
             replay_s=replayed_at - built_at,
             counts={"nodes_unmatched": unmatched, "edges": len(graph.source)},
             warnings=(*self._clocks.warnings, *graph.warnings, *_absence(graph), *rests_on),
@@ -139,12 +139,12 @@ class _Answer:
             return begin, end, StepTimer(graph).times(end), 0
         if self._stated_fit is None and len(self._present) < 2:
             raise _invalid("in_sample", "must be true: no step other than the tested one is there to learn from")
-        learned = self._present if self._stated_fit is None else self._stated_fit
+        fit_steps = self._present if self._stated_fit is None else self._stated_fit
         for step in self._tested:
-            if not (learned != step).any():
+            if not (fit_steps != step).any():
                 raise _invalid("fit_steps", f"must hold a step other than {step + 1}, which is tested")
         # Steps are apart from each other, so one sweep replays all, each with what the others teach.
-        fit = learn_durations(graph, learned.tolist(), own=False)
+        fit = learn_durations(graph, fit_steps.tolist(), own=False)
         begin, end = sweep_times(graph, fit.duration_ns, fit.lag_ns)
         unmatched = int((np.isin(graph.step, self._tested) & ~fit.known).sum())
         return begin, end, StepTimer(graph).times(end), unmatched
@@ -163,16 +163,16 @@ class _Answer:
             if not all(change.ranks for change in question.changes):
                 # A change of the whole job changes those without a trace as well.
                 cases.reverse()
-        changed = [
+        changes = [
             apply_changes(Scenario.from_recording(graph, self._traces, *case), question.changes) for case in cases
         ]
-        swept_cases = [sweep_times(one.graph, one.duration_ns, one.lag_ns, joined=True) for one in changed]
+        swept_cases = [sweep_times(one.graph, one.duration_ns, one.lag_ns, joined=True) for one in changes]
         times = [
-            StepTimer(one.graph).times(end, joined=True) for one, (_, end) in zip(changed, swept_cases, strict=True)
+            StepTimer(one.graph).times(end, joined=True) for one, (_, end) in zip(changes, swept_cases, strict=True)
         ]
         if len(times) > 1:
             self._bounds = times
-        self._changed = changed[0]
+        self._changed = changes[0]
         return *swept_cases[0], times[0], unmatched
 
 
@@ -180,8 +180,10 @@ def persistence_error(recorded: StepTimes, tested: Ints, fit_steps: Ints | None,
     """Mean error of predicting each step as the mean of the others (of those fitted); None for a single step."""
     lengths = recorded.step_ns.max(axis=1).astype(np.float64)
     others = present if fit_steps is None else fit_steps
-    told = [(float(lengths[others[others != step]].mean()), lengths[step]) for step in tested if (others != step).any()]
-    return _mean_error(told)
+    pairs_s = [
+        (float(lengths[others[others != step]].mean()), lengths[step]) for step in tested if (others != step).any()
+    ]
+    return _mean_error(pairs_s)
 
 
 def _absence(graph: Graph) -> tuple[str, ...]:
@@ -203,21 +205,21 @@ def edge_counts(graph: Graph) -> dict[str, EdgeCounts]:
     counts: dict[str, EdgeCounts] = {}
     for kind in EdgeKind:
         of_kind: NDArray[np.bool_] = graph.edge_kind == kind
-        inferred = int((graph.origin[of_kind] == Origin.INFERRED).sum())
+        inferred_count = int((graph.origin[of_kind] == Origin.INFERRED).sum())
         counts[kind.name.lower()] = EdgeCounts(
-            found=int(of_kind.sum()) - inferred, inferred=inferred, missing=graph.missing.get(kind, 0)
+            found=int(of_kind.sum()) - inferred_count, inferred=inferred_count, missing=graph.missing.get(kind, 0)
         )
     return counts
 
 
-def _ordinals(stated: Sequence[int], present: Ints, field: str) -> Ints:
+def _ordinals(ordinals: Sequence[int], present: Ints, field: str) -> Ints:
     """Indexes of steps stated by ordinal, ascending; all where none is stated."""
-    if not stated:
+    if not ordinals:
         return present
-    for place, ordinal in enumerate(stated):
+    for place, ordinal in enumerate(ordinals):
         if ordinal - 1 not in present:
             raise _invalid(f"{field}[{place}]", f"no step {ordinal} was recorded; the traces have {len(present)} steps")
-    return np.unique(np.asarray(stated, dtype=np.int64) - 1)
+    return np.unique(np.asarray(ordinals, dtype=np.int64) - 1)
 
 
 def _invalid(field: str, description: str) -> NodewiseError:

@@ -33,40 +33,40 @@ def timeline(
     origin_ns : int or None
         What times count from; None = the first event.
     """
-    chosen = np.flatnonzero((graph.event >= 0) & np.isin(graph.step, steps))
+    nodes = np.flatnonzero((graph.event >= 0) & np.isin(graph.step, steps))
     # A call that blocks is a node from the end of what it waits for: the call began where the one before it ended.
     begin = begin_ns.copy()
     calls = np.flatnonzero(graph.kind == NodeKind.CALL)
-    chained = np.flatnonzero(graph.edge_kind == EdgeKind.HOST)
-    target = graph.target[chained]
+    host_edges = np.flatnonzero(graph.edge_kind == EdgeKind.HOST)
+    target = graph.target[host_edges]
     before = np.full(len(graph), -1, dtype=np.int64)
-    before[target[::-1]] = graph.source[chained][::-1]
-    known = calls[before[calls] >= 0]
-    known = known[graph.step[before[known]] == graph.step[known]]
-    begin[known] = np.minimum(begin[known], end_ns[before[known]])
+    before[target[::-1]] = graph.source[host_edges][::-1]
+    calls_after = calls[before[calls] >= 0]
+    calls_after = calls_after[graph.step[before[calls_after]] == graph.step[calls_after]]
+    begin[calls_after] = np.minimum(begin[calls_after], end_ns[before[calls_after]])
     # Of a collective on a thread of the host only the departure is a piece of the event, which began with the arrival.
     rows = graph.collectives
     begin[rows.departure] = np.minimum(begin[rows.departure], begin_ns[rows.arrival])
-    identity = graph.rank[chosen].astype(np.int64) << 40 | graph.event[chosen]
+    identity = graph.rank[nodes].astype(np.int64) << 40 | graph.event[nodes]
     order = np.argsort(identity, kind="stable")
-    chosen, identity = chosen[order], identity[order]
-    first = np.flatnonzero(np.diff(identity, prepend=-1)) if len(chosen) else np.zeros(0, dtype=np.int64)
-    begins = np.minimum.reduceat(begin[chosen], first) if len(first) else np.zeros(0, dtype=np.int64)
-    ends = np.maximum.reduceat(end_ns[chosen], first) if len(first) else np.zeros(0, dtype=np.int64)
-    one = chosen[first]
+    nodes, identity = nodes[order], identity[order]
+    first = np.flatnonzero(np.diff(identity, prepend=-1)) if len(nodes) else np.zeros(0, dtype=np.int64)
+    begins = np.minimum.reduceat(begin[nodes], first) if len(first) else np.zeros(0, dtype=np.int64)
+    ends = np.maximum.reduceat(end_ns[nodes], first) if len(first) else np.zeros(0, dtype=np.int64)
+    one = nodes[first]
     waiting = _waiting_ns(graph, begin_ns, end_ns, identity[first], ends - begins)
     name, of_part, kind = graph.name[one].astype(np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if part is not None:
-        span = graph.kind[chosen] == NodeKind.GAP
-        place = np.repeat(np.arange(len(first)), np.diff(first, append=len(chosen)))
-        own = np.bincount(place, weights=graph.duration_ns[chosen] * span, minlength=len(first))
+        span = graph.kind[nodes] == NodeKind.GAP
+        place = np.repeat(np.arange(len(first)), np.diff(first, append=len(nodes)))
+        own = np.bincount(place, weights=graph.duration_ns[nodes] * span, minlength=len(first))
         apart = span & (own < _COVERS * (ends - begins))[place]
-        unnamed = np.flatnonzero((graph.event < 0) & (graph.kind == NodeKind.GAP) & np.isin(graph.step, steps))
-        between = np.concatenate((unnamed, chosen[apart]))
+        gaps = np.flatnonzero((graph.event < 0) & (graph.kind == NodeKind.GAP) & np.isin(graph.step, steps))
+        between = np.concatenate((gaps, nodes[apart]))
         between = between[part[between] >= 0]
         begins, ends = np.concatenate((begins, begin[between])), np.concatenate((ends, end_ns[between]))
         name = np.concatenate((name, len(graph.names) + part[between]))
-        of_event = _longest_part(np.where(apart, -1, part[chosen]), graph.duration_ns[chosen], identity)
+        of_event = _longest_part(np.where(apart, -1, part[nodes]), graph.duration_ns[nodes], identity)
         of_part = np.concatenate((of_event, part[between]))
         kind = np.concatenate((np.minimum(graph.kind[one], NodeKind.ARRIVAL), np.full(len(between), len(_KINDS) - 1)))
         one, waiting = np.concatenate((one, between)), np.concatenate((waiting, np.zeros_like(between)))
@@ -107,8 +107,8 @@ _KINDS: Final = ("operator", "annotation", "call", "kernel", "copy", "fill", "co
 def _longest_part(part: Ints, duration_ns: Ints, identity: Ints) -> Ints:
     """Of each event, by ascending identity, the part of its longest piece that has one; -1 = none."""
     order = np.lexsort((duration_ns, part >= 0, identity))
-    found: Ints = part[order][np.flatnonzero(np.diff(identity[order], append=-1))]
-    return found
+    longest: Ints = part[order][np.flatnonzero(np.diff(identity[order], append=-1))]
+    return longest
 
 
 def _waiting_ns(graph: Graph, begin_ns: Ints, end_ns: Ints, identity: Ints, duration_ns: Ints) -> Ints:
@@ -117,7 +117,7 @@ def _waiting_ns(graph: Graph, begin_ns: Ints, end_ns: Ints, identity: Ints, dura
     rows = graph.collectives
     own = graph.rank[rows.departure].astype(np.int64) << 40 | graph.event[rows.departure]
     place = np.searchsorted(identity, own)
-    shown = np.flatnonzero(np.isin(own, identity))
-    waits = begin_ns[rows.transfer[shown]] - end_ns[rows.arrival[shown]]
-    waiting[place[shown]] = np.clip(waits, 0, duration_ns[place[shown]])
+    listed_rows = np.flatnonzero(np.isin(own, identity))
+    waits = begin_ns[rows.transfer[listed_rows]] - end_ns[rows.arrival[listed_rows]]
+    waiting[place[listed_rows]] = np.clip(waits, 0, duration_ns[place[listed_rows]])
     return waiting

@@ -38,8 +38,8 @@ def assemble_trace(table: EventTable, columns: Columns, header: Header, source: 
     ends = columns.begin_ns.astype(np.float64) + columns.duration_ns + header.base_ns
     sane = (ends < _LATEST_NS) & (columns.begin_ns > -_LATEST_NS) & (ends > -_LATEST_NS)
     counts["malformed"] += int(np.count_nonzero(~sane))
-    kept = np.flatnonzero(sane)
-    order = kept[_order(columns.rows(kept))]
+    rows = np.flatnonzero(sane)
+    order = rows[_order(columns.rows(rows))]
     if not len(order):
         raise unusable_error(
             source, "no event has a time and a duration; send what torch.profiler's export_chrome_trace wrote"
@@ -119,22 +119,22 @@ def _repair(
     (columns, order, launch)
         Sorted again; which of the given rows they are; the call that launched each.
     """
-    told: list[str] = []
+    link_warnings: list[str] = []
     correlation = with_external(names, columns.name, columns.kind, columns.correlation, columns.external)
     columns, order = replace(columns, correlation=correlation), np.arange(len(columns.kind))
-    launch = launches(columns.kind, correlation, counts, told)
+    launch = launches(columns.kind, correlation, counts, link_warnings)
     begin_ns, sane = moved_to_launches(columns.begin_ns, launch, np.ones(len(order), dtype=np.bool_), warnings)
     if begin_ns is not columns.begin_ns:
         order = np.flatnonzero(sane)
         columns = replace(columns, begin_ns=begin_ns).rows(order)
         again = _order(columns)
         columns, order = columns.rows(again), order[again]
-        told.clear()
-        launch = launches(columns.kind, columns.correlation, counts, told)
-    warnings += told
+        link_warnings.clear()
+        launch = launches(columns.kind, columns.correlation, counts, link_warnings)
+    warnings += link_warnings
     serial = (columns.kind == EventKind.KERNEL) | (columns.kind == EventKind.COPY) | (columns.kind == EventKind.FILL)
     if counts["work_of_other_categories"]:
-        serial[:] = False  # nobody knows whether other makers' streams run one after the other
+        serial[:] = False  # other makers' streams may run concurrently
     lane = columns.lane.astype(np.int64)
     duration_ns, cut = cut_overruns(
         lane, columns.begin_ns, columns.duration_ns, columns.correlation, np.flatnonzero(serial)
@@ -161,10 +161,10 @@ _ALWAYS: Final = frozenset(
 
 
 def _warnings(counts: Counter[str]) -> list[str]:
-    """What a reader of the report should know, in words."""
-    unsized = counts["collectives"] - counts["collectives_sized"]
-    lost = counts["durations_negative"] + counts["durations_missing"]
-    told = (
+    """Warnings of the report, in words."""
+    unsized_count = counts["collectives"] - counts["collectives_sized"]
+    lost_count = counts["durations_negative"] + counts["durations_missing"]
+    cases = (
         (counts["truncated"], "the file ends inside the list of events: later events are missing"),
         (counts["malformed"], f"{counts['malformed']} malformed events were ignored"),
         (
@@ -172,7 +172,7 @@ def _warnings(counts: Counter[str]) -> list[str]:
             (f"{counts['members_left_out']} members of the document beside the events cannot be read"),
         ),
         (not counts["steps"], "no steps are marked: only the whole recording can be replayed"),
-        (unsized, f"{unsized} of {counts['collectives']} collectives do not state their size"),
+        (unsized_count, f"{unsized_count} of {counts['collectives']} collectives do not state their size"),
         (
             counts["collectives_of_unknown_kind"],
             f"the kind of {counts['collectives_of_unknown_kind']} collectives is not known",
@@ -189,6 +189,6 @@ def _warnings(counts: Counter[str]) -> list[str]:
             other := counts["work_of_other_categories"],
             f"{other} events have unknown categories and count as device work",
         ),
-        (lost, f"{lost} durations are missing or negative: 0 is used"),
+        (lost_count, f"{lost_count} durations are missing or negative: 0 is used"),
     )
-    return [text for applies, text in told if applies]
+    return [text for applies, text in cases if applies]

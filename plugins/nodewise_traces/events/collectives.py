@@ -89,20 +89,20 @@ def collectives_of(
     rows: list[tuple[int, int, int, Exchange]] = []
     for event in np.flatnonzero(kernel).tolist():
         chain = _issuers(spans, int(spans.launch[event]))
-        launched = int(spans.launch[event])
-        when = spans.begin_ns[launched if launched >= 0 else event]
+        launch = int(spans.launch[event])
+        when = spans.begin_ns[launch if launch >= 0 else event]
         rows.append((int(when), event, chain[-1] if chain else NO_EVENT, _of_kernel(spans, event, chain, exchanges)))
     host = np.flatnonzero((spans.match_names(_HOST_SPAN) | own) & (spans.kind <= EventKind.CALL))
     for event, issuer in zip(host.tolist(), _enqueuing_operators(spans, host)):
-        found = exchanges.get(event, Exchange())
-        if found.kind == CollectiveKind.UNKNOWN:
-            found = replace(found, kind=kind_of_name(spans.text(event)))
+        exchange = exchanges.get(event, Exchange())
+        if exchange.kind == CollectiveKind.UNKNOWN:
+            exchange = replace(exchange, kind=kind_of_name(spans.text(event)))
         when = spans.begin_ns[issuer if issuer >= 0 else event]
-        rows.append((int(when), event, issuer, found))
+        rows.append((int(when), event, issuer, exchange))
     rows.sort(key=lambda row: row[:2])
     counts["collectives"] = len(rows)
-    counts["collectives_sized"] = sum(found.in_bytes >= 0 for *_, found in rows)
-    counts["collectives_of_unknown_kind"] = sum(found.kind == CollectiveKind.UNKNOWN for *_, found in rows)
+    counts["collectives_sized"] = sum(exchange.in_bytes >= 0 for *_, exchange in rows)
+    counts["collectives_of_unknown_kind"] = sum(exchange.kind == CollectiveKind.UNKNOWN for *_, exchange in rows)
     counts["collectives_issued"] = sum(issuer >= 0 for _, _, issuer, _ in rows)
     return _columns(rows, groups)
 
@@ -127,24 +127,24 @@ def collectives_table(
     return Collectives(**{**columns, "kind": columns["kind"].astype(np.int8)}, groups=tuple(groups))
 
 
-def _by_record(spans: Spans, known: NDArray[np.bool_]) -> list[int]:
+def _by_record(spans: Spans, is_known: NDArray[np.bool_]) -> list[int]:
     """Kernels that no name tells: the last one launched within a record of the process groups that holds no other."""
     records = spans.match_names(_RECORD)
     if not records.any():
         return []
     last: dict[int, int] = {}
-    told: set[int] = set()
+    events: set[int] = set()
     for event in np.flatnonzero((spans.kind == EventKind.KERNEL) & (spans.launch >= 0)).tolist():
         around = int(spans.launch[event])
         while around >= 0 and not records[around]:
             around = int(spans.parent[around])
         if around < 0:
             continue
-        if known[event]:
-            told.add(around)
+        if is_known[event]:
+            events.add(around)
         else:
             last[around] = event
-    return [event for around, event in last.items() if around not in told]
+    return [event for around, event in last.items() if around not in events]
 
 
 def _issuers(spans: Spans, call: int) -> list[int]:
@@ -159,31 +159,31 @@ def _issuers(spans: Spans, call: int) -> list[int]:
 
 def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, Exchange]) -> Exchange:
     """What a kernel's arguments say, then its issuer's; for the kind also names, for sizes also shapes of tensors."""
-    told = [exchanges.get(one, Exchange()) for one in (event, *chain)]
-    best = next((one for one in told if one.is_stated), Exchange())
+    chain_exchanges = [exchanges.get(one, Exchange()) for one in (event, *chain)]
+    best = next((one for one in chain_exchanges if one.is_stated), Exchange())
     kinds = [best.kind, *(kind_of_name(spans.text(one)) for one in chain)]
     kinds.append(kind_of_name(spans.text(event).replace("(anonymous namespace)::", "").split("(", maxsplit=1)[0]))
     kind = next((kind for kind in kinds if kind != CollectiveKind.UNKNOWN), CollectiveKind.UNKNOWN)
     if best.in_bytes >= 0:
         return replace(best, kind=kind)
     # Of the library's span only: the operator above it counts tensors that it takes and tensors that it fills in.
-    shaped = [one for one in chain if LIBRARY_SPAN.search(spans.text(one))]
-    sizes = exchanges.get(shaped[0], Exchange()) if shaped else Exchange()
+    library_spans = [one for one in chain if LIBRARY_SPAN.search(spans.text(one))]
+    sizes = exchanges.get(library_spans[0], Exchange()) if library_spans else Exchange()
     return replace(best, kind=kind, in_bytes=sizes.in_bytes, out_bytes=sizes.out_bytes)
 
 
-def _enqueuing_operators(spans: Spans, chosen: Ints) -> list[int]:
-    """The operator that enqueued each span: the k-th of its kind, if so none ran before it was asked for."""
-    issuers = np.full(len(chosen), NO_EVENT, dtype=np.int64)
+def _enqueuing_operators(spans: Spans, kernels: Ints) -> list[int]:
+    """The operator that enqueued each span: the k-th of its kind, if none of them ran before its span was requested."""
+    issuers = np.full(len(kernels), NO_EVENT, dtype=np.int64)
     operators = np.flatnonzero(spans.match_names(_ENQUEUE) & (spans.kind == EventKind.OPERATOR))
-    span_kinds = np.array([kind_of_name(spans.text(span)) for span in chosen.tolist()], dtype=np.int64)
+    span_kinds = np.array([kind_of_name(spans.text(span)) for span in kernels.tolist()], dtype=np.int64)
     operator_kinds = np.array([kind_of_name(spans.text(one)) for one in operators.tolist()], dtype=np.int64)
     for kind in np.unique(span_kinds):
         mine, theirs = np.flatnonzero(span_kinds == kind), operators[operator_kinds == kind]
         # The first spans may have been enqueued before the window, the last operators may run after it.
         mine = mine[max(len(mine) - len(theirs), 0) :]
         theirs = theirs[: len(mine)]
-        if np.all(spans.begin_ns[theirs] <= spans.begin_ns[chosen[mine]]):
+        if np.all(spans.begin_ns[theirs] <= spans.begin_ns[kernels[mine]]):
             issuers[mine] = theirs
     result: list[int] = issuers.tolist()
     return result

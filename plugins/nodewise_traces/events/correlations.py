@@ -47,30 +47,32 @@ def launches(kind: NDArray[np.int8], correlation: Ints, counts: Counter[str], wa
     """The call that launched each event of a device; -1 = it was not recorded. Events are in order of begin."""
     calls = np.flatnonzero((kind == EventKind.CALL) & (correlation >= 0))
     work = np.flatnonzero((kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL))
-    found = np.full(len(kind), NO_EVENT, dtype=np.int64)
+    launch_of = np.full(len(kind), NO_EVENT, dtype=np.int64)
     calls = calls[np.argsort(correlation[calls], kind="stable")]
     numbers = correlation[calls]
-    repeated = int(np.count_nonzero(np.diff(numbers) == 0))
+    repeated_count = int(np.count_nonzero(np.diff(numbers) == 0))
     first = np.searchsorted(numbers, correlation[work], side="left")
     last = np.searchsorted(numbers, correlation[work], side="right")
     has_call = last > first
-    found[work[has_call]] = calls[first[has_call]]
+    launch_of[work[has_call]] = calls[first[has_call]]
     # A number that was used again belongs to the last call that began before the work did.
     for place in np.flatnonzero(last > first + 1).tolist():
         mine = calls[first[place] : last[place]]
-        found[work[place]] = mine[max(int(np.searchsorted(mine, work[place])) - 1, 0)]
-    linked = int(np.count_nonzero(has_call))
+        launch_of[work[place]] = mine[max(int(np.searchsorted(mine, work[place])) - 1, 0)]
+    linked_count = int(np.count_nonzero(has_call))
     counts["device_events"] = len(work)
-    counts["device_events_linked"] = linked
-    counts["device_events_unlinked"] = len(work) - linked
-    counts["duplicate_correlations"] = repeated
-    if linked < len(work):
-        warnings.append(f"for {len(work) - linked} of {len(work)} device events the launching call was not recorded")
-    if repeated:
+    counts["device_events_linked"] = linked_count
+    counts["device_events_unlinked"] = len(work) - linked_count
+    counts["duplicate_correlations"] = repeated_count
+    if linked_count < len(work):
         warnings.append(
-            f"{repeated} calls repeat a correlation id: device events are linked to the last call before them"
+            f"for {len(work) - linked_count} of {len(work)} device events the launching call was not recorded"
         )
-    return found
+    if repeated_count:
+        warnings.append(
+            f"{repeated_count} calls repeat a correlation id: device events are linked to the last call before them"
+        )
+    return launch_of
 
 
 def forward_lanes(thread: Ints, sequence: Ints, lane: NDArray[np.int32], counts: Counter[str]) -> NDArray[np.int32]:
@@ -79,21 +81,21 @@ def forward_lanes(thread: Ints, sequence: Ints, lane: NDArray[np.int32], counts:
     Parameters
     ----------
     thread : (events,) int64
-        The framework's own number of the forward thread, above 0 for backward operators. The lane it stands for is the
+        The framework's own number of the forward thread, above 0 for backward operators. The lane it represents is the
         one that ran most of the forward operators with these sequence numbers.
     """
-    found = np.full(len(lane), NO_EVENT, dtype=np.int32)
+    lanes = np.full(len(lane), NO_EVENT, dtype=np.int32)
     backward = np.flatnonzero((thread > 0) & (sequence >= 0))
     forward = np.flatnonzero((thread <= 0) & (sequence >= 0))
     counts["backward_operators"] = len(backward)
     if len(forward) and len(backward):
         forward = forward[np.argsort(sequence[forward], kind="stable")]
-        ordered = sequence[forward]
-        place = np.minimum(np.searchsorted(ordered, sequence[backward]), len(ordered) - 1)
-        matched = ordered[place] == sequence[backward]
+        sorted_sequence = sequence[forward]
+        place = np.minimum(np.searchsorted(sorted_sequence, sequence[backward]), len(sorted_sequence) - 1)
+        has_match = sorted_sequence[place] == sequence[backward]
         for number in np.unique(thread[backward]):
-            mine = matched & (thread[backward] == number)
+            mine = has_match & (thread[backward] == number)
             if mine.any():
-                found[backward[mine]] = np.bincount(lane[forward[place[mine]]]).argmax()
-    counts["forward_backward_found"] = int(np.count_nonzero(found >= 0))
-    return found
+                lanes[backward[mine]] = np.bincount(lane[forward[place[mine]]]).argmax()
+    counts["forward_backward_found"] = int(np.count_nonzero(lanes >= 0))
+    return lanes

@@ -55,7 +55,7 @@ STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event|^notify_?(?:w
 _COMMUNICATION: Final = (
     "nccl", "rccl", "msccl", "record_param_comms", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:", "mccl:"
 )  # fmt: skip
-"""Beginnings of names whose arguments tell about exchanges."""
+"""Beginnings of names whose arguments describe exchanges."""
 
 _ANNOTATES: Final = 1
 """What a name means, as bits."""
@@ -120,22 +120,22 @@ class EventTable:
         candidates = np.flatnonzero(frame & (rows[:, DUR] >= 0) & (rows[:, TS] != MISSING))
         thread = rows[candidates, PID] * _MIXING + rows[candidates, TID]
         kept_frame[candidates[_outer(thread, rows[candidates, TS], rows[candidates, DUR])]] = True
-        dropped = ((code == DROPPED) | (frame & ~kept_frame)) & (phase != ord("M"))
-        for label, count in zip(categories.texts(), np.bincount(category[dropped]).tolist()):
+        is_dropped = ((code == DROPPED) | (frame & ~kept_frame)) & (phase != ord("M"))
+        for label, count in zip(categories.texts(), np.bincount(category[is_dropped]).tolist()):
             if count:
                 self.counts[f"dropped_{label}"] += count
-        named = np.flatnonzero(~dropped)
+        kept_rows = np.flatnonzero(~is_dropped)
         name = np.full(len(rows), NO_EVENT, dtype=np.int64)
-        name[named] = batch.number_texts(NAME, self.names.__getitem__, named)
+        name[kept_rows] = batch.number_texts(NAME, self.names.__getitem__, kept_rows)
         meaning = self._meaning_of(name)
-        spans = ~dropped & ~kept_frame & (phase == ord("X"))
-        instants = ~dropped & ((phase == ord("i")) | (phase == ord("I")))
+        spans = ~is_dropped & ~kept_frame & (phase == ord("X"))
+        instants = ~is_dropped & ((phase == ord("i")) | (phase == ord("I")))
         metadata = phase == ord("M")
         self.counts["malformed"] += int(np.count_nonzero(spans & (rows[:, TS] == MISSING) | (phase == MISSING)))
         self.counts["dropped_instants"] += int(np.count_nonzero(instants & (meaning & _MEMORY_SAMPLE == 0)))
         self.counts["metadata"] += int(np.count_nonzero(metadata))
         self.counts["dropped_other_phases"] += int(
-            np.count_nonzero(~dropped & ~spans & ~instants & ~metadata & (phase != MISSING))
+            np.count_nonzero(~is_dropped & ~spans & ~instants & ~metadata & (phase != MISSING))
         )
         spans &= rows[:, TS] != MISSING
         self._add_spans(batch, np.flatnonzero(spans & (code >= 0)), name, code, meaning)
@@ -154,54 +154,54 @@ class EventTable:
             self._meanings = np.append(self._meanings, [_meaning(text) for text in texts])
         if not len(self._meanings):
             return np.zeros(len(name), dtype=np.int64)
-        found: Ints = np.where(name >= 0, self._meanings[name], 0)
-        return found
+        meaning: Ints = np.where(name >= 0, self._meanings[name], 0)
+        return meaning
 
-    def _add_spans(self, batch: Batch, chosen: Ints, name: Ints, code: NDArray[np.int8], meaning: Ints) -> None:
-        rows = batch.rows[chosen]
-        kind = code[chosen].copy()
-        kind[(kind == EventKind.OPERATOR) & (meaning[chosen] & _ANNOTATES > 0)] = EventKind.ANNOTATION
+    def _add_spans(self, batch: Batch, spans: Ints, name: Ints, code: NDArray[np.int8], meaning: Ints) -> None:
+        rows = batch.rows[spans]
+        kind = code[spans].copy()
+        kind[(kind == EventKind.OPERATOR) & (meaning[spans] & _ANNOTATES > 0)] = EventKind.ANNOTATION
         on_device = (kind == EventKind.KERNEL) | (kind == EventKind.COPY) | (kind == EventKind.FILL)
         device, stream = rows[:, _ARGUMENT["device"]], rows[:, _ARGUMENT["stream"]]
-        # What runs on a stream (a category of another recorder's) says so by its arguments.
+        # Arguments show what runs on a stream in a category of another recorder.
         other = (kind == EventKind.OTHER) & (stream >= 0)
-        kind[other & (meaning[chosen] & _WAITS == 0)] = EventKind.KERNEL
-        kind[other & (meaning[chosen] & (_WAITS | _MOVES) == _MOVES)] = EventKind.COPY
+        kind[other & (meaning[spans] & _WAITS == 0)] = EventKind.KERNEL
+        kind[other & (meaning[spans] & (_WAITS | _MOVES) == _MOVES)] = EventKind.COPY
         self.counts["work_of_other_categories"] += int(np.count_nonzero(other & (kind != EventKind.OTHER)))
         on_device |= other
         duration_ns = rows[:, DUR]
         self.counts["durations_missing"] += int(np.count_nonzero(duration_ns == MISSING))
         self.counts["durations_negative"] += int(np.count_nonzero((duration_ns < 0) & (duration_ns != MISSING)))
-        sized = on_device & (kind != EventKind.KERNEL)
+        has_size = on_device & (kind != EventKind.KERNEL)
         self._batches.append(
             (
-                name[chosen].astype(np.int32),
-                self.lanes.of_rows(batch, chosen, on_device, device, stream).astype(np.int32),
+                name[spans].astype(np.int32),
+                self.lanes.of_rows(batch, spans, on_device, device, stream).astype(np.int32),
                 kind,
                 rows[:, TS],
                 np.maximum(duration_ns, 0),
                 _or_none(rows[:, _ARGUMENT["correlation"]]),
                 _or_none(rows[:, _ARGUMENT["Sequence number"]]),
                 np.maximum(rows[:, _ARGUMENT["Fwd thread id"]], 0),
-                np.where(sized, _or_none(rows[:, _ARGUMENT["bytes"]]), NO_EVENT),
+                np.where(has_size, _or_none(rows[:, _ARGUMENT["bytes"]]), NO_EVENT),
                 _or_none(rows[:, _ARGUMENT["External id"]]),
             )
         )
         # Whatever states its exchange; of shapes, only those of communication's events.
-        described = (rows[:, _ARGUMENT["Input Dims"]] == 1) & (meaning[chosen] & _COMMUNICATES > 0)
-        described |= rows[:, _ARGUMENT["Collective name"]] == 1
-        for place in np.flatnonzero(described).tolist():
-            row = int(chosen[place])
+        has_shapes = (rows[:, _ARGUMENT["Input Dims"]] == 1) & (meaning[spans] & _COMMUNICATES > 0)
+        has_shapes |= rows[:, _ARGUMENT["Collective name"]] == 1
+        for place in np.flatnonzero(has_shapes).tolist():
+            row = int(spans[place])
             self.exchanges[self.rows + place] = exchange_of(
                 self._texts[int(name[row])], _arguments(batch, row), self.groups
             )
-        self.rows += len(chosen)
+        self.rows += len(spans)
 
-    def _add_frames(self, batch: Batch, chosen: Ints, name: Ints) -> None:
+    def _add_frames(self, batch: Batch, frames: Ints, name: Ints) -> None:
         """Keep calls of Python functions: name, lane, begin, duration."""
-        unknown = np.full(len(chosen), MISSING, dtype=np.int64)
-        lane = self.lanes.of_rows(batch, chosen, np.zeros(len(chosen), dtype=np.bool_), unknown, unknown)
-        self._frames.append(np.stack((name[chosen], lane, batch.rows[chosen, TS], batch.rows[chosen, DUR])))
+        unknown = np.full(len(frames), MISSING, dtype=np.int64)
+        lane = self.lanes.of_rows(batch, frames, np.zeros(len(frames), dtype=np.bool_), unknown, unknown)
+        self._frames.append(np.stack((name[frames], lane, batch.rows[frames, TS], batch.rows[frames, DUR])))
 
     def keep_frames(self, rows: Ints) -> None:
         """Keep calls of Python functions: name, lane, begin, duration, of which long ones count."""
@@ -210,8 +210,8 @@ class EventTable:
     def frames(self, base_ns: int) -> Frames:
         """Calls of Python functions, long ones and the outermost short ones, in order of begin, longer ones first."""
         name, lane, begin, duration = np.concatenate([np.zeros((4, 0), dtype=np.int64), *self._frames], axis=1)
-        kept = np.flatnonzero(_outer(lane, begin, duration))
-        order = kept[np.lexsort((-duration[kept], begin[kept]))]
+        rows = np.flatnonzero(_outer(lane, begin, duration))
+        order = rows[np.lexsort((-duration[rows], begin[rows]))]
         columns = {"name": name, "lane": lane, "begin_ns": begin + base_ns, "duration_ns": duration}
         return Frames(**{key: np.ascontiguousarray(column[order]) for key, column in columns.items()})
 
@@ -229,9 +229,9 @@ class EventTable:
     def columns(self) -> Columns:
         """All spans so far; the batches are given up."""
         empty = tuple(np.zeros(0, dtype) for dtype in _TYPES)
-        joined: list[Any] = [np.concatenate(parts) for parts in zip(empty, *self._batches)]
+        columns: list[Any] = [np.concatenate(parts) for parts in zip(empty, *self._batches)]
         self._batches.clear()
-        return Columns(*joined)
+        return Columns(*columns)
 
     def memory(self, base_ns: int) -> Ints:
         """Samples of memory, as ``memory_of`` takes them."""
@@ -265,8 +265,8 @@ def _meaning(name: str) -> int:
 
 def _outer(thread: Ints, begin: Ints, duration: Ints) -> NDArray[np.bool_]:
     """Which calls of functions are long, or in no other short one of their thread."""
-    kept: NDArray[np.bool_] = duration >= _SHORTEST_FRAME_NS
-    short = np.flatnonzero(~kept)
+    is_outer: NDArray[np.bool_] = duration >= _SHORTEST_FRAME_NS
+    short = np.flatnonzero(~is_outer)
     for number in np.unique(thread[short]):
         mine = short[thread[short] == number]
         since, took = begin[mine], duration[mine]
@@ -275,10 +275,10 @@ def _outer(thread: Ints, begin: Ints, duration: Ints) -> NDArray[np.bool_]:
             mine = mine[np.lexsort((-took, since))]
             since, took = begin[mine], duration[mine]
         reach = np.maximum.accumulate(since + took)
-        kept[mine[0]] = True
+        is_outer[mine[0]] = True
         # By their middle: ends are rounded, so that neighbours overlap and inner calls outlast outer ones.
-        kept[mine[1:]] = since[1:] + took[1:] // 2 >= reach[:-1]
-    return kept
+        is_outer[mine[1:]] = since[1:] + took[1:] // 2 >= reach[:-1]
+    return is_outer
 
 
 def _or_none(column: Ints) -> Ints:

@@ -92,8 +92,8 @@ class Groups(dict[str, ProcessGroup]):
 
     def learn(self, group: ProcessGroup) -> None:
         """Take a mention; what it adds to earlier ones (ranks that were cut there) is kept."""
-        known = self.get(group.name)
-        if known is None or (not known.ranks and group.ranks and known.size in {0, group.size}):
+        previous = self.get(group.name)
+        if previous is None or (not previous.ranks and group.ranks and previous.size in {0, group.size}):
             self[group.name] = group
 
 

@@ -1,4 +1,4 @@
-"""What a trace says of itself beside its events: rank, world, groups, devices, base of its clock."""
+"""Facts of a trace beside its events: rank, world, groups, devices, base of its clock."""
 
 from __future__ import annotations
 

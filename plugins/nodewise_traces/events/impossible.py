@@ -1,4 +1,4 @@
-"""Times that cannot be: found, repaired where other events tell how, else left out; always told."""
+"""Impossible times: found, repaired where other events allow it, else ignored; always reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["cut_outlasting", "cut_overruns", "moved_to_launches", "without_stub"
 _CLOCKS_APART_NS: Final = 1_000_000
 """Clocks of host and device agree within some microseconds: work this long before its launch is no inaccuracy."""
 _SAME_OFFSET: Final = 0.1
-"""Work whose times before its launches differ by less than this share of them was timed by one clock, set otherwise."""
+"""Spread of leads, as a share of them, below which work before its launches was timed by one clock, set differently."""
 _ROUNDING_NS: Final = 1_000
 _SERIAL_SHARE: Final = 0.1
 """A stream on which more than this share of events holds others entirely does not run one after the other."""
@@ -23,34 +23,34 @@ _FAR: Final = 10
 
 
 def moved_to_launches(
-    begin_ns: Ints, launch: Ints, kept: NDArray[np.bool_], warnings: list[str]
+    begin_ns: Ints, launch: Ints, is_kept: NDArray[np.bool_], warnings: list[str]
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Repair work that begins long before the call that launched it.
 
     Where all of it is early by the same time, its clock was set otherwise: it is moved until none begins before its
-    launch. Otherwise (times of 0, times that were overwritten) nobody knows when it ran.
+    launch. Otherwise (times of 0, times that were overwritten) its time is unknown.
 
     Returns
     -------
     (begin_ns, kept)
-        ``kept`` without the events that no time can be given.
+        ``is_kept`` without the events that no time can be given.
     """
-    linked = np.flatnonzero(kept & (launch >= 0))
-    lead = begin_ns[launch[linked]] - begin_ns[linked]
-    early = linked[lead > _CLOCKS_APART_NS]
+    linked_rows = np.flatnonzero(is_kept & (launch >= 0))
+    lead = begin_ns[launch[linked_rows]] - begin_ns[linked_rows]
+    early = linked_rows[lead > _CLOCKS_APART_NS]
     if not len(early):
-        return begin_ns, kept
+        return begin_ns, is_kept
     lead = lead[lead > _CLOCKS_APART_NS]
     spread = np.percentile(lead, 90) - np.percentile(lead, 10)
-    begin_ns, kept = begin_ns.copy(), kept.copy()
+    begin_ns, is_kept = begin_ns.copy(), is_kept.copy()
     if len(early) > 1 and spread <= _SAME_OFFSET * float(np.median(lead)) and len(np.unique(begin_ns[early])) > 1:
         begin_ns[early] += int(lead.max())
-        told = f"were moved {lead.max() * 1e-6:.3f} ms later, as their clock was set differently"
+        outcome = f"were moved {lead.max() * 1e-6:.3f} ms later, as their clock was set differently"
     else:
-        kept[early] = False
-        told = "were ignored: their times are 0, or were overwritten"
-    warnings.append(f"{len(early)} device events begin before the calls that launched them, and {told}")
-    return begin_ns, kept
+        is_kept[early] = False
+        outcome = "were ignored: their times are 0, or were overwritten"
+    warnings.append(f"{len(early)} device events begin before the calls that launched them, and {outcome}")
+    return begin_ns, is_kept
 
 
 def cut_overruns(lane: Ints, begin_ns: Ints, duration_ns: Ints, correlation: Ints, work: Ints) -> tuple[Ints, int]:
@@ -112,8 +112,8 @@ def without_stub(steps: TraceSteps, kind: NDArray[np.int8], begin_ns: Ints, warn
     if len(steps) < 2:
         return steps
     work = begin_ns[(kind == EventKind.OPERATOR) | (kind == EventKind.CALL)]  # in order of begin
-    held = np.searchsorted(work, steps.end_ns, "left") - np.searchsorted(work, steps.begin_ns, "left")
-    if held[-1] > 0 or not held[:-1].any():
+    work_counts = np.searchsorted(work, steps.end_ns, "left") - np.searchsorted(work, steps.begin_ns, "left")
+    if work_counts[-1] > 0 or not work_counts[:-1].any():
         return steps
     took = (steps.end_ns[-1] - steps.begin_ns[-1]) * 1e-6
     warnings.append(

@@ -34,7 +34,7 @@ class Lanes(KeyNumbers[tuple[bool, int, int]]):
         self.thread_names: dict[tuple[int, int], str] = {}
         self.process_names: dict[int, str] = {}
         self.device_processes: dict[int, int] = {}
-        """Devices by the process that stands for each, where a recorder has no numbers of devices."""
+        """Devices by the process that represents each, where a recorder has no numbers of devices."""
 
     def of_stream(self, device: int, stream: int) -> int:
         """The lane of a stream, also of one on which nothing ran; -1 = the stream is not resolved."""
@@ -42,9 +42,9 @@ class Lanes(KeyNumbers[tuple[bool, int, int]]):
             return NO_EVENT
         return self[True, max(device, 0), stream]
 
-    def of_rows(self, batch: Batch, chosen: Ints, on_device: NDArray[np.bool_], device: Ints, stream: Ints) -> Ints:
+    def of_rows(self, batch: Batch, rows: Ints, on_device: NDArray[np.bool_], device: Ints, stream: Ints) -> Ints:
         """Lanes of some rows; ``device`` and ``stream`` as their arguments state them, where they do."""
-        processes, threads = self.numbers(batch, chosen, PID), self.numbers(batch, chosen, TID)
+        processes, threads = self.numbers(batch, rows, PID), self.numbers(batch, rows, TID)
         first = np.where(on_device & (device >= 0), device, processes)
         second = np.where(on_device & (stream >= 0), stream, threads)
         keys = np.stack((on_device, first, second), axis=1)
@@ -55,13 +55,13 @@ class Lanes(KeyNumbers[tuple[bool, int, int]]):
         on_device, first, second = _KEY.unpack(key)
         return self[bool(on_device), first, second]
 
-    def numbers(self, batch: Batch, chosen: Ints, column: int) -> Ints:
+    def numbers(self, batch: Batch, rows: Ints, column: int) -> Ints:
         """Processes or threads as numbers: words have numbers of their own, "stream 7" is 7."""
-        found: Ints = batch.rows[chosen, column].copy()
-        words = np.flatnonzero(found == MISSING)
+        numbers: Ints = batch.rows[rows, column].copy()
+        words = np.flatnonzero(numbers == MISSING)
         if len(words):
-            found[words] = batch.number_texts(column + 1, self._of_word, chosen[words])
-        return found
+            numbers[words] = batch.number_texts(column + 1, self._of_word, rows[words])
+        return numbers
 
     def _of_word(self, word: bytes) -> int:
         number = integer_or(text_of(word[len(_STREAM) :]), MISSING) if word.startswith(_STREAM) else MISSING
@@ -74,14 +74,14 @@ class Lanes(KeyNumbers[tuple[bool, int, int]]):
     def values_by_number(self) -> tuple[Lane, ...]:
         """All lanes by number."""
         words = [public_name(word) for word in self.words.texts()]
-        found = []
+        values = []
         for on_device, first, second in self:
             word = words[second - _WORDS_FROM] if second >= _WORDS_FROM else ""
             number = _WORDS_FROM - second - 1 if word or second >= _WORDS_FROM else second
             name = public_name(self.thread_names.get((first, second), "")) or word
             if on_device:
                 device = first if first < _WORDS_FROM else 0
-                found.append(Lane(device=device, number=number, name=name or f"stream {number}"))
+                values.append(Lane(device=device, number=number, name=name or f"stream {number}"))
             else:
-                found.append(Lane(device=self.device_processes.get(first, -1), number=number, name=name))
-        return tuple(found)
+                values.append(Lane(device=self.device_processes.get(first, -1), number=number, name=name))
+        return tuple(values)

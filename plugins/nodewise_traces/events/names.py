@@ -1,4 +1,4 @@
-"""Names of events, each kept once, without the paths, users and hosts that recorders put into them."""
+"""Names of events, each stored once, without the paths, users and hosts that recorders put into them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HOME: Final = re.compile(r"(?<![\w.])(?:/home/|/Users/|~|[A-Za-z]:\\Users\\)[\w
 """A home directory that nothing follows: the user's name itself."""
 
 LONGEST_NAME: Final = 4_096
-"""Characters of a name that are kept: demangled templates are long, and beyond this nobody reads them."""
+"""Characters of a name that are stored: demangled templates are long, and the rest helps no reader."""
 
 
 def public_name(name: str, hosts: Iterable[str] = ()) -> str:

@@ -24,9 +24,9 @@ _MOST_NUMBERS: Final = 2**61
 """Threads, streams and processes have smaller numbers; a few recorders write hashes of 64 bits."""
 _OF_DEVICES: Final = frozenset({EventKind.KERNEL, EventKind.COPY, EventKind.FILL})
 NO_TIME: Final = -_LATEST_NS
-"""Begin of a span whose begin makes no sense: it is counted and left out."""
+"""Begin of a span whose begin is impossible: the span is counted and ignored."""
 STEP_NAMES: Final = r"(?i)^(?:ProfilerStep#|(?:train(?:ing)?[ _-]?)?(?:step|iter(?:ation)?)[ _#:=-]*)(\d+)$"
-"""What people call the ranges that they put around training steps, where no tool names these for them."""
+"""Usual names of the ranges that users put around training steps, where no tool names these for them."""
 _LONGEST_TEXT: Final = 1 << 16
 """Characters of a name that are looked at; fewer are shown."""
 
@@ -80,7 +80,7 @@ class Rows:
         moved_bytes: int = NO_EVENT,
         exchange: Exchange | None = None,
     ) -> None:
-        """Take a span; one whose time or duration cannot be is counted as ``malformed``."""
+        """Add a span; one with an impossible time or duration is counted as ``malformed``."""
         self.table.counts["events"] += 1
         if not (-_LATEST_NS < begin_ns < _LATEST_NS and 0 <= duration_ns < _LATEST_NS):
             self.table.counts["malformed"] += 1
@@ -121,7 +121,9 @@ class Rows:
             for edge in (begin, end):
                 self.add(WINDOW, self.lane(-1, 0), EventKind.ANNOTATION, edge, 0)
             self.table.counts["hosts_unrecorded"] = 1
-        name, lane, kind, begin_ns, duration_ns, correlation, moved = np.array(self._rows, dtype=np.int64).T.copy()
+        name, lane, kind, begin_ns, duration_ns, correlation, moved_bytes = np.array(
+            self._rows, dtype=np.int64
+        ).T.copy()
         none = np.full(len(self._rows), NO_EVENT, dtype=np.int64)
         columns = Columns(
             name=name.astype(np.int32),
@@ -132,7 +134,7 @@ class Rows:
             correlation=correlation,
             sequence=none,
             forward_thread=np.zeros_like(none),
-            bytes=moved,
+            bytes=moved_bytes,
             external=none,
         )
         if self._frames:

@@ -70,13 +70,13 @@ def memory_of(samples: Ints, counts: Counter[str], warnings: list[str]) -> Memor
     samples = samples[np.argsort(samples[:, 0], kind="stable")]
     time_ns, device_type, device, total, change = np.ascontiguousarray(samples.T)
     device = np.where(device_type > 0, np.maximum(device, NO_EVENT), NO_EVENT)
-    allocated = np.where(total == MISSING, 0, total)
+    allocated_bytes = np.where(total == MISSING, 0, total)
     for number in np.unique(device[total == MISSING]):
         mine = np.flatnonzero(device == number)
         sums = np.cumsum(np.where(change[mine] == MISSING, 0, change[mine]))
-        allocated[mine] = np.where(total[mine] == MISSING, sums - min(0, int(sums.min())), total[mine])
+        allocated_bytes[mine] = np.where(total[mine] == MISSING, sums - min(0, int(sums.min())), total[mine])
     counts["memory_samples"] = len(samples)
     counts["memory_samples_without_total"] = int(np.count_nonzero(total == MISSING))
     if counts["memory_samples_without_total"]:
         warnings.append("memory was recorded as changes only: memory allocated before the recording is not included")
-    return MemorySamples(time_ns=time_ns, device=device, allocated_bytes=allocated)
+    return MemorySamples(time_ns=time_ns, device=device, allocated_bytes=allocated_bytes)

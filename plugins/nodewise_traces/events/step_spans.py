@@ -43,15 +43,15 @@ def steps_of(spans: Spans, duration_ns: Ints, source: TraceSource) -> TraceSteps
     assert pattern is not None
     host = (spans.kind < EventKind.CALL) | (spans.kind == EventKind.OTHER)
     rows = np.flatnonzero(spans.match_names(pattern) & host)
-    found: dict[int, tuple[int, int]] = {}
+    span_by_number: dict[int, tuple[int, int]] = {}
     for count, row in enumerate(rows.tolist(), start=1):
         match = pattern.search(spans.text(row))
         text = match.group(1) if match and pattern.groups else None
         number = int(text) if text and text.isdecimal() and len(text) <= _MOST_DIGITS else count
         begin, duration = int(spans.begin_ns[row]), int(duration_ns[row])
-        if number not in found or duration > found[number][1] - found[number][0]:
-            found[number] = (begin, begin + duration)
-    return steps_table(found)
+        if number not in span_by_number or duration > span_by_number[number][1] - span_by_number[number][0]:
+            span_by_number[number] = (begin, begin + duration)
+    return steps_table(span_by_number)
 
 
 def steps_table(bounds: Mapping[int, tuple[int, int]]) -> TraceSteps:

@@ -1,1 +1,1 @@
-"""Formats: one reader each, and what is theirs alone."""
+"""Formats: one reader each, with the parts that only this format needs."""

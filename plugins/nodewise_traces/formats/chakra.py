@@ -91,7 +91,7 @@ class ChakraReader:
 
 
 def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
-    """Nodes of any form, told apart by the first bytes: a message of that length would be shorter than a head."""
+    """Nodes of any form, distinguished by the first bytes: a message of that length would be shorter than a head."""
     head = bytearray()
     while len(head) < _HEAD_BYTES and (part := stream.read(_HEAD_BYTES - len(head))):
         head += part
@@ -99,10 +99,10 @@ def _nodes(stream: BinaryIO, counts: Counter[str]) -> Iterator[Node | None]:
     if bytes(head[:1]) not in _JSON_STARTS:
         yield from protobuf_nodes(whole)
         return
-    untimed = is_execution_trace(bytes(head))
-    document = ChromeStream(whole, events_key=EVENTS_KEY if untimed else "workload_graph")
-    yield from execution_nodes(document) if untimed else json_nodes(document)
-    counts["operators_alone"] = int(untimed)
+    lacks_times = is_execution_trace(bytes(head))
+    document = ChromeStream(whole, events_key=EVENTS_KEY if lacks_times else "workload_graph")
+    yield from execution_nodes(document) if lacks_times else json_nodes(document)
+    counts["operators_alone"] = int(lacks_times)
     counts.update({key: document.counts[key] for key in ("malformed", "truncated")})
 
 
@@ -116,7 +116,7 @@ def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trac
     lane = np.array([lanes[key] for key in zip(on_device.tolist(), thread_of)], dtype=np.int32)
     durations = np.array([node.duration_us for node in nodes], dtype=np.int64)
     starts = np.array([node.start_us for node in nodes], dtype=np.int64)
-    timed = bool((starts > 0).all())
+    has_times = bool((starts > 0).all())
     names: KeyNumbers[str] = KeyNumbers()
     name = np.array([names[node.name] for node in nodes], dtype=np.int32)
     edges = _edges(nodes, counts)
@@ -127,13 +127,13 @@ def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trac
     counts["durations"] = int(np.count_nonzero(durations >= 0))
     counts["durations_missing"] = len(nodes) - counts["durations"]
     counts["device_events"] = int(np.count_nonzero(on_device))
-    ended = np.ones(len(nodes), dtype=np.bool_)
-    ended[edges[:, 0]] = False
-    counts["device_events_without_successor"] = int(np.count_nonzero(ended & on_device))
+    has_end = np.ones(len(nodes), dtype=np.bool_)
+    has_end[edges[:, 0]] = False
+    counts["device_events_without_successor"] = int(np.count_nonzero(has_end & on_device))
     forward_lane = forward_lanes(thread, sequence, lane, counts)
-    order = np.lexsort((-durations, starts)) if timed else np.arange(len(nodes))
+    order = np.lexsort((-durations, starts)) if has_times else np.arange(len(nodes))
     place = np.argsort(order)
-    warnings = _warnings(counts, timed=timed, unknown_rank=source.rank < 0)
+    warnings = _warnings(counts, has_times=has_times, unknown_rank=source.rank < 0)
     return Trace(
         rank=max(source.rank, 0),
         world_size=source.world_size,
@@ -146,7 +146,7 @@ def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trac
         ),
         lane=lane[order],
         kind=kind[order],
-        begin_ns=starts[order] * 1000 if timed else np.zeros(len(nodes), dtype=np.int64),
+        begin_ns=starts[order] * 1000 if has_times else np.zeros(len(nodes), dtype=np.int64),
         duration_ns=np.maximum(durations, 0)[order] * 1000,
         correlation=np.full(len(nodes), NO_EVENT, dtype=np.int64),
         sequence=sequence[order],
@@ -159,7 +159,7 @@ def _trace(nodes: list[Node], source: TraceSource, counts: Counter[str]) -> Trac
             call=np.where(collectives.call >= 0, place[collectives.call], NO_EVENT),
         ),
         dependencies=place[edges],
-        timed=timed,
+        timed=has_times,
         report=TraceReport(counts=dict(sorted(counts.items())), warnings=tuple(warnings)),
     )
 
@@ -200,33 +200,33 @@ def _cyclic(size: int, edges: Ints) -> int:
     by_before = edges[np.argsort(edges[:, 0], kind="stable")]
     first = np.searchsorted(by_before[:, 0], np.arange(size + 1))
     ready = np.flatnonzero(waiting == 0).tolist()
-    done = 0
+    done_count = 0
     while ready:
         node = ready.pop()
-        done += 1
+        done_count += 1
         for after in by_before[first[node] : first[node + 1], 1].tolist():
             waiting[after] -= 1
             if waiting[after] == 0:
                 ready.append(after)
-    return size - done
+    return size - done_count
 
 
 def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts: Counter[str]) -> Collectives:
     """Exchanges on devices; where there are none, those of the host. Host operators beside them only issue them."""
-    told = [row for row, node in enumerate(nodes) if node.communicates]
-    counts["communication_nodes"] = len(told)
-    counts["communication_nodes_sized"] = sum("comm_size" in nodes[row].attributes for row in told)
-    chosen = [row for row in told if kind[row] >= EventKind.KERNEL] or told
+    communicating = [row for row, node in enumerate(nodes) if node.communicates]
+    counts["communication_nodes"] = len(communicating)
+    counts["communication_nodes_sized"] = sum("comm_size" in nodes[row].attributes for row in communicating)
+    rows_used = [row for row in communicating if kind[row] >= EventKind.KERNEL] or communicating
     issuer = {after: before for before, after in edges.tolist() if nodes[before].communicates}
     groups: KeyNumbers[str] = KeyNumbers()
     rows = []
-    for row in chosen:
+    for row in rows_used:
         node = nodes[row]
         exchange = _exchange_kind(node)
         size = small_or(node.attributes.get("comm_size"), -1)
         group = node.attributes.get("pg_name")
         peer = "comm_dst" if exchange == CollectiveKind.SEND else "comm_src"
-        found = Exchange(
+        stated_exchange = Exchange(
             kind=exchange,
             in_bytes=size,
             out_bytes=size if exchange in SAME_OUT else NO_EVENT,
@@ -234,9 +234,9 @@ def _collectives(nodes: list[Node], kind: NDArray[np.int8], edges: Ints, counts:
             peer=small_or(node.attributes.get(peer, node.attributes.get("root")), -1),
         )
         number = NO_EVENT if group in {None, ""} else groups[str(group)]
-        rows.append((row, issuer.get(row, NO_EVENT), number, found))
+        rows.append((row, issuer.get(row, NO_EVENT), number, stated_exchange))
     counts["collectives"] = len(rows)
-    counts["collectives_sized"] = sum(found.in_bytes >= 0 for *_, found in rows)
+    counts["collectives_sized"] = sum(stated_exchange.in_bytes >= 0 for *_, stated_exchange in rows)
     return collectives_table(rows, (ProcessGroup(name=name) for name in groups))
 
 
@@ -253,17 +253,17 @@ def _exchange_name(node: Node) -> str:
     return str(node.attributes.get("collective_name", node.name.split("(", maxsplit=1)[0]))
 
 
-def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[str]:
+def _warnings(counts: Counter[str], *, has_times: bool, unknown_rank: bool) -> list[str]:
     alone, durations = counts["device_events_without_successor"], counts["durations_missing"]
     operators = counts["operators_alone"]
     cyclic, missing, parents = counts["nodes_in_cycles"], counts["missing_dependencies"], counts["missing_parents"]
-    told = (
+    cases = (
         (cyclic, f"{cyclic} nodes are part of circular dependencies or depend on them"),
         (missing, f"{missing} dependencies name nodes that are not in the file"),
         (parents, f"{parents} nodes name a parent that is not in the file"),
         (unknown_rank, "the trace does not state its rank: rank 0 is assumed"),
         (
-            not timed and not operators,
+            not has_times and not operators,
             "the trace states durations and dependencies, but no begin times",
         ),
         (
@@ -279,4 +279,4 @@ def _warnings(counts: Counter[str], *, timed: bool, unknown_rank: bool) -> list[
         (counts["malformed"], f"{counts['malformed']} malformed nodes were ignored"),
         (counts["duplicate_nodes"], f"{counts['duplicate_nodes']} nodes with a repeated id were ignored"),
     )
-    return [text for applies, text in told if applies]
+    return [text for applies, text in cases if applies]

@@ -155,7 +155,7 @@ def json_nodes(document: ChromeStream) -> Iterator[Node | None]:
 
 
 def _json_node(entry: Mapping[str, Any]) -> Node:
-    known = {"Id", "Name", "NodeType", "ctrlDeps", "ctrl_deps", "data_deps", "runtime"}
+    known_keys = {"Id", "Name", "NodeType", "ctrlDeps", "ctrl_deps", "data_deps", "runtime"}
     return Node(
         number=integer_or(entry["Id"], -1),
         name=str(entry.get("Name", "")),
@@ -164,7 +164,7 @@ def _json_node(entry: Mapping[str, Any]) -> Node:
         data=_numbers(entry.get("data_deps")),
         duration_us=integer_or(entry.get("runtime"), -1),
         attributes={
-            key: value for key, value in entry.items() if key not in known and isinstance(value, int | float | str)
+            key: value for key, value in entry.items() if key not in known_keys and isinstance(value, int | float | str)
         },
     )
 

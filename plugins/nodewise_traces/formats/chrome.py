@@ -1,4 +1,4 @@
-"""Chrome traces of any recorder, with a mapping that says what is what; TensorFlow's and JAX's exports among them."""
+"""Chrome traces of any recorder, with a mapping of names to meanings; TensorFlow's and JAX's exports among them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class ChromeReader:
     - ``step``: spans that are training steps; a first group is the step's number;
     - ``communication``: spans that are exchanges between ranks;
     - ``compute``: spans of devices that are work, and spans of the host that are operators (left out: all);
-    - ``device``: processes that stand for devices;
+    - ``device``: processes that represent devices;
     - ``stream``: their threads that run one piece of work after the other (left out: all).
     """
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
-        """A JSON document or list of trace events: anyone's, unless the mapping says what only this reader asks for."""
+        """A JSON document or list of trace events, unless the mapping asks for what only this reader supports."""
         if not starts_json(head) or not (b'"traceEvents"' in head or b'"ph"' in head):
             return 0.0
         return 1.0 if source.mapping.keys() & _OWN_KEYS else 0.1

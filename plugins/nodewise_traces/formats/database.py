@@ -1,4 +1,4 @@
-"""SQLite databases that recorders export: tables read as rows, whatever hostile hands put into the file."""
+"""SQLite databases that recorders export: tables read as rows, safe against malicious files."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Database:
         self._counts = counts
         self._columns: dict[str, dict[str, str]] = {}
         self._names: dict[str, str] = {}
-        listed = connection.execute(
+        tables = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
         ).fetchall()
-        for (name,) in listed:
+        for (name,) in tables:
             columns = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", (name,)).fetchall()
             self._names[str(name).lower()] = str(name)
             self._columns[str(name).lower()] = {str(column).lower(): str(column) for (column,) in columns}
@@ -60,9 +60,9 @@ class Database:
         if table not in self._names:
             return
         there = self._columns[table]
-        chosen = ", ".join(_quote(there[one.lower()]) if one.lower() in there else "NULL" for one in columns)
+        selection = ", ".join(_quote(there[one.lower()]) if one.lower() in there else "NULL" for one in columns)
         try:
-            cursor = self._connection.execute(f"SELECT {chosen} FROM {_quote(self._names[table])}")  # noqa: S608
+            cursor = self._connection.execute(f"SELECT {selection} FROM {_quote(self._names[table])}")  # noqa: S608
             for place, row in enumerate(cursor):
                 if place >= self._most_rows:
                     raise sqlite3.DatabaseError("more rows than the file can hold")
@@ -78,7 +78,7 @@ def _quote(name: str) -> str:
 
 @contextmanager
 def database_of(stream: BinaryIO, source: TraceSource, counts: Counter[str], export: str) -> Iterator[Database]:
-    """The database that a stream holds, for as long as it is read: a copy in a temporary file, opened to read alone.
+    """The database in a stream, while it is read: a copy in a temporary file, opened read-only.
 
     Parameters
     ----------

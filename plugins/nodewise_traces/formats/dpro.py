@@ -123,7 +123,7 @@ def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) 
         for place, row in enumerate(rows)
         if row[5] != NO_EVENT
     ]
-    told = {
+    report_counts = {
         **counts,
         "events": len(rows),  # a file holds several ranks: each counts its own
         "kept": len(rows),
@@ -154,5 +154,5 @@ def _trace(number: int, rank: _Rank, source: TraceSource, counts: Counter[str]) 
         bytes=none,
         steps=steps_table(rank.steps),
         collectives=collectives_table(messages),
-        report=TraceReport(counts=dict(sorted(told.items())), warnings=tuple(warnings)),
+        report=TraceReport(counts=dict(sorted(report_counts.items())), warnings=tuple(warnings)),
     )

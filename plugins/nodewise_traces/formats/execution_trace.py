@@ -19,7 +19,7 @@ __all__ = ["EVENTS_KEY", "execution_nodes", "is_execution_trace"]
 
 EVENTS_KEY: Final = "nodes"
 _RECORD: Final = "record_param_comms"
-_KEPT: Final = ("seq_id", "tid", "fw_tid", "pg_name")
+_ATTRIBUTES: Final = ("seq_id", "tid", "fw_tid", "pg_name")
 
 
 def is_execution_trace(head: bytes) -> bool:
@@ -36,11 +36,11 @@ def execution_nodes(document: ChromeStream) -> Iterator[Node | None]:
 
 
 def _node(entry: Mapping[str, Any]) -> Node:
-    listed = entry.get("attrs")
-    told = dict(entry)
-    for one in listed if isinstance(listed, list) else ():
+    attributes = entry.get("attrs")
+    fields = dict(entry)
+    for one in attributes if isinstance(attributes, list) else ():
         if isinstance(one, dict) and "name" in one:
-            told[str(one["name"])] = one.get("value")
+            fields[str(one["name"])] = one.get("value")
     number = integer_or(entry["id"], -1)
     parent = integer_or(entry.get("ctrl_deps", entry.get("parent")), -1)
     name = str(entry.get("name", ""))
@@ -49,13 +49,13 @@ def _node(entry: Mapping[str, Any]) -> Node:
         name=name,
         type=NodeType.COMPUTE,
         control=[parent] if parent not in {number, -1} else [],  # the root is its own parent
-        attributes={key: told[key] for key in _KEPT if isinstance(told.get(key), int | str)},
+        attributes={key: fields[key] for key in _ATTRIBUTES if isinstance(fields.get(key), int | str)},
     )
-    collective = str(told.get("collective_name", ""))
+    collective = str(fields.get("collective_name", ""))
     if name == _RECORD and kind_of_name(collective) != CollectiveKind.UNKNOWN:
         node.type = NodeType.COLLECTIVE
         node.attributes["collective_name"] = collective
-        elements, width = small_or(told.get("in_msg_nelems"), -1), element_bytes(told.get("dtype"))
+        elements, width = small_or(fields.get("in_msg_nelems"), -1), element_bytes(fields.get("dtype"))
         if elements >= 0 and width > 0:
             node.attributes["comm_size"] = elements * width
     return node

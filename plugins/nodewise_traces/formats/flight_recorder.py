@@ -38,7 +38,7 @@ _DEFAULT_GROUP: Final = "default_pg"
 
 
 class FlightRecorderReader:
-    """Reads dumps of the flight recorder: exchanges alone, with what the host's watchdog saw of their times."""
+    """Reads dumps of the flight recorder: exchanges only, with the times that the host's watchdog observed."""
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
         """A document, or a pickle of a dictionary, with the recorder's fields."""
@@ -59,13 +59,13 @@ class FlightRecorderReader:
                     source, "entries must be a list of exchanges, as torch's _dump_nccl_trace writes it"
                 )
             members: Mapping[str, Any] = document
-            taken = [_take(entry, rows) for entry in entries]
+            states = [_take(entry, rows) for entry in entries]
         else:
-            scanned = ChromeStream(whole, events_key="entries")
-            taken = [_take(entry, rows) for entry in _events(scanned)]
-            members = scanned.members
-            rows.table.counts.update({key: scanned.counts[key] for key in ("malformed", "truncated")})
-        unfinished = [text for text in taken if text]
+            scanner = ChromeStream(whole, events_key="entries")
+            states = [_take(entry, rows) for entry in _events(scanner)]
+            members = scanner.members
+            rows.table.counts.update({key: scanner.counts[key] for key in ("malformed", "truncated")})
+        unfinished = [text for text in states if text]
         groups = list(_groups(members.get("pg_config")))
         for group in groups:
             rows.table.groups.learn(group)
@@ -130,13 +130,13 @@ def _take(entry: Any, rows: Rows) -> str:
     label = entry.get("process_group")
     group = str(label[0]) if isinstance(label, list | tuple) and label else str(entry.get("pg_id", ""))
     number = integer_or(entry.get("p2p_seq_id" if entry.get("is_p2p") else "collective_seq_id"), -1)
-    started = integer_or(entry.get("time_discovered_started_ns"), 0)
+    start_ns = integer_or(entry.get("time_discovered_started_ns"), 0)
     completed = integer_or(entry.get("time_discovered_completed_ns"), 0)
     duration = _nanoseconds(entry.get("duration_ms"))
     if entry.get("state") != "completed" and duration < 0 and not completed:
-        state = "started" if started else str(entry.get("state", "scheduled"))[:40]
+        state = "started" if start_ns else str(entry.get("state", "scheduled"))[:40]
         return f"{public_name(name)}, number {number} of group {public_name(group)}, is {state}"
-    begin = started or completed or integer_or(entry.get("time_created_ns"), 0)
+    begin = start_ns or completed or integer_or(entry.get("time_created_ns"), 0)
     if duration < 0:
         rows.table.counts["durations_inexact"] += 1
         duration = max(completed - begin, 0)

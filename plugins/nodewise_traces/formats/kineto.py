@@ -33,14 +33,14 @@ _MARKS: Final = (
 
 
 _DEVICE: Final = re.compile(r"^(?:Ascend Hardware|/device:(?!CPU))")
-"""Processes that stand for devices: of torch_npu, whose work states no stream, and of XLA."""
+"""Processes that represent devices: of torch_npu, whose work states no stream, and of XLA."""
 
 
 class KinetoReader:
     """Reads Chrome traces of the PyTorch profiler: CUDA, ROCm and CPU; names of today and of older releases."""
 
     def recognises(self, head: bytes, source: TraceSource) -> float:
-        """A JSON document (or a bare list) with what the profiler alone writes, unless the mapping asks for more."""
+        """A JSON document (or a bare list) with members of this profiler, unless the mapping asks for more."""
         if not starts_json(head) or source.mapping.keys() - {"step", "communication"}:
             return 0.0
         return 0.8 if any(mark in head for mark in _MARKS) else 0.0

@@ -84,20 +84,20 @@ class NsightReader:
             _name_threads(database, texts, processes)
             ranks = {_pid(integer_or(pid, 0)): small_or(rank, -1) for pid, rank in _mpi_ranks(database)}
             base, devices = _base(database), _devices(database)
-        chosen = [pid for pid in sorted(processes) if processes[pid].works] or sorted(processes)[:1]
-        if len(chosen) > 1 and source.rank >= 0:
+        pids = [pid for pid in sorted(processes) if processes[pid].works] or sorted(processes)[:1]
+        if len(pids) > 1 and source.rank >= 0:
             raise contradiction_error(
-                source, (f"was sent as rank {source.rank}, but {len(chosen)} processes used devices")
+                source, (f"was sent as rank {source.rank}, but {len(pids)} processes used devices")
             )
-        numbers = [ranks.get(pid, -1) for pid in chosen]
-        if len(chosen) > 1 and (min(numbers) < 0 or len(set(numbers)) < len(numbers)):
-            numbers = list(range(len(chosen)))
-            processes[chosen[0]].rows.table.counts["ranks_by_process"] = 1
+        numbers = [ranks.get(pid, -1) for pid in pids]
+        if len(pids) > 1 and (min(numbers) < 0 or len(set(numbers)) < len(numbers)):
+            numbers = list(range(len(pids)))
+            processes[pids[0]].rows.table.counts["ranks_by_process"] = 1
         traces = []
-        for pid, rank in zip(chosen, numbers):
+        for pid, rank in zip(pids, numbers):
             rows = processes[pid].rows
             rows.table.counts["truncated"] += counts["truncated"]
-            header = _header(rank, len(chosen), base, devices, rows, source)
+            header = _header(rank, len(pids), base, devices, rows, source)
             traces.append(rows.trace(header, source, NAME, missing=f"no event has a time; {_EXPORT}", steps=STEP_NAMES))
         if not traces:
             raise unusable_error(
@@ -109,10 +109,12 @@ class NsightReader:
 def _header(
     rank: int, processes: int, base: int, devices: list[dict[str, object]], rows: Rows, source: TraceSource
 ) -> Header:
-    stated: dict[str, object] = {"world_size": processes} if processes > 1 else {}
+    distributed: dict[str, object] = {"world_size": processes} if processes > 1 else {}
     if rank >= 0:
-        stated["rank"] = rank
-    header = header_of({"distributedInfo": stated, "baseTimeNanoseconds": base, "deviceProperties": devices}, source)
+        distributed["rank"] = rank
+    header = header_of(
+        {"distributedInfo": distributed, "baseTimeNanoseconds": base, "deviceProperties": devices}, source
+    )
     if not rows.table.counts["ranks_by_process"]:
         return header
     note = "the report does not state the ranks of processes: they are numbered in the order of their ids"
@@ -141,16 +143,16 @@ def _take_work(database: Database, texts: Mapping[int, str], processes: dict[int
             begin = integer_or(numbers[0], NO_TIME)
             end, device, stream, correlation = (integer_or(one, -1) for one in numbers[1:5])
             _, _, process = _process(numbers[5], processes)
-            moved, copied = small_or(numbers[6], -1), integer_or(numbers[7], 0)
+            moved_bytes, copy_kind = small_or(numbers[6], -1), integer_or(numbers[7], 0)
             process.works = True
             if kind == EventKind.COPY:
-                name = f"Memcpy {_COPIES.get(copied, '')}".strip()
+                name = f"Memcpy {_COPIES.get(copy_kind, '')}".strip()
             elif kind == EventKind.FILL:
                 name = "Memset"
             else:
                 name = _text(demangled, texts) or _text(short, texts) or "(graph)"
             lane = process.rows.lane(max(device, 0), max(stream, 0))
-            process.rows.add(name, lane, kind, begin, end - begin, correlation=correlation, moved_bytes=moved)
+            process.rows.add(name, lane, kind, begin, end - begin, correlation=correlation, moved_bytes=moved_bytes)
 
 
 def _text(number: object, texts: Mapping[int, str]) -> str:
@@ -176,8 +178,8 @@ def _take_calls(database: Database, texts: Mapping[int, str], processes: dict[in
     columns = ("correlationId", "deviceId", "streamId", "globalPid", "syncType")
     for correlation, device, stream, number, kind in database.rows("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", columns):
         _, _, process = _process(number, processes)
-        told = {"cuda_sync_kind": _SYNCS.get(integer_or(kind, 0), ""), "correlation": correlation}
-        process.rows.table.syncs.append({**told, "device": device, "stream": stream})
+        arguments = {"cuda_sync_kind": _SYNCS.get(integer_or(kind, 0), ""), "correlation": correlation}
+        process.rows.table.syncs.append({**arguments, "device": device, "stream": stream})
 
 
 def _take_ranges(database: Database, texts: Mapping[int, str], processes: dict[int, _Process]) -> None:
@@ -209,8 +211,8 @@ def _mpi_ranks(database: Database) -> Iterator[tuple[object, ...]]:
 
 def _base(database: Database) -> int:
     """When the session began (ns since 1970), so that reports of several nodes have one clock; 0 = not stated."""
-    stated = [integer_or(row[0], 0) for row in database.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))]
-    return stated[0] if len(stated) == 1 and 0 < stated[0] < 1 << 61 else 0
+    starts_ns = [integer_or(row[0], 0) for row in database.rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",))]
+    return starts_ns[0] if len(starts_ns) == 1 and 0 < starts_ns[0] < 1 << 61 else 0
 
 
 def _devices(database: Database) -> list[dict[str, object]]:

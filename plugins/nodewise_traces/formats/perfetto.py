@@ -32,7 +32,7 @@ _PACKET_UNPACKED_BYTES: Final = 1 << 26
 _CLEARED: Final = 1
 _BEGIN, _END = 1, 2
 _MOST_OPEN: Final = 1 << 10
-"""Slices that lie in each other on a track."""
+"""Slices that are nested on a track."""
 _KINDS: Final = {
     "kernel_dispatch": EventKind.KERNEL,
     "kernel": EventKind.KERNEL,
@@ -74,25 +74,25 @@ class _Track:
 
 @dataclass(slots=True)
 class _Sequence:
-    """What one writer has said before: interned texts, defaults, and its clock."""
+    """State of one writer: interned texts, defaults, and its clock."""
 
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     """By field of the interned data and number."""
     clock: int = 0
     track: int = 0
     clocks: dict[int, list[int]] = field(default_factory=dict)
-    """Last time, multiplier and whether times are told as differences, by clock."""
+    """Last time, multiplier and whether times are stated as differences, by clock."""
 
-    def time_ns(self, stated: int, clock: int) -> int:
+    def time_ns(self, time: int, clock: int) -> int:
         """A packet's time in nanoseconds."""
-        known = self.clocks.get(clock or self.clock)
-        if known is None:
-            return stated
-        last, multiplier, incremental = known
+        snapshot = self.clocks.get(clock or self.clock)
+        if snapshot is None:
+            return time
+        last, multiplier, incremental = snapshot
         if not incremental:
-            return stated * multiplier
-        known[0] = last + stated * multiplier
-        return known[0]
+            return time * multiplier
+        snapshot[0] = last + time * multiplier
+        return snapshot[0]
 
 
 class PerfettoReader:
@@ -121,17 +121,17 @@ class PerfettoReader:
 def _begins_with_packet(head: bytes) -> bool:
     if head[:1] != b"\x0a":
         return False
-    found: set[int] = set()
+    fields: set[int] = set()
     try:
         for number, message in members(io.BytesIO(head)):
             if number != 1:
                 return False
-            found |= {one for one, _ in fields_of(message)}
-            if found & {8, 10} and found & {11, 60, 6}:
+            fields |= {one for one, _ in fields_of(message)}
+            if fields & {8, 10} and fields & {11, 60, 6}:
                 return True
     except (WireError, struct.error):
         pass
-    return bool(found & {8, 10} and found & {6, 11, 33, 35, 36, 58, 59, 60})
+    return bool(fields & {8, 10} and fields & {6, 11, 33, 35, 36, 58, 59, 60})
 
 
 def _packets(stream: BinaryIO) -> Iterator[_Message]:
@@ -144,12 +144,12 @@ def _packets(stream: BinaryIO) -> Iterator[_Message]:
         if 50 not in parts:
             yield numbers, parts
             continue
-        compressed = b"".join(parts[50])
-        unpacked = zlib.decompressobj().decompress(compressed, min(_PACKET_UNPACKED_BYTES, left))
-        left -= len(unpacked)
-        if left <= 0 or len(unpacked) >= _PACKET_UNPACKED_BYTES:
+        compressed_bytes = b"".join(parts[50])
+        packets = zlib.decompressobj().decompress(compressed_bytes, min(_PACKET_UNPACKED_BYTES, left))
+        left -= len(packets)
+        if left <= 0 or len(packets) >= _PACKET_UNPACKED_BYTES:
             raise WireError("compressed packets hold more bytes than a trace may have")
-        yield from (_split(inner) for key, inner in members(io.BytesIO(unpacked)) if key == 1)
+        yield from (_split(inner) for key, inner in members(io.BytesIO(packets)) if key == 1)
 
 
 class _Reading:
@@ -202,8 +202,8 @@ class _Reading:
         if kind == _BEGIN and len(track.open) < _MOST_OPEN:
             name = "".join(map(_text, parts.get(23, ()))) or sequence.names.get((2, numbers.get(10, 0)), "")
             category = "".join(map(_text, parts.get(22, ())[:1]))
-            listed = [one for part in parts.get(3, ()) for one in integers_of(part)]
-            category = category or sequence.names.get((1, next(iter(listed), numbers.get(3, 0))), "")
+            category_ids = [one for part in parts.get(3, ()) for one in integers_of(part)]
+            category = category or sequence.names.get((1, next(iter(category_ids), numbers.get(3, 0))), "")
             track.open.append((time_ns, name, category.lower(), _correlation(parts.get(4, ()), sequence)))
         elif kind == _END and track.open:
             begin_ns, name, category, correlation = track.open.pop()
@@ -223,14 +223,14 @@ class _Reading:
             lane = rows.lane(0, self._streams[uuid])
             rows.table.lanes.thread_names[0, self._streams[uuid]] = track.name
         else:
-            # A track of its own is no thread: slices of two of them need not nest.
+            # Tracks that are no threads may overlap: slices of two of them need not nest.
             number = track.thread_id or (1 << 40) + self._streams[uuid]
             lane = rows.lane(-1, number, process.process_id)
             rows.table.lanes.thread_names[process.process_id, number] = track.name
         rows.add(name or "(slice)", lane, kind, begin_ns, end_ns - begin_ns, correlation=correlation)
 
     def _process(self, uuid: int) -> _Track:
-        """The track of the process that a track belongs to, itself where it does not say."""
+        """The track of the process that a track belongs to; the track itself where it does not state one."""
         track = self._tracks[uuid]
         for _ in range(8):
             if track.process or track.process_id or track.parent not in self._tracks:
@@ -240,8 +240,8 @@ class _Reading:
 
     def trace(self) -> Trace:
         """Make the trace of all slices that ended."""
-        unended = sum(len(track.open) for track in self._tracks.values())
-        self.rows.table.counts["dropped_unended"] += unended
+        open_count = sum(len(track.open) for track in self._tracks.values())
+        self.rows.table.counts["dropped_unended"] += open_count
         header = header_of({}, self._source)
         return self.rows.trace(header, self._source, NAME, missing=_MISSING, steps=STEP_NAMES)
 
@@ -270,13 +270,13 @@ def _take_defaults(message: bytes, sequence: _Sequence) -> None:
 
 
 def _take_clocks(message: bytes, sequence: _Sequence) -> None:
-    """Clocks of the writer's own (numbers from 64 on): where they stand, their unit, and how times are told."""
+    """Clocks of the writer's own (numbers from 64 on): their time, unit, and whether times are differences."""
     for part in _split(message)[1].get(1, ()):
-        told, _ = _split(part)
-        clock = told.get(1, 0)
+        numbers, _ = _split(part)
+        clock = numbers.get(1, 0)
         if clock >= _OWN_CLOCKS:
-            multiplier = max(told.get(4, 1), 1)
-            sequence.clocks[clock] = [told.get(2, 0) * multiplier, multiplier, told.get(3, 0)]
+            multiplier = max(numbers.get(4, 1), 1)
+            sequence.clocks[clock] = [numbers.get(2, 0) * multiplier, multiplier, numbers.get(3, 0)]
 
 
 def _take_names(message: bytes, sequence: _Sequence) -> None:

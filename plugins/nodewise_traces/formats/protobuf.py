@@ -136,11 +136,11 @@ def integers_of(value: int | bytes) -> list[int]:
     """Repeated integers, packed or one by one."""
     if isinstance(value, int):
         return [value]
-    found, at = [], 0
+    integers, at = [], 0
     while at < len(value):
         number, at = _varint(value, at)
-        found.append(number)
-    return found
+        integers.append(number)
+    return integers
 
 
 def signed_integer(value: int | bytes) -> int:

@@ -57,10 +57,10 @@ class RocprofCsvReader:
 
 def _lines(stream: BinaryIO, rows: Rows) -> Iterator[str]:
     """Lines without the rest of those that are longer than any name."""
-    buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+    buffer = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
     whole = True
-    while line := buffered.readline(_LONGEST_LINE_BYTES):
-        ended = line.endswith(b"\n")
+    while line := buffer.readline(_LONGEST_LINE_BYTES):
+        is_whole = line.endswith(b"\n")
         if whole and len(line) < _LONGEST_LINE_BYTES:
             # A quote that is never closed would swallow all other lines.
             if line.count(b'"') % 2:
@@ -69,7 +69,7 @@ def _lines(stream: BinaryIO, rows: Rows) -> Iterator[str]:
                 yield line.decode("utf-8", errors="replace").replace("\0", "").replace("\r", " ").rstrip()
         elif whole:
             rows.table.counts["malformed"] += 1
-        whole = ended
+        whole = is_whole
 
 
 def _is_header(values: list[str]) -> bool:

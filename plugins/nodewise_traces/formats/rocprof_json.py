@@ -46,8 +46,8 @@ class RocprofJsonReader:
             rows = Rows()
             _take_work(process, rows)
             _take_calls(process, rows)
-            stated = {"rank": rank, "world_size": len(processes)} if len(processes) > 1 else {}
-            header = header_of({"distributedInfo": stated}, source)
+            distributed = {"rank": rank, "world_size": len(processes)} if len(processes) > 1 else {}
+            header = header_of({"distributedInfo": distributed}, source)
             traces.append(rows.trace(header, source, NAME, missing=_MISSING, steps=STEP_NAMES))
         return traces
 
@@ -65,10 +65,10 @@ def _processes(stream: BinaryIO, source: TraceSource) -> list[Mapping[str, Any]]
     try:
         document = orjson.loads(b"".join(parts))
     except orjson.JSONDecodeError as error:
-        raise unusable_error(source, f"the JSON is damaged or ends early (at character {error.pos})") from None
-    listed = document.get(_KEY) if isinstance(document, dict) else None
+        raise unusable_error(source, f"the JSON is damaged or truncated (at character {error.pos})") from None
+    entries = document.get(_KEY) if isinstance(document, dict) else None
     processes: list[Mapping[str, Any]] = [
-        one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)
+        one for one in (entries if isinstance(entries, list) else [entries]) if isinstance(one, dict)
     ]
     if not processes:
         raise unusable_error(
@@ -78,14 +78,14 @@ def _processes(stream: BinaryIO, source: TraceSource) -> list[Mapping[str, Any]]
 
 
 def _records(process: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
-    listed = _inner(process, "buffer_records").get(kind)
-    return (one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, dict))
+    records = _inner(process, "buffer_records").get(kind)
+    return (one for one in (records if isinstance(records, list) else ()) if isinstance(one, dict))
 
 
 def _inner(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     for key in keys:
-        found = value.get(key)
-        value = found if isinstance(found, dict) else {}
+        inner = value.get(key)
+        value = inner if isinstance(inner, dict) else {}
     return value
 
 
@@ -115,8 +115,8 @@ def _take_work(process: Mapping[str, Any], rows: Rows) -> None:
         begin, duration, correlation = _times(record)
         name = _operation(process, record).replace("MEMORY_COPY_", "Memcpy ")
         lane = rows.lane(0, queues[-1, 0])
-        moved = small_or(record.get("bytes"), -1)
-        rows.add(name, lane, EventKind.COPY, begin, duration, correlation=correlation, moved_bytes=moved)
+        moved_bytes = small_or(record.get("bytes"), -1)
+        rows.add(name, lane, EventKind.COPY, begin, duration, correlation=correlation, moved_bytes=moved_bytes)
 
 
 def _take_calls(process: Mapping[str, Any], rows: Rows) -> None:

@@ -31,7 +31,7 @@ _MISSING: Final = "the profile holds no event; record steps between jax.profiler
 
 
 def device_of(process: str) -> int:
-    """Number of the device that a process or plane stands for; -1 = the host."""
+    """Number of the device that a process or plane represents; -1 = the host."""
     match = _DEVICE.match(process)
     return int(match.group(1)[:6]) if match else -1
 
@@ -90,8 +90,8 @@ class Profile:
             kind = EventKind.FILL if _FILLS.search(name) else kind
             match = _STREAM.match(line.name)
             lane = rows.lane(line.device, int(match.group(1)[:9]) if match else line.number)
-            moved = small_or(arguments.get("bytes_transferred", arguments.get("num_bytes")), -1)
-            rows.add(name, lane, kind, begin_ns, duration_ns, correlation=correlation, moved_bytes=moved)
+            moved_bytes = small_or(arguments.get("bytes_transferred", arguments.get("num_bytes")), -1)
+            rows.add(name, lane, kind, begin_ns, duration_ns, correlation=correlation, moved_bytes=moved_bytes)
             return
         lane = rows.lane(-1, line.number)
         rows.table.lanes.thread_names[0, line.number] = line.name.partition("/")[0]

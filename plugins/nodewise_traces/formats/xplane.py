@@ -83,7 +83,7 @@ def _plane(message: bytes) -> _Plane:
 
 def _entry(message: bytes) -> tuple[int, str]:
     """Key and name of an entry of a map; what a device calls an event is its display name, where it has one."""
-    key, name, shown = 0, "", ""
+    key, name, display_name = 0, "", ""
     for number, value in fields_of(message):
         if number == 1 and isinstance(value, int):
             key = value
@@ -92,8 +92,8 @@ def _entry(message: bytes) -> tuple[int, str]:
                 if inner == 2 and isinstance(content, bytes):
                     name = _text(content)
                 elif inner == 4 and isinstance(content, bytes):
-                    shown = _text(content)
-    return key, shown or name
+                    display_name = _text(content)
+    return key, display_name or name
 
 
 def _text(value: bytes) -> str:

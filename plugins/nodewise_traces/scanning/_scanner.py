@@ -69,30 +69,30 @@ def scan_events(
     tuple
         Why it stopped, events found, where to go on (at BROKEN: where the broken event begins), and where it broke.
     """
-    found = 0
+    event_count = 0
     while True:
         at = after_blanks(text, at, end)
         if at < end and text[at] == 44:
             at = after_blanks(text, at + 1, end)
         if at >= end:
-            return MORE, found, at, at
+            return MORE, event_count, at, at
         if text[at] == 93:
-            return CLOSED, found, at + 1, at
-        if found == len(rows):
-            return FULL, found, at, at
+            return CLOSED, event_count, at + 1, at
+        if event_count == len(rows):
+            return FULL, event_count, at, at
         if text[at] != 123:
-            return BROKEN, found, at, at
+            return BROKEN, event_count, at, at
         for column in range(rows.shape[1]):
-            rows[found, column] = MISSING
-        rows[found, BEGIN] = at
-        behind, reached = _event(text, at, end, event_keys, event_columns, argument_keys, rows, found)
+            rows[event_count, column] = MISSING
+        rows[event_count, BEGIN] = at
+        behind, reached = _event(text, at, end, event_keys, event_columns, argument_keys, rows, event_count)
         if behind == INCOMPLETE:
-            return MORE, found, at, end
+            return MORE, event_count, at, end
         if behind == MALFORMED:
-            return BROKEN, found, at, reached
-        rows[found, END] = behind
+            return BROKEN, event_count, at, reached
+        rows[event_count, END] = behind
         at = behind
-        found += 1
+        event_count += 1
 
 
 @object_code
@@ -164,7 +164,7 @@ def _event(  # noqa: C901, PLR0912 - a parser's states; calls between kernels co
 
 @object_code
 def _hash(text: Bytes, at: int, end: int) -> int:
-    """``fields.key_hash``; keys that are longer than any of interest need not be told apart."""
+    """``fields.key_hash``; longer keys than any of interest need not be distinguished."""
     value = 0
     if end - at > 24:
         return value
@@ -186,21 +186,21 @@ def _place(key: int, keys: Ints) -> int:
 @object_code
 def _keep(text: Bytes, at: int, behind: int, rows: Ints, row: int, column: int) -> None:
     """Write a value into its column: a text as its place, a number as it is, times in nanoseconds."""
-    quoted = text[at] == 34
-    if quoted:
+    is_quoted = text[at] == 34
+    if is_quoted:
         at += 1
         behind -= 1
     if column >= PRESENT_FROM:
         rows[row, column] = 1
     elif column == PHASE:
-        rows[row, column] = int(text[at]) if quoted and behind > at else MISSING
+        rows[row, column] = int(text[at]) if is_quoted and behind > at else MISSING
     elif column in (CATEGORY, NAME):
-        if quoted:
+        if is_quoted:
             rows[row, column] = at
             rows[row, column + 1] = behind
     elif column in (PID, TID):
         rows[row, column] = decimal(text, at, behind, 0)
-        if quoted and rows[row, column] == MISSING:
+        if is_quoted and rows[row, column] == MISSING:
             rows[row, column + 1] = at
             rows[row, column + 2] = behind
     elif column == TS or column == TS + 1:

@@ -29,7 +29,7 @@ _MOST_DIGITS: Final = 64
 def after_blanks(text: Bytes, at: int, end: int) -> int:
     """The next byte that is no white space; ``end`` if there is none."""
     while at < end:
-        byte = text[np.uint64(at)]  # of an unsigned index nobody asks whether it counts from the end
+        byte = text[np.uint64(at)]  # an unsigned index is not checked for counting from the end
         if byte not in (32, 10, 13, 9):
             break
         at += 1

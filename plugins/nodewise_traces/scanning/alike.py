@@ -21,7 +21,7 @@ def number_texts(text: bytes, begin: Ints, end: Ints, number: Callable[[bytes], 
     text, begin, end
         Buffer, and where in it the text of each row lies.
     number : callable
-        Asked once for each text, in the order of their first rows.
+        Called once for each text, in the order of their first rows.
     """
     rows = len(begin)
     first = np.empty(rows, dtype=np.int64)

@@ -81,7 +81,7 @@ COLUMNS: Final = FIRST_ARGUMENT + len(ARGUMENT_KEYS)
 
 
 def key_hash(text: bytes) -> int:
-    """The number by which the scanner knows a key; the scanner computes it the same way."""
+    """The scanner's number of a key; the scanner computes it in the same way."""
     value = 0
     for byte in text:
         value = (value * 257 + byte + 1) & 0xFFFF_FFFF_FFFF

@@ -59,10 +59,10 @@ def load_pickle(content: bytes) -> Any:
 
 def _check(operation: str, argument: Any, at: int | None, size: int) -> None:
     if operation not in _ALLOWED:
-        told = f" {argument[:80]!r}" if isinstance(argument, str) else ""
+        argument_text = f" {argument[:80]!r}" if isinstance(argument, str) else ""
         raise PickleError(
-            f"at byte {at} the pickle needs {operation}{told}: only lists, dictionaries, texts and numbers are "
-            "accepted, as other pickles can run programs"
+            f"at byte {at} the pickle needs {operation}{argument_text}: only lists, dictionaries, texts and numbers "
+            "are accepted, as other pickles can run programs"
         )
     # A place of the memo costs memory up to it: no pickle has more places than bytes.
     if operation in {"PUT", "LONG_BINPUT"} and not 0 <= int(argument) < size:

@@ -42,7 +42,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some events: the bytes that they lie in, and the scanner's columns (see ``fields``)."""
+    """A batch of events: the bytes that contain them, and the scanner's columns (see ``fields``)."""
 
     text: bytes
     rows: Ints
@@ -52,9 +52,9 @@ class Batch:
         value = decode_json(self.text[self.rows[row, 0] : self.rows[row, 1]])
         return value if isinstance(value, dict) else {}
 
-    def number_texts(self, column: int, number: Callable[[bytes], int], chosen: Ints | None = None) -> Ints:
+    def number_texts(self, column: int, number: Callable[[bytes], int], only_rows: Ints | None = None) -> Ints:
         """The numbers of the raw texts of a column, of empty ones where there is none; see ``alike.number_texts``."""
-        rows = self.rows if chosen is None else self.rows[chosen]
+        rows = self.rows if only_rows is None else self.rows[only_rows]
         return number_texts(self.text, rows[:, column].clip(0), rows[:, column + 1].clip(0), number)
 
 
@@ -120,17 +120,17 @@ class ChromeStream:
         self._next_byte()
         state = np.zeros(3, dtype=np.int64)
         parts: list[bytes] = []
-        kept = 0
+        kept_length = 0
         while True:
             begin, end = self._at, len(self._text)
             stop = int(skip_on(self._array(), begin, end, state))
             self._at = end if stop < 0 else stop
-            kept += self._at - begin
-            if kept <= LONGEST_MEMBER_BYTES:
+            kept_length += self._at - begin
+            if kept_length <= LONGEST_MEMBER_BYTES:
                 parts.append(self._text[begin : self._at])
             if stop >= 0 or not self._fill():
                 break
-        value = decode_json(b"".join(parts)) if kept <= LONGEST_MEMBER_BYTES else None
+        value = decode_json(b"".join(parts)) if kept_length <= LONGEST_MEMBER_BYTES else None
         if value is None and parts[:1] != [b"null"]:
             self.counts["members_left_out"] += 1
         return value
@@ -141,10 +141,10 @@ class ChromeStream:
         rows = np.empty((EVENTS_PER_BATCH, COLUMNS), dtype=np.int64)
         keys = key_hashes()
         while True:
-            why, found, self._at, broke_at = scan_events(self._array(), self._at, len(self._text), *keys, rows)
-            if found:
-                self.counts["events"] += found
-                yield Batch(self._text, rows[:found])
+            why, event_count, self._at, broke_at = scan_events(self._array(), self._at, len(self._text), *keys, rows)
+            if event_count:
+                self.counts["events"] += event_count
+                yield Batch(self._text, rows[:event_count])
             if why == FULL:
                 continue
             if why == CLOSED:

@@ -288,4 +288,4 @@ def test_traces_without_times_are_diagnosed_by_a_replay_of_their_durations() -> 
     assert (found.bottlenecks[0].kind, found.bottlenecks[0].what) == ("kernel", "gemm")
     assert found.bottlenecks[0].gain_if_removed_s == pytest.approx(800e-6, rel=0.01)
     assert found.bound_by == "device"
-    assert any("no times" in warning for warning in found.warnings)
+    assert any("without times" in warning for warning in found.warnings)

@@ -27,7 +27,7 @@ def test_a_circle_names_rank_events_and_cause() -> None:
     assert "second of rank 3" in told
     assert "first of rank 3" in told
     assert "overwritten times" in told
-    assert "0.600 ms after second of rank 3 begins" in told
+    assert "0.600 ms after the begin of second of rank 3" in told
 
 
 @given(st.integers(2, 12), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))

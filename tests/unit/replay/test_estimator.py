@@ -168,8 +168,8 @@ def test_a_parameter_server_is_recognised() -> None:
     [
         (rows(2, mode=SYNC, servers=1), {}, "by all-reduce"),
         (rows(2, batch_per_worker=8), {}, "the recorded batch is not known"),
-        (rows(2, batch_per_worker=8), {"observations": observed(2, 0.2, batch_per_worker=16)}, "known: 16"),
-        (rows(2, device="H100"), {"observations": observed(2, 0.2, device="V100")}, "not of H100"),
+        (rows(2, batch_per_worker=8), {"observations": observed(2, 0.2, batch_per_worker=16)}, "recorded: 16"),
+        (rows(2, device="H100"), {"observations": observed(2, 0.2, device="V100")}, "no trace was recorded on H100"),
         (rows(2).replaced(accumulation=as_ints([4])), {}, "4 micro-steps"),
     ],
 )

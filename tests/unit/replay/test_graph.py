@@ -261,7 +261,7 @@ def test_a_circle_is_broken_and_told() -> None:
     graph = build_graph([replace(untimed(), dependencies=np.array([[0, 1], [1, 3], [3, 1], [2, 2]]))])
     assert graph.missing[EdgeKind.STATED] == 2
     assert edges_of(graph, EdgeKind.STATED) == {("operator", "first"), ("first", "last")}
-    assert any("circle" in warning for warning in graph.warnings)
+    assert any("cyclic" in warning for warning in graph.warnings)
 
 
 @pytest.mark.parametrize("lane", range(len(LANES)))

@@ -133,7 +133,7 @@ def test_hostile_pickles_are_refused(content: bytes) -> None:
 
 
 def test_a_pickle_says_what_it_asks_for() -> None:
-    with pytest.raises(NodewiseError, match=r"asks for GLOBAL '\w+ exec'.*only lists, dictionaries, texts and numbers"):
+    with pytest.raises(NodewiseError, match=r"needs GLOBAL '\w+ exec'.*only lists, dictionaries, texts and numbers"):
         read(FlightRecorderReader(), pickle.dumps({"pg_config": Runs()}, protocol=2))
 
 

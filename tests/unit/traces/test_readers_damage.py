@@ -45,7 +45,7 @@ def test_quotes_that_are_not_escaped_cost_one_event(name: str, indent: int | Non
     assert found.report.counts["malformed"] == 1
     assert len(found) == 14
     assert found.rank == 5
-    assert any("left out" in warning for warning in found.report.warnings)
+    assert any("were ignored" in warning for warning in found.report.warnings)
 
 
 def test_a_broken_last_event_does_not_hide_what_follows_the_list() -> None:
@@ -197,7 +197,7 @@ def test_what_is_no_trace_is_refused(text: bytes) -> None:
 
 def test_a_sender_and_a_file_that_disagree() -> None:
     text = document(one_step(), distributedInfo={"rank": 3, "world_size": 8})
-    with pytest.raises(NodewiseError, match=r"worker3\.json: sent as rank 2, but recorded as rank 3"):
+    with pytest.raises(NodewiseError, match=r"worker3\.json: was sent as rank 2, but the trace states rank 3"):
         read(text, name="worker3.json", rank=2)
     assert read(text, rank=3, world_size=8).rank == 3
 

@@ -177,7 +177,7 @@ def test_steps_of_a_pattern_and_echoes_of_steps() -> None:
     assert (steps.end_ns - steps.begin_ns).tolist() == [90_000, 90_000]
     counted = read(document(events[:2]), mapping={"step": "^train"}).steps
     assert counted.number.tolist() == [1, 2]
-    with pytest.raises(NodewiseError, match=r"mapping\.step is no regular expression"):
+    with pytest.raises(NodewiseError, match=r"mapping\.step is not a regular expression"):
         read(document(events), mapping={"step": "("})
 
 
