@@ -123,7 +123,7 @@ class Layout(Columns):
 
     @staticmethod
     def of(rows: int, **columns: Floats | float) -> Layout:
-        """Columns from the differences to one device with the whole model: one micro-batch of one sample, recomputed."""
+        """Columns by the differences to one device with the whole model: one micro-batch of one sample, recomputed."""
         plain = {field.name: 1.0 for field in fields(Layout)}
         plain |= {"sequence_parallel": 0.0, "zero_stage": 0.0, "recomputation": 3.0, "devices_per_node": 8.0}
         plain |= {"narrow_states": 0.0, "narrow_loss": 0.0}
