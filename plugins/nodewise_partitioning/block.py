@@ -30,8 +30,8 @@ from nodewise_partitioning.workload import Dimensions
 __all__ = ["Block", "block_of", "product_flops_per_s", "soft_maximum", "summed_s"]
 
 FULL_SEQUENCE: Final = 2048.0
-"""Tokens up to which a pass over the scores costs in proportion: a row of them is reduced by one warp, the slower the
-more of it each thread holds."""
+"""Tokens up to which a pass over the scores costs in proportion: a row of scores is reduced by one warp, which is
+slower the more of the row each thread holds."""
 
 ALIGNED_BYTES: Final = 16.0
 """Rows of a product whose size is no multiple of it cannot be loaded into matrix units: libraries fall back to plain
@@ -84,7 +84,7 @@ class Block(Columns):
     compute_s, tensor_s, context_s, expert_s : float
         Kernels; exposed collectives of tensor, context and expert parallelism.
     layer_s : float
-        All of it, the host's launches included.
+        Total, the host's launches included.
     backward_s : float
         Part of ``layer_s`` in the backward pass, recomputation included.
     weights_s : float
@@ -108,7 +108,7 @@ def soft_maximum(first: Floats, second: Floats, order: float) -> Floats:
 
 
 def product_flops_per_s(device: Device, software: Software) -> float:
-    """What large matrix products reach."""
+    """Rate of large matrix products."""
     later = software.later_products if device.after_ampere else 1.0
     return later * device.flops_per_s * device.gains.gemm_efficiency * software.gemm_efficiency
 
@@ -177,7 +177,7 @@ def _unneeded_gradient_s(
 ) -> Floats:
     """Seconds of the last matrix product of a layer, whose result is not needed for gradients.
 
-    PyTorch's recomputation stops once it has all that the backward pass asks for (`set_checkpoint_early_stop`).
+    PyTorch's recomputation stops once it has all that the backward pass needs (`set_checkpoint_early_stop`).
     """
     flops = 2.0 * tokens * dimensions.hidden_size * _active(dimensions, layout) / layout.tensor
     return flops / product_flops_per_s(device, software)
@@ -186,11 +186,12 @@ def _unneeded_gradient_s(
 def _adapters(
     dimensions: Dimensions, layout: Layout, rank: float, tokens: Floats, device: Device, software: Software
 ) -> Floats:
-    """Forward seconds of the adapters of a layer, beside the matrices that they stand on.
+    """Forward seconds of the adapters of a layer, beside the matrices that they adapt.
 
-    Each reads what its matrix reads, and reads and adds to what that puts out; between are values of its rank. DoRA
-    scales every output by norms of whole matrices, for which it makes the adapter's product as large as its matrix and
-    adds that to it in every pass (S.-Y. Liu et al., "DoRA", ICML 2024, section 4.3: norms are constants of backward).
+    Each adapter reads its matrix's input, and reads and adds to its matrix's output; between are values of its rank.
+    DoRA scales every output by norms of whole matrices, for which it makes the adapter's product as large as its matrix
+    and adds that to it in every pass (S.-Y. Liu et al., "DoRA", ICML 2024, section 4.3: norms are constants of
+    backward).
     """
     training = dimensions.training
     going_in, coming_out = dimensions.adapter_ends()
@@ -218,7 +219,7 @@ def _all_reduce(size: Floats, group: Group, device: Device, software: Software, 
 
 
 def _products(dimensions: Dimensions, layout: Layout, tokens: Floats, device: Device, software: Software) -> Floats:
-    """Forward matrix products of a layer but those of attention itself; every expert on the device has its own."""
+    """Forward matrix products of a layer except those of attention itself; every expert on the device has its own."""
     attention = 2.0 * tokens * dimensions.attention_parameters / layout.tensor
     feed_forward = 2.0 * tokens * dimensions.feed_forward_parameters(1.0) * _active(dimensions, layout) / layout.tensor
     launches = dimensions.products(dimensions.experts / (layout.expert * layout.expert_fold))
@@ -281,7 +282,7 @@ def _operators(dimensions: Dimensions, layout: Layout, tokens: Floats, device: D
 
 
 def _cast(dimensions: Dimensions, inner: Floats | float, layout: Layout, split: Floats) -> Floats:
-    """Values of a token that go into the products of a layer, and gradients of what comes out of them.
+    """Values of a token that enter the products of a layer, and gradients of their results.
 
     ``inner``: of the feed-forward layer, half of what its matrices have beside the hidden state.
     """
@@ -290,7 +291,7 @@ def _cast(dimensions: Dimensions, inner: Floats | float, layout: Layout, split: 
 
 
 def _active(dimensions: Dimensions, layout: Layout) -> Floats | float:
-    """Inner size of all that a token goes through, by what the busiest device gets of the experts' part."""
+    """Inner size of all blocks that a token passes, by the busiest device's share of the experts' part."""
     if not dimensions.experts:
         return dimensions.active
     return (
@@ -303,7 +304,7 @@ def _memory(device: Device, software: Software) -> float:
 
 
 def _inside(device: Device, software: Software) -> float:
-    """Bytes per second that experts and contexts get of the link in a node."""
+    """Bytes per second of experts and contexts over the link in a node."""
     return device.link_bytes_per_s * device.gains.replica_link_efficiency * software.replica_link_efficiency
 
 
@@ -331,8 +332,8 @@ def _context(
 def _expert(dimensions: Dimensions, layout: Layout, activation: Floats, device: Device, software: Software) -> Floats:
     """Seconds of the two all-to-alls of a layer that bring tokens to their experts and back.
 
-    Each token is sent to each of its experts; or, where the stack says so, once to every domain of the device's link
-    that has any of them, and from there once to every device. All wait for the device that the most tokens are sent to.
+    Each token is sent to each of its experts; or, if the stack does so, once to every domain of the device's link that
+    has any of them, and from there once to every device. All wait for the device with the most tokens.
     """
     ranks = layout.expert * layout.expert_fold
     if not dimensions.experts or not np.any(ranks > 1.0):

@@ -1,4 +1,4 @@
-"""What no completion of a prefix is below: the same equations, each term at the completion where it is least.
+"""Lower bounds over all completions of a prefix: the same equations, each term at the completion where it is least.
 
 The time of a layer shrinks with sequence parallelism (but for what PyTorch's recomputation by operation gathers once
 more, so that both ways are tried), and the schedule waits least with most interleaving. The exchange
@@ -7,8 +7,8 @@ but never more than it is longer; with stage 3 a micro-batch takes the longer of
 both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the
 highest stage of ZeRO, which need not be the completion of least time; it is the first stage's, with the cache.
 
-All equations are chains of operations that grow with these terms, but for powers: a margin of rounding is taken off.
-What a layer takes depends on few of the columns, and is computed once for rows that agree in them.
+All equations are chains of operations that grow with these terms, except for powers: a margin for rounding is
+subtracted. The time of a layer depends on few of the columns, and is computed once for rows that agree in them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def least_of(
     software: Software,
     constraints: PlanConstraints,
 ) -> tuple[Floats, Floats]:
-    """(recomputations, rows) seconds of a step and bytes on each device that no completion is below."""
+    """(recomputations, rows) lower bounds of seconds of a step and bytes on each device."""
     split = _sequence_split(dimensions, layouts, constraints)
     plain = _constant(layouts, 1.0)
     most = plain if software.zero_bubble else _most_interleaving(dimensions, layouts, constraints)
@@ -56,7 +56,7 @@ def least_of(
     quickest = _each(replace(layouts, sequence_parallel=split, interleave=most), recomputation=recomputations)
     step_s = _least_seconds(dimensions, quickest, device, software, constraints)
     if software.eager_memory and SELECTIVE in recomputations and constraints.allows("sequence_parallel", 0):
-        # Recomputation by operation gathers once more along sequences.
+        # Recomputation by operation repeats gathers along sequences.
         whole = replace(quickest, sequence_parallel=_constant(quickest, 0.0))
         step_s = np.minimum(step_s, _least_seconds(dimensions, whole, device, software, constraints))
     candidates = _each(smallest, recomputation=recomputations)
@@ -99,7 +99,7 @@ def _least_held(
     device: Device,
     software: Software,
 ) -> Floats:
-    """Bytes held at the stage of ZeRO where they are least: activations and the update are not needed at once.
+    """Bytes at the ZeRO stage where they are least: activations and the update are not needed at once.
 
     Of stages that are not even, the second may need more, and leave less to cache.
     """

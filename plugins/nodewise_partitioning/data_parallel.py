@@ -1,4 +1,4 @@
-"""What data-parallel replicas exchange, and how much of it a step waits for.
+"""Exchange between data-parallel replicas, and the part of it that a step waits for.
 
     stage 0         all-reduce of gradients
     stages 1 and 2  reduce-scatter of gradients, all-gather of parameters: as many bytes where both have one format
@@ -11,8 +11,8 @@ with v chunks a stage also during those of the chunks that come after, p micro-b
 with a zero-bubble schedule while the gradients of weights are computed that were put off to the end. Frozen weights
 have no gradients; hybrid sharding splits over fewer devices than there are replicas (``training``, ``offload``).
 
-Replicas wait for the slowest of them. Delays of a node with an exponential tail make that, of n nodes, later than one
-by DELAY_SHARE ln n of what a replica computes.
+Replicas wait for the slowest of them. As delays of a node have an exponential tail, n nodes are later than one by
+DELAY_SHARE ln n of a replica's computation.
 
 Source: S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020.
 """
@@ -39,9 +39,9 @@ __all__ = ["DataParallel", "data_parallel_of", "held_parameters"]
 
 
 DELAY_SHARE: Final = 0.015
-"""Mean delay of a node, by its computation, for each e-fold of the nodes of equal replicas: between what BERT says
+"""Mean delay of a node, by its computation, for each e-fold of the nodes of equal replicas: between the value of BERT
 on 32 nodes (0.010) and the middle of ten families of MPT on up to 64 (0.017, exchange included). InternEvo's two curves
-say 0.004 and 0.051 on 128 nodes; GPT-3 on 64 to 1,344, which took no part, 0.037."""
+give 0.004 and 0.051 on 128 nodes; GPT-3 on 64 to 1,344, which was not used, 0.037."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,7 @@ def _exchange_s(
 ) -> Floats:
     """An all-reduce of gradients, or a reduce-scatter of them with an all-gather of parameters.
 
-    Where states are split over fewer replicas than there are, what each holds is then reduced over the others like it.
+    Where states are split over fewer replicas than there are, each part is then reduced over the others like it.
     """
     split = layout.zero_stage >= 1.0
     gradients = training.exchanged_bytes(software.exchanged_gradient_bytes)
@@ -126,7 +126,7 @@ def _over_copies(
 
 
 def _exposed_s(whole: Floats, layout: Layout, block: Block, dimensions: Dimensions, software: Software) -> Floats:
-    """What remains of an exchange that starts with the last micro-batch's backward pass."""
+    """The exposed part of an exchange that starts with the last micro-batch's backward pass."""
     layers = most_layers(dimensions, layout)
     last = whole / layers
     late = software.zero_bubble & (layout.pipeline > 1.0)
@@ -144,7 +144,7 @@ def _gather_s(
     device: Device,
     software: Software,
 ) -> Floats:
-    """Stage 3, and weights on the host: what gathers and reductions take beyond a micro-batch's computation."""
+    """Stage 3, and weights on the host: time of gathers and reductions beyond a micro-batch's computation."""
     sharded = layout.zero_stage >= 3.0
     shards = training.shards(replicas)
     group = group_of(layout, device, shards, layout.tensor)

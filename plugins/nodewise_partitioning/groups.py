@@ -1,4 +1,4 @@
-"""Rows by device, number format and software stack, with what they leave open settled there."""
+"""Rows by device, number format and software stack, with open settings assumed there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Group", "group_rows", "refusals_of", "rows_asked", "settled_in"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Rows on a device in a number format, the name of the stack that they are taken to run, and it corrected."""
+    """Rows on a device in a number format, the name of the stack assumed for them, and the corrected stack."""
 
     device: Device
     rows: Ints
@@ -32,7 +32,7 @@ class Group:
 def rows_asked(
     knowledge: Knowledge, configurations: Configurations
 ) -> tuple[QueryRows, list[Group], tuple[RowRefusal, ...]]:
-    """Rows that can be answered, by device, and why the others are refused; the groups' rows count among these."""
+    """Rows that can be answered, by device, and the reasons against the others; groups index into these rows."""
     query = _query_rows(knowledge, configurations)
     groups, unknown = group_rows(knowledge, configurations, query.rows, query.layout)
     if unknown:
@@ -51,7 +51,7 @@ def rows_asked(
 
 
 def settled_in(knowledge: Knowledge, layout: Layout, groups: list[Group]) -> Layout:
-    """The layouts with what they leave open settled on their devices."""
+    """The layouts with open settings assumed on their devices."""
     master_weights = knowledge.dimensions.training.master_weights
     open_states = master_weights is False or any(group.software.eager_memory for group in groups)
     if (layout.recomputation > 0.0).all() and not open_states:
@@ -99,7 +99,7 @@ def group_rows(
 
 
 def refusals_of(knowledge: Knowledge, configurations: Configurations) -> tuple[RowRefusal, ...]:
-    """Rows that are not answered, and why."""
+    """Rows that are not answered, with their reasons."""
     query = _query_rows(knowledge, configurations)
     devices = _devices(knowledge, configurations, query.rows)
     unknown = [
@@ -123,7 +123,7 @@ def _query_rows(knowledge: Knowledge, configurations: Configurations) -> QueryRo
 def _devices(
     knowledge: Knowledge, configurations: Configurations, rows: Ints
 ) -> Iterator[tuple[Device | Refusal, Ints]]:
-    """Devices in the number formats of some rows, or why they are not known, and places of these among them."""
+    """Devices in the number formats of some rows, or why they are unknown, and indexes of these among them."""
     width = len(configurations.precisions)
     codes = configurations.device_index[rows] * width + configurations.precision_index[rows]
     different = sorted(set(codes.tolist()))

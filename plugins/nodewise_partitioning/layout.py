@@ -1,4 +1,4 @@
-"""How a model is laid over devices, as columns of floats: one row per configuration."""
+"""Layouts of a model over devices, as columns of floats: one row per configuration."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["FULL", "NONE", "SELECTIVE", "UNSTATED", "Columns", "Layout"]
 UNSTATED, NONE, SELECTIVE, FULL = (
     float(each) for each in (Recomputation.UNSPECIFIED, Recomputation.NONE, Recomputation.SELECTIVE, Recomputation.FULL)
 )
-"""Values of the column of what is recomputed: numbers, which are compared five times as fast as members."""
+"""Values of the column of recomputation: numbers, which are compared five times as fast as members."""
 
 LEAST_ALIKE: Final = 64
-"""Rows from which looking for kinds pays."""
+"""Rows from which grouping by kind saves time."""
 LARGEST_EXACT: Final = 2.0**53
 """Whole numbers up to it are exact as floats."""
 
 
 class Columns:
-    """A dataclass of nothing but columns."""
+    """A dataclass of columns only."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -56,7 +56,7 @@ class Layout(Columns):
         1 = weights, gradients and optimizer states are held in the 16-bit format that is trained in, without 32-bit
         master weights (``memory.settled_states``).
     narrow_loss : float
-        1 = logits and their gradient are held in 16 bits alone.
+        1 = logits and their gradient are held in 16 bits only.
     devices_per_node, devices : float
         Devices on the fullest node; in total.
     node_link_bytes_per_s : float
@@ -85,7 +85,7 @@ class Layout(Columns):
         return len(self.tensor)
 
     def alike(self, *, beyond_nodes: bool = False) -> tuple[Ints, Ints] | None:
-        """Rows whose layers and ends cost the same: one place for each kind, and the kind of each row.
+        """Kinds of rows whose layers and ends cost the same: one index for each kind, and the kind of each row.
 
         They do for equal splits of a layer and equal micro-batches, whatever the pipeline and the replicas; also the
         number of devices gives how many the link joins of devices whose link goes on ``beyond_nodes``. None where
@@ -123,7 +123,7 @@ class Layout(Columns):
 
     @staticmethod
     def of(rows: int, **columns: Floats | float) -> Layout:
-        """From what differs from one device that holds everything: one micro-batch of one sample, all recomputed."""
+        """Columns by the differences to one device with the whole model: one micro-batch of one sample, recomputed."""
         plain = {field.name: 1.0 for field in fields(Layout)}
         plain |= {"sequence_parallel": 0.0, "zero_stage": 0.0, "recomputation": 3.0, "devices_per_node": 8.0}
         plain |= {"narrow_states": 0.0, "narrow_loss": 0.0}

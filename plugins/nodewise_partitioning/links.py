@@ -1,4 +1,4 @@
-"""Which links a group of ranks crosses, and how long its collectives take over them.
+"""Links that a group of ranks crosses, and the time of its collectives over them.
 
 Bandwidth between nodes belongs to the node: groups that cross its edge at the same time share its adapters, and a
 single group may use all of them.
@@ -50,7 +50,7 @@ class Group:
 
 
 def domain_of(layout: Layout, device: Device) -> Floats:
-    """Devices of a job that the device's own link joins: those of a node at least."""
+    """Devices of a job that the device's own link joins: at least those of a node."""
     if device.domain_nodes <= 1.0:
         return layout.devices_per_node
     most = np.minimum(np.floor(device.domain_devices / layout.devices_per_node), np.floor(device.domain_nodes))
@@ -66,7 +66,7 @@ def group_of(layout: Layout, device: Device, ranks: Floats, stride: Floats) -> G
 
 
 def nodes_of(layout: Layout, ranks: Floats, stride: Floats) -> Floats:
-    """Nodes that a group spans, whatever joins them."""
+    """Nodes that a group spans, over any link."""
     return np.ceil(ranks / _inside(layout.devices_per_node, ranks, stride))
 
 
@@ -75,10 +75,10 @@ def _inside(devices: Floats, ranks: Floats, stride: Floats) -> Floats:
 
 
 def all_reduce_in_node_s(size_bytes: Floats, ranks: Floats, device: Device) -> Floats:
-    """All-reduce among devices of one domain: measured times, for other counts and links scaled by what they move.
+    """All-reduce among devices of one domain: measured times, for other counts and links scaled by the bytes moved.
 
-    The times are those of the catalogue for this device, else those of A100. Ranks that were not measured go by the
-    next larger count that was, else by the largest.
+    The times are those of the catalogue for this device, else those of A100. A count of ranks that was not measured
+    uses the next larger measured count, else the largest.
     """
     seconds = np.zeros(np.broadcast_shapes(np.shape(size_bytes), np.shape(ranks)))
     several = ranks > 1.0
@@ -124,7 +124,7 @@ def ring_s(
     """One direction around rings over all members, such as an all-gather: the slowest link sets the pace.
 
     ``several`` rings share the bytes, as many as there are members in a domain; each leaves it by an adapter of its
-    own. One alone goes through no more than one adapter, whatever else the node has.
+    own. A single ring uses no more than one adapter, however many the node has.
     """
     ranks = group.inside * group.domains
     adapter = layout.node_link_bytes_per_s * group.share * group.inside

@@ -1,4 +1,4 @@
-"""From configurations to layouts: which rows describe a partition that can run, and why the others do not."""
+"""From configurations to layouts: rows that describe a valid partition, and the reasons against the others."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class QueryRows:
     Attributes
     ----------
     rows : int
-        Their places among the configurations.
+        Their indexes among the configurations.
     layout : Layout
         One entry for each of them.
     assumed_link : int
         Those of them whose link between nodes is not stated.
     refusals : tuple of RowRefusal
-        Why the others are refused.
+        Reasons of the other rows.
     """
 
     rows: Ints
@@ -63,7 +63,7 @@ def query_rows_of(
     *,
     zero_bubble: bool = False,
 ) -> QueryRows:
-    """Read the rows, and refuse those that describe no partition of the model or that the schedule does not allow."""
+    """Read the rows, and refuse those that are no valid partition of the model or that the schedule does not allow."""
     layout, states_link = _layout(configurations, network, catalogue)
     checks = _checks(configurations, dimensions, layout, zero_bubble=zero_bubble)
     problems = ((wrong, Refusal.unsupported(why) if isinstance(why, str) else why) for wrong, why in checks)
@@ -81,7 +81,7 @@ def layout_of(configurations: Configurations, network: Network, catalogue: Catal
 
 
 def _layout(configurations: Configurations, network: Network, catalogue: Catalogue) -> tuple[Layout, Mask]:
-    """All rows as they stand, and which of them state the link between nodes."""
+    """All rows as they are, and which of them state the link between nodes."""
     workers = configurations.workers.astype(np.float64)
     model = configurations.tensor_parallel * configurations.pipeline_parallel.astype(np.float64)
     model = model * configurations.context_parallel
@@ -122,7 +122,7 @@ _SAME: Final = {
     **{name: f"{name}_parallel" for name in ("tensor", "pipeline", "context", "expert")},
     **{name: name for name in ("sequence_parallel", "interleave", "zero_stage", "recomputation")},
 }
-"""Columns of layouts that configurations state as they are."""
+"""Columns of layouts that are taken from configurations unchanged."""
 
 
 def _own_expert_ranks(expert: Floats, replicas: Floats, tensor: Floats) -> Floats:
@@ -198,6 +198,6 @@ def _checks(
 
 
 def _leaves(whole: Floats | float, parts: Floats) -> Mask:
-    """Where a whole number does not divide: quicker than a remainder."""
+    """Where a whole number does not divide: faster than a remainder."""
     quotient = whole / parts
     return np.asarray(np.floor(quotient) != quotient)

@@ -1,11 +1,11 @@
 """The space of partitions of a transformer: every layout that can run, as prefixes and their completions.
 
-A prefix settles pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
-micro-batch, the number format and what is recomputed. Its completions differ in sequence parallelism, ZeRO stage and
-interleaving: what moves the bounds of time and memory little, or both in one direction. The rules of validity are those
-of ``rows``, but that stages have equally many layers, unless numbers of stages are listed, and so have their chunks,
-which p micro-batches pass at a time. Of switches that change nothing
-(sequence parallelism without tensor parallelism, ZeRO without replicas) one setting represents all.
+A prefix fixes pool, nodes, batch, the degrees of tensor, pipeline, context, expert and data parallelism, the
+micro-batch, the number format and recomputation. Its completions differ in sequence parallelism, ZeRO stage and
+interleaving, which change the bounds of time and memory little, or both in one direction. The rules of validity are
+those of ``rows``, except that stages have equally many layers, unless numbers of stages are listed, and so have their
+chunks, which p micro-batches pass at a time. Of switches without effect (sequence parallelism without tensor
+parallelism, ZeRO without replicas) one setting represents all.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SETTLED: Final = frozenset(
         "parameter_servers",
     }
 )
-"""Columns that prefixes of any space settle."""
+"""Columns that the prefixes of any space fix."""
 RECOMPUTATIONS: Final = (int(Recomputation.NONE), int(Recomputation.SELECTIVE), int(Recomputation.FULL))
 DEGREES: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 ZERO_STAGES: Final = (0, 1, 2, 3)
@@ -102,7 +102,7 @@ class PartitionSpace:
     dimensions : Dimensions
         Of the transformer.
     constraints : PlanConstraints
-        What may be chosen.
+        The allowed values.
     assumed_links_bytes_per_s : sequence of float
         Network of a node of each pool where it is not stated, for constraints that multiply it.
     bounds : callable
@@ -187,7 +187,7 @@ class PartitionSpace:
         self._bounds = bounds
 
     def lower_bound(self) -> Mapping[str, Floats]:
-        """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
+        """Lower bounds of seconds and bytes over all completions of a prefix, and the available memory."""
         return self._bounds(self)
 
     # --- prefixes
@@ -310,7 +310,7 @@ class PartitionSpace:
     # --- what is not in it
 
     def _exclusions(self) -> tuple[Exclusion, ...]:
-        """Listed values that no configuration has, and why."""
+        """Listed values that no configuration has, with the reason."""
         dimensions = self._dimensions
         exclusions: list[Exclusion] = []
         heads, layers, tokens = int(dimensions.heads), int(dimensions.layers), int(dimensions.sequence)
@@ -360,7 +360,7 @@ def too_many(what: str, such_as: str = "") -> NodewiseError:
 
 
 def unused_values(name: str, listed: Sequence[int] | Sequence[str], used: set[int], rule: str) -> list[Exclusion]:
-    """What to say of listed values that no configuration has."""
+    """Exclusions for listed values that no configuration has."""
     left = [value for value in listed if value not in used]
     if not left:
         return []

@@ -1,4 +1,4 @@
-"""Rows of a question about a layered network: which share a replica, and which are refused and why."""
+"""Rows of a question about a layered network: grouped by replica, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from nodewise.plugin import (
 __all__ = ["ASSUMED_PRECISION", "Inner", "Question", "alike", "question_of"]
 
 ASSUMED_PRECISION: Final = "fp32"
-"""Number format of a network that does not state one: what frameworks take."""
+"""Number format of a network that does not state one: the default of frameworks."""
 
 _OTHER_DEGREES: Final = ("expert_parallel", "context_parallel", "interleave")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Inner:
-    """What everything inside a replica depends on."""
+    """Parameters of everything inside a replica."""
 
     device: str
     precision: str
@@ -46,14 +46,14 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Rows by what they share, and refusals."""
+    """Rows by replica, and refusals."""
 
     groups: Mapping[Inner, Ints]
     refusals: tuple[RowRefusal, ...]
 
 
 def question_of(configurations: Configurations, profile: Profile, catalogue: Catalogue) -> Question:
-    """Sort the rows."""
+    """Group the rows."""
     groups: dict[Inner, list[Ints]] = {}
     refused: dict[Refusal, list[Ints]] = {}
     layers = profile.workload.layers or ()

@@ -68,7 +68,7 @@ class LayeredSpace:
     constraints : PlanConstraints
         What may be chosen.
     refusals : callable
-        Why some rows cannot be answered.
+        Reasons why some rows cannot be answered.
     bounds : callable
         Computes the columns of :meth:`lower_bound` of some prefixes.
 
@@ -145,7 +145,7 @@ class LayeredSpace:
         return tuple(exclusions)
 
     def lower_bound(self) -> Mapping[str, Floats]:
-        """Seconds and bytes that no completion of a prefix is below, and the memory that there is."""
+        """Lower bounds of seconds and bytes over all completions of a prefix, and the available memory."""
         return self._bounds(self.prefixes)
 
     def completed(self, prefixes: Ints) -> Configurations:
@@ -176,7 +176,7 @@ class LayeredSpace:
     def _choices(
         self, pool: PlanPool
     ) -> Iterator[tuple[int, int, SyncMode, NDArray[np.int64], list[tuple[int, int, int]]]]:
-        """Nodes, machines of a replica, mode, servers and batches that go together."""
+        """Nodes, machines of a replica, mode, servers and batches in valid combinations."""
         most = self._constraints.max_nodes
         choices: dict[int, list[tuple[int, int, int]]] = {}
         for nodes in pool.nodes:
@@ -235,7 +235,7 @@ class LayeredSpace:
     # --- what is not in it
 
     def _exclusions(self) -> tuple[Exclusion, ...]:
-        """Listed values that no configuration has, and why."""
+        """Listed values that no configuration has, with the reason."""
         constraints, prefixes = self._constraints, self.prefixes
         exclusions = list(self._unknown)
         for name, default in DEFAULTS.items():

@@ -1,4 +1,4 @@
-"""Step times and memory of rows that share a replica: what predictions and searches both ask."""
+"""Step times and memory of rows that share a replica, for predictions and searches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NODE_MESSAGE_S: Final = 10e-6
 """The same between devices of one node: a kernel's launch."""
 MOST_SERVERS: Final = 1 << 20
 MOST_KEPT: Final = 4096
-"""Replicas that a model remembers the layout of: tens of megabytes."""
+"""Replicas whose layout a model caches: tens of megabytes."""
 
 PARTS: Final = ("compute", "partition_traffic", "exchange", "barrier", "queueing", "optimizer")
 EXTRA: Final = ("replicas", "threads_per_worker", "replica_samples_per_s", "knee_replicas", "sufficient_servers")
@@ -44,7 +44,7 @@ MEMORY_COLUMNS: Final = ("memory_parameters_bytes", "memory_activations_bytes")
 
 
 class Times:
-    """What the facts of a profile and of the catalogue say of replicas."""
+    """Facts of a profile and of the catalogue about replicas."""
 
     def __init__(self, profile: Profile, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -68,15 +68,15 @@ class Times:
         return self._parameter_servers(inner, rows.parameter_servers[members], replicas, dense=dense)
 
     def device(self, name: str, precision: str) -> Device:
-        """A device that is known: questions refuse rows of others."""
+        """A known device: rows of others are refused before."""
         facts = self._catalogue.device(name)
         device = None if facts is None else device_of(facts, precision)
         assert device is not None
         return device
 
     def plan_of(self, inner: Inner) -> ReplicaPlan:
-        """How the replicas of some rows are laid over their machines; decided once."""
-        # Neither how replicas exchange nor how often changes what is inside them.
+        """Layout of the replicas of some rows over their machines; decided once."""
+        # How and how often replicas exchange does not change what is inside them.
         key = replace(inner, mode=0, accumulation=1)
         plan = self._laid_out.get(key)
         if plan is None:

@@ -23,7 +23,7 @@ from nodewise_traces.refusals import unusable_error
 __all__ = ["assemble_trace"]
 
 _LATEST_NS: Final = 2**62
-"""Times beyond this (the year 2116) are damage; sums of two below it fit 64 bits."""
+"""Times beyond this (the year 2116) are damaged; sums of two below it fit 64 bits."""
 
 
 def assemble_trace(table: EventTable, columns: Columns, header: Header, source: TraceSource, reader: str) -> Trace:
@@ -105,7 +105,7 @@ def assemble_trace(table: EventTable, columns: Columns, header: Header, source: 
 
 
 def _order(columns: Columns) -> Ints:
-    """The order of Trace; where spans are equal to the unit of the clock, calls lie inside operators."""
+    """The order of Trace; where spans are equal within the clock's resolution, calls are inside operators."""
     return np.lexsort((columns.kind == EventKind.CALL, -columns.duration_ns, columns.begin_ns))
 
 
@@ -117,7 +117,7 @@ def _repair(
     Returns
     -------
     (columns, order, launch)
-        Sorted again; which of the given rows they are; the call that launched each.
+        Sorted again; their indexes among the given rows; the call that launched each.
     """
     link_warnings: list[str] = []
     correlation = with_external(names, columns.name, columns.kind, columns.correlation, columns.external)
@@ -157,7 +157,7 @@ _ALWAYS: Final = frozenset(
         *(f"{kind.name.lower()}_events" for kind in EventKind),
     }
 )
-"""Counts that are stated even where they are 0."""
+"""Counts that are reported even where they are 0."""
 
 
 def _warnings(counts: Counter[str]) -> list[str]:

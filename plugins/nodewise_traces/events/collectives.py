@@ -29,13 +29,13 @@ _ISSUER: Final = re.compile(
     r"^(c10d::|_c10d_functional::|record_param_comms|symm_mem::|(nccl|rccl|xccl|hccl|mccl):)", re.IGNORECASE
 )
 _RECORD: Final = re.compile(r"^record_param_comms$")
-"""PyTorch's operator around everything that its process groups do."""
+"""PyTorch's operator around all work of its process groups."""
 _ENQUEUE: Final = re.compile(r"^c10d::")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """The sorted columns that exchanges are found by.
+    """The sorted columns by which exchanges are found.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Spans:
     launch: Ints
 
     def match_names(self, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-        """Which events have a name that matches."""
+        """Events whose name matches."""
         matching = np.fromiter((bool(pattern.search(text)) for text in self.names), np.bool_, len(self.names))
         return matching[self.name] if len(matching) else np.zeros(len(self.name), dtype=np.bool_)
 
@@ -75,9 +75,9 @@ def collectives_of(
     Parameters
     ----------
     exchanges
-        What the arguments of events tell, by event.
+        Facts from the arguments of events, by event.
     groups
-        Those of the file's head, and those met in arguments.
+        Those of the file's head, and those mentioned in arguments.
     pattern
         Names of further kernels or spans that are exchanges.
     """
@@ -128,7 +128,7 @@ def collectives_table(
 
 
 def _by_record(spans: Spans, is_known: NDArray[np.bool_]) -> list[int]:
-    """Kernels that no name tells: the last one launched within a record of the process groups that holds no other."""
+    """Kernels of unknown name: the last one launched within a record of the process groups that holds no other."""
     records = spans.match_names(_RECORD)
     if not records.any():
         return []
@@ -158,7 +158,7 @@ def _issuers(spans: Spans, call: int) -> list[int]:
 
 
 def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, Exchange]) -> Exchange:
-    """What a kernel's arguments say, then its issuer's; for the kind also names, for sizes also shapes of tensors."""
+    """Facts of a kernel's arguments, then of its issuer's; for the kind also names, for sizes also tensor shapes."""
     chain_exchanges = [exchanges.get(one, Exchange()) for one in (event, *chain)]
     best = next((one for one in chain_exchanges if one.is_stated), Exchange())
     kinds = [best.kind, *(kind_of_name(spans.text(one)) for one in chain)]
@@ -166,7 +166,7 @@ def _of_kernel(spans: Spans, event: int, chain: list[int], exchanges: dict[int, 
     kind = next((kind for kind in kinds if kind != CollectiveKind.UNKNOWN), CollectiveKind.UNKNOWN)
     if best.in_bytes >= 0:
         return replace(best, kind=kind)
-    # Of the library's span only: the operator above it counts tensors that it takes and tensors that it fills in.
+    # Of the library's span only: the operator above it counts both its input and its output tensors.
     library_spans = [one for one in chain if LIBRARY_SPAN.search(spans.text(one))]
     sizes = exchanges.get(library_spans[0], Exchange()) if library_spans else Exchange()
     return replace(best, kind=kind, in_bytes=sizes.in_bytes, out_bytes=sizes.out_bytes)

@@ -48,7 +48,7 @@ _SHORTEST_FRAME_NS: Final = 500_000
 """There are millions of shorter calls of Python functions. Many of one function may add up to a wait that matters, so
 those are kept that are inside no other short one: one of some ten to thirty."""
 _MIXING: Final = 1_000_003
-"""Makes one number of a process and a thread; a prime, so that no two of a trace are likely to be alike."""
+"""Combines the numbers of a process and a thread into one; a prime, so that two of a trace hardly ever collide."""
 _COPIES: Final = re.compile(r"dma|memcpy|copy", re.IGNORECASE)
 STREAM_EVENTS: Final = re.compile(r"^event_|(?:wait|record)_?event|^notify_?(?:wait|record)", re.IGNORECASE)
 """Names of what devices of other makers do on their streams: the first move data, the second pass no time at work."""
@@ -58,7 +58,7 @@ _COMMUNICATION: Final = (
 """Beginnings of names whose arguments describe exchanges."""
 
 _ANNOTATES: Final = 1
-"""What a name means, as bits."""
+"""Meaning of a name, as bits."""
 _COMMUNICATES: Final = 2
 _MEMORY_SAMPLE: Final = 4
 _NAMES_LANES: Final = 8
@@ -91,14 +91,14 @@ _TYPES: Final = (np.int32, np.int32, np.int8, *(np.int64,) * 7)
 
 @dataclass(slots=True)
 class EventTable:
-    """What was scanned so far: dense columns of spans, and the few rows of other kinds."""
+    """All scanned events so far: dense columns of spans, and the few rows of other kinds."""
 
     names: Names = field(default_factory=Names)
     lanes: Lanes = field(default_factory=Lanes)
     categories: Categories = field(default_factory=Categories)
     groups: Groups = field(default_factory=Groups)
     exchanges: dict[int, Exchange] = field(default_factory=dict)
-    """What the arguments of communication's events tell, by row."""
+    """Exchanges described by the arguments of communication events, by row."""
     syncs: list[dict[str, Any]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     rows: int = 0
@@ -109,7 +109,7 @@ class EventTable:
     _frames: list[Ints] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
-        """Take a batch; what has no phase or no time is counted as ``malformed``."""
+        """Add a batch; events without a phase or time are counted as ``malformed``."""
         rows = batch.rows
         phase = rows[:, PHASE]
         categories = self.categories
@@ -147,7 +147,7 @@ class EventTable:
             self._name_lane(batch.event(row))
 
     def _meaning_of(self, name: Ints) -> Ints:
-        """What each name means; new ones are looked at once."""
+        """Meanings of names; each new name is examined once."""
         texts = self.names.texts(len(self._texts))
         if texts:
             self._texts.extend(texts)
@@ -187,7 +187,7 @@ class EventTable:
                 _or_none(rows[:, _ARGUMENT["External id"]]),
             )
         )
-        # Whatever states its exchange; of shapes, only those of communication's events.
+        # All events that state their exchange; of shapes, only those of communication events.
         has_shapes = (rows[:, _ARGUMENT["Input Dims"]] == 1) & (meaning[spans] & _COMMUNICATES > 0)
         has_shapes |= rows[:, _ARGUMENT["Collective name"]] == 1
         for place in np.flatnonzero(has_shapes).tolist():
@@ -216,7 +216,7 @@ class EventTable:
         return Frames(**{key: np.ascontiguousarray(column[order]) for key, column in columns.items()})
 
     def _name_lane(self, event: dict[str, Any]) -> None:
-        """Keep what a process or a thread is called, where both are numbers."""
+        """Keep the names of processes and threads, where both are numbers."""
         arguments = event.get("args")
         if not isinstance(arguments, dict):
             return
@@ -227,7 +227,7 @@ class EventTable:
             self.lanes.thread_names[process, integer_or(event.get("tid"), NO_EVENT)] = text
 
     def columns(self) -> Columns:
-        """All spans so far; the batches are given up."""
+        """All spans so far; the batches are released."""
         empty = tuple(np.zeros(0, dtype) for dtype in _TYPES)
         columns: list[Any] = [np.concatenate(parts) for parts in zip(empty, *self._batches)]
         self._batches.clear()
@@ -264,7 +264,7 @@ def _meaning(name: str) -> int:
 
 
 def _outer(thread: Ints, begin: Ints, duration: Ints) -> NDArray[np.bool_]:
-    """Which calls of functions are long, or in no other short one of their thread."""
+    """Calls of functions that are long, or in no other short one of their thread."""
     is_outer: NDArray[np.bool_] = duration >= _SHORTEST_FRAME_NS
     short = np.flatnonzero(~is_outer)
     for number in np.unique(thread[short]):
@@ -282,7 +282,7 @@ def _outer(thread: Ints, begin: Ints, duration: Ints) -> NDArray[np.bool_]:
 
 
 def _or_none(column: Ints) -> Ints:
-    """What is negative or missing is no number."""
+    """Negative and missing values are no numbers."""
     return np.where(column < 0, NO_EVENT, column)
 
 

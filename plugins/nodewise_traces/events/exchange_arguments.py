@@ -1,4 +1,4 @@
-"""What names and arguments of events tell about an exchange between ranks: kind, sizes, group."""
+"""Facts about an exchange between ranks from names and arguments of events: kind, sizes, group."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KINDS: Final = (
     ("push", CollectiveKind.PUSH),
     ("pull", CollectiveKind.PULL),
 )
-"""Kinds by what their names contain, the more particular first."""
+"""Kinds by parts of their names, the more specific first."""
 
 _ELEMENT_BYTES: Final = {
     "float": 4,
@@ -65,15 +65,15 @@ _ELEMENT_BYTES: Final = {
 """Bytes of an element, by the framework's and by C++'s names without spaces and name spaces."""
 
 SAME_OUT: Final = frozenset({CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST})
-"""Kinds that give every rank as many bytes as it brings."""
+"""Kinds that give every rank as many bytes as it contributes."""
 _UNKNOWN: Final = -1
 LIBRARY_SPAN: Final = re.compile(r"^(nccl|rccl|xccl|hccl|mccl|gloo|mpi|ucc):", re.IGNORECASE)
-"""Names of the spans that communication libraries are wrapped in."""
+"""Names of the spans around calls of communication libraries."""
 _OTHER_THAN_LETTERS: Final = re.compile(r"[^a-z]")
 
 
 def kind_of_name(name: str) -> CollectiveKind:
-    """The kind that a name of a collective, of its kernel or of its span tells."""
+    """The kind by the name of a collective, of its kernel or of its span."""
     letters = _OTHER_THAN_LETTERS.sub("", name.lower())
     if "sendrecv" in letters:  # all-to-all and exchanges between two alike
         return CollectiveKind.UNKNOWN
@@ -91,7 +91,7 @@ class Groups(dict[str, ProcessGroup]):
     """Process groups by name, in the order of their first mention."""
 
     def learn(self, group: ProcessGroup) -> None:
-        """Take a mention; what it adds to earlier ones (ranks that were cut there) is kept."""
+        """Add a mention; facts missing in earlier ones (ranks that were cut there) are added."""
         previous = self.get(group.name)
         if previous is None or (not previous.ranks and group.ranks and previous.size in {0, group.size}):
             self[group.name] = group
@@ -99,7 +99,7 @@ class Groups(dict[str, ProcessGroup]):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What some event tells about an exchange; -1, UNKNOWN and an empty name = nothing."""
+    """Facts of some event about an exchange; -1, UNKNOWN and an empty name = none."""
 
     kind: CollectiveKind = CollectiveKind.UNKNOWN
     in_bytes: int = _UNKNOWN

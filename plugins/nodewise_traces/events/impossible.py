@@ -12,14 +12,14 @@ from nodewise.plugin import EventKind, Ints, TraceSteps
 __all__ = ["cut_outlasting", "cut_overruns", "moved_to_launches", "without_stub"]
 
 _CLOCKS_APART_NS: Final = 1_000_000
-"""Clocks of host and device agree within some microseconds: work this long before its launch is no inaccuracy."""
+"""Clocks of host and device agree within some microseconds: a longer lead over the launch is no inaccuracy."""
 _SAME_OFFSET: Final = 0.1
 """Spread of leads, as a share of them, below which work before its launches was timed by one clock, set differently."""
 _ROUNDING_NS: Final = 1_000
 _SERIAL_SHARE: Final = 0.1
 """A stream on which more than this share of events holds others entirely does not run one after the other."""
 _FAR: Final = 10
-"""An event that lasts this many times as long as the longest step, or as all else that was recorded, is damage."""
+"""An event that lasts this many times as long as the longest step, or as the rest of the recording, is damaged."""
 
 
 def moved_to_launches(
@@ -27,13 +27,13 @@ def moved_to_launches(
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Repair work that begins long before the call that launched it.
 
-    Where all of it is early by the same time, its clock was set otherwise: it is moved until none begins before its
+    Where all of it is early by the same time, its clock was set differently: it is moved until none begins before its
     launch. Otherwise (times of 0, times that were overwritten) its time is unknown.
 
     Returns
     -------
     (begin_ns, kept)
-        ``is_kept`` without the events that no time can be given.
+        ``is_kept`` without the events whose time is unknown.
     """
     linked_rows = np.flatnonzero(is_kept & (launch >= 0))
     lead = begin_ns[launch[linked_rows]] - begin_ns[linked_rows]
@@ -54,12 +54,12 @@ def moved_to_launches(
 
 
 def cut_overruns(lane: Ints, begin_ns: Ints, duration_ns: Ints, correlation: Ints, work: Ints) -> tuple[Ints, int]:
-    """Cut work that outlasts all of what follows it on its stream: a stream runs one after the other.
+    """Cut work that overlaps all following work on its stream: a stream runs one after the other.
 
     Parameters
     ----------
     work : (n,) int
-        Events on streams that are known to be serial. What one launch put there (a graph) may overlap.
+        Events on streams that are known to be serial. Events of one launch (a graph) may overlap.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def cut_overruns(lane: Ints, begin_ns: Ints, duration_ns: Ints, correlation: Int
 
 
 def cut_outlasting(name: Ints, begin_ns: Ints, duration_ns: Ints, steps: TraceSteps, work: Ints) -> tuple[Ints, int]:
-    """Give work that outlasts every step, or all else that was recorded, by far the usual duration of its name; else 0.
+    """Give work that is far longer than every step, or the rest of the recording, its name's usual duration; else 0.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def cut_outlasting(name: Ints, begin_ns: Ints, duration_ns: Ints, steps: TraceSt
 
 
 def without_stub(steps: TraceSteps, kind: NDArray[np.int8], begin_ns: Ints, warnings: list[str]) -> TraceSteps:
-    """Leave out the recorder's own mark after the last step: nothing begins in it, although things do in others."""
+    """Exclude the recorder's own mark after the last step: nothing begins in it, although events begin in others."""
     if len(steps) < 2:
         return steps
     work = begin_ns[(kind == EventKind.OPERATOR) | (kind == EventKind.CALL)]  # in order of begin

@@ -55,7 +55,7 @@ _KINDS: Final = (
 """By Chakra's ``comm_type``."""
 _HEAD_BYTES: Final = 1 << 16
 _LATEST_US: Final = 2**52
-"""Times and durations beyond this (in the year 2112) are damage."""
+"""Times and durations beyond this (in the year 2112) are damaged."""
 
 
 class ChakraReader:
@@ -173,9 +173,9 @@ def _kind(node: Node) -> EventKind:
 
 
 def _edges(nodes: list[Node], counts: Counter[str]) -> Ints:
-    """(before, after) rows. Data dependencies are what execution waits for; control names an operator's parent.
+    """(before, after) rows. Data dependencies are those that execution waits for; control names an operator's parent.
 
-    A graph that has control dependencies alone means those.
+    In a graph with only control dependencies, execution waits for these.
     """
     row = {node.number: place for place, node in enumerate(nodes)}
     control_alone = not any(node.data for node in nodes)
@@ -195,7 +195,7 @@ def _edges(nodes: list[Node], counts: Counter[str]) -> Ints:
 
 
 def _cyclic(size: int, edges: Ints) -> int:
-    """Nodes that no order of execution reaches."""
+    """Nodes in or behind cycles, which no order of execution reaches."""
     waiting = np.bincount(edges[:, 1], minlength=size)
     by_before = edges[np.argsort(edges[:, 0], kind="stable")]
     first = np.searchsorted(by_before[:, 0], np.arange(size + 1))

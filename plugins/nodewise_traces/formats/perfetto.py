@@ -27,7 +27,7 @@ __all__ = ["PerfettoReader"]
 NAME: Final = "perfetto"
 _MISSING: Final = "the trace holds no slice with a begin and an end: only track events are read, no counters or samples"
 _LARGEST_UNPACKED_BYTES: Final = 1 << 31
-"""Of all compressed packets together: more is no trace but an attempt to fill the memory."""
+"""Limit of all compressed packets together: more is an attempt to fill the memory."""
 _PACKET_UNPACKED_BYTES: Final = 1 << 26
 _CLEARED: Final = 1
 _BEGIN, _END = 1, 2
@@ -51,12 +51,12 @@ _KINDS: Final = {
 """Kinds by category, of rocprofv3 and of the PyTorch profiler."""
 _OWN_CLOCKS: Final = 64
 _INTERNED: Final = frozenset({1, 2, 3})
-"""Interned texts that are looked at: categories, names of events, names of their arguments."""
+"""Interned texts that are used: categories, names of events, names of their arguments."""
 _CORRELATIONS: Final = frozenset({"corr_id", "correlation", "correlation_id"})
 
 
 _Message = tuple[dict[int, int], dict[int, list[bytes]]]
-"""Numbers of a message by field, the first of each; and what has a length, all of each."""
+"""Numbers of a message by field, the first of each; and fields with a length, all of each."""
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ class _Reading:
         self._streams: KeyNumbers[int] = KeyNumbers()
 
     def take(self, packet: _Message) -> None:
-        """Take a packet."""
+        """Add a packet."""
         numbers, parts = packet
         sequence = self._sequences.setdefault(numbers.get(10, 0), _Sequence())
         if numbers.get(41) or numbers.get(13, 0) & _CLEARED:

@@ -1,4 +1,4 @@
-"""Events in a buffer of bytes, compiled: where each begins and ends, and the fields that are wanted of it.
+"""Events in a buffer of bytes, compiled: where each begins and ends, and its requested fields.
 
 JSON is read strictly, one event at a time, so that an event which is no JSON is noticed where it breaks and the next
 one can be looked for.
@@ -43,7 +43,7 @@ FULL: Final = 1
 CLOSED: Final = 2
 """The list of events ends."""
 BROKEN: Final = 3
-"""What follows is no event."""
+"""The following bytes are no event."""
 
 _NS_PLACES: Final = 3
 """Decimal places from microseconds to nanoseconds."""
@@ -176,7 +176,7 @@ def _hash(text: Bytes, at: int, end: int) -> int:
 
 @object_code
 def _place(key: int, keys: Ints) -> int:
-    """Where a key is among those of interest; MISSING = it is none."""
+    """Index of a key among those of interest; MISSING = none."""
     for place in range(len(keys)):
         if keys[place] == key:
             return place

@@ -22,7 +22,7 @@ MALFORMED: Final = -2
 
 _SAFE: Final = (2**63 - 10) // 10
 _MOST_DIGITS: Final = 64
-"""Characters of a number beyond which it is none that anyone wrote on purpose."""
+"""Characters of a number beyond which it is not accepted as one."""
 
 
 @object_code

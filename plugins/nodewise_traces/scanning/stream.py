@@ -21,19 +21,19 @@ __all__ = ["Batch", "ChromeStream", "Source"]
 CHUNK_BYTES: Final = 1 << 20
 EVENTS_PER_BATCH: Final = 1 << 13
 LONGEST_EVENT_BYTES: Final = 1 << 20
-"""A longer one is taken for damage: an event with shapes and a call stack has a few kilobytes."""
+"""A longer event counts as damaged: an event with shapes and a call stack has a few kilobytes."""
 LONGEST_MEMBER_BYTES: Final = 1 << 24
-"""A longer member of the top level is left out: devices and process groups of the largest jobs have less."""
+"""A longer member of the top level is ignored: devices and process groups of the largest jobs have less."""
 _KEPT_TAIL: Final = 64
 """Bytes in which the beginning of an event may be cut by the end of a chunk."""
 _RESCAN_FACTOR: Final = 4
-"""Bytes that may be read again after damage, per byte of the file: keeps the time linear whatever the damage."""
+"""Bytes that may be read again after damage, per byte of the file: keeps the time linear for any damage."""
 
 _BLANKS: Final = b" \t\r\n"
 
 
 class Source(Protocol):
-    """What bytes come from."""
+    """Source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """Return up to ``size`` bytes; empty at the end."""
@@ -189,7 +189,7 @@ class ChromeStream:
                 return b""
 
     def _fill(self) -> bool:
-        """Read on, and forget what is behind; False at the end of the stream."""
+        """Read on, and discard the bytes before; False at the end of the stream."""
         if self._ended:
             return False
         chunk = self.stream.read(CHUNK_BYTES)
