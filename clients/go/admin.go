@@ -8,7 +8,7 @@ import (
 	nodewisev1beta1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1beta1"
 )
 
-// ListGenerations lists sets of plugins that are served together, the newest first, and who serves whom; one page of them. [Pages] gives all.
+// ListGenerations returns a page of the generations of plugins, the newest first, and which jobs each serves. [Pages] gives all.
 func (c *Client) ListGenerations(ctx context.Context, request *nodewisev1beta1.ListGenerationsRequest, options ...grpc.CallOption) (*nodewisev1beta1.ListGenerationsResponse, error) {
 	return invoke[nodewisev1beta1.ListGenerationsResponse](ctx, c, nodewisev1beta1.AdminService_ListGenerations_FullMethodName, request, options)
 }

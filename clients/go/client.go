@@ -136,7 +136,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// resuming is how cut streams and ingest writers go on: for as long as something is heard, at most 40 times in a row without a word.
+// resuming is how interrupted streams and ingest writers resume: as long as the server replies, at most 40 times in a row without a reply.
 var resuming = retryPolicy{attempts: 40, initial: 50 * time.Millisecond, most: time.Second, multiplier: 2}
 
 const (

@@ -1,5 +1,5 @@
-// Package nodewise is the Go client of Nodewise: how fast a distributed training job would be on configurations that were never run,
-// how sure that is, how many nodes it is worth, and who should get what.
+// Package nodewise is the Go client of Nodewise: how fast a distributed training job would be on configurations that never ran,
+// how sure that is, how many nodes it is worth, and which devices each job should get.
 //
 // Requests and replies are the contract's own messages (packages nodewisev1 and nodewisev1beta1 below gen); their comments give
 // meaning and units. This package adds what a caller would otherwise write himself: one [Client] with a method for each call,

@@ -264,7 +264,7 @@ func (w *IngestWriter) Close() error {
 	return cmp.Or(failure, ErrUncommitted)
 }
 
-// change does something to what is pending, once there is room and unless the writer has failed; it wakes whoever sends.
+// change does something to what is pending, once there is room and unless the writer has failed; it wakes the sender.
 func (w *IngestWriter) change(ctx context.Context, do func()) error {
 	_, err := w.wait(ctx, func() bool {
 		if len(w.queue) >= w.buffered {

@@ -70,14 +70,14 @@ func checkRows(message protoreflect.Message, rows int) error {
 func checkPacked(message protoreflect.Message, field protoreflect.FieldDescriptor, rows int) error {
 	offsets := message.Get(field).List()
 	if entries := offsets.Len() - 1; entries != 1 && entries != rows {
-		return invalid(string(field.Name()), fmt.Sprintf("cuts %d rows of %d; give one offset more than there are rows", entries, rows))
+		return invalid(string(field.Name()), fmt.Sprintf("delimits %d rows, but there are %d; give one offset more than there are rows", entries, rows))
 	}
 	workers := message.Get(message.Descriptor().Fields().ByName(packs[field.Name()][0])).List().Len()
 	previous := int64(0)
 	for i := range offsets.Len() {
 		offset := offsets.Get(i).Int()
 		if offset < previous || (i == 0 && offset != 0) || (i == offsets.Len()-1 && int(offset) != workers) {
-			return invalid(string(field.Name()), fmt.Sprintf("goes from 0 to %d without falling; offset %d is %d", workers, i, offset))
+			return invalid(string(field.Name()), fmt.Sprintf("must ascend from 0 to %d, but offset %d is %d", workers, i, offset))
 		}
 		previous = offset
 	}

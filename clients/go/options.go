@@ -90,7 +90,7 @@ func WithTLSFiles(authorities, certificate, key string) Option {
 	}
 }
 
-// WithToken sends a bearer token with every call. Without TLS that is refused by [NewClient] beyond loopback: whoever is on the way would
+// WithToken sends a bearer token with every call. Without TLS that is refused by [NewClient] beyond loopback: others on the network could
 // read it.
 func WithToken(token string) Option {
 	return func(s *settings) error {
@@ -143,7 +143,7 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
-// WithUserAgent says who calls; "nodewise-go/" and [Version] follow it.
+// WithUserAgent names the caller; "nodewise-go/" and [Version] follow it.
 func WithUserAgent(name string) Option {
 	return set(func(s *settings) { s.userAgent = name + " " + s.userAgent })
 }

@@ -89,7 +89,7 @@ func (w *IngestWriter) acknowledge(state *nodewisev1.IngestState, number int64) 
 		words := "another writer uses the same session; give every writer a session of its own"
 		code := codes.Aborted
 		if durable < number {
-			words, code = "what it acknowledged before is gone", codes.DataLoss
+			words, code = "batches that it acknowledged before are lost", codes.DataLoss
 		}
 		return &Error{Code: code, Message: fmt.Sprintf("after batch %d session %s holds batch %d: %s", number, w.sessionID, durable, words)}
 	}

@@ -17,9 +17,8 @@ import (
 	nodewisev1beta1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1beta1"
 )
 
-// WatchProfiles tells of profiles as they are and then of every change, until the context or the loop ends. Where the server goes away it
-// watches anew: all profiles are told again, and caught_up once more. It ends with an error when a server that has gone away is not back
-// within 30 s.
+// WatchProfiles reports all profiles and then every change, until the context or the loop ends. If the connection is lost, it starts
+// again: it reports all profiles again, and caught_up once more. It ends with an error if the server does not return within 30 s.
 func (c *Client) WatchProfiles(
 	ctx context.Context, request *nodewisev1.WatchProfilesRequest, options ...grpc.CallOption,
 ) iter.Seq2[*nodewisev1.WatchProfilesResponse, error] {
@@ -51,7 +50,7 @@ func (c *Client) WatchProfiles(
 				return
 			}
 			if failure == nil {
-				failure = &Error{Code: codes.Unavailable, Message: fmt.Sprintf("the server ended the watch %d times without a word", attempts)}
+				failure = &Error{Code: codes.Unavailable, Message: fmt.Sprintf("the server ended the watch %d times without a reply", attempts)}
 			}
 			yield(nil, failure)
 			return
@@ -59,8 +58,8 @@ func (c *Client) WatchProfiles(
 	}
 }
 
-// watchOnce watches until the stream ends, and tells whether anything was heard, why it ended (nil = without an error), and whether
-// nobody listens any more.
+// watchOnce watches until the stream ends, and returns whether the server replied, why the stream ended (nil = without an error), and
+// whether the caller has stopped reading.
 func watchOnce(
 	ctx context.Context, c *Client, request *nodewisev1.WatchProfilesRequest, options []grpc.CallOption,
 	yield func(*nodewisev1.WatchProfilesResponse, error) bool,
@@ -110,7 +109,7 @@ func (c *Client) StreamPredict(
 					question.QuestionId = strconv.Itoa(number)
 				}
 				if stream.Send(question) != nil {
-					return // why it ended is told to who receives
+					return // the receiver gets the reason
 				}
 			}
 			_ = stream.CloseSend()
@@ -208,8 +207,8 @@ func (c *Client) Replay(
 	return executed(result, pieces, err)
 }
 
-// Diagnose finds what bounds a recorded job's steps, who is waited for, and what would shorten them most; onProgress (or nil) hears how far
-// it is.
+// Diagnose finds what bounds the steps of a recorded job, which ranks the others wait for, and what would help most; onProgress (or nil)
+// gets the progress.
 func (c *Client) Diagnose(
 	ctx context.Context, request *nodewisev1beta1.DiagnoseRequest, onProgress func(*nodewisev1beta1.DiagnosisProgress), options ...grpc.CallOption,
 ) (*Executed[*nodewisev1beta1.DiagnosisResult], error) {

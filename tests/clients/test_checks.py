@@ -50,7 +50,7 @@ def test_what_counts_as_the_same(expected: object, found: object, same: bool) ->
 
 
 def test_differences_are_named_by_their_place() -> None:
-    assert compared({"a": [{"b": 1}]}, {"a": [{"b": 2}]}, "reply") == ["reply.a[0].b is 2, right would be 1"]
+    assert compared({"a": [{"b": 1}]}, {"a": [{"b": 2}]}, "reply") == ["reply.a[0].b is 2, expected 1"]
 
 
 def test_statuses_are_read_as_they_were_written() -> None:
@@ -126,7 +126,7 @@ def test_newer_and_older_messages() -> None:
         ("needs = 'go'", "needs is 'go'"),
         ("[[conformance]]\nover = 'udp'", "conformance.over is 'udp'"),
         ("[[conformance]]\nover = 'grpc'", "conformance.command is missing"),
-        ("= 1", "is no TOML"),
+        ("= 1", "is not valid TOML"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_named(tmp_path: Path, text: str, said: str) -> None:

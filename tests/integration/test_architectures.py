@@ -259,7 +259,7 @@ def test_the_example_is_ranked_whole() -> None:
 def test_rank_for_people(some: str) -> None:
     ran = run(some, "--device", "P100", "--batch", "128", "--top", "2")
     assert ran.exit_code == 0
-    assert "1 more are ranked" in ran.stdout
+    assert "1 more rows are ranked" in ran.stdout
     assert "3 of 4 ranked" in ran.stdout
     assert "Refused: uncounted: FLOPs per sample" in ran.stdout
 
@@ -290,12 +290,12 @@ def test_rank_of_nothing_is_refused() -> None:
     ("text", "told"),
     [
         ("", "is empty; the first line must name the columns"),
-        ("architecture,flops\na,1\n", "unknown column 'flops'; known are: architecture, flops_per_sample"),
+        ("architecture,flops\na,1\n", "unknown column 'flops'; columns are: architecture, flops_per_sample"),
         ("architecture;flops_per_sample\na;1\n", ":1: the columns must be separated by commas, found 'architecture;"),
-        ("architecture\na\n", "a column of facts must be there"),
+        ("architecture\na\n", "must have at least one of the columns"),
         ("flops_per_sample,flops_per_sample\n1,1\n", "is there 2 times"),
-        ("flops_per_sample\n", "has no rows below its header"),
-        ("flops_per_sample,family\n1\n", ":2: has 1 cells, must have 2"),
+        ("flops_per_sample\n", "has no rows below the header"),
+        ("flops_per_sample,family\n1\n", ":2: has 1 cells, but the header has 2"),
         ("flops_per_sample\n1e9\nmany\n", ":3: column flops_per_sample: must be a number, or empty"),
         ("flops_per_sample,tensors\n1e9,2.5\n", ":2: column tensors: must be a whole number"),
         (f"flops_per_sample,family\n1e9,{'x' * 65}\n", ":2: column family: must be at most 64 characters"),

@@ -193,10 +193,10 @@ def test_errors_are_json_where_answers_are(arguments: list[str | Path], status: 
     [
         (["predict", TESTBED, "--nodes", "4"], "--job: must be a job of"),
         (["predict", TESTBED, "--job", "b", "--nodes", "4"], "found 'b'"),
-        (["predict", EXAMPLES / "mlp.json", "--device", "K80"], "--nodes: must be given, such as --nodes 1-16: no run"),
+        (["predict", EXAMPLES / "mlp.json", "--device", "K80"], "--nodes: must be given, such as --nodes 1-16"),
         (["predict", TESTBED, "--job", "a1", "--within-evidence", "-1"], "--within-evidence: must be a finite number"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--workers", "4"], "--workers: must be left out"),
-        (["predict", TESTBED, "--job", "a1", "--nodes", "0"], "--nodes: must begin at 1"),
+        (["predict", TESTBED, "--job", "a1", "--nodes", "0"], "--nodes: must start at 1"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "1000000"], "INVALID_FIELD: ranges[0].nodes"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--link", "0"], "--link: must be a finite number of"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--estimator", "none"], "ESTIMATOR_NOT_FOUND"),
@@ -204,19 +204,19 @@ def test_errors_are_json_where_answers_are(arguments: list[str | Path], status: 
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--plot", "curve.txt"], "--plot: must end in"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--plot", "none/x.png"], "--plot: must be a file"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--timeout-s", "0"], "--timeout-s: must be above 0"),
-        (["predict", TESTBED, "--profile", "a1", "--nodes", "4"], "--profile: must stand alone"),
+        (["predict", TESTBED, "--profile", "a1", "--nodes", "4"], "--profile: must be given alone"),
         (["predict", "--profile", "a1", "--nodes", "4"], "--server: must name the server"),
-        (["predict", "--nodes", "4"], "must be asked about a TABLE.csv"),
+        (["predict", "--nodes", "4"], "TABLE.csv: must be given"),
         (["predict", EXAMPLES / "profile.json", "--job", "a1", "--nodes", "4"], "--job: must be left out"),
         (["predict", TESTBED, "--job", "a1", "--nodes", "4", "--server", "nowhere"], "--server: must be HOST:PORT"),
         (["schedule", EXAMPLES / "schedule.json", "--policy", "none"], "POLICY_NOT_FOUND"),
         (["schedule", EXAMPLES / "none.json"], "no such file"),
         (["backtest", EXAMPLES], "is a directory"),
         (["backtest", TESTBED, "--estimator", "none"], "ESTIMATOR_NOT_FOUND"),
-        (["backtest", TESTBED, "--also-train", "workers"], "--also-train: must be COLUMN OPERATOR VALUE"),
+        (["backtest", TESTBED, "--also-train", "workers"], "--also-train: must be conditions joined by commas"),
         (["backtest", TESTBED, "--predictions", "none/out.csv"], "--predictions: must be a file in a directory"),
         (["ingest", TESTBED], "--server: must name the server"),
-        (["ingest", EXAMPLES / "profile.json", "--server", "127.0.0.1:1"], "must be a measurements table (.csv)"),
+        (["ingest", EXAMPLES / "profile.json", "--server", "127.0.0.1:1"], "must be a trace, but contains no events"),
         (["serve", "--workers", "0"], "setting workers: "),
         (["serve", "--listen", "nowhere"], "setting listen: must be HOST:PORT"),
         (["serve", "--config", "none.toml"], "none.toml: cannot be read"),
@@ -295,7 +295,7 @@ def test_health(server: str) -> None:
     assert Ran("health", "--server", server).out == "SERVING\n"
     unknown = Ran("health", "--server", server, "--service", "none")
     assert unknown.status == 1
-    assert "offers no service 'none'" in unknown.complaint
+    assert "has no service 'none'" in unknown.complaint
 
 
 def test_schedule() -> None:
@@ -400,7 +400,7 @@ def test_predictions_never_overwrite_a_table_that_is_read(tmp_path: Path, link: 
             out.hardlink_to(read)
         ran = Ran("backtest", table, "--calibrate", calibration, "--predictions", out)
         assert ran.status == 2
-        assert ran.complaint.startswith(f"--predictions: must be another file than {read}")
+        assert ran.complaint.startswith(f"--predictions: must not name {read}")
         assert read.read_text() == text
 
 
@@ -441,7 +441,7 @@ def test_calibration_is_evidence_and_never_scored(tmp_path: Path) -> None:
     assert ran.document["jobs"].keys() == {"a1", "a4", "s2"}
     only_tests = tmp_path / "t.csv"
     only_tests.write_text("job,device,nodes,workers,steps_per_s,split\na,A100,1,2,9,test\n")
-    assert "no row of split train" in Ran("backtest", TESTBED, "--calibrate", only_tests).complaint
+    assert "has no train row to calibrate with" in Ran("backtest", TESTBED, "--calibrate", only_tests).complaint
 
 
 def test_ingest_once_and_again(server: str) -> None:

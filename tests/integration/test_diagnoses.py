@@ -504,7 +504,7 @@ def test_replay_as_json_with_a_timeline(target: str, files: Path, tmp_path: Path
         "step", "measured_host_s", "predicted_host_s", "measured_device_s", "predicted_device_s"
     }  # fmt: skip
     assert found["edges"] == {"launch": {"found": 3, "inferred": 2, "missing": 1}}
-    assert "notes.json: left out, it holds no trace" in result.stderr
+    assert "notes.json: left out: it is not a trace" in result.stderr
     # What was stored for the question is gone.
     assert {profile.profile_id for profile in client.list_profiles()} == before
     events = json.loads(out.read_text())["traceEvents"]
@@ -526,12 +526,12 @@ def test_replay_for_people(target: str, files: Path) -> None:
     result = ran("replay", files, "--server", target, "--diagnoser", "tiny")
     assert result.exit_code == 0
     assert "predicted within 1 % of the step and 1 % on the devices, mean of 3 steps" in whole(result.stdout)
-    assert "Taking each as the mean of the others errs by 2 %" in whole(result.stdout)
+    assert "The mean of the other steps is off by 2 %" in whole(result.stdout)
     assert "nodewise: a warning of the diagnoser" in result.stderr
     changed = ran("replay", files, "--server", target, "--diagnoser", "tiny", "--change", "scale=0.5;events=kernel")
-    assert "The changed step takes 1.010 ms, 0.9000 to 1.100 ms by what the ranks do" in whole(changed.stdout)
+    assert "The changed step takes 1.010 ms, 0.9000 to 1.100 ms depending on the ranks" in whole(changed.stdout)
     checked = ran("replay", files, "--server", target, "--diagnoser", "tiny", "--in-sample")
-    assert "It says nothing of accuracy" in whole(checked.stdout)
+    assert "This does not measure accuracy" in whole(checked.stdout)
 
 
 def test_diagnose_as_json_with_pictures(target: str, files: Path, tmp_path: Path) -> None:
@@ -574,7 +574,7 @@ def test_two_runs_are_compared_from_files_and_from_profiles(target: str, files: 
     result = ran("diagnose", files, "--against", files, "--report", out, *options)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
-    assert found["verdict"].startswith("No difference that matters: a step of rank 0 takes 1.00 against 1.00 ms")
+    assert found["verdict"].startswith("No relevant difference: a step of rank 0 takes 1.00 against 1.00 ms")
     assert [one["after_step"]["rank"] for one in found["ranks"]] == [0, 1]
     assert found["difference_s"] == 0
     assert sum(part["after_s"] for part in found["parts"]) == pytest.approx(0.001)
@@ -583,16 +583,16 @@ def test_two_runs_are_compared_from_files_and_from_profiles(target: str, files: 
     stored = ran("diagnose", "--profile", "job", "--against", "job", "--rank", "1", *options)
     assert [one["after_step"]["rank"] for one in json.loads(stored.stdout)["ranks"]] == [1]
     ranks = ran("diagnose", "--profile", "job", "--rank", "1", "--against-rank", "0", *options)
-    assert json.loads(ranks.stdout)["verdict"].startswith("No difference that matters: a step of rank 1 takes")
+    assert json.loads(ranks.stdout)["verdict"].startswith("No relevant difference: a step of rank 1 takes")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--rank", "1"], "--rank: needs something to compare with"),
+        (["--rank", "1"], "--rank: needs --against BEFORE or --against-rank R"),
         (["--against-rank", "1"], "--against-rank: needs --against BEFORE, or --rank"),
         (["--against-rank", "1", "--rank", "1"], "--against-rank: needs --against BEFORE, or --rank with another"),
-        (["--against", "FILES", "--picture", "x.html"], "--against: --picture and --timeline are of one run"),
+        (["--against", "FILES", "--picture", "x.html"], "--against: cannot be used with --picture or --timeline"),
         (["--against", "FILES", "--rank", "7"], "has no rank 7; recorded: 0, 1"),
         (["--against", "nothing.json"], "nothing.json: no such file"),
         (["--report", "x.txt"], "--report: must end in .html"),
@@ -609,14 +609,14 @@ def test_wrong_comparisons(target: str, files: Path, arguments: list[str], said:
 def test_profiles_are_compared_one_with_one(target: str) -> None:
     result = ran("diagnose", "--profile", "job", "--against", "a", "--against", "b", "--server", target)
     assert result.exit_code == 2
-    assert "--against: must be one profile's name beside --profile, found 2" in result.stderr
+    assert "--against: must be the name of one profile when --profile is given, found 2" in result.stderr
 
 
 def test_diagnose_for_people_and_by_profile(target: str) -> None:
     result = ran("diagnose", "--profile", "job", "--server", target, "--diagnoser", "tiny")
     assert result.exit_code == 0
     assert result.stdout.startswith("Ranks wait for each other.")
-    assert "a tie of ranks 0, 1" in result.stdout
+    assert "tied ranks 0, 1" in result.stdout
     assert "10 of 20" in result.stdout
 
 
@@ -674,14 +674,14 @@ def test_paths_and_names_are_taken_out_of_what_is_stored(target: str, tmp_path: 
         (["FILES", "--fit-steps", "pow2:1-4"], "--fit-steps: must be steps such as"),
         (["FILES", "--change", "speed=2"], "--change: must begin with one of scale"),
         (["FILES", "--change", "scale=x"], "--change: scale must be a number"),
-        (["FILES", "--change", "scale=2;what=3"], "--change: after ; must stand"),
+        (["FILES", "--change", "scale=2;what=3"], "--change: a part after ; must be"),
         (["FILES", "--change", "scale=2;ranks=a"], "--change: ranks must be numbers"),
         (["FILES", "--mapping", "x"], "--mapping: must be KEY=VALUE"),
         (["FILES", "--timeline", "x.txt"], "--timeline: must end in .json"),
         (["FILES", "--timeline", "/nowhere/x.json"], "--timeline: must be a file in a directory"),
         (["nothing.json"], "nothing.json: no such file"),
-        (["EMPTY"], "must hold traces"),
-        (["FILES", "FILES"], "a file is named twice"),
+        (["EMPTY"], "must contain traces"),
+        (["FILES", "FILES"], "the file is given twice"),
     ],
 )
 def test_wrong_arguments(files: Path, tmp_path: Path, arguments: list[str], said: str) -> None:

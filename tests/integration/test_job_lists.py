@@ -171,7 +171,7 @@ def test_an_archive_of_one_file_is_unpacked_and_a_torn_one_refused(tmp_path: Pat
     (tmp_path / "torn.gz").write_bytes(gzip.compress(TASKS.encode())[:-20])
     torn = ran(tmp_path / "torn.gz", "--cluster", "v100=4")
     assert (torn.exit_code, torn.stdout) == (2, "")
-    assert "torn.gz: the packed file is damaged or ends early" in torn.stderr
+    assert "torn.gz: the compressed file is damaged or ends early" in torn.stderr
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_a_column_that_sacct_was_not_asked_for_is_named(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("JobID|Submit|Elapsed|State\n7|2024-10-07T09:00:00|00:01:00|COMPLETED\n")
     refused = ran(tmp_path / "jobs", "--cluster", "v100=8")
     assert refused.exit_code == 2
-    assert "jobs:1:AllocTRES or ReqTRES: is missing in the header row; sacct -P -o JobID" in refused.stderr
+    assert "jobs:1:AllocTRES or ReqTRES: is missing in the header row; print it by sacct -P -o JobID" in refused.stderr
 
 
 def test_tables_that_name_no_gpus_and_logs_without_a_job_that_can_run_are_refused(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("4b3f,8cb3,5854,Terminated,4550879.0,4551416.0\n")
-    assert "must be its pai_task_table" in ran(tmp_path / "jobs", "--cluster", "v100=8").stderr
+    assert "use its pai_task_table" in ran(tmp_path / "jobs", "--cluster", "v100=8").stderr
     (tmp_path / "jobs").write_text("\n".join(PHILLY.splitlines()[:1] + PHILLY.splitlines()[3:5]))
     refused = ran(tmp_path / "jobs", "--cluster", "v100=8")
     assert refused.exit_code == 2

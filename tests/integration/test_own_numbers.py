@@ -145,18 +145,18 @@ def test_without_any_batch_table_and_sentence_are_in_steps(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--measured", "1:19800"), "--measured: must be nodes and the throughput measured on them, such as 1=19800"),
+        (("--measured", "1:19800"), "--measured: must be NODES=THROUGHPUT pairs, such as 1=19800"),
         (("--measured", "1=fast"), "--measured: the throughput on 1 nodes must be a finite number above 0 (samples/s)"),
         (("--measured", "1=2", "--unit", "throughput"), "--unit: must be steps_per_s, it_per_s, samples_per_s"),
-        (("--measured", "1=2", "own.csv"), "--measured: must stand alone"),
-        (("--gpus-per-node", "8", "own.csv"), "--gpus-per-node: must come with --measured"),
+        (("--measured", "1=2", "own.csv"), "--measured: must be given alone"),
+        (("--gpus-per-node", "8", "own.csv"), "--gpus-per-node: needs --measured"),
         (
             ("--measured", "1=2", "--unit", "tokens_per_s", "--batch-per-worker", "2"),
-            "--measured: cannot be told in samples without their tokens: give sequence_length",
+            "--measured: cannot be converted to samples without their length: state sequence_length",
         ),
         (
             ("--measured", "1=2", "--unit", "tokens_per_s", "--samples", "5"),
-            "--samples: needs the tokens of a sample: give sequence_length",
+            "--samples: the tokens of a sample are not known; state the column sequence_length",
         ),
     ],
 )
@@ -172,14 +172,16 @@ def test_another_batch_needs_the_one_that_was_measured(tmp_path: Path) -> None:
     assert told("predict", table, "--nodes", "2")["predictions"][0]["samples_per_s"] == pytest.approx(38100, rel=0.05)
     result = ran("predict", table, "--nodes", "2", "--global-batch", "512")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "--global-batch: needs the batch that was measured: give batch_per_worker" in result.stderr
+    assert "--global-batch: needs the measured batch: state batch_per_worker" in result.stderr
 
 
 def test_what_is_stored_needs_the_batch(server: str, tmp_path: Path) -> None:
     text = "model,gpu,nodes,gpus,images/sec\nr,A100,1,8,19800\n"
     result = ran("ingest", written(tmp_path, text), "--server", server)
     assert result.exit_code == 2
-    assert ":2: column images/sec: cannot be told in steps without the batch: give batch_per_worker" in result.stderr
+    assert (
+        ":2: column images/sec: cannot be converted to steps without the batch: state batch_per_worker" in result.stderr
+    )
 
 
 def test_a_table_to_be_predicted_needs_no_throughput(tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_rows_that_are_there_are_not_counted_twice(server: str, tmp_path: Path) 
     assert told("ingest", table, "--server", server)["profiles"]["r"]["already_there"] == 0
     corrected = written(tmp_path, TABLE.format(unit="samples_per_s").replace("72400", "73400"), "corrected.csv")
     result = ran("ingest", corrected, "--server", server)
-    assert "2 of 3 rows are there already, and are not counted twice" in " ".join(result.stdout.split())
+    assert "2 of 3 rows are stored already, and are not counted twice" in " ".join(result.stdout.split())
     with Client(server) as client:
         assert client.get_profile("r").observations_count == 4
 
@@ -244,7 +246,7 @@ def test_a_table_without_measured_rows_replaces_nothing(server: str, tmp_path: P
     text = "job,device,nodes,workers,steps_per_s,split\nr,A100,1,8,9,test\n"
     result = ran("ingest", written(tmp_path, text, "test.csv"), "--replace", "--server", server)
     assert result.exit_code == 2
-    assert "--replace: needs measured rows of split train" in result.stderr
+    assert "has no measured train row" in result.stderr
 
 
 def test_doubts_are_told_by_ingest_and_by_every_way_into_a_profile(server: str, tmp_path: Path) -> None:

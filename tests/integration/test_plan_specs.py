@@ -297,7 +297,7 @@ def test_models_of_other_kinds_are_planned(target: str, tmp_path: Path, config: 
     [
         (
             [],
-            "state --cluster DEVICE=NODESxDEVICES (such as H100=4x8: 4 nodes of 8 H100) and --batch SAMPLES (of a step",
+            "needs --cluster DEVICE=NODESxDEVICES (such as H100=4x8: 4 nodes of 8 H100) and --batch SAMPLES (in a step",
         ),
         (["--cluster", "V100=2x4"], "--cluster V100=2x4 --batch 512`"),
         (["--batch", "96"], "--cluster H100=4x8 --batch 96`"),
@@ -317,7 +317,7 @@ def test_options_of_a_model_go_with_no_specification(target: str, tmp_path: Path
     file.write_text(json.dumps(spec()))
     result = CliRunner().invoke(app, ["plan", str(file), "--batch", "64", "--server", target])
     assert result.exit_code == 2
-    assert "--batch: must come with the config.json of a model" in " ".join(result.stderr.split())
+    assert "--batch: needs the config.json of a model" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -467,12 +467,12 @@ def test_the_command_shows_the_reasons(target: str, tmp_path: Path) -> None:
     for text in (
         "Best (highest_throughput)",
         "Frontier",
-        "One dimension changed",
+        "Alternatives that differ in one dimension",
         "With links twice as fast",
         "compute",
     ):
         assert text in result.stdout
-    assert "One dimension" not in run(tmp_path, SPEC, "--server", target, "--no-explain").stdout
+    assert "Alternatives that differ" not in run(tmp_path, SPEC, "--server", target, "--no-explain").stdout
 
 
 def test_the_command_refuses_where_nothing_is_feasible(target: str, tmp_path: Path) -> None:

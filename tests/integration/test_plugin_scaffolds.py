@@ -61,11 +61,11 @@ def test_a_fault_in_a_new_plugin_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["Mine"], "NAME: must be lower case letters, digits and dashes"),
-        (["auto"], "no taken word"),
-        (["class"], "no taken word"),
+        (["Mine"], "NAME: must be at most 63 lower case letters, digits and dashes"),
+        (["auto"], "no reserved word"),
+        (["class"], "no reserved word"),
         (["mine", "--kind", "store"], "--kind: must be one of estimator, policy, reader, diagnoser, found 'store'"),
-        (["there"], "there is there already; nothing was written"),
+        (["there"], "there exists already; nothing was written"),
     ],
 )
 def test_what_cannot_be_written(tmp_path: Path, arguments: list[str], told: str) -> None:

@@ -117,7 +117,7 @@ def test_facts_and_timed_phases_are_taken_out(server: str, tmp_path: Path) -> No
     (shown,) = profiles("show", "timed", "--server", server)
     assert set(shown["content"]) == {"observations"}
     nothing = ran("profiles", "retract", "timed", "--server", server)
-    assert (nothing.exit_code, "--observations: must say what to take out" in nothing.stderr) == (2, True)
+    assert (nothing.exit_code, "--observations: state what to remove" in nothing.stderr) == (2, True)
 
 
 def test_a_job_that_no_profile_can_be_called_is_known_by_its_name(server: str, tmp_path: Path) -> None:

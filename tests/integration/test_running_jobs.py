@@ -186,7 +186,7 @@ def test_the_command_line_shows_and_asks(tmp_path):
     [
         (("diagnose", "--since", "1h"), "--profile"),
         (("diagnose", "--since", "hour", "--profile", "a", "--server", "127.0.0.1:1"), "90s, 30m, 1h or 2d"),
-        (("diagnose", "trace.json", "--since", "1h"), "looks at no traces"),
+        (("diagnose", "trace.json", "--since", "1h"), "reads no traces"),
         (("record", "--profile", "a"), "--server"),
         (("record", "--profile", "a", "--server", "127.0.0.1:1", "--ranks", "x"), "0,17"),
     ],

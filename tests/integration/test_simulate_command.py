@@ -219,14 +219,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"cluster": {"t4": "four"}}, "cluster: t4: must be a number of nodes"),
     ({"cluster": {}}, "cluster:"),
     ({"cluster": [{"name": "t4", "nodes": 0}]}, "cluster.0.nodes: "),
-    ({"cluster": [{"name": "t4", "nodes": 1}, {"name": "t4", "nodes": 1}]}, "'t4' is there twice"),
+    ({"cluster": [{"name": "t4", "nodes": 1}, {"name": "t4", "nodes": 1}]}, "found 't4' twice"),
     ({"jobs": {"file": "nowhere.csv"}}, "nowhere.csv: no such file"),
-    ({"jobs": {}}, "jobs: must be one of a list of jobs"),
+    ({"jobs": {}}, "jobs: must be a list of jobs"),
     (
         {"jobs": {"file": "jobs.csv", "formt": "x"}},
-        "jobs.formt: is unknown (did you mean format?); known are: file, format",
+        "jobs.formt: is unknown (did you mean format?); fields are: file, format",
     ),
-    ({"rounds": 60}, "rounds: is unknown (did you mean round_s?); known are: jobs, throughputs"),
+    ({"rounds": 60}, "rounds: is unknown (did you mean round_s?); fields are: jobs, throughputs"),
     ({"round_s": 0}, "round_s: "),
     ({"clock": "rounds"}, "clock: "),
     ({"early_stops": {"probability": 1.5}}, "early_stops.probability: "),
@@ -234,11 +234,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"failures": {"mean_repair_s": 3}}, "failures.mean_time_between_failures_s: must be given"),
     ({"load": -1}, "load: "),
     ({"seed": 1.5}, "seed: "),
-    ({"policy": ["fifo", "fifo"]}, "policy: 'fifo' is there twice"),
+    ({"policy": ["fifo", "fifo"]}, "policy: found 'fifo' twice"),
     ({"policy": "nobody"}, "POLICY_NOT_FOUND"),
     ({"policy": {"name": "fifo", "parameters": {"x": 1}}}, "policy_parameters['x']"),
     ({"loads": [1, 2]}, "loads: is unknown"),
-    ({"throughputs": None}, "curves: must hold a curve"),
+    ({"throughputs": None}, "curves: must contain a curve"),
     ({"curves": {"x": {}}}, "curves.x: must have samples_per_s or a profile"),
     ({"curves": {"x": {"samples_per_s": {"v100": {"1": 2}}}}}, "curves.x.samples_per_s: must be one of t4"),
     ({"curves": {"x": {"samples_per_s": {"t4": {"1": -2}}}}}, "curves.x.samples_per_s.t4.1: "),
@@ -281,7 +281,7 @@ def test_what_is_wrong_in_a_specification_is_said_in_one_line(
 def test_what_is_wrong_with_options_is_said_in_one_line(tmp_path: Path, gavel: list[str | Path]) -> None:
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     for arguments, said in (
-        ([gavel[0]], "--cluster: must say what there is"),
+        ([gavel[0]], "--cluster: must state the pools"),
         ([gavel[0], "--cluster", "v100"], "--cluster: must be pools such as"),
         ([gavel[0], "--cluster", "v100=2"], "throughputs: must name the table"),
         ([tmp_path / "other.csv", "--cluster", "v100=2"], "is no list of jobs"),
@@ -290,9 +290,9 @@ def test_what_is_wrong_with_options_is_said_in_one_line(tmp_path: Path, gavel: l
         ([*gavel, "--gantt", "x.pdf"], "--gantt: must end in"),
         (
             [*gavel, "--policy", "fifo", "--policy", "srpt", "--timeline", tmp_path / "x.csv"],
-            "must come with one policy",
+            "need exactly one policy",
         ),
-        ([SIMULATION / "simulate.json", "--format", "gavel"], "--format, --applications: must come with"),
+        ([SIMULATION / "simulate.json", "--format", "gavel"], "--format, --applications: need a file of jobs"),
     ):
         found = Ran(*arguments)
         assert (found.status, found.out) == (2, ""), said

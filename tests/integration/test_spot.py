@@ -137,7 +137,7 @@ def test_the_example_is_answered_and_drawn(target: str, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, [*command[:2], *command[3:], "--plot", str(picture)])
     assert shown.exit_code == 0, shown.stderr
     assert "Take '" in shown.stdout
-    assert "When to pay for on demand" in shown.stdout
+    assert "When to use on demand" in shown.stdout
     assert picture.read_text().startswith("<?xml")
 
 

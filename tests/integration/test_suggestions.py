@@ -330,7 +330,7 @@ def test_the_command_prints_json() -> None:
 def test_the_command_tells_people() -> None:
     status, out, _ = run(TESTBED, "--job", "a1", "--nodes", "1-4", "--count", "2", "--start-up-s", "0", "--steps", "10")
     assert status == 0
-    assert "to be measured next by queueing" in out
+    assert "runs to measure next, by queueing" in out
     assert "Expected regret of deciding now: " in out
     assert "\n2: after the measurements before it, " in out
 
@@ -345,13 +345,13 @@ def test_the_command_asks_a_server_about_a_profile_it_holds(target: str, client:
 @pytest.mark.parametrize(
     ("arguments", "status", "complaint"),
     [
-        ((), 2, "must be asked about a TABLE.csv"),
-        ((TESTBED, "--job", "a1", "--nodes", "4", "--workers", "4"), 2, "--workers: must be left out beside --nodes"),
+        ((), 2, "TABLE.csv: must be given"),
+        ((TESTBED, "--job", "a1", "--nodes", "4", "--workers", "4"), 2, "--workers: must be left out when --nodes"),
         ((TESTBED, "--job", "nobody", "--nodes", "1-4"), 2, "--job: must be a job of"),
         (
             (TESTBED, "--job", "a1", "--nodes", "1-4", "--max-nodes", "2"),
             2,
-            "--max-nodes: belongs to --objective least-time",
+            "--max-nodes: needs --objective least-time",
         ),
         (
             (TESTBED, "--job", "a1", "--nodes", "1-4", "--coverage", "2"),

@@ -111,10 +111,10 @@ def test_the_table_and_the_picture_of_the_example(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"load": 1.0}, "load: must be a list under 'loads' in a sweep"),
-        ({"seed": 1}, "seed: must be a list under 'seeds'"),
-        ({"repetitions": 3}, "repetitions: must not be there in a sweep"),
-        ({"loads": [1.0, 1.0]}, "loads: must not hold a value twice"),
+        ({"load": 1.0}, "load: a sweep needs a list, under 'loads'"),
+        ({"seed": 1}, "seed: a sweep needs a list, under 'seeds'"),
+        ({"repetitions": 3}, "repetitions: must be left out in a sweep"),
+        ({"loads": [1.0, 1.0]}, "loads: must not contain a value twice"),
         ({"loads": []}, "loads: "),
         ({"seeds": [-1]}, "seeds.0: "),
         ({"policy": [{}]}, "policy: must name the policies to compare"),
@@ -133,7 +133,7 @@ def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
     for arguments, said in (
         (["--engine", "slurm"], "--engine: must be one of local, ray"),
         (["--processes", "0"], "--processes: must be 1 to 1024"),
-        (["--ray-address", "auto"], "--ray-address: must come with --engine ray"),
+        (["--ray-address", "auto"], "--ray-address: needs --engine ray"),
         (["--csv", "/nowhere/at/all.csv"], "--csv: must be a file"),
     ):
         result = ran(spec, *arguments)

@@ -46,7 +46,7 @@ def access(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     roots.write_bytes(authority.pem)
     store = f"sqlite:{folder / 'store.db'}"
     made = ran("tokens", "create", "--role", "admin", "--store", store)
-    assert "it is shown once" in made.stderr
+    assert "it is not shown again" in made.stderr
     (folder / "token").write_text(made.stdout)
     tls = {"certificate": str(certificate), "key": str(key)}
     with EmbeddedServer(Settings(store=store, grace_s=1.0, authentication=("tokens",), tls=tls)) as server:

@@ -18,38 +18,38 @@ __all__ = ["app"]
 
 
 _UsageError: Final[type[Exception]] = typer.BadParameter.__bases__[0]
-"""Of every wrong option or argument; typer's own parser has no other public name for it."""
+"""The class of errors in options and arguments; typer's own parser has no other public name for it."""
 
 
 _COMMANDS: Final = {
     "serve": ("serve", "Serve until SIGTERM or Ctrl-C, then drain."),
-    "ingest": ("ingest", "Store measurements or traces as profiles of a server."),
+    "ingest": ("ingest", "Store measurements or traces as profiles on a server."),
     "predict": ("predict", "Predict configurations that never ran, and recommend one."),
     "suggest": ("suggest", "Suggest which runs to measure next, best first."),
     "rank": ("rank", "Rank models that never ran by predicted step time."),
     "plan": ("plan", "Find the best partition of a model before it is built."),
-    "spot": ("spot", "Tell time, cost and risk on machines that may be taken away."),
+    "spot": ("spot", "Estimate time, cost and risk on preemptible machines."),
     "schedule": ("schedule", "Share a cluster among jobs by predicted throughput."),
-    "share": ("share", "Say what jobs keep that share a device."),
-    "simulate": ("simulate", "Tell what policies would have done to jobs over time."),
+    "share": ("share", "Predict the speed of jobs that share a device."),
+    "simulate": ("simulate", "Simulate how policies schedule jobs over time."),
     "sweep": ("sweep", "Compare policies over loads, seeds and prediction errors."),
-    "backtest": ("backtest", "Score estimators on measurements they have not seen."),
+    "backtest": ("backtest", "Score estimators on held-out measurements."),
     "replay": ("replay", "Predict recorded steps from the other recorded steps."),
     "diagnose": ("diagnose", "Find what bounds recorded steps, and what would help."),
-    "record": ("running", "Ask ranks of a job that runs to record steps."),
-    "devices": ("devices", "List the devices that the catalogue knows."),
-    "estimators": ("estimators", "Show how well each estimator has predicted so far."),
-    "health": ("health", "Ask a server whether it serves."),
-    "status": ("status", "Show whether a server is ready, and what it has."),
-    "top": ("status", "Show calls, queues, plugins and workers of a server as they go."),
-    "reload": ("reload", "Let other plugins take over in a server, under load."),
-    "backup": ("backups", "Copy a store to a directory, while it serves."),
-    "restore": ("backups", "Bring a backup into an empty store."),
+    "record": ("running", "Ask the ranks of a running job to record steps."),
+    "devices": ("devices", "List the devices in the catalogue."),
+    "estimators": ("estimators", "Show the accuracy of each estimator so far."),
+    "health": ("health", "Check whether a server serves."),
+    "status": ("status", "Show whether a server is ready, and its state."),
+    "top": ("status", "Watch calls, queues, plugins and workers of a server."),
+    "reload": ("reload", "Replace the plugins of a server while it serves."),
+    "backup": ("backups", "Copy a store to a directory while it is in use."),
+    "restore": ("backups", "Restore a backup into an empty store."),
     "copy": ("backups", "Copy a store into an empty one of any kind."),
-    "verify": ("backups", "Say whether a store or a backup is as it was written."),
-    "plugins": ("plugins", "List what plugins bring, or begin one of your own."),
+    "verify": ("backups", "Check a store or a backup for damage."),
+    "plugins": ("plugins", "List, create, install and remove plugins."),
     "profiles": ("profiles", "List, show, correct, delete and export stored profiles."),
-    "tokens": ("tokens", "Make, list and revoke tokens: who may ask a server for what."),
+    "tokens": ("tokens", "Create, list and revoke access tokens."),
     "priors": ("priors", "List, pin and undo what a server learned from its jobs."),
 }
 """By name, as help lists them: the module of a command, or of a group of them, and its summary."""
@@ -95,7 +95,7 @@ class _Group(TyperGroup):
 
 
 def _import_command(name: str) -> Any:
-    """What typer makes of a command, or of a group of them."""
+    """The typer object of a command, or of a group of commands."""
     module, summary = _COMMANDS[name]
     command = getattr(import_module(f"nodewise_cli.commands.{module}"), name)
     group = Commands(add_completion=False, rich_markup_mode=None)

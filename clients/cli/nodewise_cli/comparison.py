@@ -29,7 +29,7 @@ COVERAGE: Final = 0.9
 """Of the interval of a difference."""
 
 _FLOOR: Final = 0.005
-"""What is less than this share of the step matters to nobody, however alike the steps are; as a diagnosis has it."""
+"""Differences below this share of the step are never relevant, even if steps vary little; as in a diagnosis."""
 
 _UNKNOWN_DEVIATION: Final = 0.01
 """Share of the step taken for what steps deviate by where a single one was recorded; as a diagnosis has it."""
@@ -66,7 +66,7 @@ _EXCHANGE: Final = re.compile(r"^(.*? #\d+)(?:[ ,]|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One of two that are compared: what people call it, its diagnosis, and the rank asked for; None = all."""
+    """One of two compared runs: its name, its diagnosis, and the chosen rank; None = all."""
 
     name: str
     answer: DiagnosisAnswer
@@ -155,8 +155,8 @@ class RankDifference:
     def is_uneven(self) -> bool:
         """Whether it would matter if the steps of both varied as little as those of the steadier one."""
         calm = min(self.before, self.after, key=lambda side: side.deviation_seconds)
-        varied = max(self.before.deviation_seconds, self.after.deviation_seconds)
-        uneven = varied > _UNEVEN * calm.deviation_seconds and min(self.before.steps, self.after.steps) > 1
+        deviation_s = max(self.before.deviation_seconds, self.after.deviation_seconds)
+        uneven = deviation_s > _UNEVEN * calm.deviation_seconds and min(self.before.steps, self.after.steps) > 1
         both = [replace(side, deviation_seconds=calm.deviation_seconds) for side in (self.before, self.after)]
         least = max(_half_width(*both), _FLOOR * self.before.step_seconds)
         return uneven and abs(self.difference_seconds) > least
@@ -217,27 +217,27 @@ def compare_runs(before: Run, after: Run) -> Comparison:
 
 
 def _pairs(before: Run, after: Run) -> list[tuple[RankShares, RankShares]]:
-    """Ranks that are compared: those asked for, else those that both have, else the only ones."""
-    held = [{one.rank: one for one in run.answer.rank_shares} for run in (before, after)]
-    for run, shares in zip((before, after), held):
+    """Pairs of ranks to compare: those of the options, else those in both runs, else the only ones."""
+    shares_by_run = [{one.rank: one for one in run.answer.rank_shares} for run in (before, after)]
+    for run, shares in zip((before, after), shares_by_run):
         if not any(one.parts for one in shares.values()):
             who = (run.answer.basis or DiagnosisBasis()).diagnoser
-            raise InputError(f"{run.name}: the diagnoser {who!r} divides no step into parts: nothing can be compared")
+            raise InputError(f"{run.name}: cannot be compared: the diagnoser {who!r} does not divide steps into parts")
         if run.rank is not None and run.rank not in shares:
-            known = ", ".join(map(str, sorted(shares)))
-            raise InputError(f"{run.name}: has no rank {run.rank}; recorded: {known}")
+            recorded_ranks = ", ".join(map(str, sorted(shares)))
+            raise InputError(f"{run.name}: has no rank {run.rank}; recorded: {recorded_ranks}")
         for one in shares.values():
             if not one.compute_seconds and not any(part.kind == "computation" for part in one.parts):
                 raise InputError(
-                    f"{run.name}: rank {one.rank} has no computation in its steps, so that nothing can be compared; "
-                    "record the device's activities too (ProfilerActivity.CUDA)"
+                    f"{run.name}: cannot be compared: rank {one.rank} has no computation in its steps; record the "
+                    "device's activities too (ProfilerActivity.CUDA)"
                 )
-    old, new = held
+    old, new = shares_by_run
     if before.rank is not None or after.rank is not None:
         first = before.rank if before.rank is not None else after.rank
         second = after.rank if after.rank is not None else before.rank
-        chosen = [_choose_rank(run, shares, rank) for run, shares, rank in ((before, old, first), (after, new, second))]
-        return [(chosen[0], chosen[1])]
+        sides = [_choose_rank(run, shares, rank) for run, shares, rank in ((before, old, first), (after, new, second))]
+        return [(sides[0], sides[1])]
     common = sorted(old.keys() & new.keys())
     if common:
         return [(old[rank], new[rank]) for rank in common]
@@ -245,17 +245,17 @@ def _pairs(before: Run, after: Run) -> list[tuple[RankShares, RankShares]]:
         return list(zip(old.values(), new.values()))
     raise InputError(
         f"no rank was recorded in both: {before.name} has {_list_ranks(old)}, {after.name} has {_list_ranks(new)}; "
-        "choose two by --rank and --against-rank"
+        "choose one of each by --rank and --against-rank"
     )
 
 
 def _choose_rank(run: Run, shares: Mapping[int, RankShares], rank: int | None) -> RankShares:
-    found = shares.get(-1 if rank is None else rank)
-    if found is None and len(shares) == 1:
+    rank_shares = shares.get(-1 if rank is None else rank)
+    if rank_shares is None and len(shares) == 1:
         return next(iter(shares.values()))
-    if found is None:
+    if rank_shares is None:
         raise InputError(f"{run.name}: has no rank {rank}; recorded: {_list_ranks(shares)}")
-    return found
+    return rank_shares
 
 
 def _list_ranks(ranks: Mapping[int, RankShares]) -> str:
@@ -263,49 +263,49 @@ def _list_ranks(ranks: Mapping[int, RankShares]) -> str:
 
 
 def _unit(before: Run, after: Run) -> str:
-    """``step``, or ``window`` where neither recording marks steps.
+    """``step``, or ``window`` if neither recording has step marks.
 
     Raises
     ------
     InputError
-        If only one marks them.
+        If only one has them.
     """
-    marked = [
+    has_steps = [
         any(trace.steps_count for trace in (run.answer.basis or DiagnosisBasis()).traces) for run in (before, after)
     ]
-    if all(marked):
+    if all(has_steps):
         return "step"
-    if not any(marked):
+    if not any(has_steps):
         return "window"
-    run = before if not marked[0] else after
+    run = before if not has_steps[0] else after
     raise InputError(
-        f"{run.name}: marks no steps and the other one does, so that there is no step to compare; mark them by "
-        "profiler.step(), or say what marks them by --mapping step=REGEX"
+        f"{run.name}: has no step marks, but the other run has; mark steps by profiler.step(), or name the events that "
+        "mark them by --mapping step=REGEX"
     )
 
 
 def _limits(before: Run, after: Run, ranks: Sequence[RankDifference], main: RankDifference, unit: str) -> Iterator[str]:
     if unit == "window":
-        yield "neither marks steps: two whole recordings are compared, which must hold the same work"
+        yield "neither run has step marks: whole recordings are compared, which must contain the same work"
     single = [run.name for run, side in ((before, main.before), (after, main.after)) if side.steps < 2]
     if single:
         yield (
-            f"of {' and '.join(dict.fromkeys(single))} a single step is known: nobody knows what steps differ by; "
-            f"{100 * _UNKNOWN_DEVIATION:.0f} % of it is taken for that"
+            f"of {' and '.join(dict.fromkeys(single))} only one step is known: the variation of steps is assumed to be "
+            f"{100 * _UNKNOWN_DEVIATION:.0f} %"
         )
     worlds = [(run.answer.basis or DiagnosisBasis()).world_size for run in (before, after)]
     if None not in worlds and worlds[0] != worlds[1]:
-        yield f"{before.name} runs on {worlds[0]} ranks and {after.name} on {worlds[1]}: a rank's share may differ"
+        yield f"{before.name} runs on {worlds[0]} ranks and {after.name} on {worlds[1]}: the work of a rank may differ"
     for run, sides in ((before, [one.before for one in ranks]), (after, [one.after for one in ranks])):
-        known = {one.rank for one in run.answer.rank_shares}
-        left = known - {side.rank for side in sides}
+        recorded_ranks = {one.rank for one in run.answer.rank_shares}
+        left = recorded_ranks - {side.rank for side in sides}
         if left and run.rank is None:
-            yield f"{run.name}: {len(left)} of {len(known)} ranks have no counterpart"
+            yield f"{run.name}: {len(left)} of {len(recorded_ranks)} ranks have no counterpart in the other run"
     if before.answer is not after.answer:
         yield from (
             f"{run.name}: {word}"
             for run in (before, after)
-            for word in ([] if run.answer.complete else ["time was over before the diagnosis was complete"])
+            for word in ([] if run.answer.complete else ["the time limit ended the diagnosis before it was complete"])
         )
 
 
@@ -358,24 +358,24 @@ def _parts(old: RankShares, new: RankShares) -> tuple[PartDifference, ...]:
     """Parts of both, matched by kind and name; what is in no part is one more, so that all add up."""
     tables = [_table(old), _table(new)]
     _fold_others(*tables)
-    named: dict[tuple[str, str], str] = {}
+    group_names: dict[tuple[str, str], str] = {}
     waits: dict[tuple[str, str], dict[int, None]] = defaultdict(dict)
     for shares in (old, new):
         for part in shares.parts:
-            named[_key(part.kind, part.what)] = part.what
+            group_names[_key(part.kind, part.what)] = part.what
             if part.waits_for_rank is not None:
                 waits[_key(part.kind, part.what)].setdefault(part.waits_for_rank)
-    found = [
+    differences = [
         PartDifference(
             kind=key[0],
-            what=named.get(key, key[1]),
+            what=group_names.get(key, key[1]),
             before_seconds=tables[0].get(key, 0.0),
             after_seconds=tables[1].get(key, 0.0),
             waits_for_ranks=tuple(sorted(waits[key])),
         )
         for key in dict.fromkeys((*tables[1], *tables[0]))
     ]
-    return tuple(sorted(found, key=lambda part: -abs(part.difference_seconds)))
+    return tuple(sorted(differences, key=lambda part: -abs(part.difference_seconds)))
 
 
 def _key(kind: str, what: str) -> tuple[str, str]:
@@ -402,8 +402,8 @@ def _fold_others(*tables: dict[tuple[str, str], float]) -> None:
             rest = (kind, _OTHERS)
             if what == _OTHERS or key in other or rest not in other:
                 continue
-            named = [seconds for (of, name), seconds in other.items() if of == kind and name != _OTHERS]
-            if table[key] <= min(named, default=inf):
+            named_seconds = [seconds for (of, name), seconds in other.items() if of == kind and name != _OTHERS]
+            if table[key] <= min(named_seconds, default=inf):
                 table[rest] = table.get(rest, 0.0) + table.pop(key)
 
 
@@ -455,7 +455,7 @@ class _Events:
 
 
 def _events(old: _Sums, new: _Sums) -> tuple[EventDifference, ...]:
-    found = [
+    differences = [
         EventDifference(
             kind=key[0],
             name=key[1],
@@ -466,7 +466,7 @@ def _events(old: _Sums, new: _Sums) -> tuple[EventDifference, ...]:
         )
         for key in dict.fromkeys((*new, *old))
     ]
-    return tuple(sorted(found, key=lambda one: -abs(one.difference_seconds))[:_EVENTS])
+    return tuple(sorted(differences, key=lambda one: -abs(one.difference_seconds))[:_EVENTS])
 
 
 # --- the job

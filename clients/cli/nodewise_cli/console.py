@@ -72,8 +72,8 @@ def _told_width() -> int | None:
 
 def _fold(text: str, width: int) -> list[str]:
     indent = text[: len(text) - len(text.lstrip())]
-    kept = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return kept or [""]
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines or [""]
 
 
 def _console(stream: Any) -> Console:

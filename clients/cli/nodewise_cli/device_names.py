@@ -38,22 +38,22 @@ def nearest_named(client: Client, names: Iterable[str | None]) -> Iterator[None]
     try:
         yield
     except RefusedError as error:
-        asked = [name for name in names if name]
-        known = client.list_devices().devices if asked else ()
-        keys = {_key(name) for device in known for name in _names(device)}
-        unknown = [name for name in dict.fromkeys(asked) if _key(name) not in keys]
+        device_names = [name for name in names if name]
+        devices = client.list_devices().devices if device_names else ()
+        keys = {_key(name) for device in devices for name in _names(device)}
+        unknown = [name for name in dict.fromkeys(device_names) if _key(name) not in keys]
         if not unknown:
             raise
-        said = "; ".join(f"nearest to {name!r} are {', '.join(_nearest(name, known))}" for name in unknown)
+        hints = "; ".join(f"nearest to {name!r} are {', '.join(_nearest(name, devices))}" for name in unknown)
         raise RefusedAnswer(
-            f"{error.reason}: {error.message}; {said}: `nodewise devices` lists all",
+            f"{error.reason}: {error.message}; {hints}: `nodewise devices` lists all",
             code=error.code,
             reason=error.reason,
-            violations=[(field, "is not known, and an answer needs it") for field in error.missing_fields],
+            violations=[(field, "is missing, and an answer needs it") for field in error.missing_fields],
         ) from None
 
 
-def _nearest(name: str, known: Iterable[Device]) -> list[str]:
+def _nearest(name: str, devices: Iterable[Device]) -> list[str]:
     """Names of devices, the most alike first."""
     words = re.findall(r"[a-z]*\d+|[a-z]+", name.casefold())
     models = [model for word in words for model in _GENERATIONS.get(word, ())]
@@ -66,7 +66,7 @@ def _nearest(name: str, known: Iterable[Device]) -> list[str]:
         same = any(each.startswith(model) for each in keys for model in models)
         return same + max(SequenceMatcher(None, key, each).ratio() for each in keys)
 
-    alike = {device.name: likeness(device) for device in known}
+    alike = {device.name: likeness(device) for device in devices}
     return sorted(alike, key=lambda each: (-alike[each], each))[:MOST_NEAR]
 
 

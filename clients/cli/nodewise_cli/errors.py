@@ -17,12 +17,12 @@ _BATCHES: Final = {"--global-batch": "global_batch", "--batch-per-worker": "batc
 
 
 def is_explained(error: Exception) -> TypeGuard[CommandError | NodewiseError]:
-    """Whether a command ends with this error's text rather than with a traceback."""
+    """Whether a command prints this error's text rather than a traceback."""
     return isinstance(error, CommandError | NodewiseError)
 
 
 def status_of(error: CommandError | NodewiseError) -> ExitStatus:
-    """The exit status that says what kind of failure it was."""
+    """The exit status of this kind of failure."""
     match error:
         case CommandError():
             return error.status
@@ -37,7 +37,7 @@ def status_of(error: CommandError | NodewiseError) -> ExitStatus:
 def explain_error(error: CommandError | NodewiseError, *, verbose: bool = False) -> str:
     """One line: the reason, what is wrong, where, and what would be right.
 
-    Where no estimator can answer, that of the nearest is told, and with ``verbose`` that of each.
+    If no estimator can answer, the line has the reason of the nearest one; with ``verbose`` the reason of each.
     """
     text = str(error)
     if not verbose and (joint := _JOINT.search(text)):
@@ -46,8 +46,8 @@ def explain_error(error: CommandError | NodewiseError, *, verbose: bool = False)
         options = [option for option, field in _BATCHES.items() if field in fields and "batch" in nearest]
         what = f"state {' or '.join(options)}: " if options else ""
         count = f"{len(others)} other estimator{'' if len(others) == 1 else 's'}"
-        said = f"{what}no estimator can answer ({nearest}; {count}: see --verbose)"
-        return f"{text[: joint.start()]}{said}{text[joint.end() :]}"
+        summary = f"{what}no estimator can answer ({nearest}; {count}: see --verbose)"
+        return f"{text[: joint.start()]}{summary}{text[joint.end() :]}"
     if isinstance(error, RefusedError):
         missing = [field for field in error.missing_fields if field not in text]
         if missing:
@@ -62,7 +62,7 @@ def error_document(error: CommandError | NodewiseError) -> dict[str, Any]:
     else:
         message, violations = error.message, [(each.field, each.description) for each in error.violations]
         if isinstance(error, RefusedError):
-            violations += [(field, "is not known, and an answer needs it") for field in error.missing_fields]
+            violations += [(field, "is missing, and an answer needs it") for field in error.missing_fields]
     return {
         "code": str(error.code),
         "reason": error.reason,

@@ -94,4 +94,4 @@ def decode_utf8(path: Path, data: bytes, what: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is no {what}: byte {error.start} is no UTF-8") from None
+        raise InputError(f"{path}: is not {what}: byte {error.start} is not UTF-8") from None

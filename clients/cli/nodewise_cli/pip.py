@@ -27,12 +27,12 @@ _GROUP: Final = "nodewise.plugins"
 _SERVER: Final = "nodewise"
 
 
-def install_into(wanted: str, folder: Path, options: Sequence[str]) -> None:
+def install_into(requirement: str, folder: Path, options: Sequence[str]) -> None:
     """Install a distribution into an empty folder.
 
     Parameters
     ----------
-    wanted : str
+    requirement : str
         A requirement such as ``name==1.2``, a wheel, or the folder of a project.
     options : sequence of str
         For pip: where it looks.
@@ -42,14 +42,14 @@ def install_into(wanted: str, folder: Path, options: Sequence[str]) -> None:
     CommandError
         pip cannot install it beside the server, or the server's environment has it already.
     """
-    target = str(Path(wanted).resolve()) if Path(wanted).exists() else wanted
+    target = str(Path(requirement).resolve()) if Path(requirement).exists() else requirement
     with TemporaryDirectory() as scratch:
         constraints, report = Path(scratch, "constraints.txt"), Path(scratch, "report.json")
         constraints.write_text("\n".join(_constraints()))
         _run("--dry-run", "--report", str(report), "--constraint", str(constraints), *options, target)
         missing = json.loads(report.read_bytes())["install"]
         if not missing:
-            raise CommandError(f"{wanted}: the server's own environment has it already, in this version")
+            raise CommandError(f"{requirement}: the server's environment already has this version")
         _run("--no-deps", "--no-compile", "--target", str(folder), *options, *map(_requirement, missing))
 
 
@@ -72,9 +72,11 @@ def _requirement(entry: dict[str, Any]) -> str:
 def _run(*arguments: str) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     try:
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603  # ours
+        process = subprocess.run(  # noqa: S603  # ours
+            [*command, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
         raise CommandError(f"pip did not end within {_TIMEOUT_S:g} s") from None
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines()[-_SHOWN_LINES:]
+    if process.returncode:
+        lines = (process.stderr or process.stdout).strip().splitlines()[-_SHOWN_LINES:]
         raise CommandError("pip could not install it: " + "\n".join(lines))

@@ -25,8 +25,10 @@ def refuse_unanswered(problems: Iterable[Problem | None], what: str) -> None:
     RefusedAnswer
         With the first reason.
     """
-    found = list(problems)
-    told = [problem for problem in found if problem is not None]
-    if told and len(told) == len(found):
-        first = next((problem for problem in told if problem.message), told[0])
-        raise RefusedAnswer(f"no {what} was answered: {first.message or 'no reason is given'}", reason=first.reason)
+    all_problems = list(problems)
+    refusals = [problem for problem in all_problems if problem is not None]
+    if refusals and len(refusals) == len(all_problems):
+        first = next((problem for problem in refusals if problem.message), refusals[0])
+        raise RefusedAnswer(
+            f"no {what} was answered: {first.message or 'the server gave no reason'}", reason=first.reason
+        )

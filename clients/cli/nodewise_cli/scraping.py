@@ -31,7 +31,7 @@ class Samples:
 
 
 class Page:
-    """A server's pages, by HTTPS where the call states roots for TLS.
+    """A server's pages, by HTTPS if the call states root certificates.
 
     Parameters
     ----------
@@ -70,9 +70,11 @@ class Page:
         except HTTPError as error:
             if error.code == 503:  # not ready: the body names the faults
                 return str(error.read(), "utf-8")
-            raise CommandError(f"{url} answers {error.code}: is it where the server answers HTTP?") from None
+            raise CommandError(
+                f"{url} answers {error.code}; check that --http names the HTTP address of a Nodewise server"
+            ) from None
         except (URLError, OSError) as error:
             raise CommandError(
-                f"{url} does not answer ({getattr(error, 'reason', error)}): is the setting http on?",
+                f"{url} does not answer ({getattr(error, 'reason', error)}); check that the setting http is on",
                 code="UNAVAILABLE",
             ) from None

@@ -42,7 +42,7 @@ def checked_address(server: str, option: str = "--server") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Who asks, and how the connection is protected; None = as without.
+    """Credentials of the caller, and how the connection is protected; None = not stated.
 
     Attributes
     ----------
@@ -59,22 +59,22 @@ class Access:
 
     def options(self) -> dict[str, Any]:
         """Of a client. Raises InputError."""
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if self.token:
-            found["token"] = self.token
+            options["token"] = self.token
         if self.token and self.token.startswith("@"):
             from nodewise_client import TokenFile
 
-            found["token"] = TokenFile(self.token[1:])
+            options["token"] = TokenFile(self.token[1:])
             _read_file("--token", self.token[1:])
         if self.tls_ca or self.tls_cert:
-            found["tls"] = _read_file("--tls-ca", self.tls_ca) if self.tls_ca and self.tls_ca != "system" else True
+            options["tls"] = _read_file("--tls-ca", self.tls_ca) if self.tls_ca and self.tls_ca != "system" else True
         if bool(self.tls_cert) != bool(self.tls_key):
-            raise InputError("--tls-cert, --tls-key: belong together; name both files")
+            raise InputError("--tls-cert, --tls-key: must be given together")
         if self.tls_cert and self.tls_key:
-            found["tls_certificate"] = _read_file("--tls-cert", self.tls_cert)
-            found["tls_key"] = _read_file("--tls-key", self.tls_key)
-        return found
+            options["tls_certificate"] = _read_file("--tls-cert", self.tls_cert)
+            options["tls_key"] = _read_file("--tls-key", self.tls_key)
+        return options
 
 
 NOBODY: Final = Access()
@@ -82,7 +82,7 @@ NOBODY: Final = Access()
 
 @contextmanager
 def connect(server: str | None, timeout_s: float, access: Access = NOBODY) -> Iterator[Client]:
-    """A client of the named server, or of one that serves from this process and keeps nothing after the block.
+    """A client of the named server, or of a server in this process, whose store ends with the block.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def connect(server: str | None, timeout_s: float, access: Access = NOBODY) -> It
     # Only here: `serve` needs no client, and importing it takes a tenth of the server's start.
     from nodewise_client import Client
 
-    # An embedded server asks nobody who he is, and a token is sent to nobody who did not ask for one.
+    # An embedded server has no authentication, so it gets no token.
     options = {} if server is None else access.options()
     with (
         _target(server) as target,
@@ -120,7 +120,7 @@ def _target(server: str | None) -> Iterator[str]:
         # What is imported stays: no use in looking for garbage among it, which takes a tenth of a short command.
         gc.disable()
         try:
-            # Only here: whoever asks another server should not wait for this one's imports.
+            # Only here: a call to another server should not wait for the imports of the server's code.
             from nodewise.runtime.embedded_server import embedded_target
 
             target = stack.enter_context(embedded_target())
@@ -132,7 +132,7 @@ def _target(server: str | None) -> Iterator[str]:
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """What keeps the server's code in this process from starting, as an error of the command.
+    """Turn an error in the start of the server's code in this process into an error of the command.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Kinds of parts of a step, as everything that shows them calls and colours them."""
+"""Kinds of parts of a step, with their names and colours."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KINDS: Final = {
     "allocation": PartKind("allocation of device memory", "host", "#5f8a3c"),
     "host_computation": PartKind("computation on the host", "host", "#2b8378"),
     "preprocessing": PartKind("preprocessing before the first launch", "host", "#4fb0a2"),
-    "garbage_collection": PartKind("collection of garbage", "host", "#b0527f"),
+    "garbage_collection": PartKind("garbage collection", "host", "#b0527f"),
     "python": PartKind("the interpreter", "host", "#d193b3"),
     "launch": PartKind("launches", "host", "#8fa1b3"),
     "dependency": PartKind("work that waits for other work", "dependency", "#bcc2cb"),

@@ -1,4 +1,4 @@
-"""A progress bar on standard error for whoever waits longer than a second in front of a terminal."""
+"""A progress bar on standard error, shown on a terminal after a second."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ PATIENCE_S: Final = 1.0
 
 
 class Waiting:
-    """How far something is. Threads may tell it."""
+    """The progress of a task. Threads may report it."""
 
     def __init__(self, progress: Progress, text: str) -> None:
         self._progress = progress
         self._task = progress.add_task(text, total=None)
 
     def tell(self, done: int, total: int | None) -> None:
-        """So many of so many are done; None = nobody knows of how many."""
+        """Report how many of the total are done; None = the total is not known."""
         self._progress.update(self._task, completed=done, total=total)
 
     def follow(self, progress: BacktestProgress | DiagnosisProgress) -> None:
-        """Tell what a server says of it."""
+        """Report the progress that a server sent."""
         self.tell(progress.done_count, progress.total_count)
 
 
 @contextmanager
 def waiting(text: str, *, patience_s: float = PATIENCE_S) -> Iterator[Waiting]:
-    """Show a bar while the block runs, once it has run for a while; nothing where standard error is no terminal."""
+    """Show a bar while the block runs, after a delay; show nothing if standard error is not a terminal."""
     console = Console(file=sys.stderr)
     progress = Progress(
         TextColumn("{task.description}"),

@@ -44,11 +44,11 @@ def _is_of(line: str, columns: tuple[str, ...], numbers: tuple[str, ...]) -> boo
     cells = _cells(line)
     if set(columns) <= {cell.lower() for cell in cells}:
         return True
-    named = dict(zip(columns, cells))
+    cells_by_column = dict(zip(columns, cells))
     return (
         len(cells) == len(columns)
-        and named["status"].lower() in _STATES
-        and all(_is_number(named[column]) for column in numbers)
+        and cells_by_column["status"].lower() in _STATES
+        and all(_is_number(cells_by_column[column]) for column in numbers)
     )
 
 
@@ -76,11 +76,11 @@ def read_alibaba_tasks(stream: TextIO, *, file: str = "alibaba-2020") -> Iterato
     stream.seek(0)
     names = None if has_header else TASK_COLUMNS
     jobs: dict[str, list[_Task]] = {}
-    for found in readable(_task, rows_of(stream, file, TASK_COLUMNS[:-1], names=names, any_case=True)):
-        if isinstance(found, JobsFileError):
-            yield found
+    for row in readable(_task, rows_of(stream, file, TASK_COLUMNS[:-1], names=names, any_case=True)):
+        if isinstance(row, JobsFileError):
+            yield row
         else:
-            jobs.setdefault(found[0].job_id, []).append(found)
+            jobs.setdefault(row[0].job_id, []).append(row)
     for tasks in jobs.values():
         yield _job(tasks)
 
@@ -105,10 +105,10 @@ def _task(row: Row) -> _Task:
 def _job(tasks: list[_Task]) -> LoggedJob:
     """Its tasks need not start and end together."""
     holders = [(task, end_s) for task, end_s in tasks if task.gpus] or tasks
-    begun = [(task, end_s) for task, end_s in holders if task.started]
-    job = merge_parts([task for task, _ in begun or holders])
-    ends = [end_s for _, end_s in begun if end_s is not None]
-    last_s = max(ends) if ends and len(ends) == len(begun) else None
+    intervals = [(task, end_s) for task, end_s in holders if task.started]
+    job = merge_parts([task for task, _ in intervals or holders])
+    ends = [end_s for _, end_s in intervals if end_s is not None]
+    last_s = max(ends) if ends and len(ends) == len(intervals) else None
     return replace(job, duration_s=span_s(job.submit_s, last_s))
 
 

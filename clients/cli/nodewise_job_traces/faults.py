@@ -33,7 +33,7 @@ def wrong(file: str, line: int, column: str, description: str) -> JobsFileError:
 
 
 class Row:
-    """One line's cells by column name; reads numbers or says where they are wrong."""
+    """The cells of a line by column name; reads numbers, or reports the faulty cell."""
 
     def __init__(self, file: str, line: int, cells: Mapping[str, str], misfit: str = "") -> None:
         self._file = file
@@ -47,7 +47,7 @@ class Row:
         return wrong(self._file, self.line, column, description)
 
     def has(self, column: str, *, filled: bool = False) -> bool:
-        """Whether the line has such a cell, and whether there is anything in it if that matters."""
+        """Whether the line has such a cell; with ``filled``, whether it is not empty."""
         return column in self._cells and (not filled or bool(self._cells[column].strip()))
 
     def text(self, column: str, default: str | None = None) -> str:
@@ -88,7 +88,7 @@ def rows_of(
     delimiter: str = ",",
     any_case: bool = False,
 ) -> Iterator[Row]:
-    """Rows of a CSV whose header has some columns, and no others but the optional ones; None = whatever others.
+    """Rows of a CSV file whose header has the required columns, and no others than optional ones; None = any others.
 
     Parameters
     ----------
@@ -111,26 +111,26 @@ def rows_of(
     for name in required:
         if name not in header:
             raise wrong(file, 1, name, "is missing in the header row")
-    known = header if optional is None else [*required, *optional]
+    columns = header if optional is None else [*required, *optional]
     for name in header:
-        if name not in known:
-            raise wrong(file, 1, name, f"is unknown; there may be: {', '.join(known)}")
+        if name not in columns:
+            raise wrong(file, 1, name, f"is unknown; columns are: {', '.join(columns)}")
     return _rows(reader, file, header, strict=optional is not None)
 
 
 def _rows(reader: csv.DictReader[str], file: str, header: Sequence[str], *, strict: bool) -> Iterator[Row]:
     for cells in reader:
-        named = {name: text or "" for name, text in cells.items() if name is not None}
+        cells_by_column = {name: text or "" for name, text in cells.items() if name is not None}
         fits = None not in cells and None not in cells.values()
         misfit = "" if fits else f"must have {len(header)} cells, as the header has"
-        row = Row(file, reader.line_num, named, misfit)
+        row = Row(file, reader.line_num, cells_by_column, misfit)
         if None in cells and strict:
-            raise row.fault(str(len(header) + 1), f"is one cell too many; the header names {len(header)}")
+            raise row.fault(str(len(header) + 1), f"is one cell too many; the header has {len(header)}")
         yield row
 
 
 def readable(read: Callable[[RowT], FoundT], rows: Iterable[RowT]) -> Iterator[FoundT | JobsFileError]:
-    """What is read of each row, or what is wrong in it: one row does not cost the others."""
+    """The result of each row, or its fault: a faulty row does not affect the others."""
     for row in rows:
         try:
             if row.misfit:

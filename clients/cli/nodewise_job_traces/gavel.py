@@ -55,7 +55,7 @@ def read_gavel_table(stream: TextIO, file: str = "throughputs") -> GavelTable:
     except ValueError as error:
         line = getattr(error, "lineno", 1)
         column = getattr(error, "colno", 1)
-        raise wrong(file, line, str(column), "is no JSON") from None
+        raise wrong(file, line, str(column), "is not valid JSON") from None
     if not isinstance(document, dict) or not all(isinstance(entries, dict) for entries in document.values()):
         raise JobsFileError(file, "must be an object of worker types, each an object of jobs")
     return {

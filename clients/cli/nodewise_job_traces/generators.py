@@ -93,7 +93,7 @@ def bursty(mean_gap_s: float, mean_burst: float = 10.0, gap_within_s: float = 1.
 
 
 def constant(value: float) -> Draw:
-    """The same again and again."""
+    """The same number each time."""
     _require(value=value)
     return _each(lambda _: value)
 
@@ -129,7 +129,7 @@ def generate_jobs(
     rigid: bool = False,
     seed: int = 0,
 ) -> Iterator[Job]:
-    """So many jobs: each is dealt a curve, a request that the curve has, and as much work as its size says.
+    """Generate jobs: each gets a curve, a request that the curve supports, and the work of its size.
 
     Parameters
     ----------
@@ -148,14 +148,14 @@ def generate_jobs(
         rates = [(count, curve.rate_on(count)) for count in requested]
         having = [(count, rate) for count, rate in rates if rate is not None]
         if not having:
-            raise JobsFileError(f"curves[{index}]", f"must have one of the requested counts, {list(requested)}")
+            raise JobsFileError(f"curves[{index}]", f"must allow one of the requested counts, {list(requested)}")
         choices.append((curve, having))
     if not choices:
-        raise JobsFileError("curves", "must hold a curve")
+        raise JobsFileError("curves", "must contain a curve")
     # Streams of their own: another law of sizes leaves the arrivals where they are.
     times, sizes, deal = (np.random.default_rng((seed, stream)) for stream in range(3))
-    drawn = islice(zip(arrivals(times), sizes_s(sizes)), jobs)
-    return (_deal_job(number, *one, choices, deal, rigid=rigid) for number, one in enumerate(drawn))
+    draws = islice(zip(arrivals(times), sizes_s(sizes)), jobs)
+    return (_deal_job(number, *one, choices, deal, rigid=rigid) for number, one in enumerate(draws))
 
 
 def _deal_job(

@@ -1,4 +1,4 @@
-"""Jobs as files and laws give them: what they ask for, what they really need, and their curves."""
+"""Jobs from files and laws: the requested devices, the actual work, and the curves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Curve:
         for pool, devices in rows:
             if pool < 0 or devices < 1 or not 0 < rates[pool, devices] < math.inf:
                 raise ValueError(
-                    f"a curve needs whole devices from 1 and finite rates above 0, found {rates[pool, devices]} "
+                    f"a curve needs at least 1 device and finite rates above 0, found {rates[pool, devices]} "
                     f"samples/s on {devices} devices of pool {pool}"
                 )
         return cls({row: rates[row] for row in rows})
@@ -49,7 +49,7 @@ class Curve:
         return tuple(sorted({devices for _, devices in self.rates}))
 
     def rate_on(self, devices: int) -> float | None:
-        """Samples/s in the first pool that has the count; None where none has."""
+        """Samples/s in the first pool that has the count; None if no pool has it."""
         return next((rate for (_, count), rate in self.rates.items() if count == devices), None)
 
 
@@ -62,7 +62,7 @@ class Job:
     arrival_s : float
         Seconds from the start of simulated time.
     samples : float
-        Declared work: what the policy is told. Any unit of work that the curve's rates are per second of.
+        Declared work, which the policy sees, in the unit of the curve's rates.
     curve : Curve
         True throughput. Without rows the job can never run.
     predicted : Curve or None

@@ -1,4 +1,4 @@
-"""Jobs that a cluster's log tells of, which of them cannot be simulated and why, and the jobs that the others become.
+"""Jobs in the log of a cluster: those that cannot be simulated and why, and the simulated jobs of the others.
 
 A log names no models and has no curves, so the mapping is a rule, stated here:
 
@@ -52,7 +52,7 @@ class Reason(StrEnum):
     UNREADABLE = "unreadable"
 
 
-_SAID: Final[Mapping[Reason, str]] = {
+_REASON_TEXTS: Final[Mapping[Reason, str]] = {
     Reason.NO_GPUS: "without GPUs",
     Reason.NEVER_STARTED: "never started",
     Reason.UNKNOWN_TIMES: "with unknown times",
@@ -100,8 +100,8 @@ class LeftOut:
     @property
     def summary(self) -> str:
         """The counts in words."""
-        told = ", ".join(f"{count:,} {_SAID[reason]}" for reason, count in self.counts.items())
-        return f"{told} (the first: {self.first_fault})" if self.first_fault else told
+        text = ", ".join(f"{count:,} {_REASON_TEXTS[reason]}" for reason, count in self.counts.items())
+        return f"{text} (the first: {self.first_fault})" if self.first_fault else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,23 +196,23 @@ def merge_parts(parts: Sequence[LoggedJob]) -> LoggedJob:
     """The job that several rows of a log are parts of, which hold their GPUs at the same time."""
     if len(parts) == 1:
         return parts[0]
-    held = [part for part in parts if part.gpus != 0 or part.shares_gpu] or parts
-    known = [part.gpus for part in held if part.gpus is not None]
-    submitted = [part.submit_s for part in held if part.submit_s is not None]
-    lengths = [part.duration_s for part in held]
+    holders = [part for part in parts if part.gpus != 0 or part.shares_gpu] or parts
+    gpu_counts = [part.gpus for part in holders if part.gpus is not None]
+    submit_times = [part.submit_s for part in holders if part.submit_s is not None]
+    lengths = [part.duration_s for part in holders]
     return replace(
-        held[0],
-        submit_s=min(submitted, default=None),
+        holders[0],
+        submit_s=min(submit_times, default=None),
         duration_s=None if None in lengths else max(length for length in lengths if length is not None),
-        gpus=math.fsum(known) if len(known) == len(held) else None,
-        started=any(part.started for part in held),
-        shares_gpu=any(part.shares_gpu for part in held),
+        gpus=math.fsum(gpu_counts) if len(gpu_counts) == len(holders) else None,
+        started=any(part.started for part in holders),
+        shares_gpu=any(part.shares_gpu for part in holders),
     )
 
 
 def runnable(jobs: Iterable[Job], pool_devices: Sequence[int], left_out: LeftOut) -> list[Job]:
     """Jobs that fit into a pool of the cluster; jobs without a curve are kept, as the simulation counts them."""
-    kept = []
+    runnable_jobs = []
     for job in jobs:
         counts = [
             devices <= pool_devices[pool]
@@ -223,8 +223,8 @@ def runnable(jobs: Iterable[Job], pool_devices: Sequence[int], left_out: LeftOut
         if too_large or (counts and not any(counts)):
             left_out.add(Reason.LARGER_THAN_THE_CLUSTER)
         else:
-            kept.append(job)
-    return kept
+            runnable_jobs.append(job)
+    return runnable_jobs
 
 
 def jobs_of_log(
@@ -247,16 +247,16 @@ def jobs_of_log(
     pool_devices : sequence of int
         Devices of each pool.
     """
-    kept = []
+    logged_jobs = []
     for job in log:
         if isinstance(job, JobsFileError):
             left_out.add_fault(job)
         elif (reason := job.reason(max(pool_devices))) is not None:
             left_out.add(reason)
         else:
-            kept.append(job)
-    kept.sort(key=_submit_s)
-    return _deal_jobs(kept, _Deal(curves, pool_devices, seed))
+            logged_jobs.append(job)
+    logged_jobs.sort(key=_submit_s)
+    return _deal_jobs(logged_jobs, _Deal(curves, pool_devices, seed))
 
 
 def _submit_s(job: LoggedJob) -> float:
@@ -265,7 +265,7 @@ def _submit_s(job: LoggedJob) -> float:
 
 
 class _Deal:
-    """Deals curves out."""
+    """Assigns curves to jobs."""
 
     def __init__(self, curves: Sequence[Curve], pool_devices: Sequence[int], seed: int) -> None:
         self._curves = curves

@@ -111,32 +111,32 @@ def read_operations(path: Path) -> Operations:
         If the table cannot be read, lacks a column or has no complete step.
     """
     columns = _read_columns(path)
-    found = {what: _column(columns, among) for what, among in COLUMNS.items()}
+    columns_by_role = {what: _column(columns, among) for what, among in COLUMNS.items()}
     end, duration = _column(columns, END), _column(columns, DURATION)
-    missing = [COLUMNS[what][0] for what, name in found.items() if name is None]
+    missing = [COLUMNS[what][0] for what, name in columns_by_role.items() if name is None]
     if missing or not (end or duration):
-        raise JobsFileError(str(path), f"no column {', '.join(missing) or 'end or duration'}")
+        raise JobsFileError(str(path), f"has no column {', '.join(missing) or 'end or duration'}")
     try:
         step, rank, stage, data = (
-            np.asarray(columns[str(found[what])], np.float64).astype(np.int64)
+            np.asarray(columns[str(columns_by_role[what])], np.float64).astype(np.int64)
             for what in ("step", "rank", "stage", "data_parallel")
         )
-        start = np.asarray(columns[str(found["start"])], np.float64)
+        start = np.asarray(columns[str(columns_by_role["start"])], np.float64)
         stop = np.asarray(columns[end], np.float64) if end else start + np.asarray(columns[str(duration)], np.float64)
         chunk = _column(columns, CHUNK)
         chunks = np.asarray(columns[chunk], np.float64) if chunk else np.zeros(1)
     except (TypeError, ValueError) as error:
-        raise JobsFileError(str(path), f"not a number where one must be: {error}") from None
-    kinds = [SAME.get(str(each), str(each)) for each in columns[str(found["operation"])]]
+        raise JobsFileError(str(path), f"a cell that must be a number is not: {error}") from None
+    kinds = [SAME.get(str(each), str(each)) for each in columns[str(columns_by_role["operation"])]]
     if unknown := sorted(set(kinds) - KINDS):
         raise JobsFileError(
             str(path), f"unknown operations {', '.join(unknown[:5])}; known: {', '.join(sorted(KINDS))}"
         )
     if not kinds or not (np.isfinite(start).all() and np.isfinite(stop).all() and (stop >= start).all()):
-        raise JobsFileError(str(path), "operations need times that are numbers, and end after they start")
+        raise JobsFileError(str(path), "times of operations must be numbers, and an operation must end after its start")
     if min(stage.min(), data.min()) < 0 or chunks.max(initial=0) > 0:
         raise JobsFileError(
-            str(path), "stages and data-parallel indices count from 0; several chunks a stage are not read"
+            str(path), "stages and data-parallel indices must count from 0, with one chunk in each stage"
         )
     return _arrange(path, kinds, step, rank, stage, data, start, stop)
 
@@ -180,7 +180,7 @@ def _arrange(
         counts[where] += 1
     ranks = dict(zip(zip(data.tolist(), stage.tolist(), strict=True), rank.tolist(), strict=True))
     if len(set(zip(rank.tolist(), data.tolist(), stage.tolist(), strict=True))) != len(ranks):
-        raise JobsFileError(str(path), "several ranks share a stage and a data-parallel index; give one of each")
+        raise JobsFileError(str(path), "several ranks have the same stage and data-parallel index; keep one of them")
     indices = range(1 + int(data.max()))
     usual = max((frozenset(each) for each in cells.values()), key=lambda one: (len(one), sorted(one)))
     steps = sorted({number for number, _ in cells})

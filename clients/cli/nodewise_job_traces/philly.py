@@ -62,7 +62,7 @@ def _entries(stream: TextIO, file: str) -> Iterator[_Entry]:
         jobs = json.load(stream)
     except ValueError as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
-        raise wrong(file, line, str(column), "is no JSON") from None
+        raise wrong(file, line, str(column), "is not valid JSON") from None
     if not any(isinstance(job, dict) and "attempts" in job for job in jobs):
         raise JobsFileError(file, "must be a JSON list of jobs with submitted_time and attempts, as Philly's log is")
     return (_Entry(f"{file}:jobs", number, job) for number, job in enumerate(jobs, 1))
@@ -73,23 +73,23 @@ def _logged_job(entry: _Entry) -> LoggedJob:
     if not isinstance(attempts, list) or not all(isinstance(attempt, dict) for attempt in attempts):
         raise entry.fault("attempts", "must be a list of attempts, each with start_time, end_time and detail")
     spans = [(_time(entry, each, "start_time"), _time(entry, each, "end_time")) for each in attempts]
-    begun = [(start_s, end_s) for start_s, end_s in spans if start_s is not None or end_s is not None]
-    lengths = [span_s(start_s, end_s) for start_s, end_s in begun]
-    known = [length for length in lengths if length is not None]
+    intervals = [(start_s, end_s) for start_s, end_s in spans if start_s is not None or end_s is not None]
+    lengths = [span_s(start_s, end_s) for start_s, end_s in intervals]
+    known_lengths = [length for length in lengths if length is not None]
     counts = [_gpus(entry, attempt) for attempt in attempts]
     return LoggedJob(
         job_id=str(job.get("jobid") or f"{entry.line:06d}"),
         submit_s=_time(entry, job, "submitted_time"),
-        duration_s=math.fsum(known) if len(known) == len(lengths) else None,
-        gpus=next((count for count in counts if count), 0) if begun else None,
-        started=bool(begun),
+        duration_s=math.fsum(known_lengths) if len(known_lengths) == len(lengths) else None,
+        gpus=next((count for count in counts if count), 0) if intervals else None,
+        started=bool(intervals),
         queue=str(job.get("vc") or ""),
     )
 
 
 def _time(entry: Row, holder: Mapping[str, Any], name: str) -> float | None:
-    held = holder.get(name)
-    return None if held is None else seconds_of(entry, name, str(held))
+    text = holder.get(name)
+    return None if text is None else seconds_of(entry, name, str(text))
 
 
 def _gpus(entry: Row, attempt: Mapping[str, Any]) -> int:

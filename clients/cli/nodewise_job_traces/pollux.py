@@ -104,7 +104,7 @@ class MeasuredSteps:
         below = [count for count in self._full if count < devices]
         above = [count for count in self._full if count > devices]
         if not below or not above:
-            raise ValueError(f"nothing is measured around {devices} devices")
+            raise ValueError(f"no measurement is near {devices} devices")
         times = [float(np.interp(batch, *self._tables[count])) for count in (below[-1], above[0])]
         return float(np.interp(devices, (below[-1], above[0]), times))
 
@@ -119,20 +119,22 @@ def read_step_times(stream: TextIO, devices_per_node: int = 4, file: str = "meas
     JobsFileError
         A fault, with line and column.
     """
-    found: dict[str, dict[int, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    times_by_job: dict[str, dict[int, dict[int, list[float]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
     for row in rows_of(stream, file, ("job", "nodes", "workers", "batch_per_worker", "steps_per_s")):
         workers, nodes = row.whole("workers", 1), row.whole("nodes", 1)
-        packed = nodes == -(-workers // devices_per_node) and _is_packed(row.text("placement", ""), devices_per_node)
-        if not packed or not row.has("steps_per_s", filled=True):
+        is_packed = nodes == -(-workers // devices_per_node) and _is_packed(row.text("placement", ""), devices_per_node)
+        if not is_packed or not row.has("steps_per_s", filled=True):
             continue
         seconds = 1.0 / row.number("steps_per_s", above=True)
-        found[row.text("job")][workers][row.whole("batch_per_worker", 1)].append(seconds)
+        times_by_job[row.text("job")][workers][row.whole("batch_per_worker", 1)].append(seconds)
     return {
         job: MeasuredSteps(
             {n: {batch: float(np.mean(times)) for batch, times in batches.items()} for n, batches in counts.items()},
             devices_per_node,
         )
-        for job, counts in found.items()
+        for job, counts in times_by_job.items()
     }
 
 
@@ -186,19 +188,21 @@ def read_pollux_workload(
     JobsFileError
         A fault, with line and column.
     """
-    kept = None if only is None else frozenset(only)
+    names = None if only is None else frozenset(only)
     jobs = []
     for row in rows_of(stream, file, ("name", "time", "application", "num_replicas", "batch_size")):
         name, batch = row.text("application"), row.whole("batch_size", 1)
-        if kept is not None and name not in kept:
+        if names is not None and name not in names:
             continue
         if name not in applications:
             raise row.fault("application", f"must be one of {', '.join(sorted(applications))}; found {name!r}")
         steps = applications[name].steps.get(batch)
         curve = curves.get((name, batch))
         if steps is None or curve is None:
-            known = sorted(size for size in applications[name].steps if (name, size) in curves)
-            raise row.fault("batch_size", f"must be one with known steps and curve, {known} for {name}; found {batch}")
+            sizes = sorted(size for size in applications[name].steps if (name, size) in curves)
+            raise row.fault(
+                "batch_size", f"must be a batch with known steps and curve, {sizes} for {name}; found {batch}"
+            )
         requested = row.whole("num_replicas", 1 if left_out is None else 0)
         if left_out is not None and left_out.add_empty(steps, requested):
             continue

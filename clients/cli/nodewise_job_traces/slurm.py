@@ -19,21 +19,31 @@ from nodewise_job_traces.logs import LoggedJob, merge_parts, number_of, span_s, 
 __all__ = ["is_sacct", "read_sacct"]
 
 _IDS: Final = ("jobid", "jobidraw")
-_NEEDED: Final = (
+_COLUMNS_NEEDED: Final = (
     _IDS,
     ("submit", "eligible", "start"),
     ("elapsedraw", "elapsed", "end"),
     ("alloctres", "reqtres"),
 )
-_SPELLED: Final = {
+_STATE_NAMES: Final = {
     name.lower(): name
     for name in (
         *("JobID", "JobIDRaw", "Submit", "Eligible", "Start", "End"),
         *("Elapsed", "ElapsedRaw", "AllocTRES", "ReqTRES"),
     )
 }
-_ELAPSED: Final = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
-_UNFINISHED: Final = ("RUNNING", "SUSPENDED", "COMPLETING", "RESIZING", "STOPPED", "SIGNALING", "STAGE_OUT", "R", "S")
+_DURATION: Final = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)", re.ASCII)
+_RUNNING_STATES: Final = (
+    "RUNNING",
+    "SUSPENDED",
+    "COMPLETING",
+    "RESIZING",
+    "STOPPED",
+    "SIGNALING",
+    "STAGE_OUT",
+    "R",
+    "S",
+)
 _WAITING: Final = ("PENDING", "REQUEUED", "CONFIGURING", "REQUEUE_HOLD", "PD")
 
 
@@ -56,21 +66,21 @@ def read_sacct(stream: TextIO, *, file: str = "sacct") -> Iterator[LoggedJob | J
     """
     header = _names(stream.readline())
     stream.seek(0)
-    for columns in _NEEDED:
+    for columns in _COLUMNS_NEEDED:
         if not any(name in header for name in columns):
-            right = " or ".join(_SPELLED[name] for name in columns)
-            told = "sacct -P -o JobID,Submit,Start,End,Elapsed,AllocTRES,State prints what is needed"
-            raise wrong(file, 1, right, f"is missing in the header row; {told}")
+            right = " or ".join(_STATE_NAMES[name] for name in columns)
+            hint = "print it by sacct -P -o JobID,Submit,Start,End,Elapsed,AllocTRES,State"
+            raise wrong(file, 1, right, f"is missing in the header row; {hint}")
     return _jobs(rows_of(stream, file, (), delimiter="|", any_case=True))
 
 
 def _jobs(rows: Iterator[Row]) -> Iterator[LoggedJob | JobsFileError]:
     components: dict[str, list[LoggedJob]] = {}
-    for found in readable(_logged_job, rows):
-        if isinstance(found, LoggedJob) and "+" in found.job_id:
-            components.setdefault(found.job_id.partition("+")[0], []).append(found)
-        elif found is not None:
-            yield found
+    for entry in readable(_logged_job, rows):
+        if isinstance(entry, LoggedJob) and "+" in entry.job_id:
+            components.setdefault(entry.job_id.partition("+")[0], []).append(entry)
+        elif entry is not None:
+            yield entry
     for job_id, parts in components.items():
         yield replace(merge_parts(parts), job_id=job_id)
 
@@ -83,17 +93,17 @@ def _logged_job(row: Row) -> LoggedJob | None:
     state = (row.text("state", "").upper().split() or [""])[0].rstrip("+")
     start_s, end_s = time_of(row, "start"), time_of(row, "end")
     duration_s = _duration_s(row, span_s(start_s, end_s))
-    ended = state not in _UNFINISHED if state else end_s is not None or not row.has("end")
+    has_ended = state not in _RUNNING_STATES if state else end_s is not None or not row.has("end")
     gpus, shares = _gpus(row)
     held_nothing = row.has("alloctres") and not row.has("alloctres", filled=True)
     return LoggedJob(
         job_id=job_id,
         submit_s=time_of(row, "submit", "eligible", "start"),
-        duration_s=duration_s if ended else None,
+        duration_s=duration_s if has_ended else None,
         gpus=gpus,
         started=state not in _WAITING
         and (start_s is not None or not row.has("start"))
-        and not (held_nothing and not duration_s and ended),
+        and not (held_nothing and not duration_s and has_ended),
         shares_gpu=shares,
         queue=row.text("partition", ""),
     )
@@ -105,7 +115,7 @@ def _duration_s(row: Row, span: float | None) -> float | None:
     text = row.text("elapsed", "")
     if text.upper() in ("", "UNKNOWN", "INVALID"):
         return span
-    match = _ELAPSED.fullmatch(text)
+    match = _DURATION.fullmatch(text)
     if match is None:
         raise row.fault("Elapsed", f"must be such as 1-02:00:00, 02:00:00 or 30:00, found {text!r}")
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
@@ -113,7 +123,7 @@ def _duration_s(row: Row, span: float | None) -> float | None:
 
 
 def _gpus(row: Row) -> tuple[float | None, bool]:
-    """GPUs that the job held, or else asked for, and whether these are shares of one; None where nothing is said."""
+    """GPUs that the job held, or else asked for, and whether these are shares of one; None if not stated."""
     text = next((row.text(name) for name in ("alloctres", "reqtres") if row.has(name, filled=True)), None)
     if text is None:
         return None, False
@@ -125,6 +135,6 @@ def _gpus(row: Row) -> tuple[float | None, bool]:
                 counts[name] = float(count)
             except ValueError:
                 raise row.fault("TRES", f"must have a number of GPUs, found {part.strip()!r}") from None
-    typed = sum(count for name, count in counts.items() if name.startswith("gres/gpu:"))
-    gpus = counts.get("gres/gpu", typed)
+    gpus_by_type = sum(count for name, count in counts.items() if name.startswith("gres/gpu:"))
+    gpus = counts.get("gres/gpu", gpus_by_type)
     return gpus, not gpus and any(counts.values())

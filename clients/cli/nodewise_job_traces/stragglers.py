@@ -107,7 +107,7 @@ class StragglerAnalysis:
 
 
 class _Simulation:
-    """Steps as their dependencies make them; all steps and indices at once, as their graph is the same."""
+    """Replay of steps by their dependencies; all steps and indices at once, as their graph is the same."""
 
     def __init__(self, operations: Operations) -> None:
         self.places = sorted(operations.start)
@@ -130,10 +130,10 @@ class _Simulation:
             group: {self._groups[u] for v in group for u in self._before[v]} for group in set(self._groups.values())
         }
         after: dict[tuple[Place, ...], list[tuple[Place, ...]]] = defaultdict(list)
-        for group, awaited in waits.items():
-            for each in awaited:
+        for group, predecessors in waits.items():
+            for each in predecessors:
                 after[each].append(group)
-        left = {group: len(awaited) for group, awaited in waits.items()}
+        left = {group: len(predecessors) for group, predecessors in waits.items()}
         order = sorted(group for group, count in left.items() if not count)
         for group in order:
             for each in after[group]:
@@ -141,9 +141,10 @@ class _Simulation:
                 if not left[each]:
                     order.append(each)
         if len(order) < len(left):
-            stuck = next(group[0] for group in sorted(left) if left[group])
+            example = next(group[0] for group in sorted(left) if left[group])
             raise JobsFileError(
-                "operations", f"these wait for each other in a circle, {stuck[0]} of stage {stuck[2]} among them"
+                "operations",
+                f"operations wait for each other in a cycle, {example[0]} of stage {example[2]} among them",
             )
         return order
 
@@ -169,8 +170,8 @@ def _across_steps(operations: Operations, simulation: _Simulation) -> tuple[floa
     Foreseen: operations take the mean of the other steps' times in the same place, and what lies between operations is
     as long as in the others on average.
     """
-    recorded: Floats = np.max(list(operations.end.values()), axis=(0, 2))
-    others = len(recorded) - 1
+    recorded_end: Floats = np.max(list(operations.end.values()), axis=(0, 2))
+    others = len(recorded_end) - 1
     if others < 1:
         return None, None
 
@@ -178,9 +179,9 @@ def _across_steps(operations: Operations, simulation: _Simulation) -> tuple[floa
         mean: Floats = (values.sum(axis=0) - values) / others
         return mean
 
-    delays = of_others(recorded - simulation.step_seconds(simulation.seconds))
+    delays = of_others(recorded_end - simulation.step_seconds(simulation.seconds))
     foreseen = simulation.step_seconds({at: of_others(each) for at, each in simulation.seconds.items()}) + delays
-    errors = (float(np.abs(told / recorded - 1).mean()) for told in (foreseen, of_others(recorded)))
+    errors = (float(np.abs(prediction / recorded_end - 1).mean()) for prediction in (foreseen, of_others(recorded_end)))
     return next(errors), next(errors)
 
 
@@ -200,8 +201,8 @@ def _dependencies(operations: Operations) -> dict[Place, list[Place]]:
         of = {kind: operations.of(kind, stage) for kind in KINDS}
         if not of[FORWARD] or not of[BACKWARD]:
             raise JobsFileError("stage", f"{stage} has no {FORWARD if not of[FORWARD] else BACKWARD}")
-        computed = sorted(of[FORWARD] + of[BACKWARD], key=lambda place: float(operations.start[place][0, 0]))
-        chain(*computed)
+        compute_order = sorted(of[FORWARD] + of[BACKWARD], key=lambda place: float(operations.start[place][0, 0]))
+        chain(*compute_order)
         for kind in MESSAGES:
             compute = of[FORWARD if kind.startswith("forward") else BACKWARD]
             messages = of[kind]
@@ -214,22 +215,22 @@ def _dependencies(operations: Operations) -> dict[Place, list[Place]]:
                 else:
                     chain(*compute[max(0, number - 1) : number], message, work)
         # The first messages backward are launched once the warm-up's last but one forward pass is over.
-        warm = computed.index(of[BACKWARD][0])
+        warm = compute_order.index(of[BACKWARD][0])
         for kind in ("backward-recv", "backward-send"):
             if warm >= 2 and of[kind]:
-                chain(computed[warm - 2], of[kind][0])
+                chain(compute_order[warm - 2], of[kind][0])
         chain(*of[GATHER], of[FORWARD][0])
-        for places in _ends(of, computed[-1]):
+        for places in _ends(of, compute_order[-1]):
             chain(*places)
     return before
 
 
 def _ends(of: Mapping[str, list[Place]], last: Place) -> list[list[Place]]:
     """What follows a stage's last computation: the exchange of gradients, overlapped or not, and the optimizer."""
-    overlapped = bool(of[SEPARATE])
-    tail = [*of[LAYER_NORM], *of[EMBEDDING], *of[SEPARATE if overlapped else REDUCE], *of[CLIP], *of["optimizer"]]
+    overlaps = bool(of[SEPARATE])
+    tail = [*of[LAYER_NORM], *of[EMBEDDING], *of[SEPARATE if overlaps else REDUCE], *of[CLIP], *of["optimizer"]]
     chains = [[last, *of["gc"], *tail]]
-    if overlapped:
+    if overlaps:
         chains += [[*of[GATHER], *of[REDUCE]], [last, *of[REDUCE][:1]], [*of[REDUCE][-1:], *tail[:1]]]
     return chains
 
@@ -271,7 +272,7 @@ def _usual_of_stage(seconds: Mapping[Place, Floats]) -> dict[Place, Floats]:
 
 
 def _among_peers(simulation: _Simulation, workers: Sequence[Worker]) -> list[Worker]:
-    """Workers by their slowdown against their stage's peers; the published score lends it to them."""
+    """Workers by their slowdown against their stage's peers; the published score assigns it to them."""
     actual, usual = simulation.seconds, _usual_of_stage(simulation.seconds)
     base = float(np.median(simulation.step_seconds(usual))) or 1.0
     excess: dict[tuple[int, int], float] = defaultdict(float)
@@ -280,15 +281,15 @@ def _among_peers(simulation: _Simulation, workers: Sequence[Worker]) -> list[Wor
             for index, more in enumerate((each - usual[place]).sum(axis=0).tolist()):
                 excess[index, place[2]] += more
     likely = sorted(workers, key=lambda one: -excess[one.data_parallel_index, one.stage])[:WORKERS_TRIED]
-    found = []
+    results = []
     for one in likely:
         own = np.arange(next(iter(actual.values())).shape[1]) == one.data_parallel_index
-        mixed = {at: np.where(own & (at[2] == one.stage), actual[at], usual[at]) for at in actual}
-        ratio = float(np.median(simulation.step_seconds(mixed))) / base
-        found.append(replace(one, peer_slowdown_ratio=ratio))
-    found.sort(key=lambda one: (-(one.peer_slowdown_ratio or 0.0), -one.slowdown_ratio))
-    tried = {(one.stage, one.data_parallel_index) for one in found}
-    return found + [one for one in workers if (one.stage, one.data_parallel_index) not in tried]
+        seconds = {at: np.where(own & (at[2] == one.stage), actual[at], usual[at]) for at in actual}
+        ratio = float(np.median(simulation.step_seconds(seconds))) / base
+        results.append(replace(one, peer_slowdown_ratio=ratio))
+    results.sort(key=lambda one: (-(one.peer_slowdown_ratio or 0.0), -one.slowdown_ratio))
+    places = {(one.stage, one.data_parallel_index) for one in results}
+    return results + [one for one in workers if (one.stage, one.data_parallel_index) not in places]
 
 
 def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
@@ -308,15 +309,15 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
 
     now, best = mean_step(actual), mean_step(ideal)
     if best <= 0:
-        raise JobsFileError("operations", "all take no time")
+        raise JobsFileError("operations", "all operations take no time")
 
-    def with_actual(chosen: Mapping[Place, NDArray[np.bool_] | bool]) -> float:
+    def with_actual(places: Mapping[Place, NDArray[np.bool_] | bool]) -> float:
         """Slowdown where only the chosen operations take their recorded time."""
-        return mean_step({at: np.where(chosen.get(at, False), actual[at], ideal[at]) for at in actual}) / best
+        return mean_step({at: np.where(places.get(at, False), actual[at], ideal[at]) for at in actual}) / best
 
-    def share(changed: Mapping[Place, Floats]) -> float:
+    def share(seconds: Mapping[Place, Floats]) -> float:
         """Of the time above the ideal, what a change of some operations gains."""
-        return (now - mean_step({**actual, **changed})) / (now - best) if now - best > 1e-9 * best else 0.0
+        return (now - mean_step({**actual, **seconds})) / (now - best) if now - best > 1e-9 * best else 0.0
 
     labels = {place: f"{place[0].split('-')[0]}-pp-comm" if place[0] in MESSAGES else place[0] for place in actual}
     kinds = [
@@ -334,7 +335,7 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
         key=lambda one: (-one.slowdown_ratio, one.rank),
     )
     slowest = {(one.data_parallel_index, one.stage) for one in workers[: -(-len(workers) * WORST_PERCENT // 100)]}
-    repaired = {
+    seconds_without = {
         at: np.where([(index, at[2]) in slowest for index in range(width)], ideal[at], actual[at]) for at in actual
     }
     correlation, level = _micro_batches(operations, actual)
@@ -351,7 +352,7 @@ def analyse_stragglers(operations: Operations) -> StragglerAnalysis:
         stages=tuple(PartSlowdown(str(stage), ratio) for stage, ratio in enumerate(stages)),
         data_parallel=tuple(PartSlowdown(str(index), ratio) for index, ratio in enumerate(data)),
         workers=tuple(_among_peers(simulation, workers)),
-        slowest_workers_share=share(repaired),
+        slowest_workers_share=share(seconds_without),
         last_stage_share=share({at: ideal[at] for at in actual if at[2] == operations.stages - 1})
         if operations.stages > 1
         else 0.0,
@@ -369,29 +370,31 @@ def _micro_batches(operations: Operations, actual: Mapping[Place, Floats]) -> tu
     level: dict[Place, Floats] = {}
     deviations: dict[str, list[Floats]] = {FORWARD: [], BACKWARD: []}
     for stage in range(operations.stages):
-        for kind, found in deviations.items():
+        for kind, deviation in deviations.items():
             places = operations.of(kind, stage)
             times = np.stack([actual[place] for place in places])
             mean = times.mean(axis=0)
-            found.append((times - mean).ravel())
+            deviation.append((times - mean).ravel())
             level |= dict.fromkeys(places, mean)
-    forward, backward = (np.concatenate(found) for found in deviations.values())
+    forward, backward = (np.concatenate(deviation) for deviation in deviations.values())
     if forward.size != backward.size or not (forward.std() > 0 and backward.std() > 0):
         return None, level
     return float(np.corrcoef(forward, backward)[0, 1]), level
 
 
-def _with_verdict(found: StragglerAnalysis, worst: Worker) -> StragglerAnalysis:
+def _with_verdict(analysis: StragglerAnalysis, worst: Worker) -> StragglerAnalysis:
     """The analysis with its sentence, which names a cause only where it explains most of the slowdown."""
-    if found.slowdown_ratio < NOTABLE_SLOWDOWN:
-        return replace(found, verdict=f"Nothing stands out: {found.slowdown_ratio:.3f} times the ideal step.")
+    if analysis.slowdown_ratio < NOTABLE_SLOWDOWN:
+        return replace(analysis, verdict=f"Nothing stands out: {analysis.slowdown_ratio:.3f} times the ideal step.")
     causes = [
-        (found.slowest_workers_share, f"the slowest workers, rank {worst.rank} first"),
-        (found.last_stage_share, "the last stage of the pipeline"),
-        (found.garbage_collection_share, "garbage collection"),
+        (analysis.slowest_workers_share, f"the slowest workers, rank {worst.rank} first"),
+        (analysis.last_stage_share, "the last stage of the pipeline"),
+        (analysis.garbage_collection_share, "garbage collection"),
     ]
-    if (found.forward_backward_correlation or 0.0) >= SEQUENCE_CORRELATION:
-        causes.append((found.sequence_length_share, "sequences of different lengths"))
+    if (analysis.forward_backward_correlation or 0.0) >= SEQUENCE_CORRELATION:
+        causes.append((analysis.sequence_length_share, "sequences of different lengths"))
     share, cause = max(causes)
-    reason = f"{cause}: {min(share, 1.0):.0%} of it" if share >= MOST else "no single cause explains half of it"
-    return replace(found, verdict=f"Stragglers make a step {found.slowdown_ratio:.3f} times the ideal; {reason}.")
+    reason = (
+        f"{cause}: {min(share, 1.0):.0%} of it" if share >= MOST else "no single cause explains half of the slowdown"
+    )
+    return replace(analysis, verdict=f"Stragglers make a step {analysis.slowdown_ratio:.3f} times the ideal; {reason}.")

@@ -49,7 +49,7 @@ def read_curve_table(stream: TextIO, pools: Sequence[str], *, file: str = "curve
         A fault, with line and column.
     """
     true: dict[str, dict[tuple[int, int], float]] = {}
-    seen: dict[str, dict[tuple[int, int], float]] = {}
+    rates_by_curve: dict[str, dict[tuple[int, int], float]] = {}
     differs = False
     for row in rows_of(stream, file, _CURVE_REQUIRED, _CURVE_OPTIONAL):
         pool = row.text("pool")
@@ -58,13 +58,15 @@ def read_curve_table(stream: TextIO, pools: Sequence[str], *, file: str = "curve
         name, key = row.text("curve"), (pools.index(pool), row.whole("devices", 1))
         rates = true.setdefault(name, {})
         if key in rates:
-            raise row.fault("devices", f"says {key[1]} devices of pool {pool!r} a second time")
+            raise row.fault("devices", f"has {key[1]} devices of pool {pool!r} twice")
         rates[key] = row.number("samples_per_s", above=True)
         row.whole("nodes", 1, 1)
         if row.has("predicted_samples_per_s"):
             differs = True
-            seen.setdefault(name, {})[key] = row.number("predicted_samples_per_s", 0.0, 0.0)
-    return {name: (Curve.of(rates), Curve.of(seen[name]) if differs else None) for name, rates in true.items()}
+            rates_by_curve.setdefault(name, {})[key] = row.number("predicted_samples_per_s", 0.0, 0.0)
+    return {
+        name: (Curve.of(rates), Curve.of(rates_by_curve[name]) if differs else None) for name, rates in true.items()
+    }
 
 
 def read_job_table(
@@ -82,7 +84,7 @@ def read_job_table(
     for row in rows_of(stream, file, _JOB_REQUIRED, _JOB_OPTIONAL):
         name, curve = row.text("job"), row.text("curve")
         if name in names:
-            raise row.fault("job", f"must be unique, {name!r} is there already")
+            raise row.fault("job", f"must be unique, found {name!r} twice")
         names.add(name)
         if curve not in curves:
             raise row.fault("curve", f"must be one of the table of curves, found {curve!r}")

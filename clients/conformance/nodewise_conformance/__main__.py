@@ -22,46 +22,46 @@ from nodewise_conformance.swaps import swap_under_load
 
 def main() -> int:
     """Run what the command line asks for."""
-    chosen = _options()
+    options = _options()
     try:
         scenarios = read_scenarios()
-        columns, left_out = _columns(chosen.only)
+        columns, left_out = _columns(options.only)
     except (ScenarioError, TableError) as error:
         raise SystemExit(str(error)) from None
     for name, why in left_out.items():
         _say(f"{name} is left out: {why}")
     wrong = gaps(scenarios)
-    wrong += [f"{name}: {why}" for name, why in left_out.items() if chosen.built and why.endswith(NOT_BUILT)]
-    if chosen.restarts:
-        wrong += asyncio.run(_restarted(columns, chosen.restarts))
-    elif chosen.swaps:
-        loads = asyncio.run(swap_under_load(columns, chosen.swaps, _say))
+    wrong += [f"{name}: {why}" for name, why in left_out.items() if options.built and why.endswith(NOT_BUILT)]
+    if options.restarts:
+        wrong += asyncio.run(_restarted(columns, options.restarts))
+    elif options.swaps:
+        loads = asyncio.run(swap_under_load(columns, options.swaps, _say))
         wrong += [f"{load.column.name}: {error}" for load in loads for error in load.errors]
     else:
-        wrong += asyncio.run(_run(columns, scenarios, left_out, chosen))
+        wrong += asyncio.run(_run(columns, scenarios, left_out, options))
     for each in wrong:
         _say(each)
     return 1 if wrong else 0
 
 
 async def _run(
-    columns: Sequence[Column], scenarios: Sequence[Scenario], left_out: Mapping[str, str], chosen: argparse.Namespace
+    columns: Sequence[Column], scenarios: Sequence[Scenario], left_out: Mapping[str, str], options: argparse.Namespace
 ) -> list[str]:
     """Run scenarios and tell their results; returns what is wrong."""
-    patterns = chosen.scenario or ["*"]
-    wanted = [each for each in scenarios if any(fnmatch.fnmatch(each.name, pattern) for pattern in patterns)]
-    runs: list[Run] = [(scenario, chosen.plant) for scenario in wanted]
-    runs += planted_runs(scenarios) if chosen.planted else []
+    patterns = options.scenario or ["*"]
+    selection = [each for each in scenarios if any(fnmatch.fnmatch(each.name, pattern) for pattern in patterns)]
+    runs: list[Run] = [(scenario, options.plant) for scenario in selection]
+    runs += planted_runs(scenarios) if options.planted else []
     async with Stage() as stage:
-        found = await run_each(columns, runs, stage, lanes=chosen.lanes, told=_say)
-    results = found.get(chosen.plant) or Results([column.name for column in columns])
-    wrong = [f"{len(results.red)} of {len(results.complaints)} are red"] if results.red else []
-    wrong += unnoticed(found) if chosen.planted else []
-    print(sums(results) if chosen.brief else table(results, wanted))
-    for (scenario, column), seconds in sorted(results.seconds.items(), key=lambda each: -each[1])[: chosen.slowest]:
+        results_by_plant = await run_each(columns, runs, stage, lanes=options.lanes, told=_say)
+    results = results_by_plant.get(options.plant) or Results([column.name for column in columns])
+    wrong = [f"{len(results.red)} of {len(results.complaints)} failed"] if results.red else []
+    wrong += unnoticed(results_by_plant) if options.planted else []
+    print(sums(results) if options.brief else table(results, selection))
+    for (scenario, column), seconds in sorted(results.seconds.items(), key=lambda each: -each[1])[: options.slowest]:
         print(f"{seconds:6.2f} s  {column}: {scenario}")
-    if chosen.page is not None:
-        chosen.page.write_text(page(results, wanted, left_out), encoding="utf-8")
+    if options.page is not None:
+        options.page.write_text(page(results, selection, left_out), encoding="utf-8")
     return wrong
 
 
@@ -82,30 +82,30 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="LANGUAGE", help="folder of clients/; repeatable")
     parser.add_argument("--scenario", action="append", metavar="PATTERN", help="names, with * and ?; repeatable")
     parser.add_argument("--lanes", type=int, default=3, help="executables of each column beside each other")
-    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="print those that took longest")
-    parser.add_argument("--plant", choices=PLANTS, help="a regression that every client must notice")
-    parser.add_argument("--brief", action="store_true", help="no table: what is wrong, and how many are right")
-    parser.add_argument("--built", action="store_true", help="an executable that is not built is wrong, not left out")
-    parser.add_argument("--planted", action="store_true", help="also that every client notices every such regression")
+    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="print the slowest scenarios")
+    parser.add_argument("--plant", choices=PLANTS, help="add a regression that every client must notice")
+    parser.add_argument("--brief", action="store_true", help="print failures and counts instead of the table")
+    parser.add_argument("--built", action="store_true", help="fail if an executable is not built")
+    parser.add_argument("--planted", action="store_true", help="also check that clients notice every such regression")
     parser.add_argument("--restarts", type=int, default=0, metavar="N", help="instead: restart a server under load")
     parser.add_argument("--swaps", type=int, default=0, metavar="N", help="instead: swap an estimator under load (Go)")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write the results there")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the results to this file")
     return parser.parse_args()
 
 
 def _columns(only: list[str] | None) -> tuple[list[Column], dict[str, str]]:
     """Those that can run here, and why others cannot."""
-    found: list[Column] = []
+    columns: list[Column] = []
     left_out: dict[str, str] = {}
     for language in read_languages():
         if only and language.name not in only:
             continue
         for column in language.columns:
             if column.absent is None:
-                found.append(column)
+                columns.append(column)
             else:
                 left_out[column.name] = column.absent
-    return found, left_out
+    return columns, left_out
 
 
 if __name__ == "__main__":

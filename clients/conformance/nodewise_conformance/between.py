@@ -61,7 +61,7 @@ class Upstream:
         self._restarts: Final[set[asyncio.Task[None]]] = set()
 
     def restart(self, how: str) -> None:
-        """Begin to restart the server; who asks meanwhile waits until it is there again."""
+        """Start to restart the server; calls meanwhile wait until it serves again."""
         if how == "kill":
             self.there.clear()
         task = asyncio.create_task(self._restart(how))
@@ -145,11 +145,11 @@ class Between(grpc.GenericRpcHandler):
     ) -> None:
         """Answer what the scenario says, after the request, or one reply to each of many."""
         asked = aiter(requests)
-        for given in replies:
+        for reply in replies:
             data = await anext(asked, None)
             attempt.requests += [] if data is None else [data]
-            message = message_of(attempt.method.reply, filled_in(given, self._places), variant=fault.variant)
-            if given == FILLED and "next_page_token" in attempt.method.reply.fields_by_name:
+            message = message_of(attempt.method.reply, filled_in(reply, self._places), variant=fault.variant)
+            if reply == FILLED and "next_page_token" in attempt.method.reply.fields_by_name:
                 message.next_page_token = ""
             await self._tell(attempt, fault, context, message.SerializeToString())
             if fault.cut_after_replies is not None and len(attempt.replies) >= fault.cut_after_replies:
@@ -168,22 +168,22 @@ class Between(grpc.GenericRpcHandler):
         numbers: list[int] = []
         method = attempt.method
         call = await self._called(attempt, fault, requests, numbers, context.time_remaining())
-        heard = 0
+        reply_count = 0
         try:
             async for data in call:
-                heard += 1
-                if self._loses(method, numbers, heard):
+                reply_count += 1
+                if self._loses(method, numbers, reply_count):
                     await self._fail(attempt, context, status_of(_GONE))
                 if not fault.drop_reply:
                     await self._tell(attempt, fault, context, data)
-                if fault.restart_server and heard == 1:
+                if fault.restart_server and reply_count == 1:
                     self._upstream.restart(fault.restart_server)
-                if fault.cut_after_replies is not None and heard >= fault.cut_after_replies:
+                if fault.cut_after_replies is not None and reply_count >= fault.cut_after_replies:
                     await self._fail(attempt, context, status_of(fault.status or _GONE))
         except grpc.aio.AioRpcError as error:
             trailers = {key: value for key, value in error.trailing_metadata() or ()}  # noqa: C416  # pairs of gRPC's own type
-            packed = trailers.get(DETAILS_KEY)
-            status = status_pb2.Status.FromString(packed if isinstance(packed, bytes) else b"")
+            details = trailers.get(DETAILS_KEY)
+            status = status_pb2.Status.FromString(details if isinstance(details, bytes) else b"")
             status.code, status.message = error.code().value[0], error.details() or ""
             pushback = trailers.get(PUSHBACK_KEY)
             await self._fail(attempt, context, status, None if pushback is None else int(pushback))
@@ -203,10 +203,10 @@ class Between(grpc.GenericRpcHandler):
         """The same call at the real server."""
         metadata = [pair for pair in attempt.metadata.items() if not pair[0].startswith(_OWN_KEYS)]
         channel, path = self._upstream.channel, attempt.method.path
-        sent = self._sent(attempt, fault, requests, numbers)
+        requests_sent = self._sent(attempt, fault, requests, numbers)
         multi: Any = channel.stream_stream(path) if attempt.method.client_streaming else channel.unary_stream(path)
         # grpc.aio loses the status of a stream that ends under a write (grpc/grpc#36066): one request is no stream.
-        asked = sent if attempt.method.client_streaming else b"".join([data async for data in sent])
+        asked = requests_sent if attempt.method.client_streaming else b"".join([data async for data in requests_sent])
         return multi(asked, metadata=metadata, timeout=timeout_s)
 
     async def _sent(
@@ -222,14 +222,14 @@ class Between(grpc.GenericRpcHandler):
                 self._upstream.restart("kill")
             yield as_released(attempt.method.request, data) if fault.add_unknown == {"released": True} else data
 
-    def _loses(self, method: Method, numbers: Sequence[int], heard: int) -> bool:
+    def _loses(self, method: Method, numbers: Sequence[int], reply_count: int) -> bool:
         """Whether this reply acknowledges a batch whose acknowledgement is to be lost, once."""
-        if method.name not in (_INGEST, _INGEST_BATCH) or heard > len(numbers):
+        if method.name not in (_INGEST, _INGEST_BATCH) or reply_count > len(numbers):
             return False
-        number = numbers[heard - 1]
-        lost = number in self._to_lose
+        number = numbers[reply_count - 1]
+        is_lost = number in self._to_lose
         self._to_lose.discard(number)
-        return lost
+        return is_lost
 
     async def _tell(self, attempt: Attempt, fault: Fault, context: Context, data: bytes) -> None:
         if fault.delay_between_replies_seconds and attempt.replies:
@@ -244,15 +244,15 @@ class Between(grpc.GenericRpcHandler):
     async def _fail(
         self, attempt: Attempt, context: Context, status: status_pb2.Status, pushback_ms: int | None = None
     ) -> None:
-        told = planted(status, self._plant)
-        attempt.status = told
+        status_sent = planted(status, self._plant)
+        attempt.status = status_sent
         trailers: list[tuple[str, str | bytes]] = []
-        if told.details:
-            trailers.append((DETAILS_KEY, told.SerializeToString()))
+        if status_sent.details:
+            trailers.append((DETAILS_KEY, status_sent.SerializeToString()))
         if pushback_ms is not None:
             trailers.append((PUSHBACK_KEY, str(pushback_ms)))
-        code = next(each for each in grpc.StatusCode if each.value[0] == told.code)
-        await context.abort(code, told.message, tuple(trailers))
+        code = next(each for each in grpc.StatusCode if each.value[0] == status_sent.code)
+        await context.abort(code, status_sent.message, tuple(trailers))
 
     async def _acknowledge_and_forget(self, attempt: Attempt, requests: AsyncIterator[bytes], context: Context) -> None:
         """Acknowledge every batch and keep none: what no server may ever do."""

@@ -66,13 +66,13 @@ class Method:
 @cache
 def methods() -> Mapping[str, Method]:
     """All RPCs of the contract by their names."""
-    found = [
+    all_methods = [
         _method(method) for file in _files() for service in file.services_by_name.values() for method in service.methods
     ]
-    return {method.name: method for method in found}
+    return {method.name: method for method in all_methods}
 
 
-def message_of(descriptor: Descriptor, given: Any, *, variant: int = 0) -> Any:
+def message_of(descriptor: Descriptor, value: Any, *, variant: int = 0) -> Any:
     """The message that proto JSON says, in either spelling of names; `<filled>` = with every field set.
 
     Raises
@@ -80,9 +80,9 @@ def message_of(descriptor: Descriptor, given: Any, *, variant: int = 0) -> Any:
     json_format.ParseError
         For what the contract does not know.
     """
-    if given == FILLED:
+    if value == FILLED:
         return filled(descriptor, variant)
-    return json_format.ParseDict(given, GetMessageClass(descriptor)())
+    return json_format.ParseDict(value, GetMessageClass(descriptor)())
 
 
 def json_of(message: Message) -> dict[str, Any]:
@@ -176,8 +176,8 @@ def _scalar(field: FieldDescriptor, numbers: Iterator[int]) -> Any:
     if field.name == "rows_count":
         return 2
     if field.enum_type is not None:
-        stated = [each.number for each in field.enum_type.values if each.number]
-        return stated[number % len(stated)]
+        nonzero = [each.number for each in field.enum_type.values if each.number]
+        return nonzero[number % len(nonzero)]
     kind = field.cpp_type
     if kind in (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT):
         return number + 0.5

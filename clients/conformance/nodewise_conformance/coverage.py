@@ -24,31 +24,31 @@ def catalogue() -> dict[str, str]:
 def gaps(scenarios: Iterable[Scenario]) -> list[str]:
     """What no scenario asks for, or asks for wrongly; empty = all is covered."""
     answered: set[str] = set()
-    told: set[str] = set()
-    found: list[str] = []
-    known = catalogue()
+    reasons: set[str] = set()
+    problems: list[str] = []
+    codes = catalogue()
     for scenario in scenarios:
         code = scenario.expect.get("code", "OK")
         if code == "OK":
             answered.add(scenario.method)
             answered |= {"nodewise.v1.ProfileService/IngestProfile"} if scenario.call["face"] == "ingest" else set()
         reason = scenario.expect.get("reason")
-        if reason and known.get(reason) not in {None, code}:
-            found.append(f"{scenario.name}: {reason} comes with {known[reason]}, not with {code}")
-        told |= {reason} if reason else set()
-        told |= set(_reasons(scenario.expect.get("rows"))) | set(_reasons(scenario.expect.get("replies")))
-    found += [f"no scenario has an answer of {name}" for name in methods() if name not in answered]
-    found += [f"no scenario tells the reason {reason}" for reason in known if reason not in told]
-    return found
+        if reason and codes.get(reason) not in {None, code}:
+            problems.append(f"{scenario.name}: {reason} comes with {codes[reason]}, not with {code}")
+        reasons |= {reason} if reason else set()
+        reasons |= set(_reasons(scenario.expect.get("rows"))) | set(_reasons(scenario.expect.get("replies")))
+    problems += [f"no scenario has an answer of {name}" for name in methods() if name not in answered]
+    problems += [f"no scenario tells the reason {reason}" for reason in codes if reason not in reasons]
+    return problems
 
 
-def _reasons(given: Any) -> Iterator[str]:
+def _reasons(document: Any) -> Iterator[str]:
     """Reasons within expected rows and replies: of rows that are refused, of jobs that fail, of warnings."""
-    if isinstance(given, dict):
-        for key, value in given.items():
+    if isinstance(document, dict):
+        for key, value in document.items():
             if key == "reason" and isinstance(value, str):
                 yield value
             yield from _reasons(value)
-    elif isinstance(given, list):
-        for each in given:
+    elif isinstance(document, list):
+        for each in document:
             yield from _reasons(each)

@@ -33,7 +33,7 @@ _VERBS: Final = ("get", "post", "delete", "put", "patch")
 
 @dataclass
 class _Told:
-    """What a call told."""
+    """The results of a call."""
 
     replies: list[Any] = field(default_factory=list)
     failed: Mapping[str, Any] | None = None
@@ -50,26 +50,28 @@ class _Caller:
 
     def answer(self) -> dict[str, Any]:
         """The line out, without its id and time."""
-        told = _Told()
+        outcome = _Told()
         request = dict(self._line["requests"][0])
         while True:
-            self._call(request, told)
-            token = told.replies[-1].get("nextPageToken") if told.replies and self._line["face"] == "pages" else None
-            if told.failed is not None or not token:
+            self._call(request, outcome)
+            token = (
+                outcome.replies[-1].get("nextPageToken") if outcome.replies and self._line["face"] == "pages" else None
+            )
+            if outcome.failed is not None or not token:
                 break
             request["pageToken"] = token
-        said: dict[str, Any] = {"code": "OK"} if told.failed is None else dict(told.failed)
+        document: dict[str, Any] = {"code": "OK"} if outcome.failed is None else dict(outcome.failed)
         face = self._line["face"]
         if face == "pages":
-            said["replies"] = [item for reply in told.replies for item in _items(reply, self._method)]
+            document["replies"] = [item for reply in outcome.replies for item in _items(reply, self._method)]
         elif face == "rows":
-            messages = [message_of(self._method.reply, each) for each in told.replies]
-            said["rows"] = [row for message in messages for row in rows_of(message)]
+            messages = [message_of(self._method.reply, each) for each in outcome.replies]
+            document["rows"] = [row for message in messages for row in rows_of(message)]
         else:
-            said["replies"] = told.replies[-1:] if face == "progress" else told.replies
-        return said
+            document["replies"] = outcome.replies[-1:] if face == "progress" else outcome.replies
+        return document
 
-    def _call(self, request: Mapping[str, Any], told: _Told) -> None:
+    def _call(self, request: Mapping[str, Any], outcome: _Told) -> None:
         command, body = self._command(request)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdin is not None
@@ -79,17 +81,17 @@ class _Caller:
             cancelling = threading.Timer(self._line.get("cancel_after_seconds", 1e6), process.kill)
             cancelling.start()
             if self._method.server_streaming:
-                self._read_stream(process, told)
+                self._read_stream(process, outcome)
             else:
-                self._read_one(process.stdout.read(), told)
+                self._read_one(process.stdout.read(), outcome)
             process.wait()
             cancelling.cancel()
         if process.returncode < 0 and "cancel_after_seconds" in self._line:
-            told.failed = {"code": "CANCELLED"}
+            outcome.failed = {"code": "CANCELLED"}
         elif process.returncode == _TIMED_OUT:
-            told.failed = {"code": "DEADLINE_EXCEEDED"}
+            outcome.failed = {"code": "DEADLINE_EXCEEDED"}
         elif process.returncode > 0:
-            told.failed = {"code": "UNAVAILABLE", "message": f"curl ended with {process.returncode}"}
+            outcome.failed = {"code": "UNAVAILABLE", "message": f"curl ended with {process.returncode}"}
 
     def _command(self, request: Mapping[str, Any]) -> tuple[list[str], bytes]:
         """The words of curl, and the body that it reads."""
@@ -108,9 +110,9 @@ class _Caller:
         base = f"http://{self._line['target']}"
         if self._connect:
             body = json.dumps(request).encode()
-            framed = b"\0" + len(body).to_bytes(4, "big") + body if self._method.server_streaming else body
+            data = b"\0" + len(body).to_bytes(4, "big") + body if self._method.server_streaming else body
             kind = "application/connect+json" if self._method.server_streaming else "application/json"
-            return [*words, "--header", f"Content-Type: {kind}", f"{base}{self._method.path}"], framed
+            return [*words, "--header", f"Content-Type: {kind}", f"{base}{self._method.path}"], data
         verb, path, rest = _route(self._method, request)
         if verb in {"get", "delete"}:
             query = urlencode([(key, value) for key, each in rest.items() for value in _texts(each)])
@@ -119,28 +121,28 @@ class _Caller:
         words += ["--request", verb.upper(), "--header", "Content-Type: application/json"]
         return [*words, f"{base}{path}"], json.dumps(rest).encode()
 
-    def _read_one(self, output: bytes, told: _Told) -> None:
+    def _read_one(self, output: bytes, outcome: _Told) -> None:
         body, _, code = output.rpartition(b"\n")
         if not code.isdigit() or code == b"000":
             return  # curl says by its exit status what happened
-        found = json.loads(body or b"{}")
+        document = json.loads(body or b"{}")
         if int(code) < 400:
-            told.replies.append(found)
+            outcome.replies.append(document)
         else:
-            told.failed = _failure(found, int(code))
+            outcome.failed = _failure(document, int(code))
 
-    def _read_stream(self, process: subprocess.Popen[bytes], told: _Told) -> None:
+    def _read_stream(self, process: subprocess.Popen[bytes], outcome: _Told) -> None:
         assert process.stdout is not None
         for message in _frames(process.stdout) if self._connect else map(json.loads, process.stdout):
             error = message.get("error")
             if error is not None:
-                told.failed = _failure(message if "status" in error else error, 0)
+                outcome.failed = _failure(message if "status" in error else error, 0)
             elif "result" in message or not self._connect:
                 # A line of REST is {"result": reply}; a reply of Connect may have a field of that name.
-                told.replies.append(message if self._connect else message["result"])
+                outcome.replies.append(message if self._connect else message["result"])
             elif "metadata" not in message:
-                told.replies.append(message)
-            if len(told.replies) == self._line.get("cancel_after_replies"):
+                outcome.replies.append(message)
+            if len(outcome.replies) == self._line.get("cancel_after_replies"):
                 process.kill()
                 process.wait()
                 return
@@ -194,12 +196,12 @@ def main() -> None:
     """Answer lines until the input ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--connect", action="store_true")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     for text in sys.stdin:
         line = json.loads(text)
-        begun = time.monotonic()
-        said = _Caller(line, connect=chosen.connect).answer()
-        print(json.dumps({"id": line["id"], **said, "elapsed_seconds": time.monotonic() - begun}), flush=True)
+        start_s = time.monotonic()
+        document = _Caller(line, connect=options.connect).answer()
+        print(json.dumps({"id": line["id"], **document, "elapsed_seconds": time.monotonic() - start_s}), flush=True)
 
 
 if __name__ == "__main__":

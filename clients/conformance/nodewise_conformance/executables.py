@@ -44,21 +44,21 @@ class Executable:
         async with self._busy:
             process = self._process or await self._start()
             self._asked += 1
-            asked = {"id": str(self._asked), **line}
+            request = {"id": str(self._asked), **line}
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                process.stdin.write(json.dumps(asked).encode() + b"\n")
+                process.stdin.write(json.dumps(request).encode() + b"\n")
                 await process.stdin.drain()
                 async with asyncio.timeout(patience_s):
-                    told = await process.stdout.readline()
-                answer = json.loads(told)
+                    reply_line = await process.stdout.readline()
+                answer = json.loads(reply_line)
             except (ConnectionError, TimeoutError, ValueError) as error:
                 await self.stop()
                 raise BrokenExecutableError(f"no answer: {type(error).__name__} {error}{self._said()}") from None
-            if not isinstance(answer, dict) or answer.get("id") != asked["id"]:
+            if not isinstance(answer, dict) or answer.get("id") != request["id"]:
                 await self.stop()
-                raise BrokenExecutableError(f"answered {str(answer)[:200]!r} to the id {asked['id']!r}")
+                raise BrokenExecutableError(f"answered {str(answer)[:200]!r} to the id {request['id']!r}")
             return answer
 
     async def stop(self) -> int | None:

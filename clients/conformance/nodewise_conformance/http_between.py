@@ -62,14 +62,16 @@ class HttpBetween:
         body = await request.read()
         if request.method == "OPTIONS":
             return await self._forward(request, body, None)
-        named = methods().get(request.path.removeprefix("/"))
-        method = named or methods()[self._scenario.method]
+        method_of_path = methods().get(request.path.removeprefix("/"))
+        method = method_of_path or methods()[self._scenario.method]
         metadata = {key.lower(): value for key, value in request.headers.items()}
-        stated = metadata.get("connect-timeout-ms")
-        attempt = Attempt(method, metadata, None if stated is None else int(stated) / 1e3, over_rest=named is None)
+        timeout = metadata.get("connect-timeout-ms")
+        attempt = Attempt(
+            method, metadata, None if timeout is None else int(timeout) / 1e3, over_rest=method_of_path is None
+        )
         fault = self._scenario.fault_of(len(self.attempts))
         self.attempts.append(attempt)
-        if named is not None:
+        if method_of_path is not None:
             attempt.requests += _messages(metadata.get("content-type", ""), body, method.request)
         try:
             return await self._answer(request, body, attempt, fault)
@@ -86,16 +88,16 @@ class HttpBetween:
         if fault.status is not None:
             return self._failed(attempt, status_of(fault.status), self._origins(request))
         if fault.reply is not None:
-            given = fault.reply[0]
-            message = message_of(attempt.method.reply, filled_in(given, self._places), variant=fault.variant)
+            reply = fault.reply[0]
+            message = message_of(attempt.method.reply, filled_in(reply, self._places), variant=fault.variant)
             attempt.replies.append(message.SerializeToString())
             return self._told(request, attempt, message)
         if self._plant == "lost-acknowledgement" and attempt.method.name == _INGEST_BATCH:
             if attempt.requests:
-                asked = profiles.IngestBatchRequest.FromString(attempt.requests[-1])
+                request_of_batch = profiles.IngestBatchRequest.FromString(attempt.requests[-1])
             else:
-                asked = json_format.Parse(body, profiles.IngestBatchRequest())
-            number = asked.batch.sequence_number
+                request_of_batch = json_format.Parse(body, profiles.IngestBatchRequest())
+            number = request_of_batch.batch.sequence_number
             state = profiles.IngestState(durable_sequence_number=number, committed_sequence_number=number, revision=1)
             return self._told(request, attempt, profiles.IngestBatchResponse(state=state))
         return await self._forward(request, body, attempt)
@@ -104,8 +106,8 @@ class HttpBetween:
         """A reply of our own, as the caller speaks."""
         kind = attempt.metadata.get("content-type", "application/json")
         as_json = attempt.over_rest or kind.endswith("json")
-        told = json_format.MessageToJson(message).encode() if as_json else message.SerializeToString()
-        return web.Response(body=told, headers={**self._origins(request), "Content-Type": kind})
+        body = json_format.MessageToJson(message).encode() if as_json else message.SerializeToString()
+        return web.Response(body=body, headers={**self._origins(request), "Content-Type": kind})
 
     async def _forward(self, request: web.BaseRequest, body: bytes, attempt: Attempt | None) -> web.StreamResponse:
         assert self._session is not None
@@ -115,15 +117,15 @@ class HttpBetween:
         }
         url = f"http://{self._upstream.server.http_target}{request.raw_path}"
         async with self._session.request(request.method, url, headers=headers, data=body) as reply:
-            told = {key: value for key, value in reply.headers.items() if key.lower() not in _HOP}
+            reply_headers = {key: value for key, value in reply.headers.items() if key.lower() not in _HOP}
             if attempt is None or not attempt.method.server_streaming or reply.status >= 400:
-                return self._whole(attempt, reply.status, told, await reply.read())
-            response = web.StreamResponse(status=reply.status, headers=told)
+                return self._whole(attempt, reply.status, reply_headers, await reply.read())
+            response = web.StreamResponse(status=reply.status, headers=reply_headers)
             await response.prepare(request)
-            gathered = b""
+            buffer = b""
             async for piece in reply.content.iter_any():
-                gathered += piece
-                attempt.replies[:] = _messages(told.get("Content-Type", ""), gathered, attempt.method.reply)
+                buffer += piece
+                attempt.replies[:] = _messages(reply_headers.get("Content-Type", ""), buffer, attempt.method.reply)
                 await response.write(piece)
             await response.write_eof()
             return response
@@ -141,14 +143,14 @@ class HttpBetween:
         return web.Response(status=code, headers=headers, body=body)
 
     def _failed(self, attempt: Attempt, status: status_pb2.Status, headers: Mapping[str, str]) -> web.Response:
-        told = planted(status, self._plant)
-        attempt.status = told
-        code, body = (rest_error if attempt.over_rest else connect_error)(told)
+        status_sent = planted(status, self._plant)
+        attempt.status = status_sent
+        code, body = (rest_error if attempt.over_rest else connect_error)(status_sent)
         if attempt.method.server_streaming and not attempt.over_rest:
             end = json.dumps({"error": body}).encode()
             kind = attempt.metadata.get("content-type", "application/connect+json")
-            framed = bytes((_END,)) + len(end).to_bytes(4, "big") + end
-            return web.Response(body=framed, headers={**headers, "Content-Type": kind})
+            frame = bytes((_END,)) + len(end).to_bytes(4, "big") + end
+            return web.Response(body=frame, headers={**headers, "Content-Type": kind})
         return web.json_response(body, status=code, headers=headers)
 
     def _origins(self, request: web.BaseRequest) -> dict[str, str]:
@@ -161,19 +163,19 @@ def _messages(kind: str, body: bytes, descriptor: Descriptor) -> list[bytes]:
     """The messages of a body, on the wire's form; what cannot be read is left out, the client will say so."""
     kind = kind.partition(";")[0].strip().lower()
     parts = _frames(body) if "connect+" in kind else body.splitlines() if "ndjson" in kind else (body,)
-    found: list[bytes] = []
+    all_parts: list[bytes] = []
     for part in parts:
         if kind.endswith("proto"):
-            found.append(part)
+            all_parts.append(part)
             continue
         try:
-            told = json.loads(part or b"{}")
-            told = told["result"] if "ndjson" in kind else told
-            message = json_format.ParseDict(told, message_of(descriptor, {}), ignore_unknown_fields=True)
-            found.append(message.SerializeToString())
+            document = json.loads(part or b"{}")
+            document = document["result"] if "ndjson" in kind else document
+            message = json_format.ParseDict(document, message_of(descriptor, {}), ignore_unknown_fields=True)
+            all_parts.append(message.SerializeToString())
         except (ValueError, KeyError, json_format.ParseError):
             continue
-    return found
+    return all_parts
 
 
 def _frames(body: bytes) -> Iterator[bytes]:

@@ -124,14 +124,14 @@ def _language(path: Path) -> Language:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise TableError(f"{path}: is no TOML: {error}") from None
+        raise TableError(f"{path}: is not valid TOML: {error}") from None
     unknown = sorted(set(table) - {"title", "needs", "steps", "conformance"})
     if unknown:
-        raise TableError(f"{path}: unknown key {unknown[0]!r}; known are title, needs, steps, conformance")
+        raise TableError(f"{path}: unknown key {unknown[0]!r}; keys are title, needs, steps, conformance")
     steps = cast("dict[str, Any]", table.get("steps", {}))
     strange = sorted(set(steps) - set(STEPS))
     if strange:
-        raise TableError(f"{path}: unknown step {strange[0]!r}; known are {', '.join(STEPS)}")
+        raise TableError(f"{path}: unknown step {strange[0]!r}; steps are {', '.join(STEPS)}")
     needs = _words(path, "needs", table.get("needs", []))
     title = str(table.get("title", path.parent.name))
     return Language(
@@ -151,7 +151,7 @@ def _language(path: Path) -> Language:
 def _column(path: Path, title: str, needs: tuple[str, ...], table: Mapping[str, Any]) -> Column:
     over = table.get("over", "grpc")
     if over not in ("grpc", "http"):
-        raise TableError(f"{path}: conformance.over is {over!r}; right would be grpc or http")
+        raise TableError(f"{path}: conformance.over is {over!r}; expected grpc or http")
     if "command" not in table:
         raise TableError(f"{path}: conformance.command is missing: the words that start the executable")
     return Column(
@@ -163,14 +163,14 @@ def _column(path: Path, title: str, needs: tuple[str, ...], table: Mapping[str, 
     )
 
 
-def _command(path: Path, key: str, given: object) -> Command:
-    words = _words(path, key, given)
+def _command(path: Path, key: str, value: object) -> Command:
+    words = _words(path, key, value)
     if not words:
-        raise TableError(f"{path}: {key} is empty; right would be a list of words, the first of them a program")
+        raise TableError(f"{path}: {key} is empty; expected a list of words, the first of them a program")
     return tuple(word.replace("{python}", sys.executable).replace("{root}", str(ROOT)) for word in words)
 
 
-def _words(path: Path, key: str, given: object) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
-        raise TableError(f"{path}: {key} is {given!r}; right would be a list of words")
-    return tuple(given)
+def _words(path: Path, key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise TableError(f"{path}: {key} is {value!r}; expected a list of words")
+    return tuple(value)

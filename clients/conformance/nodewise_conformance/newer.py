@@ -23,9 +23,9 @@ _UNKNOWN: Final = b"\xca\xa9\x07\x05newer" + b"\xd0\xa9\x07\x2a" + b"\xda\xa9\x0
 _STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
 
 
-def as_newer(message: Message, given: Mapping[str, Any]) -> bytes:
+def as_newer(message: Message, fields: Mapping[str, Any]) -> bytes:
     """The message with unknown fields in the messages `at` these paths ("" = itself), and `enums` set to numbers."""
-    for path, number in given.get("enums", {}).items():
+    for path, number in fields.get("enums", {}).items():
         parent, _, name = path.rpartition(".")
         field, place = _split(name)
         target = _at(message, parent)
@@ -33,7 +33,7 @@ def as_newer(message: Message, given: Mapping[str, Any]) -> bytes:
             setattr(target, field, number)
         else:
             getattr(target, field)[place] = number
-    for path in given.get("at", ("",)):
+    for path in fields.get("at", ("",)):
         _at(message, path).MergeFromString(_UNKNOWN)
     return message.SerializeToString()
 
@@ -41,14 +41,14 @@ def as_newer(message: Message, given: Mapping[str, Any]) -> bytes:
 def as_released(descriptor: Descriptor, data: bytes) -> bytes:
     """What of a message the kept image of the contract knows. A message that it does not have stays as it is."""
     try:
-        released = _pool().FindMessageTypeByName(descriptor.full_name)
+        released_type = _pool().FindMessageTypeByName(descriptor.full_name)
     except KeyError:
         return data
-    message: Any = GetMessageClass(released)()
+    message: Any = GetMessageClass(released_type)()
     message.ParseFromString(data)
     message.DiscardUnknownFields()
-    known: bytes = message.SerializeToString()
-    return known
+    known_bytes: bytes = message.SerializeToString()
+    return known_bytes
 
 
 @cache
@@ -69,7 +69,7 @@ def _at(message: Any, path: str) -> Any:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    found = _STEP.fullmatch(name)
-    if found is None:
-        raise ValueError(f"{name!r} is no step of a path; right would be field or field[3]")
-    return found[1], None if found[2] is None else int(found[2])
+    match = _STEP.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} is no step of a path; expected field or field[3]")
+    return match[1], None if match[2] is None else int(match[2])

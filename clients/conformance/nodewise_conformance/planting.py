@@ -22,8 +22,10 @@ def planted_runs(scenarios: Sequence[Scenario]) -> list[Run]:
 
 def unnoticed(results: Mapping[str | None, Results]) -> list[str]:
     """Which client does not notice which regression."""
-    found: list[str] = []
+    problems: list[str] = []
     for plant in PLANTS:
-        red = {column for _, column in results[plant].red}
-        found += [f"{column} does not notice {plant}" for column in results[plant].columns if column not in red]
-    return found
+        red_columns = {column for _, column in results[plant].red}
+        problems += [
+            f"{column} does not notice {plant}" for column in results[plant].columns if column not in red_columns
+        ]
+    return problems

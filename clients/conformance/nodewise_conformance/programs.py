@@ -36,7 +36,7 @@ def why_not(command: str, folder: Path | None = None, *, user: str | None = None
     folder : Path, optional
         Where it will run: some toolchains choose their version by files there.
     user : str, optional
-        User who will run it; None = the own one.
+        User that will run it; None = the current one.
     """
     return _tried(command, folder or Path.cwd(), user, os.environ.get("PATH", ""))
 
@@ -52,10 +52,10 @@ def _tried(command: str, folder: Path, user: str | None, path: str) -> str:
     program = shutil.which(words[0], path=path)
     if program is None:
         return f"no {words[0]} on PATH"
-    shown = (*words, VERSION.get(Path(words[0]).name, "--version"))
+    version_command = (*words, VERSION.get(Path(words[0]).name, "--version"))
     try:
         ran = subprocess.run(
-            [program, *shown[1:]],
+            [program, *version_command[1:]],
             cwd=folder,
             user=user,
             stdin=subprocess.DEVNULL,
@@ -65,10 +65,10 @@ def _tried(command: str, folder: Path, user: str | None, path: str) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"`{' '.join(shown)}` took more than {PATIENCE_S:.0f} s"
+        return f"`{' '.join(version_command)}` took more than {PATIENCE_S:.0f} s"
     except OSError as error:
-        return f"`{' '.join(shown)}` does not start: {error.strerror}"
+        return f"`{' '.join(version_command)}` does not start: {error.strerror}"
     if ran.returncode == 0:
         return ""
-    said = ran.stdout.decode(errors="replace").strip().splitlines()
-    return f"`{' '.join(shown)}` exits with {ran.returncode}" + (f": {said[0]}" if said else "")
+    output = ran.stdout.decode(errors="replace").strip().splitlines()
+    return f"`{' '.join(version_command)}` exits with {ran.returncode}" + (f": {output[0]}" if output else "")

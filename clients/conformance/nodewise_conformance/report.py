@@ -37,13 +37,15 @@ def sums(results: Results) -> str:
     """How many of each column are right."""
     counts = []
     for column in results.columns:
-        held = [found for (_, name), found in results.complaints.items() if name == column]
-        counts.append(f"{column}: {sum(not found for found in held)} of {len(held)}")
+        complaints_of_column = [complaints for (_, name), complaints in results.complaints.items() if name == column]
+        counts.append(
+            f"{column}: {sum(not complaints for complaints in complaints_of_column)} of {len(complaints_of_column)}"
+        )
     return "; ".join(counts)
 
 
 def page(results: Results, scenarios: Sequence[Scenario], left_out: Mapping[str, str]) -> str:
-    """The page for people: what each scenario asks, and who does it."""
+    """The page for people: what each scenario requires, and which clients meet it."""
     lines = [_INTRODUCTION]
     if left_out:
         absent = "; ".join(f"{name} ({why})" for name, why in left_out.items())
@@ -61,5 +63,5 @@ def page(results: Results, scenarios: Sequence[Scenario], left_out: Mapping[str,
 
 
 def _mark(results: Results, scenario: Scenario, column: str) -> str:
-    found = results.complaints.get((scenario.name, column))
-    return _MARKS[None if found is None else not found]
+    complaints = results.complaints.get((scenario.name, column))
+    return _MARKS[None if complaints is None else not complaints]

@@ -79,11 +79,11 @@ class Gate:
             self._left.notify_all()
 
     def close(self) -> None:
-        """Let nobody in; who is within stays."""
+        """Admit no more callers; those inside stay."""
         self._open.clear()
 
     async def empty(self) -> None:
-        """Wait until nobody is within."""
+        """Wait until no caller is inside."""
         async with self._left:
             await self._left.wait_for(lambda: not self._within)
 
@@ -106,9 +106,9 @@ async def restart_under_load(
             try:
                 for number in range(1, restarts + 1):
                     await all_go_on(loads)
-                    begun = time.monotonic()
+                    start_s = time.monotonic()
                     await _restart(server, reads, sessions, kill=number % KILL_EVERY == 2)
-                    took_s = time.monotonic() - begun
+                    took_s = time.monotonic() - start_s
                     told(f"restart {number} of {restarts} took {took_s:.1f} s: {_sums(loads)}")
                 await all_go_on(loads)
             finally:
@@ -124,7 +124,7 @@ async def _restart(server: RealServer, reads: Gate, sessions: Gate, *, kill: boo
     if not kill:
         await asyncio.to_thread(server.rolling_restart)
         return
-    # No session begins while nobody is there, as opening one has less patience than going on with it; those that have
+    # No session starts while no server runs, as opening one has a shorter time limit than resuming it; those that have
     # begun are cut wherever they are.
     reads.close()
     sessions.close()
@@ -175,9 +175,9 @@ async def _write(load: Load, target: str, logs: Path, over: asyncio.Event, gate:
             rates = [float(rate) for rate in range(first, first + BATCHES)]
             batches = [{"observations": {"configurations": _ASYNC, "stepsPerSecond": [rate]}} for rate in rates]
             session = {"profile_id": load.profile_id, "session_id": f"s{load.sessions + 1}", "batches": batches}
-            asked = {"target": target, "face": "ingest", "ingest": {**session, "commit": True}}
+            line = {"target": target, "face": "ingest", "ingest": {**session, "commit": True}}
             async with gate:
-                answer = await executable.ask(asked)
+                answer = await executable.ask(line)
             if answer.get("code") != "OK":
                 load.errors.append(f"a session ended with {answer.get('code')}: {str(answer.get('message'))[:200]}")
                 load.news.set()
@@ -195,19 +195,21 @@ async def _kept(upstream: Upstream, load: Load) -> list[str]:
     """What the profile does not hold once, in order."""
     method = methods()["nodewise.v1.ProfileService/GetProfile"]
     request = profiles.GetProfileRequest(profile_id=load.profile_id)
-    held: list[float] = []
+    stored: list[float] = []
     while True:
         call: Any = upstream.channel.unary_unary(method.path)
         data = await call(request.SerializeToString(), timeout=PATIENCE_S, wait_for_ready=True)
         reply: Any = method.read_reply(data)
-        held += reply.profile.content.observations.steps_per_second
+        stored += reply.profile.content.observations.steps_per_second
         if not reply.next_page_token:
             break
         request.page_token = reply.next_page_token
-    if held == load.written:
+    if stored == load.written:
         return []
-    lost, more = sorted(set(load.written) - set(held))[:5], len(held) - len(set(held))
-    return [f"{len(load.written)} observations were acknowledged and {len(held)} are held; lost {lost}, doubled {more}"]
+    lost_rates, more = sorted(set(load.written) - set(stored))[:5], len(stored) - len(set(stored))
+    return [
+        f"{len(load.written)} observations were acknowledged and {len(stored)} stored; lost {lost_rates}, twice {more}"
+    ]
 
 
 def _sums(loads: Sequence[Load]) -> str:

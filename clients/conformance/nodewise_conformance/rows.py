@@ -18,26 +18,26 @@ def rows_of(reply: Any) -> list[Row]:
     columns = reply.predictions
     if isinstance(reply, predictions.PredictResponse) or not reply.outcomes:
         return [_row(columns, index, None) for index in range(columns.rows_count)]
-    found: list[Row] = []
+    rows: list[Row] = []
     for job, outcome in enumerate(reply.outcomes):
         if outcome.HasField("problem"):
             error = {"reason": outcome.problem.reason, "message": outcome.problem.message}
-            found.append({"job": job, "error": error})
+            rows.append({"job": job, "error": error})
         elif reply.row_offsets:
             places = range(reply.row_offsets[job], reply.row_offsets[job + 1])
-            found += [{"job": job, **_row(columns, index, outcome.columns)} for index in places]
-    return found
+            rows += [{"job": job, **_row(columns, index, outcome.columns)} for index in places]
+    return rows
 
 
-def _row(columns: Any, index: int, kept: Any) -> Row:
+def _row(columns: Any, index: int, answered_columns: Any) -> Row:
     """One row; `kept` are the optional columns that its job has, None = all that were sent."""
     status = columns.statuses[index] if columns.statuses else prediction_pb2.ROW_STATUS_ANSWERED
     answered = status in {prediction_pb2.ROW_STATUS_ANSWERED, prediction_pb2.ROW_STATUS_UNSPECIFIED}
 
     def entry(name: str, column: int | None = None, *, always: bool = False) -> Any:
-        held = getattr(columns, name)
-        hidden = kept is not None and column is not None and column not in kept
-        return None if hidden or not held or not (answered or always) else held[index]
+        column_values = getattr(columns, name)
+        is_hidden = answered_columns is not None and column is not None and column not in answered_columns
+        return None if is_hidden or not column_values or not (answered or always) else column_values[index]
 
     steps, samples = entry("steps_per_second"), entry("samples_per_second") or None
     share = samples / steps if steps and samples else None

@@ -49,7 +49,7 @@ class Results:
     @property
     def red(self) -> dict[tuple[str, str], list[str]]:
         """Those that are not as they should be."""
-        return {key: found for key, found in self.complaints.items() if found}
+        return {key: complaints for key, complaints in self.complaints.items() if complaints}
 
 
 class _Lane:
@@ -72,22 +72,22 @@ class _Lane:
         upstream = await self._stage.upstream("plain" if scenario.server == "nobody" else scenario.server)
         places |= {name: value for name, value in self._stage.places.items() if name not in places}
         try:
-            found = await self._stage.steps(scenario.setup, upstream, places)
-            if found:
-                return found
+            problems = await self._stage.steps(scenario.setup, upstream, places)
+            if problems:
+                return problems
             kind = Between if self.column.over == "grpc" else HttpBetween
             async with kind(scenario, places, upstream, plant) as between:
                 target = upstream.server.target if scenario.direct else between.target
                 if scenario.server == "nobody":
                     target = f"127.0.0.1:{free_port()}"
-                found += await self._asked(scenario, places, target, between)
-            found += await self._stage.steps(scenario.after, upstream, places)
+                problems += await self._asked(scenario, places, target, between)
+            problems += await self._stage.steps(scenario.after, upstream, places)
         except BrokenExecutableError as error:
-            found = [str(error)]
+            problems = [str(error)]
         finally:
             if scenario.server == "own":
                 await self._stage.ended(upstream)
-        return found
+        return problems
 
     async def close(self) -> list[str]:
         """End the executable; it must end by itself when its input does."""
@@ -106,9 +106,9 @@ class _Lane:
             answer = await self._executable.ask({"target": target, **line})
             if answer.get("code") != expect.get("code", "OK"):
                 early = [f"one of {scenario.repeat} calls ended with {answer.get('code')}"] * (scenario.repeat > 1)
-        wanted = expect.get("ended_by_caller", 0)
+        expected_count = expect.get("ended_by_caller", 0)
         for _ in range(int(SETTLE_S / 0.02)):
-            if sum(attempt.ended_by_caller for attempt in between.attempts) >= wanted:
+            if sum(attempt.ended_by_caller for attempt in between.attempts) >= expected_count:
                 break
             await asyncio.sleep(0.02)
         return early + complaints(scenario, call, expect, answer, between.attempts)
@@ -160,18 +160,18 @@ async def _work(
     lane: _Lane, waiting: asyncio.Queue[Run], results: Mapping[str | None, Results], told: Callable[[str], None]
 ) -> None:
     name, first = lane.column.name, next(iter(results))
-    ended: list[str] = []
+    endings: list[str] = []
     try:
         while not waiting.empty():
             scenario, plant = waiting.get_nowait()
-            begun = time.monotonic()
-            found = await lane.run(scenario, plant)
-            results[plant].complaints[scenario.name, name] = found
-            results[plant].seconds[scenario.name, name] = time.monotonic() - begun
-            for each in found if plant == first else ():
+            start_s = time.monotonic()
+            problems = await lane.run(scenario, plant)
+            results[plant].complaints[scenario.name, name] = problems
+            results[plant].seconds[scenario.name, name] = time.monotonic() - start_s
+            for each in problems if plant == first else ():
                 told(f"{name}: {scenario.name}: {each}")
     finally:
-        ended = await lane.close()
-    for each in ended:
+        endings = await lane.close()
+    for each in endings:
         results[first].complaints["the executable ends with its input", name] = [each]
         told(f"{name}: {each}")

@@ -103,31 +103,31 @@ def read_scenarios(folder: Path = FOLDER) -> tuple[Scenario, ...]:
     ScenarioError
         For an unknown key, method or face, and for a name that is used twice.
     """
-    found: dict[str, Scenario] = {}
+    scenarios: dict[str, Scenario] = {}
     for path in sorted(folder.glob("*.json")):
         for entry in json.loads(path.read_text(encoding="utf-8")):
             scenario = _scenario(path.stem, entry)
-            if scenario.name in found:
+            if scenario.name in scenarios:
                 raise ScenarioError(f"{path.name}: the name {scenario.name!r} is used twice")
-            found[scenario.name] = scenario
-    return tuple(found.values())
+            scenarios[scenario.name] = scenario
+    return tuple(scenarios.values())
 
 
-def filled_in(given: Any, places: Mapping[str, str]) -> Any:
+def filled_in(template: Any, places: Mapping[str, str]) -> Any:
     """What a scenario says, with the names between `<` and `>` that were saved or belong to the run."""
-    if isinstance(given, str):
-        if given.startswith(_FILE):
-            return base64.b64encode((ROOT / given.removeprefix(_FILE).removesuffix(">")).read_bytes()).decode()
-        if given in _LONG:
-            return [1.0 + row / _LONG[given] for row in range(_LONG[given])]
+    if isinstance(template, str):
+        if template.startswith(_FILE):
+            return base64.b64encode((ROOT / template.removeprefix(_FILE).removesuffix(">")).read_bytes()).decode()
+        if template in _LONG:
+            return [1.0 + row / _LONG[template] for row in range(_LONG[template])]
         for name, value in places.items():
-            given = given.replace(f"<{name}>", value)
-        return given
-    if isinstance(given, Mapping):
-        return {filled_in(key, places): filled_in(value, places) for key, value in given.items()}
-    if isinstance(given, list | tuple):
-        return [filled_in(each, places) for each in given]
-    return given
+            template = template.replace(f"<{name}>", value)
+        return template
+    if isinstance(template, Mapping):
+        return {filled_in(key, places): filled_in(value, places) for key, value in template.items()}
+    if isinstance(template, list | tuple):
+        return [filled_in(each, places) for each in template]
+    return template
 
 
 def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:
@@ -146,13 +146,13 @@ def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:
     scenario = Scenario(**parts)
     strange = sorted(set(scenario.expect) - EXPECTED)
     if strange:
-        raise ScenarioError(f"{where}: unknown expectation {strange[0]!r}; known are {', '.join(sorted(EXPECTED))}")
+        raise ScenarioError(f"{where}: unknown expectation {strange[0]!r}; known: {', '.join(sorted(EXPECTED))}")
     if scenario.call.get("face") not in FACES:
-        raise ScenarioError(f"{where}: face {scenario.call.get('face')!r}; right would be one of {', '.join(FACES)}")
+        raise ScenarioError(f"{where}: face {scenario.call.get('face')!r}; expected one of {', '.join(FACES)}")
     if scenario.method not in methods():
         raise ScenarioError(f"{where}: the contract has no method {scenario.method!r}")
     if scenario.server not in SERVERS:
-        raise ScenarioError(f"{where}: server {scenario.server!r}; right would be one of {', '.join(SERVERS)}")
+        raise ScenarioError(f"{where}: server {scenario.server!r}; expected one of {', '.join(SERVERS)}")
     return scenario
 
 
@@ -172,7 +172,7 @@ def _known(where: str, entry: Mapping[str, Any], kind: Any) -> None:
     names = {each.name: each for each in fields(kind)}
     strange = sorted(set(entry) - set(names))
     if strange:
-        raise ScenarioError(f"{where}: unknown key {strange[0]!r}; known are {', '.join(names)}")
+        raise ScenarioError(f"{where}: unknown key {strange[0]!r}; keys are {', '.join(names)}")
     absent = [name for name, each in names.items() if each.default is MISSING and name not in entry]
     if absent:
         raise ScenarioError(f"{where}: {absent[0]} is missing")

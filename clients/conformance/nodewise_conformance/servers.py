@@ -43,7 +43,7 @@ _BASE: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -51,8 +51,8 @@ def free_port() -> int:
 
 def _started_by(pid: int) -> list[int]:
     """Processes below one, where the kernel tells; they would go on for a while to end what they began."""
-    told = Path(f"/proc/{pid}/task/{pid}/children")
-    children = [int(each) for each in told.read_text().split()] if told.exists() else []
+    children_file = Path(f"/proc/{pid}/task/{pid}/children")
+    children = [int(each) for each in children_file.read_text().split()] if children_file.exists() else []
     return [*children, *(below for child in children for below in _started_by(child))]
 
 
@@ -143,13 +143,13 @@ class RealServer:
     def rolling_restart(self) -> None:
         """Replace its workers one by one, as operators do; returns when all are new."""
         with self._lock:
-            done = self._log.read_text(encoding="utf-8").count('"restarted"')
+            restart_count = self._log.read_text(encoding="utf-8").count('"restarted"')
             os.kill(self.pid, signal.SIGHUP)
-            waited = threading.Event()
+            pause = threading.Event()
             for _ in range(int(PATIENCE_S / 0.05)):
-                if self._log.read_text(encoding="utf-8").count('"restarted"') > done:
+                if self._log.read_text(encoding="utf-8").count('"restarted"') > restart_count:
                     return
-                waited.wait(0.05)
+                pause.wait(0.05)
             raise RuntimeError(f"the server was not restarted:\n{self.log_tail()}")
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ class Stage:
         """End all shared servers."""
         for task in self._upstreams.values():
             if task.cancelled() or (task.done() and task.exception() is not None):
-                continue  # told where it was asked for
+                continue  # reported where it was required
             await self.ended(await task)
         self._folder.cleanup()
 
@@ -94,7 +94,7 @@ class Stage:
 
     async def steps(self, steps: Sequence[Step], upstream: Upstream, places: dict[str, str]) -> list[str]:
         """Make the runner's own calls; returns what their replies should not have been."""
-        found: list[str] = []
+        problems: list[str] = []
         for step in steps:
             for number in range(step.repeat):
                 here = {**places, "number": str(number)}
@@ -108,8 +108,8 @@ class Stage:
                     places[name] = str(value)
                 if step.expect is not None:
                     short = step.method.rpartition("/")[2]
-                    found += compared(filled_in(step.expect, here), reply, f"afterwards {short}")
-        return found
+                    problems += compared(filled_in(step.expect, here), reply, f"afterwards {short}")
+        return problems
 
     async def _call(self, step: Step, upstream: Upstream, places: Mapping[str, str]) -> Any:
         await upstream.there.wait()
@@ -161,5 +161,5 @@ class Stage:
 def _admin_token(server: RealServer) -> str:
     """A token that may do everything, made in the store before the server runs."""
     command = [NODEWISE, "tokens", "create", "--role", "admin", "--store", server.store, "--json"]
-    made = subprocess.run(command, capture_output=True, text=True, check=True, cwd=server.folder)
-    return str(json.loads(made.stdout)["bearer_token"])
+    process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=server.folder)
+    return str(json.loads(process.stdout)["bearer_token"])

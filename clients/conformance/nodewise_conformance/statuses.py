@@ -25,49 +25,49 @@ def code_named(name: str) -> grpc.StatusCode:
     return grpc.StatusCode[name]
 
 
-def status_of(given: Mapping[str, Any]) -> status_pb2.Status:
+def status_of(document: Mapping[str, Any]) -> status_pb2.Status:
     """The status that a scenario describes, by the keys of PROTOCOL.md."""
     status = status_pb2.Status(
-        code=code_named(given["code"]).value[0], message=given.get("message", "injected by the conformance")
+        code=code_named(document["code"]).value[0], message=document.get("message", "injected by the conformance")
     )
     details: list[Any] = []
-    if given.get("reason"):
-        domain = given.get("domain", DOMAIN)
-        metadata = given.get("metadata", {})
-        details.append(error_details_pb2.ErrorInfo(reason=given["reason"], domain=domain, metadata=metadata))
-    if given.get("violations"):
+    if document.get("reason"):
+        domain = document.get("domain", DOMAIN)
+        metadata = document.get("metadata", {})
+        details.append(error_details_pb2.ErrorInfo(reason=document["reason"], domain=domain, metadata=metadata))
+    if document.get("violations"):
         bad = error_details_pb2.BadRequest()
-        for violation in given["violations"]:
+        for violation in document["violations"]:
             bad.field_violations.add(field=violation["field"], description=violation["description"])
         details.append(bad)
-    if given.get("retry_delay_seconds") is not None:
+    if document.get("retry_delay_seconds") is not None:
         retry = error_details_pb2.RetryInfo()
-        retry.retry_delay.FromNanoseconds(round(given["retry_delay_seconds"] * 1e9))
+        retry.retry_delay.FromNanoseconds(round(document["retry_delay_seconds"] * 1e9))
         details.append(retry)
     for detail in details:
-        packed = Packed()
-        packed.Pack(detail)
-        status.details.append(packed)
+        packed_detail = Packed()
+        packed_detail.Pack(detail)
+        status.details.append(packed_detail)
     return status
 
 
 def planted(status: status_pb2.Status, plant: str | None) -> status_pb2.Status:
     """The status as a server with this regression would tell it."""
-    told = status_pb2.Status()
-    told.CopyFrom(status)
+    new_status = status_pb2.Status()
+    new_status.CopyFrom(status)
     if plant == "wrong-code":
-        told.code = _WRONG.value[0]
+        new_status.code = _WRONG.value[0]
     elif plant == "missing-reason":
-        kept = [each for each in status.details if not each.Is(error_details_pb2.ErrorInfo.DESCRIPTOR)]
-        del told.details[:]
-        told.details.extend(kept)
+        other_details = [each for each in status.details if not each.Is(error_details_pb2.ErrorInfo.DESCRIPTOR)]
+        del new_status.details[:]
+        new_status.details.extend(other_details)
     elif plant == "wrong-delay":
-        for detail in told.details:
+        for detail in new_status.details:
             retry = error_details_pb2.RetryInfo()
             if detail.Unpack(retry):
                 retry.retry_delay.FromNanoseconds(2 * retry.retry_delay.ToNanoseconds() + 1_000_000_000)
                 detail.Pack(retry)
-    return told
+    return new_status
 
 
 class Details:

@@ -87,14 +87,14 @@ async def _until_listed(upstream: Upstream, version: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             data = await call(b"", timeout=PATIENCE_S, wait_for_ready=True)
-            listed = predictions.ListEstimatorsResponse.FromString(data).estimators
-            if any((each.plugin.name, each.plugin.version) == (NAME, version) for each in listed):
+            estimators = predictions.ListEstimatorsResponse.FromString(data).estimators
+            if any((each.plugin.name, each.plugin.version) == (NAME, version) for each in estimators):
                 return
             await asyncio.sleep(0.05)
 
 
 def _question(number: int) -> dict[str, Any]:
-    """A question about a job by Amdahl's law that nobody asked about before."""
+    """A question about a job by Amdahl's law that was not asked about before."""
     rows = {"nodes": COUNTS, "workers": COUNTS, "syncModes": ["SYNC_MODE_ALLREDUCE"], "batchPerWorkerSamples": [32]}
     rates = [1.0 / (32 * count * (0.002 + (1.0 + number / 1e3) / count)) for count in COUNTS]
     content = {"observations": {"configurations": rows, "stepsPerSecond": rates}}

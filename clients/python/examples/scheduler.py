@@ -114,12 +114,12 @@ class Scheduler:
         try:
             await self.profiles.all_told()
             print(f"watching {len(self.profiles.revisions)} profiles")
-            done = 0
-            while done < rounds and (jobs := [job for job in self.jobs if job.samples_left > 0]):
-                print(f"round {done + 1}")
-                await self.round(jobs, BEGIN + timedelta(seconds=done * ROUND_SECONDS))
-                done += 1
-            print(f"done: {done} rounds, {self.decisions} decisions, {self.observations} observations")
+            finished_rounds = 0
+            while finished_rounds < rounds and (jobs := [job for job in self.jobs if job.samples_left > 0]):
+                print(f"round {finished_rounds + 1}")
+                await self.round(jobs, BEGIN + timedelta(seconds=finished_rounds * ROUND_SECONDS))
+                finished_rounds += 1
+            print(f"done: {finished_rounds} rounds, {self.decisions} decisions, {self.observations} observations")
         finally:
             watching.cancel()
 
@@ -195,20 +195,20 @@ class Scheduler:
             )
         )
         self.policy_state = reply.policy_state
-        for job, given in zip(jobs, reply.allocations, strict=True):
+        for job, allocation in zip(jobs, reply.allocations, strict=True):
             self.decisions += 1
-            self.apply(job, given)
+            self.apply(job, allocation)
 
-    def apply(self, job: Job, given: JobAllocation) -> None:
+    def apply(self, job: Job, allocation: JobAllocation) -> None:
         """Let a job hold what it was given."""
-        if given.action in {ScheduleAction.START, ScheduleAction.CHANGE}:
-            job.holds = CurrentAllocation(pool=given.pool, placement=given.placement)
-            job.runs = given
-        elif given.action is ScheduleAction.KEEP:
-            job.runs = given
-        elif given.action is ScheduleAction.WAIT:
+        if allocation.action in {ScheduleAction.START, ScheduleAction.CHANGE}:
+            job.holds = CurrentAllocation(pool=allocation.pool, placement=allocation.placement)
+            job.runs = allocation
+        elif allocation.action is ScheduleAction.KEEP:
+            job.runs = allocation
+        elif allocation.action is ScheduleAction.WAIT:
             job.holds = None
-        name = given.action.name if given.action is not None else ""
+        name = allocation.action.name if allocation.action is not None else ""
         if job.holds is None or job.runs is None:
             print(f"  {job.name}: {name}")
         else:
@@ -217,19 +217,19 @@ class Scheduler:
 
     async def report(self, job: Job, runs: JobAllocation, end: datetime) -> int:
         """Tell what the job was measured to do, a little less than predicted; returns the profile's revision."""
-        measured = 0.95 * runs.samples_per_second
+        rate = 0.95 * runs.samples_per_second
         async with self.client.ingest(job.profile_id) as writer:
             await writer.observe(
                 observations(
                     configurations=ran_on(runs.nodes_count, runs.devices_count),
-                    steps_per_second=measured / BATCH_SAMPLES,
+                    steps_per_second=rate / BATCH_SAMPLES,
                     measured_at_unix_seconds=end.timestamp(),
                 )
             )
-            committed = await writer.commit()
+            commit = await writer.commit()
         self.observations += 1
-        print(f"  {job.name}: reported {whole(measured)} samples/s, revision {committed.revision}")
-        return committed.revision
+        print(f"  {job.name}: reported {whole(rate)} samples/s, revision {commit.revision}")
+        return commit.revision
 
     def source(self, job: Job) -> ProfileSource:
         """Its profile, at least as new as the watch has told."""

@@ -1,4 +1,4 @@
-"""Who a client is: tokens that may change while it lives, and what the environment says."""
+"""Credentials of a client: tokens that may change during its life, and options in the environment."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class TokenFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path: Final = Path(path)
         self._lock: Final = threading.Lock()
-        self._seen: tuple[int, int, int] | None = None
+        self._version: tuple[int, int, int] | None = None
         self._token = ""
 
     def __repr__(self) -> str:
         return f"TokenFile({str(self._path)!r})"
 
     def __call__(self) -> str:
-        """The token as it is now. Raises OSError if the file cannot be read."""
-        found = self._path.stat()
-        seen = (found.st_ino, found.st_size, found.st_mtime_ns)
+        """Return the current token. Raises OSError if the file cannot be read."""
+        status = self._path.stat()
+        version = (status.st_ino, status.st_size, status.st_mtime_ns)
         with self._lock:
-            if seen != self._seen:
+            if version != self._version:
                 self._token = self._path.read_text(encoding="utf-8").strip()
-                self._seen = seen
+                self._version = version
             return self._token
 
 

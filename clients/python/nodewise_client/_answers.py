@@ -23,17 +23,17 @@ Events: TypeAlias = Sequence[Any]
 Answer = TypeVar("Answer", bound=Value)
 
 
-def _more(kind: type[Answer], value: Value, **stated: Any) -> Answer:
+def _more(kind: type[Answer], value: Value, **more: Any) -> Answer:
     """A value that says more: what is stated, and of everything else what another value says."""
-    said: Any = type(value)
-    held = {name: get(value) for name, get in field_getters(said).items() if name not in stated}
-    return kind(**held, **stated)
+    value_kind: Any = type(value)
+    columns = {name: get(value) for name, get in field_getters(value_kind).items() if name not in more}
+    return kind(**columns, **more)
 
 
 class _LateResponse(values.PredictResponse):
     """A reply whose fields are read from its message when they are first read themselves.
 
-    Its predictions keep the message anyway. Whoever reads cannot tell: comparing, copying and pickling read all first.
+    Its predictions keep the message anyway. Callers see no difference: comparing, copying and pickling read all fields.
     """
 
     __slots__ = ("_message",)
@@ -44,9 +44,9 @@ class _LateResponse(values.PredictResponse):
             read = _LATE.get(name)
             if read is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            held = read(self._message)
-            object.__setattr__(self, name, held)
-            return held
+            response = read(self._message)
+            object.__setattr__(self, name, response)
+            return response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -71,7 +71,7 @@ class PredictResult(_LateResponse, Sequence[Prediction]):
 
     @property
     def warnings(self) -> tuple[values.Notice, ...]:
-        """What the reader should know."""
+        """Warnings about the answer."""
         return () if self.predictions is None else self.predictions.warnings
 
     @property
@@ -85,7 +85,7 @@ class PredictResult(_LateResponse, Sequence[Prediction]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JobOutcome:
-    """What became of one job of a batch: its rows, or its error."""
+    """The outcome of one job of a batch: its rows, or its error."""
 
     rows: Rows[Prediction]
     """None where it has an error, or is `unchanged`."""
@@ -114,13 +114,13 @@ class JobOutcome:
 
 def _text_of(answer: PredictResult | JobOutcome) -> str:
     """An answer for people."""
-    told = ["unchanged"] if answer.unchanged else [table(answer.rows)]
+    lines = ["unchanged"] if answer.unchanged else [table(answer.rows)]
     if answer.recommendation is not None:
-        told.append(f"recommended ({answer.recommendation.rule}): {answer.recommendation.why}")
-    told += [f"{each.reason}: {each.message}" for each in answer.warnings]
+        lines.append(f"recommended ({answer.recommendation.rule}): {answer.recommendation.why}")
+    lines += [f"{each.reason}: {each.message}" for each in answer.warnings]
     if answer.basis is not None:
-        told.append(f"by {answer.basis.estimator} {answer.basis.estimator_version}".rstrip())
-    return "\n".join(told)
+        lines.append(f"by {answer.basis.estimator} {answer.basis.estimator_version}".rstrip())
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -184,10 +184,10 @@ def numbers_by_name(numbers: Iterable[values.NamedNumber]) -> dict[str, float]:
 
 
 def predict_result(message: Any) -> PredictResult:
-    """A reply, of a message that nobody else has, with its rows."""
+    """A reply with its rows, from a message that no other code uses."""
     answer = object.__new__(PredictResult)
     object.__setattr__(answer, "_message", message)
-    # Not late: hardly anybody asks and does not read them.
+    # Not lazily: nearly every caller reads them.
     columns = message.predictions
     object.__setattr__(answer, "rows", Rows.of_message(Prediction, columns, columns.rows_count))
     return answer
@@ -222,10 +222,10 @@ def batch_result(response: values.BatchPredictResponse) -> BatchPredictResult:
 
 
 def _own_columns(
-    columns: values.Predictions, given: Sequence[Any], interval_basis: values.IntervalBasis | None
+    columns: values.Predictions, lengths: Sequence[Any], interval_basis: values.IntervalBasis | None
 ) -> values.Predictions:
     """The columns as a job has them: without those that only others have, and with where its interval comes from."""
-    absent = [name for column, names in COLUMNS_OF.items() if column not in given for name in names]
+    absent = [name for column, names in COLUMNS_OF.items() if column not in lengths for name in names]
     readers = {
         **field_getters(values.Predictions),
         **dict.fromkeys(absent, lambda _: ()),
@@ -252,18 +252,18 @@ def _outcome(
     )
 
 
-def _warnings_between(found: Sequence[values.Notice], begin: int, end: int) -> tuple[values.Notice, ...]:
+def _warnings_between(notices: Sequence[values.Notice], begin: int, end: int) -> tuple[values.Notice, ...]:
     """The warnings that concern a job's rows, with rows counted from the job's first."""
-    kept = []
-    for notice in found:
+    result = []
+    for notice in notices:
         rows = tuple(row - begin for row in notice.rows if begin <= row < end)
         if rows or not notice.rows:
-            kept.append(replace(notice, rows=rows))
-    return tuple(kept)
+            result.append(replace(notice, rows=rows))
+    return tuple(result)
 
 
 def stream_answer(message: Any) -> StreamAnswer:
-    """A reply of a stream, of a message that nobody else has."""
+    """A reply of a stream, from a message that no other code uses."""
     result: PredictResult | BatchPredictResult | None = None
     error: NodewiseError | None = None
     if message.HasField("predict"):
@@ -273,14 +273,14 @@ def stream_answer(message: Any) -> StreamAnswer:
     elif message.HasField("problem"):
         error = from_problem(from_own_message(message.problem, values.Problem))
     else:
-        error = NodewiseError("the server answered with something that this version of the client does not know")
+        error = NodewiseError("the server sent a kind of answer that this version of the client does not support")
     return StreamAnswer(question_id=message.question_id, result=result, error=error)
 
 
 def scored_rows(predictions: values.TestPredictions | None) -> Rows[ScoredRow]:
     """The predictions behind an estimator's scores, row by row."""
-    found = predictions or values.TestPredictions()
-    return Rows(ScoredRow, found, 0, len(found.rows))
+    columns = predictions or values.TestPredictions()
+    return Rows(ScoredRow, columns, 0, len(columns.rows))
 
 
 # --- answers that come in pieces -----------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def scored_rows(predictions: values.TestPredictions | None) -> Rows[ScoredRow]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """One configuration of an answer: what it is, and what it takes."""
+    """One configuration of a plan, with its prediction."""
 
     configuration: Mapping[str, Any]
     """What is stated of it, by the names that `configurations` takes."""
@@ -306,7 +306,7 @@ class PlanAnswer(values.PlanResult):
 
     @property
     def warnings(self) -> tuple[values.Notice, ...]:
-        """What the reader should know; row 0 is the best, if there is one."""
+        """Warnings about the plan; row 0 is the best configuration, if there is one."""
         return () if self.predictions is None else self.predictions.warnings
 
 
@@ -366,14 +366,14 @@ def simulation_answer(events: Events) -> SimulationAnswer:
         if event.HasField("jobs"):
             jobs.setdefault(event.jobs.seed, []).append(from_own_message(event.jobs, values.SimulationJobRows))
         elif event.HasField("timeline"):
-            held = from_own_message(event.timeline, values.SimulationTimelineRows)
-            timelines.setdefault(held.seed, []).append(held)
-    finished = {seed: join_parts(parts) for seed, parts in jobs.items()}
+            timeline_rows = from_own_message(event.timeline, values.SimulationTimelineRows)
+            timelines.setdefault(timeline_rows.seed, []).append(timeline_rows)
+    joined_jobs = {seed: join_parts(parts) for seed, parts in jobs.items()}
     stretches = {seed: join_parts(parts) for seed, parts in timelines.items()}
     return _more(
         SimulationAnswer,
         from_own_message(events[-1].result, values.SimulationResult),
-        jobs={seed: Rows(SimulatedJob, rows, 0, len(rows.job_ids)) for seed, rows in finished.items()},
+        jobs={seed: Rows(SimulatedJob, rows, 0, len(rows.job_ids)) for seed, rows in joined_jobs.items()},
         timelines={seed: Rows(HeldDevices, rows, 0, len(rows.job_ids)) for seed, rows in stretches.items()},
     )
 

@@ -14,13 +14,13 @@ def architectures(models: Iterable[Workload]) -> Architectures:
         models: workloads, of which FLOPs, family, parameters, tensors and activations count; what one does not state is
             as the batch's shared profile says. `nodewise_client.torch_facts` counts them from PyTorch modules.
     """
-    found = tuple(models)
-    families = {name: number for number, name in enumerate(dict.fromkeys(model.family for model in found))}
+    all_models = tuple(models)
+    families = {name: number for number, name in enumerate(dict.fromkeys(model.family for model in all_models))}
     return Architectures(
-        flops_per_sample=tuple(model.flops_per_sample or 0.0 for model in found),
+        flops_per_sample=tuple(model.flops_per_sample or 0.0 for model in all_models),
         family_names=tuple(families),
-        family_indexes=tuple(families[model.family] for model in found),
-        parameter_bytes=tuple(model.parameter_bytes or 0.0 for model in found),
-        tensors_counts=tuple(model.tensors_count or 0 for model in found),
-        activation_bytes_per_sample=tuple(model.activation_bytes_per_sample or 0.0 for model in found),
+        family_indexes=tuple(families[model.family] for model in all_models),
+        parameter_bytes=tuple(model.parameter_bytes or 0.0 for model in all_models),
+        tensors_counts=tuple(model.tensors_count or 0 for model in all_models),
+        activation_bytes_per_sample=tuple(model.activation_bytes_per_sample or 0.0 for model in all_models),
     )

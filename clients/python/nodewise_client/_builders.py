@@ -1,4 +1,4 @@
-"""Shorter ways to say what requests hold."""
+"""Short forms for parts of requests."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def node_pool(name: str, device_name: str, *, nodes: int, devices_per_node: int,
     return values.NodePool(name=name, device_name=device_name, available_devices=(devices_per_node,) * nodes, **rest)
 
 
-def counts(*given: int | Iterable[int]) -> values.CountSet:
+def counts(*numbers: int | Iterable[int]) -> values.CountSet:
     """Whole numbers that may be chosen: `counts(1, 2, 4)`, `counts(range(1, 9))`."""
-    return values.CountSet(values=tuple(number for each in given for number in as_tuple(each)))
+    return values.CountSet(values=tuple(number for each in numbers for number in as_tuple(each)))
 
 
 def measurement_table(
@@ -88,22 +88,22 @@ def measurement_table(
 
     Raises
     ------
-        ValueError: where facts are given of a job that has no row.
+        ValueError: if facts are given for a job without a row.
     """
     names_of_rows = as_tuple(jobs)
     by_row = {name: as_tuple(columns.get(name)) for name in _COLUMNS}
     rows = max(len(names_of_rows), *map(len, by_row.values()), 1)
     names = {name: index for index, name in enumerate(dict.fromkeys(names_of_rows))}
-    for named in (*(workloads or {}), *(networks or {})):
-        if named not in names:
-            raise ValueError(f"facts are given for {named!r}, which is no job of the table")
-    given = {**columns, **{name: broadcast(column, rows, name) for name, column in by_row.items()}}
+    for job in (*(workloads or {}), *(networks or {})):
+        if job not in names:
+            raise ValueError(f"facts are given for {job!r}, which is not a job of the table")
+    all_columns = {**columns, **{name: broadcast(column, rows, name) for name, column in by_row.items()}}
     return values.MeasurementTable(
         job_names=tuple(names),
         job_indexes=tuple(names[name] for name in broadcast(names_of_rows, rows, "jobs")),
         workloads=tuple(workloads.get(name, values.Workload()) for name in names) if workloads else (),
         networks=tuple(networks.get(name, values.Network()) for name in names) if networks else (),
-        **write_columns(values.MeasurementTable, MEASUREMENT_TABLE, given),
+        **write_columns(values.MeasurementTable, MEASUREMENT_TABLE, all_columns),
     )
 
 

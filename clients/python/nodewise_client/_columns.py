@@ -14,13 +14,13 @@ Item = TypeVar("Item")
 _MASK: Final = "_known"
 
 
-def as_tuple(given: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
     """One value or many, as a tuple that can be read more than once; None as no value."""
-    if given is None:
+    if value is None:
         return ()
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        return (given,)
-    return tuple(given)
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return (value,)
+    return tuple(value)
 
 
 def broadcast(values: Sequence[Item], rows: int, name: str) -> tuple[Item, ...]:
@@ -36,12 +36,12 @@ def broadcast(values: Sequence[Item], rows: int, name: str) -> tuple[Item, ...]:
 def masks(kind: Any) -> Mapping[str, str]:
     """The columns of a value's class beside which another says which rows are known, each with the name of that one."""
     names = tuple(kind.__dataclass_fields__)
-    found = {}
+    masks_by_column = {}
     for mask in names:
         stem = mask.removesuffix(_MASK)
         if stem != mask:
-            found[next(name for name in names if name == stem or name.startswith(f"{stem}_"))] = mask
-    return found
+            masks_by_column[next(name for name in names if name == stem or name.startswith(f"{stem}_"))] = mask
+    return masks_by_column
 
 
 def write_columns(kind: Any, facts: Mapping[str, Fact], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,22 +49,22 @@ def write_columns(kind: Any, facts: Mapping[str, Fact], columns: Mapping[str, An
 
     Columns without facts stay as they are given.
     """
-    found: dict[str, Any] = {}
-    for name, given in columns.items():
+    result: dict[str, Any] = {}
+    for name, entries in columns.items():
         if name not in facts:
-            found[name] = given
+            result[name] = entries
             continue
-        column = as_tuple(given)
+        column = as_tuple(entries)
         if None not in column:
-            found |= {name: column} if column else {}
+            result |= {name: column} if column else {}
             continue
-        known = tuple(value is not None for value in column)
-        if any(known) or facts[name].required:
+        is_known = tuple(value is not None for value in column)
+        if any(is_known) or facts[name].required:
             nothing = absent(kind, facts[name])
-            found[name] = tuple(nothing if value is None else value for value in column)
+            result[name] = tuple(nothing if value is None else value for value in column)
             if name in masks(kind):
-                found[masks(kind)[name]] = known
-    return found
+                result[masks(kind)[name]] = is_known
+    return result
 
 
 def absent(kind: Any, fact: Fact) -> Any:
@@ -93,13 +93,13 @@ def leaves_rows_open(kind: Any, fact: Fact) -> bool:
 
 def read(kind: Any, columns: Any, name: str, rows: int) -> tuple[Any, ...]:
     """A column with one value per row, None where its row is not known; an empty column stays empty."""
-    held = getattr(columns, name)
-    if not len(held):
+    column_values = getattr(columns, name)
+    if not len(column_values):
         return ()
-    column = broadcast(tuple(held), rows, name)
+    column = broadcast(tuple(column_values), rows, name)
     mask = masks(kind).get(name)
-    known = () if mask is None else broadcast(tuple(getattr(columns, mask)), rows, mask)
-    return tuple(value if sure else None for value, sure in zip(column, known, strict=True)) if known else column
+    is_known = () if mask is None else broadcast(tuple(getattr(columns, mask)), rows, mask)
+    return tuple(value if sure else None for value, sure in zip(column, is_known, strict=True)) if is_known else column
 
 
 def observations(**columns: Any) -> Observations:

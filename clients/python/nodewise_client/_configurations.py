@@ -11,8 +11,8 @@ from nodewise_client._columns import as_tuple, broadcast, write_columns
 from nodewise_values import Configurations
 from nodewise_values.facts import CONFIGURATIONS
 
-_PACKED: Final = ("device_", "offer_", "placement_", "group_")
-PLAIN_COLUMNS: Final = tuple(each.name for each in fields(Configurations) if not each.name.startswith(_PACKED))
+_PACKED_PREFIXES: Final = ("device_", "offer_", "placement_", "group_")
+PLAIN_COLUMNS: Final = tuple(each.name for each in fields(Configurations) if not each.name.startswith(_PACKED_PREFIXES))
 """Columns with an entry per row. The others are packed; row by row they are `ROW_COLUMNS`."""
 ROW_COLUMNS: Final = ("devices", "offers", "placements", "groups")
 
@@ -65,33 +65,34 @@ def configurations(
 
 def configurations_of_rows(rows: Iterable[Mapping[str, Any]]) -> Configurations:
     """Configurations by rows, as `configuration_rows` gives them: every row states the same columns."""
-    found = list(rows)
-    for number, row in enumerate(found):
-        if row.keys() != found[0].keys():
-            odd = ", ".join(sorted(row.keys() ^ found[0].keys()))
-            raise ValueError(f"row {number} and those before it differ in what they state: {odd}")
-    return configurations(**{name: [row[name] for row in found] for name in (found[0] if found else ())})
+    all_rows = list(rows)
+    for number, row in enumerate(all_rows):
+        if row.keys() != all_rows[0].keys():
+            odd = ", ".join(sorted(row.keys() ^ all_rows[0].keys()))
+            raise ValueError(f"row {number} and the rows before it state different settings: {odd}")
+    return configurations(**{name: [row[name] for row in all_rows] for name in (all_rows[0] if all_rows else ())})
 
 
-def configuration_rows(given: Configurations) -> tuple[dict[str, Any], ...]:
+def configuration_rows(columns_of_rows: Configurations) -> tuple[dict[str, Any], ...]:
     """Each row with the columns that are stated, by the names that `configurations` takes."""
-    columns = stated_columns(given)
+    columns = stated_columns(columns_of_rows)
     columns = row_columns(columns, count_rows(columns))
     return tuple(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-def stated_columns(given: Configurations) -> Columns:
+def stated_columns(columns_of_rows: Configurations) -> Columns:
     """The columns that are stated, for all rows or one entry per row, by the names that `configurations` takes."""
-    found = {name: tuple(column) for name in PLAIN_COLUMNS if len(column := getattr(given, name))}
-    packed = {
-        "devices": _devices(given),
-        "offers": _offers(given),
+    columns = {name: tuple(column) for name in PLAIN_COLUMNS if len(column := getattr(columns_of_rows, name))}
+    packed_columns = {
+        "devices": _devices(columns_of_rows),
+        "offers": _offers(columns_of_rows),
         "placements": tuple(
-            tuple(given.placement_workers[begin:end]) for begin, end in pairwise(given.placement_offsets)
+            tuple(columns_of_rows.placement_workers[begin:end])
+            for begin, end in pairwise(columns_of_rows.placement_offsets)
         ),
-        "groups": _groups(given),
+        "groups": _groups(columns_of_rows),
     }
-    return found | {name: column for name, column in packed.items() if column}
+    return columns | {name: column for name, column in packed_columns.items() if column}
 
 
 def row_columns(columns: Columns, rows: int) -> Columns:
@@ -104,9 +105,9 @@ def count_rows(columns: Columns) -> int:
     return max(map(len, columns.values()), default=0)
 
 
-def _names(given: Any) -> tuple[str, ...]:
+def _names(values_of_rows: Any) -> tuple[str, ...]:
     """Names row by row; None is the empty one, which names nothing."""
-    return tuple(name or "" for name in as_tuple(given))
+    return tuple(name or "" for name in as_tuple(values_of_rows))
 
 
 def _index_names(name: str, rows: Sequence[str]) -> dict[str, Any]:
@@ -125,21 +126,21 @@ def _devices_and_groups(devices: tuple[str, ...], rows: Iterable[Sequence[Worker
     if of_groups and len(of_groups) < len(groups):
         raise ValueError("either every group names its device, or none does")
     names = {name: index for index, name in enumerate(dict.fromkeys((*devices, *of_groups)))}
-    found: dict[str, Any] = {"device_names": tuple(names)} if any(names) else {}
+    columns: dict[str, Any] = {"device_names": tuple(names)} if any(names) else {}
     if any(names) and (len(devices) > 1 or (devices and of_groups)):
-        found["device_indexes"] = tuple(names[name] for name in devices)
+        columns["device_indexes"] = tuple(names[name] for name in devices)
     if not groups:
-        return found
-    found |= _pack_rows("group", by_row, "workers", lambda group: group.workers)
+        return columns
+    columns |= _pack_rows("group", by_row, "workers", lambda group: group.workers)
     if of_groups:
-        found["group_device_indexes"] = tuple(names[name] for name in of_groups)
+        columns["group_device_indexes"] = tuple(names[name] for name in of_groups)
     if any(group.compute_factor != 1 for group in groups):
-        found["group_compute_factors"] = tuple(group.compute_factor for group in groups)
-    return found
+        columns["group_compute_factors"] = tuple(group.compute_factor for group in groups)
+    return columns
 
 
 def _pack_rows(
-    name: str, rows: Sequence[Sequence[Any]], entries: str, entry: Any = lambda held: held
+    name: str, rows: Sequence[Sequence[Any]], entries: str, entry: Any = lambda value: value
 ) -> dict[str, Any]:
     """Rows of several entries each, in compressed sparse rows."""
     if not rows:
@@ -147,29 +148,32 @@ def _pack_rows(
     offsets = [0]
     for row in rows:
         offsets.append(offsets[-1] + len(row))
-    return {f"{name}_offsets": tuple(offsets), f"{name}_{entries}": tuple(entry(held) for row in rows for held in row)}
+    return {
+        f"{name}_offsets": tuple(offsets),
+        f"{name}_{entries}": tuple(entry(value) for row in rows for value in row),
+    }
 
 
-def _devices(given: Configurations) -> tuple[str, ...]:
-    names = tuple(given.device_names)
-    if given.device_indexes:
-        return tuple(names[index] for index in given.device_indexes)
-    return () if given.group_device_indexes else names[:1]
+def _devices(columns: Configurations) -> tuple[str, ...]:
+    names = tuple(columns.device_names)
+    if columns.device_indexes:
+        return tuple(names[index] for index in columns.device_indexes)
+    return () if columns.group_device_indexes else names[:1]
 
 
-def _offers(given: Configurations) -> tuple[str, ...]:
-    names = tuple(given.offer_names)
-    return tuple(names[index] for index in given.offer_indexes) or names[:1]
+def _offers(columns: Configurations) -> tuple[str, ...]:
+    names = tuple(columns.offer_names)
+    return tuple(names[index] for index in columns.offer_indexes) or names[:1]
 
 
-def _groups(given: Configurations) -> tuple[tuple[WorkerGroup, ...], ...]:
-    factors, devices = given.group_compute_factors, given.group_device_indexes
+def _groups(columns: Configurations) -> tuple[tuple[WorkerGroup, ...], ...]:
+    factors, devices = columns.group_compute_factors, columns.group_device_indexes
     groups = tuple(
         WorkerGroup(
             workers=workers,
-            device_name=given.device_names[devices[at]] if devices else None,
+            device_name=columns.device_names[devices[at]] if devices else None,
             compute_factor=(factors[at] if len(factors) > 1 else factors[0]) if factors else 1.0,
         )
-        for at, workers in enumerate(given.group_workers)
+        for at, workers in enumerate(columns.group_workers)
     )
-    return tuple(groups[begin:end] for begin, end in pairwise(given.group_offsets))
+    return tuple(groups[begin:end] for begin, end in pairwise(columns.group_offsets))

@@ -47,7 +47,7 @@ HEALTH_CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 class HealthStatus(StrEnum):
-    """What a server says of itself, or of one of its services; in the order of grpc.health.v1."""
+    """Health of a server or of one of its services, in the order of grpc.health.v1."""
 
     UNKNOWN = "unknown"
     SERVING = "serving"
@@ -57,7 +57,7 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where the server is and how it is spoken to."""
+    """The address of the server, and the options of the connection."""
 
     target: str
     timeout_s: float | None
@@ -128,10 +128,10 @@ def service_config() -> str:
 
 def _retries() -> str:
     """What the file says of retries. Every call here states a deadline; gRPC would take the shorter of the two."""
-    kept: dict[str, Any] = json.loads(service_config())
-    for entry in kept["methodConfig"]:
+    config: dict[str, Any] = json.loads(service_config())
+    for entry in config["methodConfig"]:
         entry.pop("timeout", None)
-    return json.dumps(kept)
+    return json.dumps(config)
 
 
 @cache

@@ -79,7 +79,7 @@ class Delivery:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         if server is None and keep is None:
-            raise ValueError("server and keep are both None: nothing would become of the recording; give one of them")
+            raise ValueError("server and keep are both None, so the recording would be lost; give one of them")
         self._server: Final = server
         self._profile: Final = profile
         self._redact: Final = redact
@@ -88,7 +88,7 @@ class Delivery:
         self._keep_bytes: Final = keep_bytes
         self._one_at_a_time: Final = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._complained = False
+        self._has_warned = False
 
     @property
     def busy(self) -> bool:
@@ -117,12 +117,12 @@ class Delivery:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         if self.busy:
-            self.complain("the server is slow: what was recorded is still on its way")
+            self.complain("the server is slow: the recording is still being sent")
 
     def complain(self, what: str, error: Exception | None = None) -> None:
         """Tell the user once; a training log is no place for a row of the same lines."""
-        level = logging.DEBUG if self._complained else logging.WARNING
-        self._complained = True
+        level = logging.DEBUG if self._has_warned else logging.WARNING
+        self._has_warned = True
         LOG.log(level, "%s%s; training goes on", what, "" if error is None else f": {error}")
 
     def _start(self, work: Callable[[], None], afterwards: Callable[[], None] = lambda: None) -> None:
@@ -131,7 +131,7 @@ class Delivery:
                 with self._one_at_a_time:
                     work()
             except Exception as error:  # noqa: BLE001 - whatever it is, it is not worth a training run
-                self.complain(f"profile {self._profile!r} did not get all that was recorded", error)
+                self.complain(f"profile {self._profile!r} is incomplete: not all of the recording was sent", error)
             finally:
                 afterwards()
 

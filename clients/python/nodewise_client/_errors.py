@@ -1,4 +1,4 @@
-"""Errors: one class per kind of failure, told apart by the reason that the server gives."""
+"""Errors: one class per kind of failure, distinguished by the reason that the server states."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Code(StrEnum):
 
 
 class NodewiseError(Exception):
-    """A call that failed. `reason` is stable and meant to be switched on; `message` is for people."""
+    """A call that failed. Programs branch on `reason`, which is stable; `message` is for people."""
 
     def __init__(
         self,
@@ -102,17 +102,17 @@ class FailedPreconditionError(NodewiseError):
 
 
 class RefusedError(FailedPreconditionError):
-    """Nodewise does not guess: it cannot answer this from what it knows. Callers may go on without it."""
+    """Nodewise cannot answer from the available evidence, and does not guess. Callers may go on without an answer."""
 
     @property
     def missing_fields(self) -> tuple[str, ...]:
         """Fields of the profile that would make an answer possible."""
-        named = self.metadata.get(MISSING_FIELDS, "")
-        return tuple(field.strip() for field in named.split(",") if field.strip())
+        fields = self.metadata.get(MISSING_FIELDS, "")
+        return tuple(field.strip() for field in fields.split(",") if field.strip())
 
 
 class UnauthenticatedError(NodewiseError):
-    """The server wants a token, or another one."""
+    """The server requires a token, or another one."""
 
 
 class PermissionDeniedError(NodewiseError):
@@ -120,19 +120,19 @@ class PermissionDeniedError(NodewiseError):
 
 
 class ResourceExhaustedError(NodewiseError):
-    """The server has more to do than it admits (try again after `retry_delay_s`), or a message is too large."""
+    """The server is overloaded (try again after `retry_delay_s`), or a message is too large."""
 
 
 class UnavailableError(NodewiseError):
-    """The server is not there, is going away, or cannot reach its store. Retried already where that is harmless."""
+    """The server is unavailable, shuts down, or cannot reach its store. Idempotent calls were already retried."""
 
 
 class CallCancelledError(NodewiseError):
-    """The call was cancelled: by `close()`, or by a server that stopped before it had begun with it."""
+    """The call was cancelled: by `close()`, or by a server that stopped before it started the call."""
 
 
 class DeadlineExceededError(NodewiseError):
-    """The answer was not there in time."""
+    """The deadline passed before the answer."""
 
 
 class UnimplementedError(NodewiseError):
@@ -203,15 +203,15 @@ def from_call(call: FailedCall, *, target: str, method: str) -> NodewiseError:
     status = call.code() or grpc.StatusCode.UNKNOWN
     trailers = dict(call.trailing_metadata() or ())
     delay = _pushback(trailers.get(PUSHBACK_KEY))
-    packed = trailers.get(DETAILS_KEY)
-    if isinstance(packed, bytes):
+    data = trailers.get(DETAILS_KEY)
+    if isinstance(data, bytes):
         try:
-            detailed = status_pb2.Status.FromString(packed)
+            detailed_status = status_pb2.Status.FromString(data)
         except DecodeError:
             pass
         else:
-            if detailed.details:
-                return from_status(detailed, retry_delay_s=delay)
+            if detailed_status.details:
+                return from_status(detailed_status, retry_delay_s=delay)
     code = Code(status.name)
     text = call.details() or "no details were given"
     if code is Code.INTERNAL and text == LOST_IN_AIO:
@@ -234,7 +234,8 @@ def from_status(status: status_pb2.Status, *, retry_delay_s: float | None = None
                 reason, metadata = info.reason, dict(info.metadata)
             elif detail.Unpack(bad):
                 violations += [
-                    FieldViolation(field=found.field, description=found.description) for found in bad.field_violations
+                    FieldViolation(field=violation.field, description=violation.description)
+                    for violation in bad.field_violations
                 ]
             elif detail.Unpack(retry):
                 retry_delay_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9

@@ -85,15 +85,15 @@ def model_from_hugging_face(
         return _Import(source, "config").model(sequence_length)
     path = Path(source)
     try:
-        held = json.loads(path.read_text(encoding="utf-8-sig"))
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ImportedModelError(f"{path}: cannot be read: {reason}") from None
     except (ValueError, RecursionError):
-        raise ImportedModelError(f"{path}: is no JSON; must be the config.json of a model") from None
-    if not isinstance(held, dict):
-        raise ImportedModelError(f"{path}: must hold a JSON object, the config.json of a model")
-    return _Import(held, str(path)).model(sequence_length)
+        raise ImportedModelError(f"{path}: is not valid JSON; must be the config.json of a model") from None
+    if not isinstance(document, dict):
+        raise ImportedModelError(f"{path}: must contain a JSON object, the config.json of a model")
+    return _Import(document, str(path)).model(sequence_length)
 
 
 class _Import(Reader):
@@ -108,13 +108,13 @@ class _Import(Reader):
             return ImportedModel(workload=workload, notes=(*text.notes, *self.notes))
         kind, family = self._family()
         names = {**USUAL, **family.names}
-        hidden = self.count(names["hidden_size"])
+        hidden_size = self.count(names["hidden_size"])
         heads = self.count(names["attention_heads"])
         layers = self.count(names["layers"])
-        feed_forward = self._feed_forward(names["feed_forward_size"], hidden, family)
+        feed_forward = self._feed_forward(names["feed_forward_size"], hidden_size, family)
         transformer: dict[str, Any] = {
             "layers_count": layers,
-            "hidden_size": hidden,
+            "hidden_size": hidden_size,
             "attention_heads_count": heads,
             "sequence_length_tokens": self._sequence(
                 names["sequence_length"], sequence_length, family.positions_unused
@@ -125,13 +125,13 @@ class _Import(Reader):
             **(
                 self._latent_attention()
                 if family.latent
-                else {"head_size": self._head_size(kind, family, hidden, heads)}
+                else {"head_size": self._head_size(kind, family, hidden_size, heads)}
             ),
             "gated_feed_forward": family.gated,
             "untied_embeddings": not self.flag("tie_word_embeddings", otherwise=family.tied),
         }
         kinds = kinds_of_layers(self, kind, layers)
-        transformer |= facts_of_layers(self, kind, kinds, hidden)
+        transformer |= facts_of_layers(self, kind, kinds, hidden_size)
         experts = family.experts
         has_experts = experts is not None and self.config.get(experts.count) not in (None, 0)
         if experts and has_experts and (experts.layers != LISTED or MOE in kinds):
@@ -148,65 +148,63 @@ class _Import(Reader):
     def _family(self) -> tuple[str, Family]:
         kind = self.config.get("model_type")
         if kind is None:
-            raise self.wrong(
-                "model_type", "is missing: it says which keys the others are; must be one of " + _family_names()
-            )
+            raise self.wrong("model_type", "is missing; must be one of " + _family_names())
         kind = ALIASES.get(str(kind), str(kind))
         if self.config.get("is_encoder_decoder"):
-            raise self.wrong("is_encoder_decoder", "must be false: encoder-decoder models are not represented")
-        nested = self.config.get("text_config")
-        if kind not in FAMILIES and isinstance(nested, Mapping):
+            raise self.wrong("is_encoder_decoder", "must be false: encoder-decoder models are not supported")
+        text_config = self.config.get("text_config")
+        if kind not in FAMILIES and isinstance(text_config, Mapping):
             raise self.wrong(
                 "text_config",
-                f"is one part of several of a model of type {kind!r}; must be imported by itself, "
-                f"without the others (its model_type is {nested.get('model_type')!r})",
+                f"is one of several parts of a model of type {kind!r}; import it alone "
+                f"(its model_type is {text_config.get('model_type')!r})",
             )
         if kind not in FAMILIES:
             raise self.wrong(
                 "model_type",
-                f"{kind!r} is not known (known are {_family_names()}): state its dimensions as workload.transformer of "
-                f"a profile or specification: {self._dimensions()}",
+                f"{kind!r} is not supported (supported: {_family_names()}): state its dimensions as "
+                f"workload.transformer of a profile or specification: {self._dimensions()}",
             )
         return kind, FAMILIES[kind]
 
     def _dimensions(self) -> str:
         """What a transformer must state, with the numbers that are there under their usual names."""
-        found = {field: self.config.get(USUAL[name][0]) for field, name in _MUST_BE_STATED.items()}
-        return ", ".join(f"{field} ({value})" if isinstance(value, int) else field for field, value in found.items())
+        values = {field: self.config.get(USUAL[name][0]) for field, name in _MUST_BE_STATED.items()}
+        return ", ".join(f"{field} ({value})" if isinstance(value, int) else field for field, value in values.items())
 
-    def _feed_forward(self, names: tuple[str, ...], hidden: int, family: Family) -> int:
+    def _feed_forward(self, names: tuple[str, ...], hidden_size: int, family: Family) -> int:
         if "expansion_ratio" in names and self.config.get("expansion_ratio") is not None:
-            return self._expanded_size(hidden)
+            return self._expanded_size(hidden_size)
         if family.feed_forward_default and all(self.config.get(name) is None for name in names):
-            return 4 * hidden
+            return 4 * hidden_size
         width = self.count(names)
         if not family.halved_feed_forward:
             return width
         if width % 2:
-            raise self.wrong(self.present(names), f"must be even: it counts the gate too, found {width}")
+            raise self.wrong(self.present(names), f"must be even, because it includes the gate, found {width}")
         return width // 2
 
-    def _expanded_size(self, hidden: int) -> int:
+    def _expanded_size(self, hidden_size: int) -> int:
         ratio = self.config["expansion_ratio"]
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio <= 1024:
             raise self.wrong("expansion_ratio", f"must be a number above 0, found {ratio!r}")
-        return max(1, int(hidden * ratio))
+        return max(1, int(hidden_size * ratio))
 
-    def _sequence(self, names: tuple[str, ...], given: int | None, unused: int) -> int:
-        if given is not None:
-            if given < 1:
-                raise ImportedModelError(f"sequence_length: must be at least 1 token, found {given}")
-            return given
+    def _sequence(self, names: tuple[str, ...], stated_length: int | None, unused_positions: int) -> int:
+        if stated_length is not None:
+            if stated_length < 1:
+                raise ImportedModelError(f"sequence_length: must be at least 1 token, found {stated_length}")
+            return stated_length
         if all(self.config.get(name) is None for name in names):
             raise ImportedModelError(
                 f"{self.source}: sequence_length must be given: {names[0]}, the model's longest, is missing"
             )
         longest = self.count(names)
-        if longest > unused:
-            longest -= unused
+        if longest > unused_positions:
+            longest -= unused_positions
         self.notes.append(
-            f"sequence_length is taken as {longest} tokens, the model's longest ({self.present(names)}): "
-            "state it where the job trains with shorter ones"
+            f"sequence_length is assumed to be {longest} tokens, the model's longest ({self.present(names)}): "
+            "state it if the job trains on shorter sequences"
         )
         return longest
 
@@ -233,16 +231,16 @@ class _Import(Reader):
             return 1
         return self.count_in(attention, ("kv_n_heads",), otherwise=heads)
 
-    def _head_size(self, kind: str, family: Family, hidden: int, heads: int) -> int:
-        stated = _HEAD_SIZES.get(kind, "head_dim")
-        if self.config.get(stated) is not None:
-            return self.count((stated,))
+    def _head_size(self, kind: str, family: Family, hidden_size: int, heads: int) -> int:
+        name = _HEAD_SIZES.get(kind, "head_dim")
+        if self.config.get(name) is not None:
+            return self.count((name,))
         if family.head_size:
-            self.notes.append(f"head_dim is missing and taken as {family.head_size}, the default of {kind}")
+            self.notes.append(f"head_dim is missing and assumed to be {family.head_size}, the default of {kind}")
             return family.head_size
-        if hidden % heads:
-            raise self.wrong(stated, f"must be given: {heads} heads do not divide the hidden size of {hidden}")
-        return hidden // heads
+        if hidden_size % heads:
+            raise self.wrong(name, f"must be given: {heads} heads do not divide the hidden size of {hidden_size}")
+        return hidden_size // heads
 
     def _latent_attention(self) -> dict[str, int | None]:
         rotary = self.count(("qk_rope_head_dim",))
@@ -256,19 +254,19 @@ class _Import(Reader):
 
     def _experts(self, experts: Experts, kinds: list[str]) -> dict[str, int | None]:
         width = self.count((experts.width,))
-        shared = self.count((experts.shared_count,), otherwise=0, least=0) * width if experts.shared_count else 0
+        shared_width = self.count((experts.shared_count,), otherwise=0, least=0) * width if experts.shared_count else 0
         if experts.shared_width:
-            shared = self.count((experts.shared_width,), least=0)
+            shared_width = self.count((experts.shared_width,), least=0)
         sparse = self._layers_with_experts(experts.layers, kinds)
         if not 1 <= sparse <= len(kinds):
             raise self.wrong(
-                experts.count, f"must be 0 where no layer has experts, found {self.config.get(experts.count)}"
+                experts.count, f"must be 0 if no layer has experts, found {self.config.get(experts.count)}"
             )
         return {
             "experts_count": self.count((experts.count,)),
             "experts_per_token_count": self.count(("num_experts_per_tok", "experts_per_token")),
             "expert_feed_forward_size": width,
-            "shared_expert_feed_forward_size": shared or None,
+            "shared_expert_feed_forward_size": shared_width or None,
             "expert_layers_count": sparse if experts.layers else None,
         }
 
@@ -284,22 +282,22 @@ class _Import(Reader):
             return sum(1 for layer in layers if layer % period == offset)
         if which == EVERY_OTHER:
             step = self.count(("decoder_sparse_step",), otherwise=1)
-            held = self.config.get("mlp_only_layers") or []
-            if not isinstance(held, list) or not all(isinstance(layer, int) for layer in held):
-                raise self.wrong("mlp_only_layers", f"must be a list of layers, found {held!r}")
-            return sum(1 for layer in layers if layer not in held and (layer + 1) % step == 0)
+            dense_layers = self.config.get("mlp_only_layers") or []
+            if not isinstance(dense_layers, list) or not all(isinstance(layer, int) for layer in dense_layers):
+                raise self.wrong("mlp_only_layers", f"must be a list of layers, found {dense_layers!r}")
+            return sum(1 for layer in layers if layer not in dense_layers and (layer + 1) % step == 0)
         return kinds.count(MOE) if which == LISTED else len(kinds)
 
     def _say_what_is_left_out(self) -> None:
         if self.config.get("num_nextn_predict_layers"):
             self.notes.append("num_nextn_predict_layers: layers that predict further tokens are left out")
-        projected = self.config.get("word_embed_proj_dim")
-        if isinstance(projected, int) and projected != self.config.get("hidden_size"):
+        projection_size = self.config.get("word_embed_proj_dim")
+        if isinstance(projection_size, int) and projection_size != self.config.get("hidden_size"):
             self.notes.append(
-                f"word_embed_proj_dim {projected} is not represented: embeddings are taken to be as wide as hidden_size"
+                f"word_embed_proj_dim {projection_size} is not supported: embeddings are assumed to have hidden_size"
             )
         if self.config.get("quantization_config"):
-            self.notes.append("quantization_config is left out: precision is that of the weights without it")
+            self.notes.append("quantization_config is ignored: the precision is that of the unquantized weights")
 
     def _precision(self) -> str:
         word = self.config.get("torch_dtype", self.config.get("dtype"))
@@ -309,10 +307,10 @@ class _Import(Reader):
                     return flag
             self.notes.append("torch_dtype is missing: precision is not stated")
             return ""
-        found = _PRECISIONS.get(str(word).removeprefix("torch."))
-        if found is None:
+        precision = _PRECISIONS.get(str(word).removeprefix("torch."))
+        if precision is None:
             raise self.wrong("torch_dtype", f"must be one of {', '.join(sorted(_PRECISIONS))}, found {word!r}")
-        return found
+        return precision
 
     def _dropout(self) -> bool | None:
         """Whether any rate of dropout is above 0; None = no key tells."""
@@ -323,10 +321,10 @@ class _Import(Reader):
         return any(rate > 0.0 for _, rate in rates) if rates else None
 
     def _name(self, kind: str) -> str:
-        named = self.config.get("_name_or_path")
-        # A published name is "owner/model"; anything else may be a path of somebody's disk.
-        if isinstance(named, str) and named.count("/") <= 1 and named[:1].isalnum() and "\\" not in named:
-            return named
+        name = self.config.get("_name_or_path")
+        # A published name is "owner/model"; anything else may be a local path.
+        if isinstance(name, str) and name.count("/") <= 1 and name[:1].isalnum() and "\\" not in name:
+            return name
         return kind
 
 

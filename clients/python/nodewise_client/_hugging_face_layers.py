@@ -59,11 +59,11 @@ def _period(reader: Reader, layers: int) -> list[str]:
     return [FULL if layer % period == offset else MAMBA for layer in range(layers)]
 
 
-def _indices(key: str, named: str, reader: Reader, layers: int) -> list[str]:
-    listed = reader.config.get(key) or []
-    if not isinstance(listed, list):
-        raise reader.wrong(key, f"must be a list of layers, found {listed!r}")
-    return [named if layer in listed else MAMBA for layer in range(layers)]
+def _indices(key: str, letter: str, reader: Reader, layers: int) -> list[str]:
+    indices = reader.config.get(key) or []
+    if not isinstance(indices, list):
+        raise reader.wrong(key, f"must be a list of layers, found {indices!r}")
+    return [letter if layer in indices else MAMBA for layer in range(layers)]
 
 
 def _pattern(reader: Reader, layers: int) -> list[str]:
@@ -81,7 +81,7 @@ def _all(kind: str, _: Reader, layers: int) -> list[str]:
     return [kind] * layers
 
 
-_WINDOWED: Final[Mapping[str, Rule]] = MappingProxyType(
+_WINDOW_RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "cohere2": partial(_step, 4, SLIDING, FULL, ("sliding_window_pattern",)),
         "gemma2": partial(_step, 2, SLIDING, FULL, ()),
@@ -140,31 +140,31 @@ _HYBRIDS: Final[Mapping[str, tuple[Rule, Mixer]]] = MappingProxyType(
 def kinds_of_layers(reader: Reader, kind: str, layers: int) -> list[str]:
     """The kind of every layer: as the configuration lists them, else as the family's class decides."""
     for key in ("layers_block_type", "layer_types"):
-        listed = reader.config.get(key)
-        if listed is None:
+        entries = reader.config.get(key)
+        if entries is None:
             continue
-        known = sorted({SLIDING, FULL, MAMBA, HYBRID, MLP, MOE, *_SAME})
-        if not isinstance(listed, list) or not all(word in known for word in listed):
-            raise reader.wrong(key, f"must be a list of {', '.join(known)}, found {listed!r}")
-        if len(listed) != layers:
-            raise reader.wrong(key, f"must name {layers} layers, found {len(listed)}")
-        return [_SAME.get(word, str(word)) for word in listed]
-    rule = _HYBRIDS[kind][0] if kind in _HYBRIDS else _WINDOWED.get(kind, partial(_all, FULL))
+        known_kinds = sorted({SLIDING, FULL, MAMBA, HYBRID, MLP, MOE, *_SAME})
+        if not isinstance(entries, list) or not all(word in known_kinds for word in entries):
+            raise reader.wrong(key, f"must be a list of {', '.join(known_kinds)}, found {entries!r}")
+        if len(entries) != layers:
+            raise reader.wrong(key, f"must name {layers} layers, found {len(entries)}")
+        return [_SAME.get(word, str(word)) for word in entries]
+    rule = _HYBRIDS[kind][0] if kind in _HYBRIDS else _WINDOW_RULES.get(kind, partial(_all, FULL))
     return rule(reader, layers)
 
 
-def facts_of_layers(reader: Reader, kind: str, kinds: list[str], hidden: int) -> dict[str, int | None]:
+def facts_of_layers(reader: Reader, kind: str, kinds: list[str], hidden_size: int) -> dict[str, int | None]:
     """The fields of a `Transformer` that tell its layers apart; none where all are alike with full attention."""
     facts: dict[str, int | None] = {}
     attending = sum(word in _ATTENTIONS for word in kinds)
-    windowed, window = kinds.count(SLIDING), _window(reader, kind)
-    if windowed and window:
+    window_layers, window = kinds.count(SLIDING), _window(reader, kind)
+    if window_layers and window:
         facts |= {
             "attention_window_tokens": window,
-            "windowed_layers_count": windowed if windowed < attending else None,
+            "windowed_layers_count": window_layers if window_layers < attending else None,
         }
     if kind in _HYBRIDS:
-        facts |= _state_space(reader, kind, kinds, hidden)
+        facts |= _state_space(reader, kind, kinds, hidden_size)
     return facts
 
 
@@ -176,16 +176,16 @@ def _window(reader: Reader, kind: str) -> int:
     return reader.count(("sliding_window",), otherwise=_WINDOWS.get(kind, 0))
 
 
-def _state_space(reader: Reader, kind: str, kinds: list[str], hidden: int) -> dict[str, int | None]:
+def _state_space(reader: Reader, kind: str, kinds: list[str], hidden_size: int) -> dict[str, int | None]:
     mixer = _HYBRIDS[kind][1]
     feeding = sum(word in _ALONE or word in mixer.feed_forward for word in kinds)
-    size, state = _size(reader, mixer, hidden), reader.count((mixer.state,), otherwise=mixer.state_default)
-    _note_groups(reader, kind, mixer, (size, state, hidden))
+    size, state = _size(reader, mixer, hidden_size), reader.count((mixer.state,), otherwise=mixer.state_default)
+    _note_groups(reader, kind, mixer, (size, state, hidden_size))
     if kind == "zamba2":
         blocks = reader.count(("num_mem_blocks",), otherwise=1)
         reader.notes.append(
-            f"the {feeding} attention layers share the weights of {blocks}: parameters are counted at each of their "
-            "uses, and attention is taken to read the residual stream once"
+            f"the {feeding} attention layers share the weights of {blocks}: parameters count at each use, and "
+            "attention is assumed to read the residual stream once"
         )
     return {
         "attention_layers_count": sum(word in _ATTENTIONS for word in kinds) or None,
@@ -197,23 +197,23 @@ def _state_space(reader: Reader, kind: str, kinds: list[str], hidden: int) -> di
     }
 
 
-def _size(reader: Reader, mixer: Mixer, hidden: int) -> int:
+def _size(reader: Reader, mixer: Mixer, hidden_size: int) -> int:
     if reader.config.get("mamba_d_ssm") is not None:
         return reader.count(("mamba_d_ssm",))
     if mixer.heads and isinstance(reader.config.get(mixer.head_size), int):
         return reader.count((mixer.heads,)) * reader.count((mixer.head_size,))
-    return hidden * reader.count((mixer.expand,), otherwise=2)
+    return hidden_size * reader.count((mixer.expand,), otherwise=2)
 
 
 def _note_groups(reader: Reader, kind: str, mixer: Mixer, sizes: tuple[int, int, int]) -> None:
     """Projections of the mixer that its channels and state do not say."""
-    size, state, hidden = sizes
+    size, state, hidden_size = sizes
     groups = reader.config.get(mixer.groups)
     if not isinstance(groups, int) or groups <= 1:
         return
-    plain, more = 3 * size * hidden, 2 * (groups - 1) * state * hidden
+    plain, more = 3 * size * hidden_size, 2 * (groups - 1) * state * hidden_size
     what = "key heads of linear attention" if kind == "qwen3_next" else "groups"
     reader.notes.append(
-        f"{mixer.groups}: {groups} {what} are not represented: a mixer is taken to have one, with "
+        f"{mixer.groups}: {groups} {what} are not supported: a mixer is assumed to have one, with "
         f"{more / plain:.0%} fewer parameters"
     )

@@ -22,10 +22,10 @@ class Reader:
         return self.count_in(self.config, names, otherwise=otherwise, least=least)
 
     def count_in(
-        self, held: Mapping[str, Any], names: tuple[str, ...], *, otherwise: int | None, least: int = 1
+        self, config_part: Mapping[str, Any], names: tuple[str, ...], *, otherwise: int | None, least: int = 1
     ) -> int:
         for name in names:
-            value = held.get(name)
+            value = config_part.get(name)
             if value is None:
                 continue
             # A bool is an int to Python, and no count.

@@ -64,23 +64,27 @@ _ENCODERS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
     }
 )  # fmt: skip
 """Sizes that a tower leaves out, by its kind; other kinds must say theirs."""
-_GATED: Final = frozenset({"pixtral", "qwen2_5_vl"})
+_GATED_FAMILIES: Final = frozenset({"pixtral", "qwen2_5_vl"})
 _ANY_SIZE: Final = 448
 """Pixels of an image's edge where the model takes any size and names none: that of Qwen-VL and InternVL."""
 
 
 def text_of(reader: Reader, kind: str) -> dict[str, Any]:
     """The configuration of the language model, with what its class has by itself."""
-    nested = next((held for key in _TEXT_KEYS if isinstance(held := reader.config.get(key), Mapping)), None)
+    text_config = next((part for key in _TEXT_KEYS if isinstance(part := reader.config.get(key), Mapping)), None)
     # Qwen2-VL keeps the dimensions of its text at the top.
     outer = {key: value for key, value in reader.config.items() if key not in {*_TEXT_KEYS, "vision_config"}}
-    named = TEXT_FAMILIES[kind]
-    family = str((nested or {}).get("model_type") or named).removesuffix("_text")
-    family = named if family in TEXT_FAMILIES or f"{family}_text" == named else family
-    shared = {
+    text_family = TEXT_FAMILIES[kind]
+    family = str((text_config or {}).get("model_type") or text_family).removesuffix("_text")
+    family = text_family if family in TEXT_FAMILIES or f"{family}_text" == text_family else family
+    common = {
         key: outer[key] for key in ("torch_dtype", "dtype", "tie_word_embeddings", "_name_or_path") if key in outer
     }
-    return {**_TEXT_DEFAULTS.get(family, {}), **(shared | dict(nested) if nested else outer), "model_type": family}
+    return {
+        **_TEXT_DEFAULTS.get(family, {}),
+        **(common | dict(text_config) if text_config else outer),
+        "model_type": family,
+    }
 
 
 def encoder_of(reader: Reader, kind: str) -> Encoder:
@@ -93,23 +97,23 @@ def encoder_of(reader: Reader, kind: str) -> Encoder:
     parts = Reader({**_ENCODERS.get(tower, {}), **vision}, f"{reader.source}: vision_config")
     layers = parts.count(("depth", "num_hidden_layers"))
     # Qwen2-VL calls the width of the language model its hidden_size.
-    hidden = parts.count(("embed_dim", "hidden_size"))
+    hidden_size = parts.count(("embed_dim", "hidden_size"))
     patch = _edge(parts, "patch_size")
     edge = _edge(parts, "image_size", otherwise=_ANY_SIZE)
     tokens = (edge // patch) ** 2
-    width = parts.count(("intermediate_size",), otherwise=parts.count(("mlp_ratio",), otherwise=4) * hidden)
+    width = parts.count(("intermediate_size",), otherwise=parts.count(("mlp_ratio",), otherwise=4) * hidden_size)
     reader.notes.append(
-        f"one image of {edge} x {edge} pixels ({tokens} patches) per sample is taken, and its encoder to be trained: "
-        "state workload.encoder where it is otherwise"
+        f"one image of {edge} x {edge} pixels ({tokens} patches) per sample and a trained encoder are assumed: "
+        "state workload.encoder if that is wrong"
     )
     return Encoder(
         layers_count=layers,
-        hidden_size=hidden,
+        hidden_size=hidden_size,
         attention_heads_count=parts.count(("num_heads", "num_attention_heads")),
         tokens_per_sample=tokens,
         attended_tokens_count=_attended_patches(parts, layers, patch, tokens),
         # Three matrices of a gated layer are as many values as two of half as much again.
-        feed_forward_size=width * 3 // 2 if tower in _GATED else width,
+        feed_forward_size=width * 3 // 2 if tower in _GATED_FAMILIES else width,
     )
 
 

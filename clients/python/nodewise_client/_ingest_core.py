@@ -74,15 +74,15 @@ class IngestCore:
         max_unacknowledged: int = MAX_UNACKNOWLEDGED,
     ) -> None:
         if batch_rows < 1 or max_unacknowledged < 1:
-            raise ValueError("batch_rows and max_unacknowledged are at least 1")
+            raise ValueError("batch_rows and max_unacknowledged must be at least 1")
         self.profile_id = profile_id
         self.session_id = session_id
         self.durable = 0
-        self.committed = 0
+        self.committed_number = 0
         self.revision = 0
         self.observations_count = 0
-        self.opened = False
-        """Whether the server has ever told what it holds; numbers are given from then on."""
+        self.is_open = False
+        """Whether the server has reported what it stores; batches are numbered from then on."""
         self.progress_at: float | None = None
         """Since when the server is waited for without anything new being acknowledged; None = it is not waited for."""
         self._policy = policy
@@ -91,7 +91,7 @@ class IngestCore:
         self._max_unacknowledged = max_unacknowledged
         self._last_number = 0
         self._unacknowledged: deque[wire.ProfileBatch] = deque()
-        self._sent = 0
+        self._sent_count = 0
         self._highest_sent = 0
         self._heard_at = 0.0
         self._stream_open = False
@@ -108,18 +108,18 @@ class IngestCore:
         """Whether more may be added before something is acknowledged."""
         return len(self._unacknowledged) < self._max_unacknowledged
 
-    def pieces(self, given: Given | GivenPhases) -> Iterator[Piece]:
+    def pieces(self, rows: Given | GivenPhases) -> Iterator[Piece]:
         """What was given, cut so that no piece is larger than a batch. Reads iterables lazily."""
-        if isinstance(given, Observations | PhaseTimings):
-            message_of(given)  # what cannot be sent fails here, at the caller, and not later in whatever sends it
-            yield from pieces(given, self._batch_rows)
+        if isinstance(rows, Observations | PhaseTimings):
+            message_of(rows)  # what cannot be sent fails here, at the caller, and not later in whatever sends it
+            yield from pieces(rows, self._batch_rows)
         else:
-            for one in given:
+            for one in rows:
                 yield from self.pieces(one)
 
     def add(self, piece: Piece, now: float) -> bool:
-        """Put rows into the batch that is being filled; True where that is news to whoever sends."""
-        started, number = self._pending_since is None, self._last_number
+        """Add rows to the current batch; True if the sender must be woken."""
+        was_empty, number = self._pending_since is None, self._last_number
         if not self._rows[piece.kind].fits(piece):
             self.seal()
         begin = piece.begin
@@ -131,17 +131,19 @@ class IngestCore:
             if self._pending_rows >= self._batch_rows:
                 self.seal()
             begin = end
-        return started or self._last_number > number
+        return was_empty or self._last_number > number
 
     def add_facts(self, workload: Workload | None, network: Network | None, now: float) -> None:
         """Put facts into the batch that is being filled."""
-        given = {name: facts for name, facts in (("workload", workload), ("network", network)) if facts is not None}
-        for facts in given.values():
+        facts_by_name = {
+            name: facts for name, facts in (("workload", workload), ("network", network)) if facts is not None
+        }
+        for facts in facts_by_name.values():
             message_of(facts)  # what cannot be sent fails here, at the caller
-        if given.keys() & self._facts.keys():
+        if facts_by_name.keys() & self._facts.keys():
             self.seal()
-        if given:
-            self._facts |= given
+        if facts_by_name:
+            self._facts |= facts_by_name
             self._touch(now)
 
     def add_chunk(self, chunk: profile_pb2.TraceChunk) -> None:
@@ -177,12 +179,12 @@ class IngestCore:
     @property
     def wants_stream(self) -> bool:
         """Whether there is anything to say to the server."""
-        return not self.opened or self._outstanding or self._pending_since is not None
+        return not self.is_open or self._outstanding or self._pending_since is not None
 
     @property
     def has_uncommitted(self) -> bool:
         """Whether something was added, here or by an earlier writer of the session, that no commit covers."""
-        return self._pending_since is not None or self._last_number > max(self.committed, self._commit_number)
+        return self._pending_since is not None or self._last_number > max(self.committed_number, self._commit_number)
 
     def linger_left(self, now: float) -> float | None:
         """Seconds until what is pending must go; None = nothing is pending."""
@@ -190,27 +192,27 @@ class IngestCore:
 
     def hung_at(self, timeout_s: float) -> float | None:
         """When the stream counts as hung unless the server says something before; None = nothing is expected of it."""
-        awaited = self._sent > 0 or not self._stream_open
-        return self._heard_at + timeout_s if awaited else None
+        expects_reply = self._sent_count > 0 or not self._stream_open
+        return self._heard_at + timeout_s if expects_reply else None
 
     def open_request(self, now: float) -> wire.IngestProfileRequest:
         """The first message of a stream."""
         self._heard_at = now
         self._stream_open = False
-        self._sent = 0
+        self._sent_count = 0
         opening = wire.OpenSession(profile_id=self.profile_id, session_id=self.session_id)
         return wire.IngestProfileRequest(open=opening)
 
     def next_request(self, now: float) -> wire.IngestProfileRequest | None:
         """The next batch to be sent on this stream; None = not yet."""
-        if self._sent == len(self._unacknowledged) and self.linger_left(now) == 0.0:
+        if self._sent_count == len(self._unacknowledged) and self.linger_left(now) == 0.0:
             self.seal()
-        if self._sent == len(self._unacknowledged):
+        if self._sent_count == len(self._unacknowledged):
             return None
-        batch = self._unacknowledged[self._sent]
-        if not self._sent:
+        batch = self._unacknowledged[self._sent_count]
+        if not self._sent_count:
             self._heard_at = now
-        self._sent += 1
+        self._sent_count += 1
         self._highest_sent = max(self._highest_sent, batch.sequence_number)
         if self.progress_at is None:
             self.progress_at = now
@@ -220,20 +222,20 @@ class IngestCore:
 
     def stream_opened(self, state: wire.IngestState, now: float) -> None:
         """The first reply of a stream says what is durable; sending goes on after it."""
-        if not self.opened:
-            self.opened = True
+        if not self.is_open:
+            self.is_open = True
             self._last_number = self._highest_sent = self.durable = state.durable_sequence_number
             self._commit_number = state.committed_sequence_number
             self._progress(now)
         if state.durable_sequence_number < self.durable:
             raise InternalError(
-                f"the server acknowledged batch {self.durable} of session {self.session_id} and now knows only "
+                f"the server acknowledged batch {self.durable} of session {self.session_id} and now has only "
                 f"{state.durable_sequence_number}",
                 code=Code.DATA_LOSS,
                 metadata={"sessionId": self.session_id, "sequenceNumber": str(state.durable_sequence_number)},
             )
         self._stream_open = True
-        self._sent = 0
+        self._sent_count = 0
         self.acknowledge(state, now)
 
     def acknowledge(self, state: wire.IngestState, now: float) -> None:
@@ -248,12 +250,12 @@ class IngestCore:
                 code=Code.ABORTED,
                 metadata={"sessionId": self.session_id, "sequenceNumber": str(durable)},
             )
-        progress = durable > self.durable or state.committed_sequence_number > self.committed
+        progress = durable > self.durable or state.committed_sequence_number > self.committed_number
         while self._unacknowledged and self._unacknowledged[0].sequence_number <= durable:
             self._unacknowledged.popleft()
-            self._sent = max(0, self._sent - 1)
+            self._sent_count = max(0, self._sent_count - 1)
         self.durable = max(self.durable, durable)
-        self.committed = max(self.committed, state.committed_sequence_number)
+        self.committed_number = max(self.committed_number, state.committed_sequence_number)
         self.revision = state.revision
         self.observations_count = state.observations_count
         if progress:
@@ -266,16 +268,16 @@ class IngestCore:
     def commit_result(self) -> CommitResult:
         """What the server last said of the profile."""
         return CommitResult(
-            revision=self.revision, observations_count=self.observations_count, sequence_number=self.committed
+            revision=self.revision, observations_count=self.observations_count, sequence_number=self.committed_number
         )
 
     def stream_ended(self, error: NodewiseError | None, now: float) -> float:
         """Seconds to pause before the session is opened again; raises the error where that would not help."""
-        self._sent = 0
+        self._sent_count = 0
         self._stream_open = False
         if error is not None and not resumable(error):
             raise error
-        if self.opened and self.linger_left(now) == 0.0:
+        if self.is_open and self.linger_left(now) == 0.0:
             self.seal()
         if not self.wants_stream:
             self._attempts = 0
@@ -285,16 +287,16 @@ class IngestCore:
             self.progress_at = now
         self._attempts += 1
         pause = self._policy.pause_s(self._attempts, error)
-        elapsed = now - self.progress_at
-        patience = self._policy.patience_s(opened=self.opened)
-        if self._attempts < self._policy.max_attempts and elapsed + pause <= patience:
+        elapsed_s = now - self.progress_at
+        patience = self._policy.patience_s(opened=self.is_open)
+        if self._attempts < self._policy.max_attempts and elapsed_s + pause <= patience:
             return pause
-        if error is not None and not self.opened:
+        if error is not None and not self.is_open:
             raise error
         last = "the server ended the stream" if error is None else error.message
         raise UnavailableError(
-            f"gave up after {self._attempts} streams in {elapsed:.1f} s without progress; batches up to {self.durable} "
-            f"are durable, {len(self._unacknowledged)} after them are not acknowledged. Last: {last}",
+            f"gave up after {self._attempts} streams in {elapsed_s:.1f} s without progress; batches up to "
+            f"{self.durable} are durable, {len(self._unacknowledged)} after them are not acknowledged. Last: {last}",
             code=Code.UNAVAILABLE if error is None else error.code,
             reason="" if error is None else error.reason,
             metadata={"sessionId": self.session_id, "durableSequenceNumber": str(self.durable)},
@@ -304,7 +306,7 @@ class IngestCore:
 
     @property
     def _outstanding(self) -> bool:
-        return bool(self._unacknowledged) or self.committed < self._commit_number
+        return bool(self._unacknowledged) or self.committed_number < self._commit_number
 
     @property
     def _pending_rows(self) -> int:

@@ -14,7 +14,7 @@ from nodewise_values import Layer
 _TEXTS: Final = ("name", "kind")
 _NUMBERS: Final = ("forward_flops_per_sample", "parameter_bytes", "activation_bytes_per_sample")
 _OPTIONAL: Final = ("halo_bytes_per_sample",)
-_KNOWN: Final = (*_TEXTS, *_NUMBERS, *_OPTIONAL)
+_COLUMNS: Final = (*_TEXTS, *_NUMBERS, *_OPTIONAL)
 _LARGEST: Final = 1 << 53
 
 
@@ -35,15 +35,15 @@ def layers_from_csv(path: str | Path) -> tuple[Layer, ...]:
     except OSError as error:
         raise ImportedModelError(f"{path}: cannot be read: {error.strerror or type(error).__name__}") from None
     except UnicodeDecodeError as error:
-        raise ImportedModelError(f"{path}: byte {error.start} is no UTF-8; save the table as CSV in UTF-8") from None
+        raise ImportedModelError(f"{path}: byte {error.start} is not UTF-8; save the table as CSV in UTF-8") from None
     rows = _rows(path, text)
     first = next(rows, None)
     if first is None:
-        raise ImportedModelError(f"{path}: is empty; the first line must name the columns {', '.join(_KNOWN)}")
+        raise ImportedModelError(f"{path}: is empty; the first line must name the columns {', '.join(_COLUMNS)}")
     header = _header(path, *first)
     layers = tuple(_layer(f"{path}:{line}", header, cells) for line, cells in rows)
     if not layers:
-        raise ImportedModelError(f"{path}: has no layers below its header")
+        raise ImportedModelError(f"{path}: has no layers below the header")
     return layers
 
 
@@ -54,15 +54,17 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             if any(cell.strip() for cell in cells):
                 yield reader.line_num, [cell.strip() for cell in cells]
     except csv.Error as error:
-        raise ImportedModelError(f"{path}:{reader.line_num}: is no CSV: {error}") from None
+        raise ImportedModelError(f"{path}:{reader.line_num}: is not valid CSV: {error}") from None
 
 
 def _header(path: Path, line: int, cells: list[str]) -> list[str]:
     for name in cells:
-        if name not in _KNOWN:
-            raise ImportedModelError(f"{path}:{line}: unknown column {name!r}; known are: {', '.join(_KNOWN)}")
+        if name not in _COLUMNS:
+            raise ImportedModelError(f"{path}:{line}: unknown column {name!r}; columns are: {', '.join(_COLUMNS)}")
         if cells.count(name) > 1:
-            raise ImportedModelError(f"{path}:{line}: column {name} is there {cells.count(name)} times, must be once")
+            raise ImportedModelError(
+                f"{path}:{line}: column {name} is there {cells.count(name)} times in the header; keep one"
+            )
     missing = [name for name in (*_TEXTS, *_NUMBERS) if name not in cells]
     if missing:
         raise ImportedModelError(f"{path}:{line}: column {missing[0]} is missing")
@@ -71,18 +73,18 @@ def _header(path: Path, line: int, cells: list[str]) -> list[str]:
 
 def _layer(where: str, header: list[str], cells: list[str]) -> Layer:
     if len(cells) != len(header):
-        raise ImportedModelError(f"{where}: has {len(cells)} cells, must have {len(header)} as the header")
+        raise ImportedModelError(f"{where}: has {len(cells)} cells, but the header has {len(header)}")
     row = dict(zip(header, cells, strict=True))
     for name in _TEXTS:
         if not row[name]:
-            raise ImportedModelError(f"{where}: column {name}: must be given, found nothing")
+            raise ImportedModelError(f"{where}: column {name}: must be given")
     # An empty cell of what every layer has is a mistake, of what only some have it says that this one has not.
     numbers = {name: _number(where, name, row[name]) for name in _NUMBERS}
     numbers |= {name: _number(where, name, row[name]) for name in _OPTIONAL if row.get(name)}
     size = numbers["parameter_bytes"]
     if size != int(size):
         raise ImportedModelError(
-            f"{where}: column parameter_bytes: must be whole bytes, found {row['parameter_bytes']}"
+            f"{where}: column parameter_bytes: must be a whole number of bytes, found {row['parameter_bytes']}"
         )
     return Layer(name=row["name"], kind=row["kind"], **numbers | {"parameter_bytes": int(size)})
 

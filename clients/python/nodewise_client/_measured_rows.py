@@ -33,13 +33,15 @@ class Piece:
     end: int
 
 
-def pieces(given: Measured, most: int, *, numbered: bool = False) -> Iterator[Piece]:
+def pieces(measured_rows: Measured, most: int, *, numbered: bool = False) -> Iterator[Piece]:
     """Rows cut so that no piece has more than so many. `numbered` keeps the numbers that the server gave them."""
-    kind = type(given)
+    kind = type(measured_rows)
     names = (*FACTS[kind], "numbers") if numbered else tuple(FACTS[kind])
-    ran = stated_columns(given.configurations or Configurations())
-    rows = max(count_rows(ran), *(len(getattr(given, name)) for name in names))
-    columns = row_columns(ran, rows) | {name: held for name in names if (held := read(kind, given, name, rows))}
+    ran = stated_columns(measured_rows.configurations or Configurations())
+    rows = max(count_rows(ran), *(len(getattr(measured_rows, name)) for name in names))
+    columns = row_columns(ran, rows) | {
+        name: column for name in names if (column := read(kind, measured_rows, name, rows))
+    }
     for begin in range(0, rows, most):
         yield Piece(kind, columns, begin, min(rows, begin + most))
 
@@ -58,10 +60,10 @@ class GatheredRows:
     def add(self, piece: Piece, begin: int, end: int) -> None:
         """Add rows of a piece."""
         for name, column in piece.columns.items():
-            held = self.columns.get(name)
-            if held is None:
-                held = self.columns[name] = [None] * self.count
-            held += column[begin:end]
+            entries = self.columns.get(name)
+            if entries is None:
+                entries = self.columns[name] = [None] * self.count
+            entries += column[begin:end]
         for name in self.columns.keys() - piece.columns.keys():
             self.columns[name] += [None] * (end - begin)
         self.count += end - begin
@@ -70,9 +72,9 @@ class GatheredRows:
         """The rows as a value; None = there are none."""
         if not self.count:
             return None
-        measured = {name: tuple(column) for name, column in self.columns.items() if name in kind.__dataclass_fields__}
-        ran = {name: column for name, column in self.columns.items() if name not in measured}
-        return kind(configurations=configurations(**ran), **write_columns(kind, FACTS[kind], measured))
+        columns = {name: tuple(column) for name, column in self.columns.items() if name in kind.__dataclass_fields__}
+        ran = {name: column for name, column in self.columns.items() if name not in columns}
+        return kind(configurations=configurations(**ran), **write_columns(kind, FACTS[kind], columns))
 
 
 def gathered_rows(kind: type[MeasuredT], values: Iterable[MeasuredT]) -> MeasuredT | None:

@@ -16,14 +16,14 @@ ValueT = TypeVar("ValueT", bound=Value)
 
 def join_parts(parts: Sequence[ValueT]) -> ValueT:
     """Values of one kind as one: columns one after the other, of everything else the last that is stated."""
-    held: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for each in fields(parts[0]):  # type: ignore[arg-type]  # every value is a dataclass
         entries = [getattr(part, each.name) for part in parts]
         if isinstance(entries[0], tuple):
-            held[each.name] = tuple(chain.from_iterable(entries))
+            values[each.name] = tuple(chain.from_iterable(entries))
         else:
-            held[each.name] = next((entry for entry in reversed(entries) if entry), entries[-1])
-    return type(parts[0])(**held)
+            values[each.name] = next((entry for entry in reversed(entries) if entry), entries[-1])
+    return type(parts[0])(**values)
 
 
 def whole_profile(pages: Sequence[Profile]) -> Profile:

@@ -33,7 +33,7 @@ _DRIVE_PATH: Final = re.compile(rb":(?:\\\\|\\?/(?!/))(?P<folders>(?:" + _FOLDER
 _SHARE_PATH: Final = re.compile(rb"\\\\\\\\(?P<folders>(?:" + _FOLDER + rb"(?:\\\\|\\?/)+)+)" + _BASE)
 _ADDRESS: Final = re.compile(rb'://[^\s"\\]+')
 _MAIL_HOST: Final = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
-_NAMED: Final = tuple(
+_NAME_PATTERNS: Final = tuple(
     (word, re.compile(rb'("' + word + rb'[ _-]?(?:[Nn]ame|NAME)?"\s*:\s*")(?:[^"\\\r\n]|\\.)*'))
     for word in (b"host", b"Host", b"HOST", b"user", b"User", b"USER", b"login", b"Login", b"LOGIN")
 )
@@ -48,10 +48,10 @@ _LETTERS: Final = _WITHIN - frozenset(b")]>./*-")
 _LOOK_BACK: Final = 80
 _SEPARATOR: Final = re.compile(rb"\\\\|\\?/")
 # From where to where, and what instead; None = it stays.
-Decided: TypeAlias = tuple[int, int, bytes] | None
+Decision: TypeAlias = tuple[int, int, bytes] | None
 # The name after one of these is a person's, whatever it looks like.
 _HOMES: Final = frozenset({b"home", b"homes", b"users", b"user", b"people", b"staff", b"students"})
-# Names that say nothing of anybody, or that traces use themselves.
+# Names that identify no user, or that traces use themselves.
 _COMMON: Final = frozenset({
     "root", "user", "users", "localhost", "admin", "docker", "container", "runner", "ubuntu", "cpu", "gpu", "cuda",
     "rocm", "hip", "xla", "tpu", "kernel", "memcpy", "memset", "python", "python3", "torch", "pytorch", "tensorflow",
@@ -61,7 +61,7 @@ _COMMON: Final = frozenset({
 
 
 def own_names() -> frozenset[str]:
-    """Return the names of this machine and of whoever runs this process."""
+    """Return the names of this machine and of the user who runs this process."""
     names = {socket.gethostname(), Path("~").expanduser().name}
     names |= {os.environ.get(variable, "") for variable in ("HOSTNAME", "USER", "LOGNAME", "USERNAME")}
     with contextlib.suppress(KeyError, OSError, ImportError):  # a container's user may have no name
@@ -81,16 +81,16 @@ def redacted(source: BinaryIO, *, names: Iterable[str] | None = None) -> Iterato
         names: words to take out besides; None = those of this machine and of the user.
     """
     words = _words(own_names() if names is None else names)
-    held = b""
+    buffer = b""
     while piece := source.read(READ_BYTES):
-        held += piece
+        buffer += piece
         # Cut where nothing that is looked for can lie across: no string of JSON holds a line break.
-        cut = held.rfind(b"\n") + 1 or held.rfind(b"},") + 2
+        cut = buffer.rfind(b"\n") + 1 or buffer.rfind(b"},") + 2
         if cut > 1:
-            yield _clean(held[:cut], words)
-            held = held[cut:]
-    if held:
-        yield _clean(held, words)
+            yield _clean(buffer[:cut], words)
+            buffer = buffer[cut:]
+    if buffer:
+        yield _clean(buffer, words)
 
 
 def _words(names: Iterable[str]) -> tuple[tuple[bytes, re.Pattern[bytes]], ...]:
@@ -110,9 +110,9 @@ def _words(names: Iterable[str]) -> tuple[tuple[bytes, re.Pattern[bytes]], ...]:
 
 
 def _clean(text: bytes, words: tuple[tuple[bytes, re.Pattern[bytes]], ...]) -> bytes:
-    for word, named in _NAMED:
+    for word, pattern in _NAME_PATTERNS:
         if b'"' + word in text:
-            text = named.sub(rb"\1" + REDACTED, text)
+            text = pattern.sub(rb"\1" + REDACTED, text)
     if b"://" in text:
         text = _ADDRESS.sub(b"://" + REDACTED, text)
     if b"@" in text:
@@ -128,19 +128,19 @@ def _clean(text: bytes, words: tuple[tuple[bytes, re.Pattern[bytes]], ...]) -> b
     return text
 
 
-def _replace_matches(text: bytes, pattern: re.Pattern[bytes], decide: Callable[[re.Match[bytes]], Decided]) -> bytes:
+def _replace_matches(text: bytes, pattern: re.Pattern[bytes], decide: Callable[[re.Match[bytes]], Decision]) -> bytes:
     """Replace what a pattern finds, from where to where and by what `decide` says; None = it stays."""
     pieces: list[bytes] = []
-    done = at = 0
+    copied_to = at = 0
     while match := pattern.search(text, at):
-        decided = decide(match)
-        if decided is None:
+        decision = decide(match)
+        if decision is None:
             at = match.start() + 1
             continue
-        begin, end, instead = decided
-        pieces += (text[done : max(done, begin)], instead)
-        done = at = end
-    return b"".join((*pieces, text[done:])) if pieces else text
+        begin, end, instead = decision
+        pieces += (text[copied_to : max(copied_to, begin)], instead)
+        copied_to = at = end
+    return b"".join((*pieces, text[copied_to:])) if pieces else text
 
 
 def _before(match: re.Match[bytes], end: int) -> bytes:
@@ -153,26 +153,26 @@ def _starts_word(match: re.Match[bytes], begin: int, within: frozenset[int]) -> 
     return not before or before[-1] not in within or _ESCAPE.search(before) is not None
 
 
-def _word(match: re.Match[bytes]) -> Decided:
+def _word(match: re.Match[bytes]) -> Decision:
     return (match.start(), match.end(), REDACTED) if _starts_word(match, match.start(), _LETTERS) else None
 
 
-def _mail(match: re.Match[bytes]) -> Decided:
+def _mail(match: re.Match[bytes]) -> Decision:
     lead = _MAIL_LEAD.search(_before(match, match.start()))
     return None if lead is None else (match.start() - len(lead[0]), match.end(), REDACTED)
 
 
-def _share(match: re.Match[bytes]) -> Decided:
+def _share(match: re.Match[bytes]) -> Decision:
     return match.start(), match.end(), _base(match)
 
 
-def _drive(match: re.Match[bytes]) -> Decided:
+def _drive(match: re.Match[bytes]) -> Decision:
     before = _before(match, match.start())
-    known = _DRIVE_LEAD.search(before) or _ESCAPE.search(before[:-1])
-    return (match.start() - 1, match.end(), _base(match)) if known else None
+    lead = _DRIVE_LEAD.search(before) or _ESCAPE.search(before[:-1])
+    return (match.start() - 1, match.end(), _base(match)) if lead else None
 
 
-def _path(match: re.Match[bytes]) -> Decided:
+def _path(match: re.Match[bytes]) -> Decision:
     lead = _PATH_LEAD.search(_before(match, match.start()))
     begin = match.start() - (0 if lead is None else len(lead[0]))
     # Looked at before the path is read to its end, or a long row of slashes would be read once for each of them.

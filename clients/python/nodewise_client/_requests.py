@@ -22,7 +22,7 @@ Changing = TypeVar("Changing", AppendProfileRequest, RetractEvidenceRequest)
 
 
 def new_id() -> str:
-    """An id that nobody else has chosen."""
+    """A unique id."""
     return str(uuid.uuid4())
 
 

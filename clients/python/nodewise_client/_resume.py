@@ -1,4 +1,4 @@
-"""How a stream that was cut is resumed or begun anew: how often, after which pauses, and on what."""
+"""How an interrupted stream is resumed or restarted: how often, after which pauses, and on what."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def resumable(error: NodewiseError | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePolicy:
-    """Pauses and limits of resuming. Progress (a batch acknowledged) starts the count and the clock afresh."""
+    """Pauses and limits of resuming. Progress (a batch acknowledged) resets the count and the clock."""
 
     max_attempts: int = 40
     """Streams opened in a row without progress, the first included."""
@@ -38,7 +38,7 @@ class ResumePolicy:
     deadline_s: float = 30.0
     """Seconds without progress after which no further stream is opened; also how long a writer's call waits."""
     opening_deadline_s: float = 10.0
-    """The same before the session was ever open: a server that restarts is awaited, one that is not there is told."""
+    """The same before the session was first opened: a restart is waited for, a missing server is reported."""
     uniform: Callable[[], float] = random.random
     """Source of the jitter, in [0, 1)."""
 
@@ -50,8 +50,8 @@ class ResumePolicy:
         """Seconds before the next stream after this many without progress."""
         pause = min(self.max_pause_s, self.initial_pause_s * self.multiplier ** min(attempt - 1, 60))
         pause *= 1.0 + self.jitter * (2.0 * self.uniform() - 1.0)
-        asked = error.retry_delay_s if error is not None else None
-        return max(pause, asked or 0.0)
+        server_delay_s = error.retry_delay_s if error is not None else None
+        return max(pause, server_delay_s or 0.0)
 
 
 # As often as gRPC itself tries a call again, and after the same pauses.
@@ -61,7 +61,7 @@ _RESTARTS: Final = ResumePolicy(max_attempts=4)
 def restart_pause_s(error: NodewiseError, attempt: int, left_s: float) -> float | None:
     """Seconds before a call that changes nothing is begun again after this many attempts; None = it is not.
 
-    Only a server that went away is worth another attempt. One that is overloaded says when to come back, to the caller.
+    Only a server that went away is worth another attempt. One that is overloaded states a delay, which the caller sees.
     """
     if error.code is not Code.UNAVAILABLE or attempt >= _RESTARTS.max_attempts:
         return None
@@ -70,18 +70,18 @@ def restart_pause_s(error: NodewiseError, attempt: int, left_s: float) -> float 
 
 
 class Restarts:
-    """Begins a watch anew for as long as its policy is patient; whatever is heard starts count and clock afresh."""
+    """Begins a watch anew for as long as its policy is patient; every reply resets count and clock."""
 
     def __init__(self, policy: ResumePolicy, clock: Callable[[], float] = time.monotonic) -> None:
         self._policy: Final = policy
         self._clock: Final = clock
-        self._opened = False
+        self._is_open = False
         self._attempts = 0
         self._gone_at = 0.0
 
     def record_reply(self) -> None:
-        """The server said something."""
-        self._opened = True
+        """Note that the server replied."""
+        self._is_open = True
         self._attempts = 0
 
     def pause_s(self, error: NodewiseError | None) -> float:
@@ -91,11 +91,11 @@ class Restarts:
         self._attempts += 1
         pause_s = self._policy.pause_s(self._attempts, error)
         away_s = self._clock() - self._gone_at + pause_s
-        in_time = away_s <= self._policy.patience_s(opened=self._opened)
+        in_time = away_s <= self._policy.patience_s(opened=self._is_open)
         # An overloaded server says when to come back, to the caller.
         again = error is None or error.code in _RESUMABLE
         if again and in_time and self._attempts < self._policy.max_attempts:
             return pause_s
         raise error or UnavailableError(
-            f"the server ended the watch {self._attempts} times without a word", code=Code.UNAVAILABLE
+            f"the server ended the watch {self._attempts} times without a reply", code=Code.UNAVAILABLE
         )

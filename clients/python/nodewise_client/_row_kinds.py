@@ -28,7 +28,7 @@ _ONLY_WITH: Final = {
 }
 _OF_EVERY_ROW: Final = frozenset({"nodes", "workers", "memory_bytes", "excess_memory_bytes"})
 # Columns of several values in each row, by name or by probability: {} where there are none.
-_NAMED: Final = frozenset({
+_NAMED_COLUMNS: Final = frozenset({
     "breakdown_seconds", "utilization", "extra", "finish_seconds_quantiles", "cost_quantiles"
 })  # fmt: skip
 _OF_ALL_ROWS: Final = frozenset({"statuses", "refusals", "bottleneck_names", "bottleneck_indexes", "warnings"})
@@ -74,15 +74,15 @@ class JudgedRow(Row):
 
     @property
     def status(self) -> RowStatus:
-        """What became of the row."""
-        found: RowStatus = self._part.entries("status", "statuses")[self._place]
-        return found
+        """Whether the row was predicted, and if not, why."""
+        status: RowStatus = self._part.entries("status", "statuses")[self._place]
+        return status
 
     @property
     def answered(self) -> bool:
         """Whether the row was predicted."""
-        found: bool = self._part.entries("answered", "answered")[self._place]
-        return found
+        answered: bool = self._part.entries("answered", "answered")[self._place]
+        return answered
 
 
 def _bottlenecks(part: Part) -> Sequence[str | None]:
@@ -167,7 +167,7 @@ class Prediction(JudgedRow):
 
     @property
     def refusal(self) -> RowRefusal | None:
-        """Why it was not predicted."""
+        """The reason if the row was not predicted."""
         if self.answered:
             return None
         return next((each for each in self._columns.refusals if self._place in each.rows), None)
@@ -175,8 +175,8 @@ class Prediction(JudgedRow):
     @property
     def bottleneck(self) -> str | None:
         """What the step waits for most."""
-        found: str | None = self._part.entries("bottleneck", "bottleneck")[self._place]
-        return found
+        name: str | None = self._part.entries("bottleneck", "bottleneck")[self._place]
+        return name
 
     @property
     def interval_coverage(self) -> float | None:
@@ -191,14 +191,14 @@ class Prediction(JudgedRow):
     @property
     def lower_samples_per_second(self) -> float | None:
         """Lower bound of `samples_per_second`."""
-        found: float | None = self._part.entries("lower_samples_per_second", "lower_samples_per_second")[self._place]
-        return found
+        rate: float | None = self._part.entries("lower_samples_per_second", "lower_samples_per_second")[self._place]
+        return rate
 
     @property
     def upper_samples_per_second(self) -> float | None:
         """Upper bound of `samples_per_second`."""
-        found: float | None = self._part.entries("upper_samples_per_second", "upper_samples_per_second")[self._place]
-        return found
+        rate: float | None = self._part.entries("upper_samples_per_second", "upper_samples_per_second")[self._place]
+        return rate
 
     def _names(self) -> Sequence[str]:
         return [name for name in super()._names() if name not in _OF_ALL_ROWS]
@@ -209,19 +209,27 @@ class Prediction(JudgedRow):
 
     @classmethod
     def _reading(cls, name: str, column: str) -> Callable[[Any], Any]:
-        return (lambda row: row._named(column)) if column in _NAMED else super()._reading(name, column)  # noqa: SLF001  # its own
+        return (lambda row: row._values_by_name(column)) if column in _NAMED_COLUMNS else super()._reading(name, column)  # noqa: SLF001  # its own
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        held = part.raw_column(column)
-        if not held:
+        column_values = part.raw_column(column)
+        if not column_values:
             return (0 if column in {"nodes", "workers"} else None,) * len(part)
         if part.raw_column("statuses") and column not in _OF_EVERY_ROW:
-            held = [value if answered else None for value, answered in zip(held, part["answered"], strict=True)]
+            column_values = [
+                value if answered else None for value, answered in zip(column_values, part["answered"], strict=True)
+            ]
         # Most columns say something of every row: `all` looks at them quicker than Python does.
         if column in _ONLY_WITH and not all(others := part[_ONLY_WITH[column]]):
-            held = [None if other is None else value for value, other in zip(held, others, strict=True)]
-        return [value or None for value in held] if column in _ZERO_IS_ABSENT and not all(held) else held
+            column_values = [
+                None if other is None else value for value, other in zip(column_values, others, strict=True)
+            ]
+        return (
+            [value or None for value in column_values]
+            if column in _ZERO_IS_ABSENT and not all(column_values)
+            else column_values
+        )
 
     @classmethod
     def _few(cls, part: Part, /) -> Sequence[Any]:
@@ -233,11 +241,13 @@ class Prediction(JudgedRow):
         return (0 not in lengths and _full_rows(part, columns, names)) or _filled_rows(part)
 
     def _values_by_name(self, column: str) -> dict[Any, float]:
-        held: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)
+        entries: Sequence[NamedColumn | QuantileColumn] = getattr(self._columns, column)
         place = self._place
         if not self.answered or (column in _ONLY_WITH and self._part[_ONLY_WITH[column]][place] is None):
             return {}
-        return {each.name if isinstance(each, NamedColumn) else each.probability: each.values[place] for each in held}
+        return {
+            each.name if isinstance(each, NamedColumn) else each.probability: each.values[place] for each in entries
+        }
 
     def _printed_names(self) -> Sequence[str]:
         names = ("nodes", "workers", "samples_per_second", "steps_per_second", "step_seconds")
@@ -257,41 +267,41 @@ def _filled_rows(part: Part) -> Sequence[Any]:
 
 
 def _full_rows(part: Part, columns: Sequence[Sequence[Any]], names: Sequence[str]) -> Sequence[Any]:
-    """The same where every column has something to say of every row; () where it has not.
+    """The same if every column has an entry for every row, else ().
 
     In one piece, and each name written out: right after a call the processor's caches are cold, and every function,
     even those in C, that is not needed twice costs more than what it does.
     """
-    writable, frozen, _ = _FEW
+    writable, final_class, _ = _FEW
     rows: list[Any] = []
     for place, row in enumerate(zip(*columns, strict=True)):
         nodes, workers, step, steps, samples, lower, upper, memory, index = row
         bottleneck = names[index]
         if not (nodes and workers and step and steps and samples and lower and upper and memory and bottleneck):
             return ()
-        made: Any = object.__new__(writable)
-        made._part, made._place = part, place  # noqa: SLF001  # ours
-        made.answered = True
-        made.nodes, made.workers = nodes, workers
-        made.step_seconds, made.steps_per_second, made.samples_per_second = step, steps, samples
-        made.lower_steps_per_second, made.upper_steps_per_second = lower, upper
-        made.memory_bytes = memory
+        new_row: Any = object.__new__(writable)
+        new_row._part, new_row._place = part, place  # noqa: SLF001  # ours
+        new_row.answered = True
+        new_row.nodes, new_row.workers = nodes, workers
+        new_row.step_seconds, new_row.steps_per_second, new_row.samples_per_second = step, steps, samples
+        new_row.lower_steps_per_second, new_row.upper_steps_per_second = lower, upper
+        new_row.memory_bytes = memory
         ratio = samples / steps
-        made.lower_samples_per_second, made.upper_samples_per_second = lower * ratio, upper * ratio
-        made.bottleneck = bottleneck
-        become(made, frozen)
-        rows.append(made)
+        new_row.lower_samples_per_second, new_row.upper_samples_per_second = lower * ratio, upper * ratio
+        new_row.bottleneck = bottleneck
+        become(new_row, final_class)
+        rows.append(new_row)
     return rows
 
 
 def prediction_rows(columns: Predictions | None) -> Rows[Prediction]:
     """The rows of predictions."""
-    found = columns or Predictions()
-    return Rows(Prediction, found, 0, found.rows_count)
+    predictions = columns or Predictions()
+    return Rows(Prediction, predictions, 0, predictions.rows_count)
 
 
 class SimulatedJob(Row):
-    """What became of a finished job, by the names of `SimulationJobRows`; times in seconds of simulated time."""
+    """The result of a finished job, by the names of `SimulationJobRows`; times in seconds of simulated time."""
 
     __slots__ = ()
 
@@ -312,7 +322,7 @@ class SimulatedJob(Row):
 
 
 class HeldDevices(Row):
-    """Devices that a job held from when to when, by the names of `SimulationTimelineRows`."""
+    """Devices that a job had from a begin to an end, by the names of `SimulationTimelineRows`."""
 
     __slots__ = ()
 
@@ -339,8 +349,8 @@ class ScoredRow(JudgedRow):
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        found = super()._column(part, column)
-        return found if column == "rows" else [value or None for value in found]
+        values = super()._column(part, column)
+        return values if column == "rows" else [value or None for value in values]
 
     @property
     def refusal_reason(self) -> str | None:

@@ -27,7 +27,7 @@ _FEW_ROWS: Final = 32
 
 
 class Part:
-    """Columns as their rows read them. What a column says of them is made out once, when it is first read.
+    """Columns as their rows read them. The entries of a column are computed once, when it is first read.
 
     Attributes
     ----------
@@ -38,12 +38,12 @@ class Part:
     columns : Value
         As they came.
     message : Message or None
-        What says the columns, where they came by themselves and nobody else has it.
+        The message that holds the columns, if they came by themselves and no other code uses it.
     read : mapping of str to sequence
         What is read of rows, by its names in a row; of each as many entries as there are rows.
     """
 
-    __slots__ = ("_columns", "_finished", "_held", "count", "kind", "message", "read")
+    __slots__ = ("_columns", "_entries", "_raw", "count", "kind", "message", "read")
 
     def __init__(self, kind: Any, columns: Any, count: int, message: Message | None = None) -> None:
         self.kind = kind
@@ -51,8 +51,8 @@ class Part:
         self.read: dict[str, Sequence[Any]] = {}
         self._columns = columns
         self.count = count
-        self._held: dict[str, Sequence[Any]] = {}
-        self._finished: dict[str, Sequence[Any]] = {}
+        self._raw: dict[str, Sequence[Any]] = {}
+        self._entries: dict[str, Sequence[Any]] = {}
         if message is None:
             over: Any = type(columns)
             know(kind, over)
@@ -68,38 +68,38 @@ class Part:
         return self._columns
 
     def __getitem__(self, column: str) -> Sequence[Any]:
-        """What a column says of each row; None = nothing."""
-        found = self._finished.get(column)
-        if found is None:
-            made = self.kind._made.get(column)  # noqa: SLF001  # its rows
-            found = self._finished[column] = self.kind._column(self, column) if made is None else made(self)  # noqa: SLF001
-        return found
+        """The entries of a column, one for each row; None = nothing stated."""
+        entries = self._entries.get(column)
+        if entries is None:
+            make = self.kind._made.get(column)  # noqa: SLF001  # its rows
+            entries = self._entries[column] = self.kind._column(self, column) if make is None else make(self)  # noqa: SLF001
+        return entries
 
     def raw_column(self, column: str) -> Sequence[Any]:
         """A column as it came."""
-        held = self._held.get(column)
-        if held is None:
+        entries = self._raw.get(column)
+        if entries is None:
             whole, readers = source_of(self.columns)
-            held = self._held[column] = readers[column](whole)
-        return held
+            entries = self._raw[column] = readers[column](whole)
+        return entries
 
     def __len__(self) -> int:
         return self.count
 
     def entries(self, name: str, column: str) -> Sequence[Any]:
-        """What each row says, by the name that it has there."""
-        found = self[column]
-        if len(found) == self.count:
-            self.read[name] = found
-        return found
+        """The entries of each row, by the row's name for the column."""
+        entries_of_column = self[column]
+        if len(entries_of_column) == self.count:
+            self.read[name] = entries_of_column
+        return entries_of_column
 
     def rows(self, begin: int, end: int) -> Sequence[Any]:
         """Rows that hold at once what others were asked for."""
         if not self.read:
             return [self.kind(self, place) for place in range(begin, end)]
-        held = dict(self.read)
-        columns = (column[begin:end] for column in held.values())
-        return filled_rows(filled_kind(self.kind, tuple(held)), self, range(begin, end), *columns)
+        read_columns = dict(self.read)
+        columns = (column[begin:end] for column in read_columns.values())
+        return filled_rows(filled_kind(self.kind, tuple(read_columns)), self, range(begin, end), *columns)
 
 
 Makers: TypeAlias = Mapping[str, Callable[[Part], Sequence[Any]]]
@@ -137,8 +137,8 @@ class Row:
     __hash__ = None  # type: ignore[assignment]  # like the columns, which may be lists
 
     def __repr__(self) -> str:
-        told = (f"{name}={_cell(getattr(self, name))}" for name in self._printed_names())
-        return f"{type(self).__name__}({', '.join(told)})"
+        texts = (f"{name}={_cell(getattr(self, name))}" for name in self._printed_names())
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     @property
     def _columns(self) -> Any:
@@ -156,7 +156,7 @@ class Row:
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        """What a column says of each row."""
+        """The entries of a column, one for each row."""
         return part.raw_column(column) or (None,) * len(part)
 
     @classmethod
@@ -165,7 +165,7 @@ class Row:
         return ()
 
     def _values(self) -> dict[str, Any]:
-        """What the row says, by the columns that hold it."""
+        """The row's values, by column."""
         return {name: getattr(self, name) for name in self._names()}
 
     def _names(self) -> Sequence[str]:
@@ -193,16 +193,16 @@ class Rows(Sequence[RowT], Generic[RowT]):
 
     @classmethod
     def of_message(cls, kind: type[RowT], message: Any, count: int) -> Self:
-        """The rows of columns that nobody else has, in a message; `kind` knows their names."""
-        found = object.__new__(cls)
-        found._part, found._begin, found._end = Part(kind, None, count, message), 0, count
-        return found
+        """The rows of a message's columns, which no other code uses; `kind` has their names."""
+        rows = object.__new__(cls)
+        rows._part, rows._begin, rows._end = Part(kind, None, count, message), 0, count
+        return rows
 
     def between(self, begin: int, end: int) -> Rows[RowT]:
         """Some of these rows, which share what was made out."""
-        found = object.__new__(type(self))
-        found._part, found._begin, found._end = self._part, begin, end
-        return found
+        rows = object.__new__(type(self))
+        rows._part, rows._begin, rows._end = self._part, begin, end
+        return rows
 
     def __len__(self) -> int:
         return self._end - self._begin
@@ -250,12 +250,12 @@ become: Final[Callable[[Any, Any], None]] = vars(object)["__class__"].__set__
 FilledKind: TypeAlias = tuple[Any, Any, Callable[..., None]]
 
 
-def filled_rows(filled: FilledKind, part: Part, places: range, *columns: Iterable[Any]) -> list[Any]:
+def filled_rows(row_kind: FilledKind, part: Part, places: range, *columns: Iterable[Any]) -> list[Any]:
     """Rows that hold entries of columns themselves, in the order of their names."""
-    writable, frozen, fill = filled
+    writable, final_class, fill = row_kind
     rows = list(map(object.__new__, repeat(writable, len(places))))
     deque(map(fill, rows, repeat(part), places, *columns), maxlen=0)
-    deque(map(become, rows, repeat(frozen)), maxlen=0)
+    deque(map(become, rows, repeat(final_class)), maxlen=0)
     return rows
 
 
@@ -268,16 +268,16 @@ def filled_kind(kind: Any, names: tuple[str, ...]) -> FilledKind:
     tuple
         Their class while they are filled, the one that they have from then on, and what fills them.
     """
-    told = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
-    writable = type(kind.__name__, (kind,), {"__slots__": names, **told})
-    frozen = type(
+    namespace = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    writable = type(kind.__name__, (kind,), {"__slots__": names, **namespace})
+    final_class = type(
         kind.__name__,
         (writable,),
-        {"__slots__": (), "__setattr__": _refuse_change, "__delattr__": _refuse_change, **told},
+        {"__slots__": (), "__setattr__": _refuse_change, "__delattr__": _refuse_change, **namespace},
     )
     # The quickest assignments that there are without code of our own, as text: those of a dataclass's own `__init__`.
     fill: Any = vars(make_dataclass("_Filled", ("_part", "_place", *names)))["__init__"]
-    return writable, frozen, fill
+    return writable, final_class, fill
 
 
 def _refuse_change(row: Row, name: str, _: object = None) -> None:
@@ -290,14 +290,14 @@ def know(kind: Any, columns: Any) -> None:
     for column in columns.__dataclass_fields__:
         for name in (column, column.removesuffix("s"), column.removesuffix("es")):
             if not hasattr(kind, name):
-                meant = column_name(columns, name)
-                setattr(kind, name, property(kind._reading(name, meant)))  # noqa: SLF001  # its rows
+                own_column = column_name(columns, name)
+                setattr(kind, name, property(kind._reading(name, own_column)))  # noqa: SLF001  # its rows
 
 
 def column_name(kind: Any, name: str) -> str:
     """The column of a value's class that a name of a row stands for."""
-    known = kind.__dataclass_fields__
-    return next(each for each in (name, f"{name}s", f"{name}es") if each in known)
+    fields_of_kind = kind.__dataclass_fields__
+    return next(each for each in (name, f"{name}s", f"{name}es") if each in fields_of_kind)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -311,10 +311,10 @@ def table(rows: Sequence[Row]) -> str:
     if len(rows) > len(head):
         lines[-1][0] = str(len(rows) - 1)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    printed = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    lines_of_text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
     if len(rows) > len(head):
-        printed.insert(-1, f"... {len(rows) - len(head)} more rows ...")
-    return "\n".join(printed)
+        lines_of_text.insert(-1, f"... {len(rows) - len(head)} more rows ...")
+    return "\n".join(lines_of_text)
 
 
 def _cell(value: Any) -> str:

@@ -31,9 +31,9 @@ class StepParts:
     """
 
     def __init__(self, model: torch.nn.Module, *, exchanges: bool) -> None:
-        replicated = isinstance(model, torch.nn.parallel.DistributedDataParallel)
+        is_replicated = isinstance(model, torch.nn.parallel.DistributedDataParallel)
         self._alone: Final = not exchanges
-        self._known: Final = self._alone or replicated
+        self._has_parts: Final = self._alone or is_replicated
         parameters = [each for each in model.parameters() if each.requires_grad]
         self._on_gpu: Final = bool(parameters) and parameters[0].is_cuda
         self._marks: list[tuple[str, Any]] = []
@@ -44,7 +44,7 @@ class StepParts:
             register_optimizer_step_pre_hook(self._marker("update")),
             register_optimizer_step_post_hook(self._marker(OTHER)),
         ]
-        if replicated and parameters:
+        if is_replicated and parameters:
             # Gradients come in the order from the last layer to the first.
             self._handles.append(parameters[0].register_post_accumulate_grad_hook(self._marker("exchange")))
 
@@ -69,11 +69,11 @@ class StepParts:
             self._late.append(marks)
             if len(self._late) > 2 * _BEHIND:
                 del self._late[0]
-            done = [place for place, held in enumerate(self._late) if held[-1][1].query()]
-            if not done:
+            ready = [place for place, events in enumerate(self._late) if events[-1][1].query()]
+            if not ready:
                 return None
-            marks = self._late[done[-1]]
-            del self._late[: done[-1]]
+            marks = self._late[ready[-1]]
+            del self._late[: ready[-1]]
         return self._parts(marks)
 
     def _marker(self, begins: str) -> Callable[..., None]:
@@ -103,7 +103,7 @@ class StepParts:
             seconds[place] += begin.elapsed_time(end) / 1e3 if self._on_gpu else end - begin
         if not seconds["forward"]:
             return None
-        if not self._known:
+        if not self._has_parts:
             return (seconds["loading"], UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
         return tuple(map(seconds.__getitem__, PARTS))
 

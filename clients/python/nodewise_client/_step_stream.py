@@ -41,7 +41,7 @@ class StepStream:
         profile: the profile that the job has.
         place: where the process stands.
         node: number of its machine; None = not known.
-        asked: told of requests to record, in the sending thread.
+        on_request: called with requests to record, in the sending thread.
         every_s: time between two reports.
     """
 
@@ -51,14 +51,14 @@ class StepStream:
         profile: str,
         place: Place,
         node: int | None,
-        asked: Callable[[RecordingRequest], None],
+        on_request: Callable[[RecordingRequest], None],
         every_s: float = REPORT_EVERY_S,
     ) -> None:
         self._server: Final = server
         self._profile: Final = profile
         self._place: Final = place
         self._node: Final = node
-        self._asked: Final = asked
+        self._on_request: Final = on_request
         self._every_s: Final = every_s
         self._length = WINDOW_STEPS
         self._first = -1
@@ -67,7 +67,7 @@ class StepStream:
         self._parts: list[tuple[float, ...]] = []
         self._windows: Final[deque[Window]] = deque(maxlen=MOST_WINDOWS)
         self._ending: Final = threading.Event()
-        self._complained = False
+        self._has_warned = False
         self._thread: Final = threading.Thread(target=self._report_all, name="nodewise-steps", daemon=True)
 
     def start(self) -> None:
@@ -89,8 +89,8 @@ class StepStream:
 
     def _end_window(self) -> None:
         count, whole = self._length, statistics.median(self._steps)
-        known = len(self._parts) == count
-        parts = tuple(map(statistics.median, zip(*self._parts, strict=True))) if known else None
+        has_parts = len(self._parts) == count
+        parts = tuple(map(statistics.median, zip(*self._parts, strict=True))) if has_parts else None
         self._windows.append((self._first, count, self._begin_s, whole, parts))
         if count * whole < LEAST_WINDOW_S:
             self._length *= 2
@@ -112,9 +112,9 @@ class StepStream:
             try:
                 self._report()
             except Exception as error:  # noqa: BLE001 - whatever it is, it is not worth a training run
-                if not self._complained:
-                    LOG.warning("times of steps are not sent: %s; training goes on", error)
-                self._complained = True
+                if not self._has_warned:
+                    LOG.warning("step times are not sent: %s; training goes on", error)
+                self._has_warned = True
             if ending:
                 return
 
@@ -136,14 +136,14 @@ class StepStream:
                 )
                 reply = client.report_steps(request, timeout_s=self._every_s)
         except BaseException:
-            room = MOST_WINDOWS - len(self._windows)
-            self._windows.extendleft(reversed(windows[-room:] if room else []))
+            free_windows = MOST_WINDOWS - len(self._windows)
+            self._windows.extendleft(reversed(windows[-free_windows:] if free_windows else []))
             raise
         finally:
             if client is not self._server:
                 client.close()
         if reply.recording is not None:
-            self._asked(reply.recording)
+            self._on_request(reply.recording)
 
 
 def report_request(profile: str, place: Place, node: int | None, windows: list[Window]) -> ReportStepsRequest:

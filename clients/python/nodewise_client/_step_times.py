@@ -59,7 +59,7 @@ class StepTimes:
     def phase(self, name: Phase) -> Iterator[None]:
         """Time a part of the step; parts of the same name add up."""
         if name not in PHASES:
-            raise ValueError(f"phase {name!r}: one of {', '.join(PHASES)}")
+            raise ValueError(f"phase must be one of {', '.join(PHASES)}, found {name!r}")
         if not self._counts:
             yield
             return
@@ -84,14 +84,14 @@ class StepTimes:
 
     def timings(self, configuration: Configurations) -> PhaseTimings | None:
         """The phases of the timed steps; None where there are too few or none of them has a compute phase."""
-        timed = [phases for phases in self._phases if "compute" in phases]
-        if len(timed) < LEAST_STEPS:
+        steps = [phases for phases in self._phases if "compute" in phases]
+        if len(steps) < LEAST_STEPS:
             return None
-        columns = {name: [phases.get(name, 0.0) for phases in timed] for name in PHASES}
+        columns = {name: [phases.get(name, 0.0) for phases in steps] for name in PHASES}
         means = {name: statistics.fmean(column) for name, column in columns.items()}
         return phase_timings(
             configurations=configuration,
             **{f"{name}_seconds": mean for name, mean in means.items()},
             compute_variation=statistics.stdev(columns["compute"]) / means["compute"],
-            steps_counts=len(timed),
+            steps_counts=len(steps),
         )

@@ -33,7 +33,7 @@ class Timeline(TimelinePiece):
 
 
 class ReplayedCollective(Row):
-    """One exchange of a step, by the names of `ReplayedCollectives`: its transfer told from waiting."""
+    """One exchange of a step, by the names of `ReplayedCollectives`: its transfer apart from waiting."""
 
     __slots__ = ()
 
@@ -58,14 +58,14 @@ class ReplayedCollective(Row):
 
     @classmethod
     def _column(cls, part: Part, column: str) -> Sequence[Any]:
-        if column in _RAGGED:
-            held, offsets = getattr(part.columns, column), getattr(part.columns, _RAGGED[column])
-            return [tuple(held[begin:end]) for begin, end in pairwise(offsets)]
-        found = super()._column(part, column)
-        return [each or None for each in found] if column == "bytes" else found
+        if column in _OFFSETS_BY_COLUMN:
+            entries, offsets = getattr(part.columns, column), getattr(part.columns, _OFFSETS_BY_COLUMN[column])
+            return [tuple(entries[begin:end]) for begin, end in pairwise(offsets)]
+        values = super()._column(part, column)
+        return [each or None for each in values] if column == "bytes" else values
 
 
-_RAGGED: Final = {
+_OFFSETS_BY_COLUMN: Final = {
     "rank_numbers": "rank_offsets",
     "arrival_seconds": "rank_offsets",
     "wait_seconds": "rank_offsets",

@@ -27,9 +27,9 @@ def prepared_trace(path: Path | str, *, redact: bool = True, names: Iterable[str
     target = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES))  # noqa: SIM115
     try:
         with Path(path).open("rb") as file:
-            packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            is_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
             file.seek(0)
-            source = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if packed else cast("BinaryIO", file)
+            source = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if is_compressed else cast("BinaryIO", file)
             pieces = redacted(source, names=names) if redact else iter(lambda: source.read(READ_BYTES), b"")
             # No name and no time in the header: the same trace is the same bytes.
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=target, mtime=0) as sink:

@@ -57,7 +57,7 @@ class Recorder:
         profile_memory: record allocations as well.
         timeout_s: how long a server that is away is waited for.
         live: whether the times of all steps are reported while training runs; needs a server.
-        model: the module that a step calls, so that parts of a step can be told apart (`live`).
+        model: the module that a step calls, so that the parts of a step can be measured (`live`).
         keep_bytes: most that copies of this rank in `keep` take; the oldest go first.
     """
 
@@ -82,9 +82,11 @@ class Recorder:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         if live and server is None:
-            raise ValueError("live is True and server is None: times of steps are sent nowhere; give a server")
+            raise ValueError("live is True but server is None, so step times cannot be sent; give a server")
         if steps is not None and (not steps or steps.step != 1 or steps.start < 0):
-            raise ValueError(f"steps is {steps}: a range of consecutive steps from 0 on, e.g. range(10, 16)")
+            raise ValueError(
+                f"steps must be a range of consecutive steps from 0 on, such as range(10, 16), found {steps}"
+            )
         self._delivery: Final = Delivery(
             server, profile, redact=redact, keep=keep, timeout_s=timeout_s, keep_bytes=keep_bytes
         )
@@ -97,7 +99,7 @@ class Recorder:
         self._parts: StepParts | None = None
         self._ended_at = 0.0
         self._request: RecordingRequest | None = None
-        self._followed = ""
+        self._last_request_id = ""
         self._batch_per_worker: Final = batch_per_worker
         self._nodes: Final = nodes
         self._device: Final = device
@@ -111,8 +113,8 @@ class Recorder:
         self._step = 0
         self._counts = False
         self._counted_after = 0
-        self._told = False
-        self._abandoned = False
+        self._has_reported = False
+        self._is_abandoned = False
 
     def __enter__(self) -> Self:
         self._place = _place()
@@ -121,7 +123,7 @@ class Recorder:
         self._counts = self._next_counts()
         self._times.end_step(next_counts=self._counts)
         if self._server is not None:
-            self._guard("times of steps are not sent", self._start_stream)
+            self._guard("step times are not sent", self._start_stream)
         self._times.begin_step()
         return self
 
@@ -129,15 +131,15 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # What a failing script leaves behind is no step that ran to its end.
-        self._abandoned = kind is not None
+        self._is_abandoned = kind is not None
         if self._parts is not None:
             self._parts.close()
         if self._stream is not None:
             self._stream.close(self._timeout_s)
         if self._profiler is not None:
             self._guard("the profiler does not stop", self._profiler.stop)
-        if not self._abandoned:
-            self._guard("what was measured is not sent", self._tell)
+        if not self._is_abandoned:
+            self._guard("measurements are not sent", self._tell)
             self._delivery.wait()
 
     def step(self) -> None:
@@ -148,13 +150,13 @@ class Recorder:
             self._counted_after += 1
         self._step += 1
         if self._request is not None:
-            self._guard("a request to record is not followed", self._follow)
+            self._guard("a request to record is ignored", self._follow)
         self._counts = self._next_counts()
         self._times.end_step(next_counts=self._counts)
         if self._profiler is not None:
             self._guard("a step is not recorded", self._go_on)
         if self._counted_after >= self._timed_steps:
-            self._guard("what was measured is not sent", self._tell)
+            self._guard("measurements are not sent", self._tell)
         self._times.begin_step()
 
     def phase(self, name: Phase) -> AbstractContextManager[None]:
@@ -185,7 +187,7 @@ class Recorder:
             profiler.stop()
 
     def _ready(self, profiler: Any) -> None:
-        if not self._abandoned:
+        if not self._is_abandoned:
             self._delivery.trace(lambda path: profiler.export_chrome_trace(str(path)), self._current_place())
 
     def _current_place(self) -> Place:
@@ -199,7 +201,7 @@ class Recorder:
             action()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is not worth a training run
             self._delivery.complain(what, error)
-            profiler, self._profiler, self._abandoned = self._profiler, None, True
+            profiler, self._profiler, self._is_abandoned = self._profiler, None, True
             if profiler is not None:
                 with suppress(Exception):
                     profiler.stop()
@@ -217,7 +219,7 @@ class Recorder:
         self._stream = stream
 
     def _add_step(self, stream: StepStream) -> None:
-        """The step that ends; one under the profiler takes longer, and tells nothing."""
+        """Count the step that ends; a step under the profiler takes longer and does not count."""
         now = time.perf_counter()
         seconds, self._ended_at = now - self._ended_at, now
         parts = None if self._parts is None else self._parts.end_step()
@@ -227,16 +229,16 @@ class Recorder:
             self._parts.begin_step()
 
     def _receive_request(self, request: RecordingRequest) -> None:
-        """In the thread that reports: the next step follows."""
-        if request.request_id != self._followed and (not request.ranks or self._place.rank in request.ranks):
+        """Store a request, in the reporting thread; the next step acts on it."""
+        if request.request_id != self._last_request_id and (not request.ranks or self._place.rank in request.ranks):
             self._request = request
 
     def _follow(self) -> None:
         """Record the next steps, once no others are being recorded or sent: one trace at a time is on the disk."""
         request = self._request
-        if request is None or self._profiler is not None or self._delivery.busy or self._abandoned:
+        if request is None or self._profiler is not None or self._delivery.busy or self._is_abandoned:
             return
-        self._request, self._followed = None, request.request_id
+        self._request, self._last_request_id = None, request.request_id
         first = self._step + WARM_UP_STEPS
         self._steps = range(first, first + max(1, request.steps_count))
         self._start()
@@ -252,18 +254,20 @@ class Recorder:
 
     def _next_counts(self) -> bool:
         """Whether the step that begins is one whose time tells something: no profiler, nothing being sent beside it."""
-        return not (self._told or self._is_profiled(self._step) or self._step < UNTIMED_STEPS or self._delivery.busy)
+        return not (
+            self._has_reported or self._is_profiled(self._step) or self._step < UNTIMED_STEPS or self._delivery.busy
+        )
 
     def _tell(self) -> None:
-        if self._told:
+        if self._has_reported:
             return
-        self._told = True
+        self._has_reported = True
         place = self._current_place()
         if not (place.rank == 0 if self._observe is None else self._observe):
             return
         if self._configuration is None and self._nodes is None and place.nodes is None:
             self._delivery.complain(
-                "the throughput is not sent, because the number of machines is not known: say nodes"
+                "the throughput is not sent, because the number of machines is not known; state nodes"
             )
             return
         ran = self._configuration or configurations(
@@ -300,12 +304,12 @@ def trace_handler(
 
 
 def _place() -> Place:
-    """Where this process stands: as the process group says, else as the launcher does."""
-    launched = place_of_environment()
+    """Rank and size of this process: from the process group, else from the launcher."""
+    environment_place = place_of_environment()
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return launched
+        return environment_place
     rank, world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    nodes = launched.nodes if launched.world_size == world_size else None
+    nodes = environment_place.nodes if environment_place.world_size == world_size else None
     if world_size == 1 or os.environ.get("MASTER_ADDR") in {"localhost", "127.0.0.1", "::1"}:
         nodes = 1
     return Place(rank=rank, world_size=world_size, nodes=nodes)

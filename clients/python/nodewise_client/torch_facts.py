@@ -50,7 +50,7 @@ class ModelFacts:
     activation_bytes: int
 
     def workload(self, model_name: str = "", *, family: str = "") -> Workload:
-        """The facts as a profile's workload; `family`: who built the model of which parts, e.g. "ResNet"."""
+        """The facts as a profile's workload; `family`: the model family, such as "ResNet"."""
         return Workload(
             model_name=model_name,
             family=family,
@@ -80,19 +80,19 @@ def counted(
     """
     tensors = [*module.parameters(), *module.buffers(), *_tensors((inputs, named))]
     if any(tensor.device.type != "meta" for tensor in tensors):
-        raise ValueError('module and inputs must be on the meta device: make them within `with torch.device("meta")`')
-    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    given = _tensors((inputs, named))
-    if not trained:
+        raise ValueError('module and inputs must be on the meta device: create them within `with torch.device("meta")`')
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    inputs_of_module = _tensors((inputs, named))
+    if not parameters:
         raise ValueError("no parameter of the module is trained: requires_grad is off for all of them")
     if batch is None:
-        if not given or not given[0].dim():
-            raise ValueError("say batch: no input has a first dimension to take it from")
-        batch = int(given[0].shape[0])
-    kept: dict[int, Any] = {}
+        if not inputs_of_module or not inputs_of_module[0].dim():
+            raise ValueError("batch must be given: no input has a first dimension")
+        batch = int(inputs_of_module[0].shape[0])
+    saved_tensors: dict[int, Any] = {}
     whole, forward = FlopCounterMode(display=False), FlopCounterMode(display=False)
     with whole:
-        with forward, saved_tensors_hooks(_keeper(kept, list(module.parameters())), _same):
+        with forward, saved_tensors_hooks(_keeper(saved_tensors, list(module.parameters())), _same):
             output = module(*inputs, **named)
         (loss or _sum)(output).backward()
     module.zero_grad(set_to_none=True)
@@ -102,19 +102,19 @@ def counted(
         flops=sum(by_operator.values()),
         flops_by_operator=dict(sorted(by_operator.items(), key=lambda item: (-item[1], item[0]))),
         forward_flops=sum(_global(forward).values()),
-        parameters=sum(parameter.numel() for parameter in trained),
-        parameter_bytes=sum(parameter.numel() * parameter.element_size() for parameter in trained),
-        tensors=len(trained),
-        activation_bytes=sum(storage.nbytes() for storage in kept.values()),
+        parameters=sum(parameter.numel() for parameter in parameters),
+        parameter_bytes=sum(parameter.numel() * parameter.element_size() for parameter in parameters),
+        tensors=len(parameters),
+        activation_bytes=sum(storage.nbytes() for storage in saved_tensors.values()),
     )
 
 
 def _global(counter: Any) -> Mapping[Any, int]:
-    found: Mapping[Any, int] = counter.get_flop_counts().get("Global", {})
-    return found
+    counts: Mapping[Any, int] = counter.get_flop_counts().get("Global", {})
+    return counts
 
 
-def _keeper(kept: dict[int, Any], parameters: list[Any]) -> Callable[[Any], Any]:
+def _keeper(saved_tensors: dict[int, Any], parameters: list[Any]) -> Callable[[Any], Any]:
     """A hook that remembers each storage once: all views of one give the same object, which is held."""
     weights = [parameter.untyped_storage() for parameter in parameters]
     of_weights = {id(storage) for storage in weights}
@@ -122,7 +122,7 @@ def _keeper(kept: dict[int, Any], parameters: list[Any]) -> Callable[[Any], Any]
     def keep(tensor: Any, _weights: list[Any] = weights) -> Any:
         storage = tensor.untyped_storage()
         if id(storage) not in of_weights:
-            kept.setdefault(id(storage), storage)
+            saved_tensors.setdefault(id(storage), storage)
         return tensor
 
     return keep
@@ -135,7 +135,7 @@ def _same(tensor: Any) -> Any:
 def _sum(output: Any) -> Any:
     parts = [tensor.sum() for tensor in _tensors(output) if tensor.requires_grad]
     if not parts:
-        raise ValueError("nothing in the module's output depends on its parameters: say loss")
+        raise ValueError("nothing in the module's output depends on its parameters: give loss")
     return sum(parts)
 
 

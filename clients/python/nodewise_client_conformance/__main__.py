@@ -15,19 +15,19 @@ from nodewise_client_conformance.clients import Clients
 
 async def answer(clients: Clients, line: dict[str, Any]) -> dict[str, Any]:
     """What became of the call of one line."""
-    told = CallOutcome()
-    said: dict[str, Any] = {"id": line.get("id"), "code": Code.OK}
-    begun = time.monotonic()
-    work = asyncio.create_task(make_call(clients, line, told))
+    outcome = CallOutcome()
+    document: dict[str, Any] = {"id": line.get("id"), "code": Code.OK}
+    start_s = time.monotonic()
+    work = asyncio.create_task(make_call(clients, line, outcome))
     cancel_after_seconds = line.get("cancel_after_seconds")
     try:
         if cancel_after_seconds is not None:
             asyncio.get_running_loop().call_later(cancel_after_seconds, work.cancel)
         await work
     except asyncio.CancelledError:
-        said["code"] = Code.CANCELLED
+        document["code"] = Code.CANCELLED
     except NodewiseError as error:
-        said |= {
+        document |= {
             "code": error.code,
             "reason": error.reason,
             "message": error.message,
@@ -35,16 +35,18 @@ async def answer(clients: Clients, line: dict[str, Any]) -> dict[str, Any]:
             "violations": [{"field": each.field, "description": each.description} for each in error.violations],
             "retry_delay_seconds": error.retry_delay_s,
         }
-    said["elapsed_seconds"] = time.monotonic() - begun
-    return said | {name: value for name, value in (("replies", told.replies), ("rows", told.rows)) if value is not None}
+    document["elapsed_seconds"] = time.monotonic() - start_s
+    return document | {
+        name: value for name, value in (("replies", outcome.replies), ("rows", outcome.rows)) if value is not None
+    }
 
 
 async def main() -> None:
     """Read lines and answer them in their order."""
     async with Clients() as clients:
         while line := await asyncio.to_thread(sys.stdin.readline):
-            said = await answer(clients, json.loads(line))
-            sys.stdout.write(json.dumps(said) + "\n")
+            document = await answer(clients, json.loads(line))
+            sys.stdout.write(json.dumps(document) + "\n")
             sys.stdout.flush()
 
 

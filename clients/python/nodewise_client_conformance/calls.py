@@ -27,13 +27,13 @@ _WITHOUT_REQUEST: Final = frozenset({
 
 @dataclass
 class CallOutcome:
-    """What a call has told so far."""
+    """The results of a call so far."""
 
     replies: list[Any] | None = None
     rows: list[dict[str, Any]] | None = None
 
 
-async def make_call(clients: Clients, line: dict[str, Any], told: CallOutcome) -> None:
+async def make_call(clients: Clients, line: dict[str, Any], outcome: CallOutcome) -> None:
     """Make the call of a line; what it tells is there also where it fails or is cancelled."""
     client = clients.of(line)
     within: dict[str, Any] = {}
@@ -41,28 +41,28 @@ async def make_call(clients: Clients, line: dict[str, Any], told: CallOutcome) -
         within["timeout_s"] = timeout_s
     face = line["face"]
     if face == "ingest":
-        told.replies = [await _ingest(client, line["ingest"])]
+        outcome.replies = [await _ingest(client, line["ingest"])]
         return
     name = line["method"].rpartition("/")[2]
     requests = [from_json(each, getattr(values, f"{name}Request")) for each in line.get("requests", [])]
     if face == "rows":
-        told.rows = _rows(await getattr(client, _snake(name))(requests[0], **within))
+        outcome.rows = _rows(await getattr(client, _snake(name))(requests[0], **within))
     elif face == "stream":
-        told.replies = []
+        outcome.replies = []
         async for answer in client.stream_predict(requests, **within):
-            told.replies.append(to_json(_stream_response(answer)))
-            if len(told.replies) == line.get("cancel_after_replies"):
+            outcome.replies.append(to_json(_stream_response(answer)))
+            if len(outcome.replies) == line.get("cancel_after_replies"):
                 return
     elif face == "watch":
-        told.replies = []
+        outcome.replies = []
         async for event in client.watch_profiles(*requests, **within):
-            told.replies.append(to_json(event))
-            if len(told.replies) == line.get("cancel_after_replies"):
+            outcome.replies.append(to_json(event))
+            if len(outcome.replies) == line.get("cancel_after_replies"):
                 return
     elif face == "pages":
-        told.replies = await _call_listing(client, name, requests, within)
+        outcome.replies = await _call_listing(client, name, requests, within)
     else:
-        told.replies = [await _call_unary(client, name, requests, within, progress=face == "progress")]
+        outcome.replies = [await _call_unary(client, name, requests, within, progress=face == "progress")]
 
 
 async def _call_unary(
@@ -73,23 +73,23 @@ async def _call_unary(
         profiles = [each async for each in method(*requests, **within)]
         return to_json(values.ListProfilesResponse(profiles=tuple(profiles)))
     if name == "RevokeToken":
-        found = await method(requests[0].token_id, **within)
+        reply = await method(requests[0].token_id, **within)
         return to_json(
-            found if isinstance(found, values.RevokeTokenResponse) else values.RevokeTokenResponse(token=found)
+            reply if isinstance(reply, values.RevokeTokenResponse) else values.RevokeTokenResponse(token=reply)
         )
     if name == "ListPlugins":
         return to_json(await method(requests[0].kind, **within))
-    found = await method(*(() if name in _WITHOUT_REQUEST else requests), **within)
+    reply = await method(*(() if name in _WITHOUT_REQUEST else requests), **within)
     if progress:
         kind: Any = getattr(values, f"{name}Response")
         result: Any = next(each.type for each in fields(kind) if each.name == "result")
         result_kind = getattr(values, str(result).partition(" ")[0])
-        return to_json(kind(result=_plain(found, result_kind)))
+        return to_json(kind(result=_plain(reply, result_kind)))
     if name in _PARTS:
-        return to_json(getattr(values, f"{name}Response")(**{_PARTS[name]: found}))
-    if isinstance(found, PredictResult):
-        return to_json(_plain(found, values.PredictResponse))
-    return to_json(found.response if isinstance(found, BatchPredictResult) else found)
+        return to_json(getattr(values, f"{name}Response")(**{_PARTS[name]: reply}))
+    if isinstance(reply, PredictResult):
+        return to_json(_plain(reply, values.PredictResponse))
+    return to_json(reply.response if isinstance(reply, BatchPredictResult) else reply)
 
 
 async def _call_listing(client: AsyncClient, name: str, requests: list[Any], within: dict[str, Any]) -> list[Any]:
@@ -99,20 +99,20 @@ async def _call_listing(client: AsyncClient, name: str, requests: list[Any], wit
     if name == "GetProfile":
         profile = await method(*requests, **within)
         return [to_json(profile)]
-    found = await method(*(() if name in _WITHOUT_REQUEST else requests), **within)
-    items = next(getattr(found, each.name) for each in fields(found) if isinstance(getattr(found, each.name), tuple))
+    reply = await method(*(() if name in _WITHOUT_REQUEST else requests), **within)
+    items = next(getattr(reply, each.name) for each in fields(reply) if isinstance(getattr(reply, each.name), tuple))
     return [to_json(each) for each in items]
 
 
 def _stream_response(answer: Any) -> values.StreamPredictResponse:
-    held: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if isinstance(answer.result, PredictResult):
-        held["predict"] = _plain(answer.result, values.PredictResponse)
+        fields["predict"] = _plain(answer.result, values.PredictResponse)
     elif answer.result is not None:
-        held["batch"] = answer.result.response
+        fields["batch"] = answer.result.response
     elif answer.error is not None and answer.error.reason:
-        held["problem"] = _problem(answer.error)
-    return values.StreamPredictResponse(question_id=answer.question_id, **held)
+        fields["problem"] = _problem(answer.error)
+    return values.StreamPredictResponse(question_id=answer.question_id, **fields)
 
 
 def _problem(error: NodewiseError) -> values.Problem:
@@ -128,9 +128,9 @@ def _problem(error: NodewiseError) -> values.Problem:
     )
 
 
-def _plain(given: Any, kind: type[ValueT]) -> ValueT:
+def _plain(value: Any, kind: type[ValueT]) -> ValueT:
     """What a richer answer says, as the contract's own value."""
-    return kind(**{each.name: getattr(given, each.name) for each in fields(kind)})  # type: ignore[arg-type]  # every value is a dataclass
+    return kind(**{each.name: getattr(value, each.name) for each in fields(kind)})  # type: ignore[arg-type]  # every value is a dataclass
 
 
 def _rows(answer: PredictResult | BatchPredictResult) -> list[dict[str, Any]]:
@@ -163,10 +163,10 @@ def _row(row: Prediction) -> dict[str, Any]:
     }
 
 
-async def _ingest(client: AsyncClient, given: dict[str, Any]) -> dict[str, int]:
-    async with client.ingest(given["profile_id"], session_id=given.get("session_id")) as writer:
+async def _ingest(client: AsyncClient, ingest: dict[str, Any]) -> dict[str, int]:
+    async with client.ingest(ingest["profile_id"], session_id=ingest.get("session_id")) as writer:
         revision = 0
-        for each in given["batches"]:
+        for each in ingest["batches"]:
             batch = from_json(each, values.ProfileBatch)
             if batch.workload is not None or batch.network is not None:
                 await writer.facts(workload=batch.workload, network=batch.network)
@@ -175,7 +175,7 @@ async def _ingest(client: AsyncClient, given: dict[str, Any]) -> dict[str, int]:
             if batch.observations is not None:
                 await writer.observe(batch.observations)
             await writer.flush()
-        if given.get("commit"):
+        if ingest.get("commit"):
             revision = (await writer.commit()).revision
         return {"durable": writer.durable_sequence_number, "revision": revision}
 

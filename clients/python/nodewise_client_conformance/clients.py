@@ -33,12 +33,12 @@ class Clients:
 
 def _client(target: str, options: dict[str, Any]) -> AsyncClient:
     tls = options.get("tls")
-    given: dict[str, Any] = {name: options[name] for name in ("retry", "token", "user_agent") if name in options}
+    settings: dict[str, Any] = {name: options[name] for name in ("retry", "token", "user_agent") if name in options}
     if tls is not None:
-        given["tls"] = Path(tls["ca"]).read_bytes() if "ca" in tls else True
+        settings["tls"] = Path(tls["ca"]).read_bytes() if "ca" in tls else True
         if "certificate" in tls:
-            given |= {"tls_certificate": Path(tls["certificate"]).read_bytes()}
-            given |= {"tls_key": Path(tls["key"]).read_bytes()}
+            settings |= {"tls_certificate": Path(tls["certificate"]).read_bytes()}
+            settings |= {"tls_key": Path(tls["key"]).read_bytes()}
     if "max_receive_bytes" in options:
-        given["max_receive_bytes"] = options["max_receive_bytes"]
-    return AsyncClient(target, **given)
+        settings["max_receive_bytes"] = options["max_receive_bytes"]
+    return AsyncClient(target, **settings)

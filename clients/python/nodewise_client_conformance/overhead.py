@@ -1,4 +1,4 @@
-"""What the client adds: does one thing so many times, and whoever runs it counts the processor's time.
+"""The overhead of the client: repeats one action, while the benchmark measures the processor time.
 
 ``python -m nodewise_client_conformance.overhead KIND COUNT``. KIND: ``unary_stub`` and ``unary_client`` ask
 ``$NODEWISE_SERVER`` one Predict, by the generated stub alone and by the client, whose rows are read; ``rows_decode``
@@ -37,27 +37,29 @@ LOOPED: Final = (
 
 def total(rows: Iterable[Any]) -> float:
     """What a scheduler reads of rows, through the row view."""
-    found = 0.0
+    total_s = 0.0
     for row in rows:
         if row.answered:
-            found += row.step_seconds + row.samples_per_second + row.lower_samples_per_second
-            found += row.upper_samples_per_second + row.memory_bytes + row.nodes + row.workers + len(row.bottleneck)
-    return found
+            total_s += row.step_seconds + row.samples_per_second + row.lower_samples_per_second
+            total_s += row.upper_samples_per_second + row.memory_bytes + row.nodes + row.workers + len(row.bottleneck)
+    return total_s
 
 
 def loop_rows(predictions: Any) -> float:
     """The same of a message whose rows are all answered, without a row view."""
-    found, names = 0.0, predictions.bottleneck_names[:]
+    total_s, names = 0.0, predictions.bottleneck_names[:]
     for step, steps, samples, lower, upper, memory, nodes, workers, bottleneck in zip(
         *(getattr(predictions, name)[:] for name in LOOPED), strict=True
     ):
-        found += step + samples + lower * (samples / steps)
-        found += upper * (samples / steps) + memory + nodes + workers + len(names[bottleneck])
-    return found
+        total_s += step + samples + lower * (samples / steps)
+        total_s += upper * (samples / steps) + memory + nodes + workers + len(names[bottleneck])
+    return total_s
 
 
-def by_stub(count: int, read: Callable[[Any], float] = lambda found: float(sum(found.step_seconds))) -> float:
-    """Ask by the generated stub, and read its message: a column, unless told otherwise."""
+def by_stub(
+    count: int, read: Callable[[Any], float] = lambda predictions: float(sum(predictions.step_seconds))
+) -> float:
+    """Call by the generated stub, and read its message: by default one column."""
     request = to_message(REQUEST)
     with grpc.insecure_channel(os.environ["NODEWISE_SERVER"]) as channel:
         predict = stubs.PredictionServiceStub(channel).Predict
@@ -103,11 +105,11 @@ def thin_rows(predict: Any) -> list[ThinRow]:
     nodes = request.ranges.add().nodes
     nodes.first, nodes.last = 1, 16
     try:
-        found = predict(request, timeout=10.0).predictions
+        predictions = predict(request, timeout=10.0).predictions
     except grpc.RpcError as failure:
         raise from_call(failure, target="", method="Predict") from failure  # type: ignore[arg-type]  # it is a call
-    columns = [getattr(found, name)[:] for name in LOOPED]
-    columns[-1] = [found.bottleneck_names[index] for index in columns[-1]]
+    columns = [getattr(predictions, name)[:] for name in LOOPED]
+    columns[-1] = [predictions.bottleneck_names[index] for index in columns[-1]]
     return list(map(ThinRow, *columns))
 
 
@@ -135,8 +137,8 @@ def lists_of(message: pb.BatchPredictResponse) -> float:
 
 def columns_of(message: pb.BatchPredictResponse) -> float:
     """Read the same columns of the value."""
-    found = batch_result(from_own_message(message, BatchPredictResponse)).response.predictions
-    return 0.0 if found is None else float(sum(sum(getattr(found, name)) for name in COLUMNS))
+    predictions = batch_result(from_own_message(message, BatchPredictResponse)).response.predictions
+    return 0.0 if predictions is None else float(sum(sum(getattr(predictions, name)) for name in COLUMNS))
 
 
 KINDS: Final[Mapping[str, Callable[[int], float]]] = MappingProxyType(

@@ -249,7 +249,7 @@ async fn append(client: &Client, job: &Job) -> Outcome<()> {
     Ok(())
 }
 
-/// Hears of profiles for as long as somebody listens.
+/// Watches profiles for as long as there are receivers.
 async fn listen(client: Client, told: watch::Sender<Told>) {
     let mut events = client.watch_profiles(WatchProfilesRequest {
         name_prefix: PREFIX.into(),

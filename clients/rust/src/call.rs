@@ -183,7 +183,7 @@ impl Client {
         if let Some(deadline) = deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Status::deadline_exceeded("the time was over before this attempt"));
+                return Err(Status::deadline_exceeded("the deadline passed before this attempt"));
             }
             request.set_timeout(left);
         }
@@ -210,7 +210,7 @@ pub(crate) async fn within<T>(
     match deadline {
         Some(deadline) => match timeout_at(deadline, work).await {
             Ok(done) => done,
-            Err(_) => Err(Status::new(Code::DeadlineExceeded, "the deadline of the call is over")),
+            Err(_) => Err(Status::new(Code::DeadlineExceeded, "the deadline of the call has passed")),
         },
         None => work.await,
     }

@@ -1,6 +1,6 @@
-//! Random numbers: ids that nobody else has chosen, and the jitter of pauses.
+//! Random numbers: unique ids, and the jitter of pauses.
 
-/// An id that nobody else has chosen, in the form of a random UUID.
+/// A unique id, in the form of a random UUID.
 pub(crate) fn new_id() -> String {
     let mut bytes = [0u8; 16];
     // Without it ids could collide, and what two callers say would be taken for one.

@@ -188,7 +188,7 @@ impl IngestWriter {
     pub async fn trace(&self, mut trace: TraceChunk) -> Result<()> {
         let data = mem::take(&mut trace.data);
         if data.is_empty() {
-            return Err(Error::invalid("trace.data", "a trace has bytes; give all of them"));
+            return Err(Error::invalid("trace.data", "it is empty; a trace must have bytes"));
         }
         let chunks = data.len().div_ceil(CHUNK_BYTES);
         for (number, piece) in data.chunks(CHUNK_BYTES).enumerate() {
@@ -259,7 +259,7 @@ impl IngestWriter {
     }
 }
 
-/// What was added and is not on its way yet. It has a task of its own, beside whoever writes.
+/// Rows that were added and not sent yet. It has a task of its own, beside the writer.
 struct Batches {
     session: Session,
     batch: ProfileBatch,
@@ -283,7 +283,7 @@ impl Batches {
                 () = sleep_until(overdue.unwrap_or_else(Instant::now)), if overdue.is_some() => self.seal().await,
             };
             if let Err(error) = done {
-                // Told before the queue closes: whoever then finds it closed reads why.
+                // Set before the queue closes, so that a writer that finds it closed can read why.
                 let _ = failure.set(error);
                 return;
             }
@@ -392,7 +392,7 @@ impl Session {
         }
         if held < number || (is_commit && state.committed_sequence_number < number) {
             let text = format!(
-                "the server took batch {number} of session {} and holds {held} alone",
+                "the server acknowledged batch {number} of session {} and now has only {held}",
                 self.session_id
             );
             return Err(self.explained(Code::DataLoss, text, held));

@@ -1,5 +1,5 @@
-//! Client of Nodewise: how fast a distributed training job would be on configurations that were never run, how sure that
-//! is, how many nodes it is worth, and who should get what.
+//! Client of Nodewise: how fast a distributed training job would be on configurations that never ran, how sure that
+//! is, how many nodes it is worth, and which devices each job should get.
 //!
 //! ```no_run
 #![doc = include_str!("../examples/readme.rs")]
@@ -12,7 +12,7 @@
 //!   [`v1::Objective::knee`], [`v1::Configurations::from_rows`], [`v1::NodePool::of_nodes`];
 //! - answers row by row: [`v1::PredictResponse::rows`] and [`v1::BatchPredictResponse::jobs`];
 //! - listings over all their pages: [`Client::pages`];
-//! - long calls that begin anew where they were cut: [`Progress`]; and a watch that goes on: [`Watch`];
+//! - long calls that start again if they are interrupted: [`Progress`]; and a watch that resumes: [`Watch`];
 //! - a writer that neither loses nor doubles what a program records: [`Client::ingest`];
 //! - one [`Error`] with code, reason, violations and the delay that the server asks for.
 //!

@@ -28,7 +28,7 @@ pub(crate) struct Token(Arc<Source>);
 impl Token {
     pub(crate) fn value(&self) -> std::result::Result<MetadataValue<Ascii>, Status> {
         let parsed = format!("Bearer {}", self.0()).parse::<MetadataValue<Ascii>>();
-        let mut value = parsed.map_err(|_| Status::invalid_argument("it has characters that no header may have"))?;
+        let mut value = parsed.map_err(|_| Status::invalid_argument("it has characters that a header must not have"))?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -75,8 +75,8 @@ impl Builder {
         self
     }
 
-    /// Sent with every call as `authorization: Bearer ...`. Beyond loopback it needs TLS: over plain text whoever is on the
-    /// way would read it.
+    /// Sent with every call as `authorization: Bearer ...`. Beyond loopback it needs TLS: over plain text others on the
+    /// network could read it.
     pub fn token(self, token: impl Into<String>) -> Self {
         let token = token.into();
         self.token_from(move || token.clone())
@@ -101,8 +101,8 @@ impl Builder {
         self
     }
 
-    /// Whether calls that a second attempt cannot harm are tried again where the server is not there or going away, and
-    /// streams begun anew where they were cut. Default true.
+    /// Whether calls that a second attempt cannot harm are retried while the server is unavailable or shuts down, and
+    /// interrupted streams start again. Default true.
     pub fn retry(mut self, retry: bool) -> Self {
         self.retry = retry;
         self
@@ -184,7 +184,7 @@ impl Builder {
         let endpoint = Endpoint::from_shared(format!("{scheme}://{}", self.target))
             .map_err(|_| Error::invalid("target", format!("give the server as host:port, found {:?}", self.target)))?
             .user_agent(user_agent)
-            .map_err(|_| Error::invalid("user_agent", "it has characters that no header may have"))?
+            .map_err(|_| Error::invalid("user_agent", "it has characters that a header must not have"))?
             .connect_timeout(CONNECT_TIMEOUT);
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
@@ -226,7 +226,7 @@ fn is_loopback(target: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// TLS: whom to trust, and who the client is.
+/// TLS: trusted roots, and the identity of the client.
 #[cfg(feature = "tls")]
 #[derive(Clone, Debug, Default)]
 pub struct Tls {

@@ -16,8 +16,8 @@ use crate::{
 
 /// A long call: how far it is, then the pieces of its answer and its result.
 ///
-/// The call changes nothing: where the server goes away it begins anew, as often as the service config allows and within
-/// its one deadline. Progress is told as it comes; pieces and result once the answer is whole, so that nothing is told twice.
+/// The call changes nothing: if the connection is lost, it starts again, as often as the service config allows and within
+/// its one deadline. Progress is reported as it arrives; pieces and result once the answer is complete, so none occurs twice.
 /// Nothing is sent before it is first read. Dropping it cancels the call.
 pub struct Progress<P: Progressive>(Pin<Box<dyn Stream<Item = Result<P::Response>> + Send>>);
 
@@ -49,7 +49,7 @@ impl<P: Progressive> Progress<P> {
     /// The next event; `None` = the result was told.
     ///
     /// # Errors
-    /// Of the call, where beginning anew does not help; nothing follows it.
+    /// Of the call, if starting again does not help; nothing follows it.
     pub async fn next(&mut self) -> Option<Result<P::Response>> {
         self.0.next().await
     }
@@ -57,7 +57,7 @@ impl<P: Progressive> Progress<P> {
     /// Reads to the end, past the progress.
     ///
     /// # Errors
-    /// Of the call, where beginning anew does not help.
+    /// Of the call, if starting again does not help.
     pub async fn outcome(mut self) -> Result<Outcome<P>> {
         let mut pieces = Vec::new();
         while let Some(event) = self.next().await {
@@ -137,7 +137,7 @@ type Events<R> = Pin<Box<dyn Stream<Item = Result<<R as Rpc>::Response>> + Send>
 
 /// A watch, for as long as it is read. Dropping it ends it.
 ///
-/// Where the server goes away the watch begins anew: all is told again, and `caught_up` once more. Without
+/// If the connection is lost, the watch starts again: it reports everything again, and `caught_up` once more. Without
 /// [`Client::with_timeout`] or a timeout of the client it has no end.
 pub struct Watch<R: Rpc> {
     start: Option<(Client, R, ResumePolicy)>,
@@ -221,7 +221,7 @@ fn watching<R: Rpc>(client: Client, request: R, policy: ResumePolicy) -> impl St
                 (None, None) => {
                     return Err(Error::new(
                         Code::Unavailable,
-                        "the server ended the watch again and again without a word",
+                        "the server ended the watch repeatedly without a reply",
                     ));
                 }
             }

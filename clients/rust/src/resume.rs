@@ -1,4 +1,4 @@
-//! How what was cut is begun anew, for as long as there is patience.
+//! How interrupted streams start again, within the limits of a policy.
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ impl Default for ResumePolicy {
     }
 }
 
-/// Whether beginning anew can help after an end of this code: a server that went away, that cancelled what it had not
-/// begun with, or whose own limit of time was over.
+/// Whether starting again can help after this error: the server went away, cancelled a call before it started it, or
+/// reached its own time limit.
 pub(crate) fn is_resumable(error: &Error) -> bool {
     matches!(error.code(), Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded)
 }

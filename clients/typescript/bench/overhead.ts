@@ -1,4 +1,4 @@
-// What the client adds: `overhead.js KIND COUNT` does one thing so many times, and whoever runs it counts the processor's time.
+// The overhead of the client: `overhead.js KIND COUNT` repeats one action, while the benchmark measures the processor time.
 // KIND: `unary_stub` and `unary_client` ask `$NODEWISE_SERVER` one Predict, by grpc-js and the generated messages alone and by the
 // client, whose rows are read; `rows_decode` and `rows_read` decode the BatchPredict reply in the file `$NODEWISE_REPLY`, and read
 // its rows as well.

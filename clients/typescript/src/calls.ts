@@ -17,7 +17,7 @@ type ValueOf<Response, Case> = Extract<EventOf<Response>, { case: Case }> extend
 
 /** How a call that may take minutes is made. */
 export interface LongCallOptions<Response> extends CallOptions {
-  /** Hears how far it is; from the start again where the server went away and the call was begun anew. */
+  /** Gets the progress; from the start again if the connection was lost and the call started again. */
   onProgress?: ((progress: ValueOf<Response, "progress">) => void) | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface LongAnswer<Response> {
 
 const LONG_TIMEOUT_MS = 600_000;
 
-/** An id that nobody else has chosen. Pages without TLS have no `crypto.randomUUID`. */
+/** A unique id. Pages without TLS have no `crypto.randomUUID`. */
 export function newId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

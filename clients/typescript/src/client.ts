@@ -177,8 +177,8 @@ export class Client implements Disposable {
   }
 
   /**
-   * Tells of profiles as they are and then of every change, for as long as it is read. Where the server goes away the watch
-   * begins anew: all profiles are told again, and `caughtUp` once more. `timeoutMs` is for all of it; absent = no end.
+   * Reports all profiles and then every change, for as long as it is read. If the connection is lost, the watch starts
+   * again: it reports all profiles again, and `caughtUp` once more. `timeoutMs` covers the whole watch; absent = no limit.
    */
   async *watchProfiles(
     request: Init<typeof profiles.WatchProfilesRequestSchema> = {},
@@ -205,7 +205,7 @@ export class Client implements Disposable {
       if (pause === undefined) {
         if (error) throw error;
         if (over || !this.#calls.retry) return;
-        throw new NodewiseError("UNAVAILABLE", "the server ended the watch again and again without a word");
+        throw new NodewiseError("UNAVAILABLE", "the server ended the watch repeatedly without a reply");
       }
       await sleep(pause, options.signal);
     }
@@ -312,7 +312,7 @@ export class Client implements Disposable {
     return this.#calls.long(diagnosis.DiagnosisService.method.replay, request, options);
   }
 
-  /** Finds what bounds a recorded job's steps, who is waited for, and what would shorten them most. */
+  /** Finds what bounds the steps of a recorded job, which ranks the others wait for, and what would help most. */
   diagnose(
     request: Init<typeof diagnosis.DiagnoseRequestSchema>,
     options?: LongCallOptions<diagnosis.DiagnoseResponse>,
@@ -330,7 +330,7 @@ export class Client implements Disposable {
 
   // --- administration, where the server allows it --------------------------------------------------------------------
 
-  /** Sets of plugins that are served together, the newest first; a page also has who serves whom. */
+  /** Generations of plugins, the newest first; a page also has which jobs each serves. */
   listGenerations(
     request: Init<typeof admin.ListGenerationsRequestSchema> = {},
     options?: CallOptions,

@@ -43,7 +43,7 @@ export function configurations(given: Iterable<ConfigurationRow>): Columns {
     if (stated.every((value) => value === undefined)) continue;
     const missing = stated.indexOf(undefined);
     if (missing >= 0 && absent === undefined)
-      throw new TypeError(`row ${missing} has no ${row}, and others have: give it in every row, or in none`);
+      throw new TypeError(`row ${missing} has no ${row}, but other rows do: give it in every row, or in none`);
     found[column] = stated.map((value) => value ?? absent);
   }
   Object.assign(

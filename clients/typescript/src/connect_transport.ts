@@ -71,7 +71,8 @@ export class ConnectTransport implements Transport {
       const response = await attempt.post("application/connect+proto", body);
       if (!response.ok || !response.body) throw await attempt.failed(response);
       for await (const { flags, bytes } of envelopes(response.body, attempt.limit)) {
-        if (flags & COMPRESSED) throw new NodewiseError("INTERNAL", "the server compressed a message, unasked");
+        if (flags & COMPRESSED)
+          throw new NodewiseError("INTERNAL", "the server sent a compressed message, which is not accepted");
         if (flags & END) {
           const end = JSON.parse(new TextDecoder().decode(bytes)) as {
             error?: WireError;
@@ -207,7 +208,7 @@ class Attempt {
 
   /** Whatever ended the attempt, as the error that callers are promised. */
   explained(thrown: unknown): NodewiseError {
-    if (this.signal.aborted) return this.#explainedBy("DEADLINE_EXCEEDED", "its time is over", thrown);
+    if (this.signal.aborted) return this.#explainedBy("DEADLINE_EXCEEDED", "the deadline has passed", thrown);
     if (thrown instanceof NodewiseError) return thrown;
     // fetch says no more than that it failed: the network, or a page whose origin the server does not allow.
     if (thrown instanceof TypeError || thrown instanceof DOMException)

@@ -137,7 +137,7 @@ export class GrpcTransport implements Transport {
       throw signal?.aborted ? cancelled(signal) : this.#explained(failure as ServiceError, method);
     } finally {
       signal?.removeEventListener("abort", abort);
-      // A status that comes after its reader has gone is nobody's error.
+      // A status that arrives after its reader has ended is not an error.
       call.on("error", () => {});
       call.cancel();
     }

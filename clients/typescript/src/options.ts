@@ -51,7 +51,7 @@ export function settled(target: string, host: string, secure: boolean, options: 
     throw new TypeError(`timeoutMs is ${options.timeoutMs}; every call has a deadline, so give a number above 0`);
   if (options.token !== undefined && !secure && !LOOPBACK.test(host))
     throw new TypeError(
-      `a token would go to ${host} as plain text, and whoever is on the way could read it; use TLS, or leave out the token`,
+      `a token would go to ${host} as plain text, which others on the network can read; use TLS, or leave out the token`,
     );
   return {
     ...options,

@@ -125,14 +125,14 @@ def test_two_ranks_of_one_recording() -> None:
     found = compare_runs(Run(name="job", answer=answer, rank=0), Run(name="job", answer=answer, rank=1))
     assert_adds_up(found)
     assert not found.main.matters
-    assert "parts of it offset each other" in verdict(found)
+    assert "parts of it cancel out" in verdict(found)
     assert ms(found.main, {"computation"}) == pytest.approx(-ms(found.main, {"waiting"}), rel=0.05)
 
 
 def test_a_late_batch_in_one_step_is_no_sure_difference_but_is_told() -> None:
     found = comparison_of(gloo_job("ddp_4_ranks_3_buckets"), gloo_job("ddp_4_ranks_late_batch"))
     text = verdict(found)
-    assert text.startswith("No difference that is sure")
+    assert text.startswith("No significant difference")
     assert "On the mean: +25.14 ms loading" in text
 
 
@@ -154,10 +154,10 @@ def test_what_marks_no_steps_is_not_compared_with_what_does() -> None:
     folder = data_path("traces", "public_dev")
     window = Run(name="w", answer=answer_of(job_of(folder, "mi300x_vllm_graphs.json.gz")))
     marked = Run(name="m", answer=answer_of(job_of(folder, "h100_timesformer_preprocessing_gap.json.gz")))
-    with pytest.raises(InputError, match="w: marks no steps and the other one does"):
+    with pytest.raises(InputError, match="w: has no step marks, but the other run has"):
         compare_runs(window, marked)
     lost = Run(name="lost", answer=answer_of(job_of(folder, "a100_cupti_range_no_kernels.json.gz")))
-    with pytest.raises(InputError, match="lost: rank 0 has no computation"):
+    with pytest.raises(InputError, match="lost: cannot be compared: rank 0 has no computation"):
         compare_runs(marked, lost)
 
 
@@ -227,15 +227,15 @@ def test_a_difference_within_what_steps_differ_by_is_none() -> None:
         run("old", shares(STEADY, wide)), run("new", shares([*STEADY, ("loading", "x", 3.0)], [e + 3 for e in wide]))
     )
     assert not found.main.matters
-    assert verdict(found).startswith("No difference that matters: a step takes 103.00 against 100.00 ms, +3.00 ms")
-    assert "within what steps differ by anyway" in verdict(found)
+    assert verdict(found).startswith("No relevant difference: a step takes 103.00 against 100.00 ms, +3.00 ms")
+    assert "within the variation of steps" in verdict(found)
 
 
 def test_single_steps_are_taken_to_differ_by_one_percent() -> None:
     longer = [*STEADY, ("loading", "x", 1.5)]
     found = compare_runs(run("old", shares(STEADY, [100])), run("new", shares(longer, [101.5])))
     assert not found.main.matters
-    assert "Limited: of old and new a single step is known" in verdict(found)
+    assert "Limited: of old and new only one step is known" in verdict(found)
     assert compare_runs(
         run("old", shares(STEADY, [100])), run("new", shares([*longer, ("loading", "y", 4)], [105.5]))
     ).main.matters
@@ -272,12 +272,16 @@ def test_a_part_that_the_other_may_hold_among_its_others_is_not_called_new() -> 
         (
             run("a", shares(STEADY, rank=1), shares(STEADY, rank=2)),
             run("b", shares(STEADY, rank=3)),
-            "a has rank 1, 2, b has rank 3; choose two by --rank and --against-rank",
+            "a has rank 1, 2, b has rank 3; choose one of each by --rank and --against-rank",
         ),
-        (run("a", shares(STEADY), steps=0), run("b", shares(STEADY)), "a: marks no steps and the other one does"),
-        (run("a", shares([("launch", "x", 1)])), run("b", shares(STEADY)), "a: rank 0 has no computation"),
-        (run("a", RankShares(step_seconds=0.1)), run("b", shares(STEADY)), "'replay' divides no step into parts"),
-        (run("a"), run("b", shares(STEADY)), "'replay' divides no step into parts"),
+        (run("a", shares(STEADY), steps=0), run("b", shares(STEADY)), "a: has no step marks, but the other run has"),
+        (
+            run("a", shares([("launch", "x", 1)])),
+            run("b", shares(STEADY)),
+            "a: cannot be compared: rank 0 has no computation",
+        ),
+        (run("a", RankShares(step_seconds=0.1)), run("b", shares(STEADY)), "'replay' does not divide steps into parts"),
+        (run("a"), run("b", shares(STEADY)), "'replay' does not divide steps into parts"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(before: Run, after: Run, said: str) -> None:
@@ -301,7 +305,7 @@ def test_ranks_are_paired_by_number_or_as_the_only_ones() -> None:
 def test_windows_are_compared_with_a_word_about_it() -> None:
     found = compare_runs(run("a", shares(STEADY), steps=0), run("b", shares(STEADY), steps=0))
     assert found.unit == "window"
-    assert "Limited: neither marks steps: two whole recordings are compared" in verdict(found)
+    assert "Limited: neither run has step marks: whole recordings are compared" in verdict(found)
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

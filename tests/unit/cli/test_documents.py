@@ -42,12 +42,12 @@ def test_a_profile() -> None:
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        ('{"workload": {', ":1: is no JSON: "),
+        ('{"workload": {', ":1: is not valid JSON: "),
         ("[]", "must hold a JSON object, found list"),
-        ('{"workload": {"parameter_bytes": NaN}}', "is no JSON: NaN is no number"),
-        ('{"workload": {}, "workload": {}}', "is no JSON: 'workload' is there twice in one object"),
+        ('{"workload": {"parameter_bytes": NaN}}', "is not valid JSON: NaN is not a number"),
+        ('{"workload": {}, "workload": {}}', "is not valid JSON: 'workload' occurs twice in one object"),
         ('{"workload": {"bytes": 5}}', "workload.bytes: is no field of Workload"),
-        ('{"workload": {"parameter_bytes": "many"}}', "is no nodewise.v1.ProfileContent"),
+        ('{"workload": {"parameter_bytes": "many"}}', "is not a nodewise.v1.ProfileContent"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' * 900 + "{}" + "}" * 900, "nested too deeply"),
     ],
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_profile(tmp_path / "none.json")
     (tmp_path / "file.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(InputError, match="byte 0 is no UTF-8"):
+    with pytest.raises(InputError, match="byte 0 is not UTF-8"):
         read_profile(tmp_path / "file.json")
 
 
@@ -203,14 +203,14 @@ def test_jobs_of_a_request_name_their_model(tmp_path: Path) -> None:
         ({"hugging_face": "none.json", "transformer": {}}, "workload.transformer: must be left out"),
         ({"layer_table": "none.csv"}, "none.csv: cannot be read: No such file"),
         ({"layer_table": "none.csv", "layers": []}, "workload.layers: must be left out"),
-        ({"hugging_face": "none.json", "sequence_length_tokens": "5"}, "must be a whole number beside hugging_face"),
+        ({"hugging_face": "none.json", "sequence_length_tokens": "5"}, "must be a whole number"),
         (
             {"hf": "config.json", "sequence_length_tokens": 5},
-            "workload.hf: is no field of Workload; the nearest is hugg",
+            "workload.hf: is not a field of Workload; use hugg",
         ),
-        ({"Hugging-Face-Config": "config.json"}, "Config: is no field of Workload; the nearest is hugging_face"),
-        ({"model_file": "config.json", "sequence_length_tokens": 5}, "workload.model_file: is no field of Workload"),
-        ({"sequence_length_tokens": 5}, "workload.sequence_length_tokens: must come with hugging_face"),
+        ({"Hugging-Face-Config": "config.json"}, "Config: is not a field of Workload; use hugging_face"),
+        ({"model_file": "config.json", "sequence_length_tokens": 5}, "workload.model_file: is not a field of Workload"),
+        ({"sequence_length_tokens": 5}, "workload.sequence_length_tokens: needs hugging_face"),
     ],
 )
 def test_models_that_cannot_be_named(tmp_path: Path, workload: Any, expected: str) -> None:
@@ -220,5 +220,5 @@ def test_models_that_cannot_be_named(tmp_path: Path, workload: Any, expected: st
 
 
 def test_a_length_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--sequence-length: must come with the config"):
+    with pytest.raises(InputError, match="--sequence-length: needs the config"):
         read_profile(write(tmp_path, {"workload": {}}), 5)

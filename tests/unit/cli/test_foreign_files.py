@@ -128,7 +128,7 @@ def test_a_project_is_named(tmp_path: Path, command: list[str], name: str, text:
     path.write_text(text)
     stderr = said(*command, str(path))
     assert f"{path}: {what}" in stderr
-    assert "which Nodewise does not read yet" in stderr
+    assert "which Nodewise cannot read yet" in stderr
     assert stderr.strip().endswith(f"and state {options}" if options else "`nodewise plan`")
     assert stderr.count("\n") == 1
     assert len(stderr) < len(str(path)) + 400
@@ -138,13 +138,13 @@ def test_a_project_is_named(tmp_path: Path, command: list[str], name: str, text:
 def test_a_models_file_goes_to_predict_or_plan(tmp_path: Path, command: list[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"architectures": ["X"], "model_type": "qwen", "seq_length": 8, "bf16": true, "fp16": false}')
-    assert f"{path}: is a model's config.json, which only `nodewise predict` and" in said(*command, str(path))
+    assert f"{path}: is a model's config.json; only `nodewise predict` and" in said(*command, str(path))
 
 
 def test_others_are_refused_as_before(tmp_path: Path) -> None:
     path = tmp_path / "notes.yaml"
     path.write_text("title: notes\nmodel: mine\n")
-    assert "is no JSON" in said("plan", str(path))
+    assert "is not valid JSON" in said("plan", str(path))
     assert "unknown column 'title: notes'" in said("backtest", str(path))
 
 

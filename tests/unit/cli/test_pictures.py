@@ -77,7 +77,7 @@ def test_the_page_holds_its_data_and_little_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nothing", [None, timeline([])])
 def test_nothing_is_not_drawn(tmp_path: Path, nothing: Timeline | None) -> None:
-    with pytest.raises(CommandError, match="holds no timeline"):
+    with pytest.raises(CommandError, match="has no timeline"):
         draw_timeline(tmp_path / "page.html", nothing, "title")
     assert not list(tmp_path.iterdir())
 
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     for write in (lambda path: draw_timeline(path, one, ""), lambda path: write_chrome_trace(path, one, None)):
         with pytest.raises(CommandError, match="cannot be written"):
             write(tmp_path / "none" / "x.html")
-    with pytest.raises(CommandError, match="holds no timeline"):
+    with pytest.raises(CommandError, match="has no timeline"):
         write_chrome_trace(tmp_path / "x.json", None, None)
 
 

@@ -60,13 +60,13 @@ def test_a_row_that_was_not_measured_cannot_be_learned_from(table: Table) -> Non
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        ("workers", "must be COLUMN OPERATOR VALUE"),
-        ("workers=", "must be COLUMN OPERATOR VALUE"),
-        ("", "must be COLUMN OPERATOR VALUE"),
-        ("worker=4", "unknown column 'worker'; known are: job, device"),
+        ("workers", "must be conditions joined by commas"),
+        ("workers=", "must be conditions joined by commas"),
+        ("", "must be conditions joined by commas"),
+        ("worker=4", "unknown column 'worker'; columns are: job, device"),
         ("workers=4,8", "workers must be a whole number of at least 1, found '4,8'"),
         ("sync=bsp", "sync must be async, sync, allreduce or hybrid, found 'bsp'"),
-        ("sync<sync", "sync has no order, must be compared with = or !=, found <"),
+        ("sync<sync", "sync has no order: compare it with = or !=, found <"),
         ("sequence_parallel>true", "sequence_parallel has no order"),
         ("steps_per_s>4", "must not select by steps_per_s"),
     ],

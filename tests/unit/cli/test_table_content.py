@@ -165,7 +165,7 @@ def test_columns_say_what_a_models_own_file_says(tmp_path: Path, config: dict[st
 def test_a_transformer_is_known_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("job,device,nodes,workers,steps_per_s,split,kv_heads\nm,H100,1,8,2,train,8\n")
-    with pytest.raises(InputError, match="column layers: must be given where kv_heads is"):
+    with pytest.raises(InputError, match="column layers: must be given if kv_heads is"):
         read_table(path)
 
 

@@ -85,9 +85,12 @@ def test_samples_that_workers_share(tmp_path: Path, cells: dict[str, str], batch
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"batch_per_worker": "0.3"}, "column batch_per_worker: must make whole samples with workers and accumulation"),
-        ({"batch_per_worker": "0.5", "global_batch": "4"}, "must make at most global_batch (4) with workers"),
-        ({"micro_batch": "0.5"}, "column micro_batch: must make whole samples with context_parallel, found 0.5"),
+        ({"batch_per_worker": "0.3"}, "column batch_per_worker: times workers and accumulation must be whole"),
+        ({"batch_per_worker": "0.5", "global_batch": "4"}, "times workers must be at most global_batch (4)"),
+        (
+            {"micro_batch": "0.5"},
+            "column micro_batch: times context_parallel must be a whole number of samples, found 0.5",
+        ),
         ({"batch_per_worker": "0"}, "column batch_per_worker: must be above 0"),
     ],
 )
@@ -128,7 +131,7 @@ def test_lines_count_quoted_newlines(tmp_path: Path) -> None:
         ("compute_cv", "NaN", "must be a finite number of at least 0 and at most 100, found 'NaN'"),
         ("nodes", "0", "must be at least 1, found '0'"),
         ("nodes", "1.5", "must be a whole number of at least 1, found '1.5'"),
-        ("nodes", "", "must be given, found nothing"),
+        ("nodes", "", "must be given"),
         ("nodes", "99999999999", "must be at most 2147483647"),
         ("workers", "-2", "must be at least 1"),
         ("split", "validate", "must be train or test, found 'validate'"),
@@ -166,20 +169,20 @@ def test_a_wrong_cell_is_named(tmp_path: Path, column: str, value: str, expected
     [
         ({"nodes": "2"}, "column workers: must be at least nodes (2)"),
         ({"workers": "4", "nodes": "2", "placement": "2+1"}, "column placement: must add up to workers (4), found 3"),
-        ({"workers": "4", "nodes": "2", "placement": "4"}, "column placement: must name as many nodes"),
-        ({"steps_per_s": ""}, "column steps_per_s: must be given in a row of split train"),
-        ({"parameter_servers": "1"}, "column parameter_servers: must be 0 with sync allreduce"),
+        ({"workers": "4", "nodes": "2", "placement": "4"}, "column placement: must have one number for each"),
+        ({"steps_per_s": ""}, "column steps_per_s: must be given in a train row"),
+        ({"parameter_servers": "1"}, "column parameter_servers: must be 0 if sync is allreduce"),
         ({"batch_per_worker": "4", "micro_batch": "2"}, "column micro_batch: must equal batch_per_worker (4)"),
-        ({"workers": "4", "data_parallel": "2"}, "column data_parallel: must make the parallel degrees multiply"),
-        ({"sync": "async", "compute_s": "0.1"}, "column download_s: must be given where compute_s is"),
-        ({"compute_cv": "0.1"}, "column compute_s: must be given where compute_cv is"),
-        ({"hidden_s": "0.1"}, "column compute_s: must be given where hidden_s is"),
+        ({"workers": "4", "data_parallel": "2"}, "column data_parallel: must be such that the parallel degrees"),
+        ({"sync": "async", "compute_s": "0.1"}, "column download_s: must be given if compute_s is"),
+        ({"compute_cv": "0.1"}, "column compute_s: must be given if compute_cv is"),
+        ({"hidden_s": "0.1"}, "column compute_s: must be given if hidden_s is"),
         ({"compute_s": "1", "hidden_s": "1"}, "column hidden_s: must be at most download_s + upload_s (0), found 1"),
         ({"workers": "4", "groups": "2+1"}, "column groups: must add up to workers (4), found 3"),
         ({"backup_workers": "1"}, "column backup_workers: must be below workers (1)"),
-        ({"sync": "async", "hybrid_switch_s": "2"}, "column hybrid_switch_s: must be empty or 0 with sync async"),
+        ({"sync": "async", "hybrid_switch_s": "2"}, "column hybrid_switch_s: must be empty or 0 if sync is async"),
         ({"compute_s": "0"}, "column compute_s: must be above 0 in at least one phase"),
-        ({"layers": "12"}, "column hidden_size: must be given where layers is"),
+        ({"layers": "12"}, "column hidden_size: must be given if layers is"),
     ],
 )  # fmt: skip
 def test_cells_that_contradict_each_other(tmp_path: Path, row: dict[str, str], expected: str) -> None:
@@ -191,33 +194,33 @@ def test_cells_that_contradict_each_other(tmp_path: Path, row: dict[str, str], e
 def test_a_fact_that_differs_within_a_job_names_both_lines(tmp_path: Path) -> None:
     text = f"{REQUIRED},tensors\na,V100,1,1,2,train,5\nb,V100,1,1,2,train,6\na,V100,1,1,2,test,\na,V100,1,1,2,test,6\n"
     assert message(write(tmp_path, text)) == (
-        f"{tmp_path / 'table.csv'}:5: column tensors: must be 5 as in line 2: it is a fact of job 'a', found 6"
+        f"{tmp_path / 'table.csv'}:5: column tensors: must be 5 as in line 2: a job has one value of it ('a'), found 6"
     )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "is empty; the first line must name the columns: job, device, nodes, workers, steps_per_s"),
-        (f"{REQUIRED}\n", "has no rows below its header"),
-        (f"{REQUIRED},zzzz\n", ":1: unknown column 'zzzz'; known are: job, device, nodes"),
+        ("", "is empty; the first line must name the columns, such as job, device, nodes, workers, steps_per_s"),
+        (f"{REQUIRED}\n", "has no rows below the header"),
+        (f"{REQUIRED},zzzz\n", ":1: unknown column 'zzzz'; columns are: job, device, nodes"),
         (
             "model,gpus,nodes,zzzz,tensor_paralel\n",
-            ":1: unknown columns 'zzzz', 'tensor_paralel' (did you mean tensor_parallel?); known are: job",
+            ":1: unknown columns 'zzzz', 'tensor_paralel' (did you mean tensor_parallel?); columns are: job",
         ),
         ("model,job,gpus\n", ":1: columns model and job both state job: keep one of them"),
         (
             "model,gpus,img/s\n",
-            ":1: the required columns device, nodes must be there; nodes may be told by gpus_per_node instead; device",
+            ":1: the required columns device, nodes must be given; or state gpus_per_node instead of nodes; device",
         ),
-        (f"{REQUIRED},job\n", ":1: column job is there 2 times, must be there once"),
-        ("job,device,nodes,workers\n", ":1: the required column steps_per_s must be there"),
-        ("job,device,nodes,workers,split\n", ":1: the required column steps_per_s must be there"),
+        (f"{REQUIRED},job\n", ":1: column job is there 2 times in the header; keep one"),
+        ("job,device,nodes,workers\n", ":1: the required column steps_per_s must be given"),
+        ("job,device,nodes,workers,split\n", ":1: the required column steps_per_s must be given"),
         ("job;device;nodes\n", ":1: the columns must be separated by commas"),
-        (f"{REQUIRED}\na,V100\n", ":2: has 2 cells, must have 6 as the header"),
-        (f'{REQUIRED}\na,"V100,1,1,2,train\n', ":2: is no CSV: unexpected end of data"),
-        (f"{REQUIRED}\na,V100,1,1,2,train\0\n", ":2: holds a NUL byte"),
-        (f"{REQUIRED}\na,V100,1,1,2,train\n\xe9,V100,1,1,2,train\n".encode("latin-1"), ":3: byte 0xe9 is no UTF-8"),
+        (f"{REQUIRED}\na,V100\n", ":2: has 2 cells, but the header has 6"),
+        (f'{REQUIRED}\na,"V100,1,1,2,train\n', ":2: is not valid CSV: unexpected end of data"),
+        (f"{REQUIRED}\na,V100,1,1,2,train\0\n", ":2: contains a NUL byte"),
+        (f"{REQUIRED}\na,V100,1,1,2,train\n\xe9,V100,1,1,2,train\n".encode("latin-1"), ":3: byte 0xe9 is not UTF-8"),
     ],
 )
 def test_a_file_that_is_no_table(tmp_path: Path, text: str | bytes, expected: str) -> None:

@@ -28,7 +28,7 @@ def test_of_a_jax_profile_the_xplane_is_taken(tmp_path: Path, capsys: pytest.Cap
     for name in ("host.xplane.pb", "host.trace.json.gz", "perfetto_trace.json.gz"):
         (folder / name).write_bytes(b"\x0a\x00")
     assert [file.path.name for file in trace_files([tmp_path])] == ["host.xplane.pb"]
-    assert capsys.readouterr().err.count("left out, the xplane beside it holds the same") == 2
+    assert capsys.readouterr().err.count("left out: the xplane file beside it has the same data") == 2
 
 
 def test_traces_of_pytorch_beside_an_xplane_stay(tmp_path: Path) -> None:

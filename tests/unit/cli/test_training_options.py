@@ -56,7 +56,7 @@ def test_a_plan_of_a_model_takes_them(tmp_path: Path) -> None:
 def test_what_says_it_already_takes_none(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
     path.write_text("{}")
-    with pytest.raises(InputError, match="--master-weights: must come with the config"):
+    with pytest.raises(InputError, match="--master-weights: needs the config"):
         read_plan(path, OfModel(master_weights=False))
-    with pytest.raises(InputError, match="--optimizer: must be left out beside --profile"):
+    with pytest.raises(InputError, match="--optimizer: must be left out when --profile"):
         asked_job(Question(profile="team/job", optimizer="sgd"), "127.0.0.1:1")

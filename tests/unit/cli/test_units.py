@@ -82,12 +82,12 @@ def test_the_same_numbers_in_every_unit_are_one_profile(tmp_path: Path) -> None:
     [
         (
             {"samples_per_s": "38100"},
-            "column samples_per_s: cannot be told in steps without the batch: give batch_per_w",
+            "column samples_per_s: cannot be converted to steps without the batch: state batch_per_w",
         ),
-        ({"img/s": "38100"}, "column img/s: cannot be told in steps without the batch"),
+        ({"img/s": "38100"}, "column img/s: cannot be converted to steps without the batch"),
         (
             {"tokens_per_s": "1e6", "batch_per_worker": "2"},
-            "column tokens_per_s: cannot be told in samples without thei",
+            "column tokens_per_s: cannot be converted to samples without thei",
         ),
         (
             {"samples_per_s": "38100", "batch_per_worker": "256", "step_s": "0.5"},
@@ -98,7 +98,7 @@ def test_the_same_numbers_in_every_unit_are_one_profile(tmp_path: Path) -> None:
         ({"samples_per_s": "nan", "batch_size": "2"}, "column samples_per_s: must be a finite number above 0"),
         (
             {"gpus_per_node": "4", "steps_per_s": "1"},
-            "column nodes: must be 4, as 16 workers with gpus_per_node 4 take",
+            "column nodes: must be 4 for 16 workers with gpus_per_node 4",
         ),
     ],
 )
@@ -129,7 +129,7 @@ def test_nodes_and_workers_follow_from_the_gpus_of_a_node(
 
 def test_gpus_that_fill_no_whole_nodes(tmp_path: Path) -> None:
     cells = {"job": "a", "device": "A100", "steps_per_s": "1", "gpus": "12", "gpus_per_node": "8"}
-    with pytest.raises(InputError, match=r"column nodes: must be given where workers \(12\) are no multiple"):
+    with pytest.raises(InputError, match=r"column nodes: must be given, because workers \(12\) is not a multiple"):
         table(tmp_path, cells)
 
 
@@ -168,15 +168,18 @@ def test_names_as_people_write_them(name: str, column: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("throughput", "does not say its unit: name it samples_per_s, images_per_s, tokens_per_s, it_per_s"),
-        ("step_time", "does not say its unit: name it step_s (seconds) or ms_per_step (milliseconds)"),
-        ("tokens/s/gpu", "is the rate of one worker: multiply it by workers, and name it tokens_per_s"),
-        ("train_batch_size", "is the batch of one worker or of all: name it batch_per_worker or global_batch"),
+        ("throughput", "has no unit: name it samples_per_s, images_per_s, tokens_per_s, it_per_s"),
+        ("step_time", "has no unit: name it step_s (seconds) or ms_per_step (milliseconds)"),
+        ("tokens/s/gpu", "is the rate of one worker: multiply it by the number of workers, and name it tokens_per_s"),
+        (
+            "train_batch_size",
+            "may be the batch of one worker or of all workers: name it batch_per_worker or global_batch",
+        ),
         ("sampels_per_s", "did you mean samples_per_s?"),
         ("stps_per_s", "did you mean steps_per_s?"),
-        ("frames_per_s", "a rate or a time of a step is samples_per_s"),
-        ("queries_per_sec", "a rate or a time of a step is samples_per_s"),
-        ("worker_step_s", "a rate or a time of a step is samples_per_s"),
+        ("frames_per_s", "columns of throughput and step time are samples_per_s"),
+        ("queries_per_sec", "columns of throughput and step time are samples_per_s"),
+        ("worker_step_s", "columns of throughput and step time are samples_per_s"),
     ],
 )
 def test_a_near_name_of_another_unit_is_never_proposed(tmp_path: Path, name: str, said: str) -> None:
@@ -202,7 +205,7 @@ def test_facts_of_a_step_need_the_batch(tmp_path: Path, fact: dict[str, str]) ->
 def test_no_throughput_is_needed_where_rows_are_to_be_predicted(tmp_path: Path) -> None:
     found = table(tmp_path, row(batch_per_worker="8"), predicted=True)
     assert (found.train, found.columns["steps_per_s"]) == ((False,), (None,))
-    with pytest.raises(InputError, match="the required column steps_per_s must be there; or the throughput in another"):
+    with pytest.raises(InputError, match="the required column steps_per_s must be given; or the throughput in another"):
         table(tmp_path, row(batch_per_worker="8"))
 
 

@@ -83,7 +83,7 @@ def test_rows_survive_columns_and_the_wire(rows):
 
 
 def test_rows_that_state_different_things_cannot_share_columns():
-    with pytest.raises(ValueError, match="row 1 and those before it differ in what they state: nodes, workers"):
+    with pytest.raises(ValueError, match="row 1 and the rows before it state different settings: nodes, workers"):
         configurations_of_rows([{"nodes": 1}, {"workers": 2}])
     assert configurations_of_rows([]) == Configurations()
 

@@ -222,7 +222,7 @@ def test_groups_of_a_mixer_are_said(config: dict[str, Any], published: float, ke
     found = model_from_hugging_face(config, sequence_length=4096)
     assert parameters(found.workload) == pytest.approx(published * (1 - share), rel=0.005)
     assert key in found.notes[0]
-    assert "a mixer is taken to have one, with 7% fewer parameters" in found.notes[0]
+    assert "a mixer is assumed to have one, with 7% fewer parameters" in found.notes[0]
 
 
 def test_weights_that_layers_share_are_said() -> None:
@@ -238,8 +238,8 @@ def test_an_encoder_stands_before_the_language_model() -> None:
     )  # fmt: skip
     assert found.notes == (
         (
-            "one image of 336 x 336 pixels (576 patches) per sample is taken, and its encoder to be trained: "
-            "state workload.encoder where it is otherwise"
+            "one image of 336 x 336 pixels (576 patches) per sample and a trained encoder are assumed: "
+            "state workload.encoder if that is wrong"
         ),
     )
     windowed = model_from_hugging_face(QWEN25_VL_7B, sequence_length=2048).workload.encoder
@@ -257,16 +257,19 @@ def test_an_encoder_stands_before_the_language_model() -> None:
     ("config", "expected"),
     [
         ({}, "config: model_type: is missing"),
-        ({**LLAMA3_8B, "model_type": "mamba"}, "config: model_type: 'mamba' is not known (known are bamba, bert, "),
+        (
+            {**LLAMA3_8B, "model_type": "mamba"},
+            "config: model_type: 'mamba' is not supported (supported: bamba, bert, ",
+        ),
         (
             {"model_type": "own", "num_hidden_layers": 9, "hidden_size": 64},
             "of a profile or specification: layers_count (9), hidden_size (64), attention_heads_count, sequence_length",
         ),
-        ({**QWEN_14B, "intermediate_size": 27391}, "intermediate_size: must be even: it counts the gate too"),
+        ({**QWEN_14B, "intermediate_size": 27391}, "intermediate_size: must be even, because it includes the gate"),
         ({**MPT_7B, "expansion_ratio": "four"}, "expansion_ratio: must be a number above 0, found 'four'"),
         ({**MPT_7B, "attn_config": 5}, "attn_config: must be an object, found 5"),
         ({**LLAMA3_8B, "is_encoder_decoder": True}, "is_encoder_decoder: must be false"),
-        ({"model_type": "fuyu", "text_config": GEMMA_7B}, "text_config: is one part of several"),
+        ({"model_type": "fuyu", "text_config": GEMMA_7B}, "text_config: is one of several parts"),
         ({"model_type": "gemma3", "text_config": GEMMA3_1B}, "vision_config: must be an object, found None"),
         (
             {**LLAVA_7B, "vision_config": {"model_type": "own"}},
@@ -288,7 +291,7 @@ def test_an_encoder_stands_before_the_language_model() -> None:
         ({**MIXTRAL, "num_experts_per_tok": None}, "num_experts_per_tok (or experts_per_token): is missing"),
         ({**QWEN3_30B, "moe_intermediate_size": None}, "moe_intermediate_size: is missing"),
         ({**QWEN3_30B, "mlp_only_layers": "all"}, "mlp_only_layers: must be a list of layers"),
-        ({**QWEN3_30B, "decoder_sparse_step": 99}, "num_experts: must be 0 where no layer has experts"),
+        ({**QWEN3_30B, "decoder_sparse_step": 99}, "num_experts: must be 0 if no layer has experts"),
         ({**FALCON_7B}, "sequence_length must be given: max_position_embeddings"),
     ],
 )
@@ -302,10 +305,10 @@ def test_files_that_hold_no_model(tmp_path: Path) -> None:
     with pytest.raises(ImportedModelError, match="cannot be read: No such file"):
         model_from_hugging_face(tmp_path / "none.json")
     (tmp_path / "list.json").write_text("[]")
-    with pytest.raises(ImportedModelError, match="must hold a JSON object"):
+    with pytest.raises(ImportedModelError, match="must contain a JSON object"):
         model_from_hugging_face(str(tmp_path / "list.json"))
     (tmp_path / "text.json").write_text("{")
-    with pytest.raises(ImportedModelError, match="is no JSON"):
+    with pytest.raises(ImportedModelError, match="is not valid JSON"):
         model_from_hugging_face(tmp_path / "text.json")
     with pytest.raises(ImportedModelError, match="must be at least 1 token, found 0"):
         model_from_hugging_face(GPT2, sequence_length=0)

@@ -74,16 +74,16 @@ class Link:
         getattr(self, action)()
 
     def write(self) -> None:
-        if self.core.opened:
+        if self.core.is_open:
             self.added.append(float(len(self.added) + 1))
             add(self.core, rate(self.added[-1]))
 
     def seal(self) -> None:
-        if self.core.opened:
+        if self.core.is_open:
             self.core.seal()
 
     def commit(self) -> None:
-        if self.core.opened:
+        if self.core.is_open:
             self.core.request_commit()
 
     def connect(self) -> None:
@@ -141,14 +141,14 @@ def test_nothing_is_lost_or_doubled_under_any_cut(actions, batch_rows):
         link.act(action)
     for action in ("connect", "serve", "read"):
         link.act(action)
-    number = link.core.request_commit() if link.core.opened else 0
+    number = link.core.request_commit() if link.core.is_open else 0
     for _ in range(1000):
-        if link.core.opened and link.core.committed >= number:
+        if link.core.is_open and link.core.committed_number >= number:
             break
         for action in ("connect", "send", "serve", "read"):
             link.act(action)
     assert link.session.rates == link.added
-    assert link.session.committed == len(link.session.batches) == link.core.committed == link.core.durable
+    assert link.session.committed == len(link.session.batches) == link.core.committed_number == link.core.durable
     assert [batch.sequence_number for batch in link.session.batches] == list(range(1, len(link.session.batches) + 1))
     assert not link.core.has_uncommitted
     assert not link.core.wants_stream

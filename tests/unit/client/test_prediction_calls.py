@@ -329,7 +329,7 @@ def test_a_stream_answers_by_id(client, server):
     with pytest.raises(RefusedError):
         second.unwrap()
     assert len(third.unwrap()) == 0
-    assert "does not know" in fourth.error.message
+    assert "does not support" in fourth.error.message
 
 
 def test_what_goes_wrong_in_the_callers_questions_reaches_the_caller(client):

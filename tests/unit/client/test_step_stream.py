@@ -123,7 +123,7 @@ def test_it_complains_once_and_never_raises(caplog):
     steps(found, range(10))
     closed(found)
     assert [record.getMessage() for record in caplog.records] == [
-        "times of steps are not sent: UNKNOWN: nobody is there; training goes on"
+        "step times are not sent: UNKNOWN: nobody is there; training goes on"
     ]
 
 

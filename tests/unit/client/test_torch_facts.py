@@ -92,7 +92,7 @@ def test_outputs_may_be_nested_and_have_a_loss_of_their_own():
             lambda: (nn.Linear(4, 2, device="meta").requires_grad_(False), torch.empty(1, 4, device="meta")),
             "no parameter of the module is trained",
         ),
-        (lambda: (nn.Linear(4, 2, device="meta"),), "say batch"),
+        (lambda: (nn.Linear(4, 2, device="meta"),), "batch must be given"),
     ],
 )
 def test_what_cannot_be_counted_says_why(build, text):

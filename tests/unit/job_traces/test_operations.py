@@ -105,8 +105,8 @@ def test_an_incomplete_step_is_left_out(path: Path) -> None:
     [
         ("optimizer", "dance", "unknown operations dance"),
         (",end", ",finish", "no column end or duration"),
-        (",0,0,0,forward,0.0", ",0,0,0,forward,later", "not a number"),
-        ("1,3,1,1", "1,7,1,1", "several ranks share"),
+        (",0,0,0,forward,0.0", ",0,0,0,forward,later", "must be a number is not"),
+        ("1,3,1,1", "1,7,1,1", "several ranks have the same"),
     ],
 )
 def test_what_is_wrong_is_said(path: Path, old: str, new: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""`nodewise backtest`: how good the predictions are on measurements that the estimators have not seen."""
+"""`nodewise backtest`: accuracy of the predictions on held-out measurements."""
 
 from __future__ import annotations
 
@@ -31,33 +31,36 @@ _LEAVE_OUT = "--leave-out"
 _EVIDENCE = "--evidence"
 _MOST_EVIDENCE = 2
 _MEASURED = ("steps_per_s", "fitted", "measured_memory_bytes")
-"""What a test row is scored by."""
+"""Columns that a test row is scored by."""
 
 
 def backtest(
     table: Annotated[Path, Argument(metavar="TABLE.csv", help="Measurements with train and test rows.")],
     estimator: Annotated[
-        list[str] | None, Option(help="Estimator's name, auto or all; repeatable. Default: auto.")
+        list[str] | None, Option(help="Name of an estimator, auto or all; repeatable. Default: auto.")
     ] = None,
     also_train: Annotated[
         list[str] | None,
         Option(
             _ALSO_TRAIN,
             metavar="EXPR",
-            help="Learn from these test rows too: workers=4, 'workers<=4,sync=async'; repeatable: any of them.",
+            help="Learn from these test rows too: workers=4, 'workers<=4,sync=async'. Repeatable: rows that match any.",
         ),
     ] = None,
     calibrate: Annotated[
         Path | None,
-        Option(metavar="TABLE2.csv", help="Train rows as evidence about devices and software; never scored."),
+        Option(
+            metavar="TABLE2.csv",
+            help="Table whose train rows are evidence about devices and software; it is not scored.",
+        ),
     ] = None,
     leave_out: Annotated[
         str | None,
         Option(
             _LEAVE_OUT,
             metavar="job|job:N|COLUMN",
-            help="Learn for each job from jobs of other sources alone: sources are jobs, the Nth part of their names"
-            " between slashes, or what a column says, such as device.",
+            help="Predict each job from jobs of other sources only. A source is a job, the Nth part of job names"
+            " between slashes, or the value of a column, such as device.",
         ),
     ] = None,
     evidence: Annotated[
@@ -65,11 +68,11 @@ def backtest(
         Option(
             _EVIDENCE,
             metavar="0|1|2|all",
-            help="Show so many rows of each job, its smallest train rows first; all: its train rows.",
+            help="Number of rows of each job to learn from, the smallest train rows first; all: every train row.",
         ),
     ] = "all",
     predictions: Annotated[
-        Path | None, Option(metavar="OUT.csv", help="Write the prediction of every test row.")
+        Path | None, Option(metavar="OUT.csv", help="Write the prediction of every test row to this file.")
     ] = None,
     call: Call = AN_HOUR,
 ) -> None:
@@ -81,20 +84,20 @@ def backtest(
             complain(f"{_ALSO_TRAIN} selects no test row of {table}")
     if all(read.train):
         raise InputError(
-            f"{table}: has no row of split test to predict and score; name some 'test' in the column split"
-            + (f", or select fewer by {_ALSO_TRAIN}" if also_train else "")
+            f"{table}: has no test row to predict and score; set the column split of some rows to test"
+            + (f", or select fewer rows by {_ALSO_TRAIN}" if also_train else "")
         )
     tests = [row for row, train in enumerate(read.train) if not train]
     if predictions is None and not any(read.columns[name][row] is not None for name in _MEASURED for row in tests):
         raise InputError(
-            f"{table}: must state {' or '.join(_MEASURED)} in some row of split test, found nothing to score;"
-            " --predictions writes what is predicted"
+            f"{table}: no test row can be scored: state {' or '.join(_MEASURED)} in some test row, or write the"
+            " predictions by --predictions"
         )
     sources = () if leave_out is None else job_sources(read, leave_out, _LEAVE_OUT)
-    shown = _count_shown(evidence)
+    evidence_rows = _count_shown(evidence)
     calibration = None if calibrate is None else read_table(calibrate)
     if calibration is not None and not any(calibration.train):
-        raise InputError(f"{calibrate}: has no row of split train to calibrate with")
+        raise InputError(f"{calibrate}: has no train row to calibrate with; set the column split of some rows to train")
     if predictions is not None:
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
     with call.connect() as client, waiting("backtesting") as progress:
@@ -104,7 +107,7 @@ def backtest(
                 estimators=tuple(estimator or ("auto",)),
                 calibration=None if calibration is None else measurement_table(calibration),
                 job_sources=sources,
-                evidence_rows_count=shown,
+                evidence_rows_count=evidence_rows,
             )
             result = client.backtest(request, on_progress=progress.follow, timeout_s=call.timeout_s)
         except NodewiseError as error:
@@ -112,10 +115,10 @@ def backtest(
     if predictions is not None:
         _write_predictions(predictions, read, result)
     call.tell(document, show, result)
-    rows = [found for evaluation in result.evaluations for found in scored_rows(evaluation.predictions)]
-    refused = [found.refusal_reason or "" for found in rows if found.status is RowStatus.REFUSED]
-    if refused and len(refused) == len(rows):
-        ((reason, _),) = Counter(refused).most_common(1)
+    rows = [test_row for evaluation in result.evaluations for test_row in scored_rows(evaluation.predictions)]
+    refusals = [test_row.refusal_reason or "" for test_row in rows if test_row.status is RowStatus.REFUSED]
+    if refusals and len(refusals) == len(rows):
+        ((reason, _),) = Counter(refusals).most_common(1)
         refuse_unanswered([Problem(reason=reason, message=reason)], "test row")
 
 
@@ -128,18 +131,16 @@ def _count_shown(evidence: str) -> int | None:
 
 def _locate(error: NodewiseError, table: Table, calibration: Table | None) -> CommandError | None:
     tables = {"table": table} | ({} if calibration is None else {"calibration": calibration})
-    found = (in_rows(error, read, range(len(read)), path, ".") for path, read in tables.items())
-    return next(filter(None, found), None)
+    errors = (in_rows(error, read, range(len(read)), path, ".") for path, read in tables.items())
+    return next(filter(None, errors), None)
 
 
 def _writable(path: Path, read: Sequence[Path]) -> None:
-    """Refuse before the work what would fail after it, and what would destroy a table."""
+    """Check before the work that the output can be written and overwrites no table."""
     checked_output(path, "--predictions")
     for table in read:
         if path.exists() and path.samefile(table):
-            raise InputError(
-                f"--predictions: must be another file than {table}, which is read: it would be overwritten"
-            )
+            raise InputError(f"--predictions: must not name {table}, which is an input and would be overwritten")
 
 
 def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None:
@@ -147,6 +148,6 @@ def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"])
         for each in result.evaluations:
-            for found in scored_rows(each.predictions):
-                rates = (found.steps_per_second, found.lower_steps_per_second, found.upper_steps_per_second)
-                writer.writerow([found.row, table.columns["job"][found.row], each.estimator, *rates, found.status])
+            for row in scored_rows(each.predictions):
+                rates = (row.steps_per_second, row.lower_steps_per_second, row.upper_steps_per_second)
+                writer.writerow([row.row, table.columns["job"][row.row], each.estimator, *rates, row.status])

@@ -22,27 +22,32 @@ __all__ = ["backup", "copy", "restore", "verify"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Store:
-    """Where the store is; no server is asked."""
+    """The store itself; no server is called."""
 
     store: Annotated[
-        str | None, Option(metavar="URL", help="sqlite:PATH or postgresql://HOST/DATABASE. Default: as settings say.")
+        str | None,
+        Option(metavar="URL", help="sqlite:PATH or postgresql://HOST/DATABASE. Default: as in the settings."),
     ] = None
     traces: Annotated[
         str | None,
-        Option(metavar="PLACE", help="Its traces: a directory or s3://BUCKET/PREFIX. Default: as settings say."),
+        Option(
+            metavar="PLACE", help="Traces of the store: a directory or s3://BUCKET/PREFIX. Default: as in the settings."
+        ),
     ] = None
-    config: Annotated[Path | None, Option(metavar="FILE.toml", help="The server's settings, which name both.")] = None
+    config: Annotated[
+        Path | None, Option(metavar="FILE.toml", help="The server's settings, which name the store and its traces.")
+    ] = None
     as_json: AsJson = False
 
     def place(self) -> Place:
-        """As the server's code takes it."""
+        """The store in the form that the server's code takes."""
         # Only here: the other commands should not wait for the server's imports.
         from nodewise.runtime.backups import Place
 
         return Place(self.config, self.store, self.traces)
 
     def tell(self, figures: Any, text: str) -> None:
-        """Print what was done."""
+        """Print the result."""
         if self.as_json:
             print_json(asdict(figures))
         else:
@@ -55,75 +60,77 @@ _STORE: Final = _Store()
 def backup(
     target: Annotated[Path, Argument(metavar="TARGET", help="Directory that does not exist yet.")],
     since: Annotated[
-        Path | None, Option(metavar="BACKUP", help="An earlier backup, whose traces are linked and not copied.")
+        Path | None, Option(metavar="BACKUP", help="Earlier backup: its traces are linked, not copied again.")
     ] = None,
     store: _Store = _STORE,
 ) -> None:
-    """Copy a store as it is at one moment, while it serves.
+    """Copy a store as it is at one moment; its server may run meanwhile.
 
-    The directory appears when all of it is on the disk; what was interrupted goes on if the command is given again.
+    The directory appears once the whole backup is on the disk. If the command was interrupted, run it again to resume.
     """
     from nodewise.runtime.backups import backed_up
 
     with starting():
-        made = backed_up(store.place(), target, since)
-    copied_bytes = f"{made.copied_bytes:,} bytes of traces copied, {made.trace_bytes:,} held"
-    text = f"{target}: {made.profiles} profiles, {made.traces} traces, {made.rows} rows; {copied_bytes}"
-    store.tell(made, f"{text}\nDigest, for restore --digest: {made.digest}")
+        figures = backed_up(store.place(), target, since)
+    copied_bytes = f"{figures.copied_bytes:,} bytes of traces copied, {figures.trace_bytes:,} in total"
+    text = f"{target}: {figures.profiles} profiles, {figures.traces} traces, {figures.rows} rows; {copied_bytes}"
+    store.tell(figures, f"{text}\nDigest, for restore --digest: {figures.digest}")
 
 
 def restore(
     source: Annotated[Path, Argument(metavar="BACKUP", help="Directory that `nodewise backup` made.")],
     digest: Annotated[
-        str, Option(metavar="SHA256", help="What `nodewise backup` printed: a backup that was changed is refused.")
+        str, Option(metavar="SHA256", help="Digest that `nodewise backup` printed: refuse a backup that differs.")
     ] = "",
     store: _Store = _STORE,
 ) -> None:
-    """Bring a backup into an empty store of any kind: all of it, or no row.
+    """Restore a backup into an empty store of any kind, as a whole or not at all.
 
-    Tokens that come back are named: whoever can write to a backup can add some, unless --digest is given.
+    The command lists restored tokens: without --digest, anyone with write access to a backup could have added tokens.
     """
     from nodewise.runtime.backups import restore_backup
 
     with starting():
-        done = restore_backup(store.place(), source, digest)
-    tokens = "".join(f"\n- token {token}" for token in done.tokens)
-    store.tell(done, f"{done.profiles} profiles, {done.traces} traces, {done.rows} rows are back{tokens}")
+        figures = restore_backup(store.place(), source, digest)
+    tokens = "".join(f"\n- token {token}" for token in figures.tokens)
+    store.tell(figures, f"{figures.profiles} profiles, {figures.traces} traces, {figures.rows} rows restored{tokens}")
 
 
 def copy(
     to: Annotated[str, Argument(metavar="URL", help="An empty store, of any kind.")],
-    to_traces: Annotated[str | None, Option(metavar="PLACE", help="Its traces. Default: beside it.")] = None,
+    to_traces: Annotated[
+        str | None, Option(metavar="PLACE", help="Traces of the new store. Default: beside it.")
+    ] = None,
     store: _Store = _STORE,
 ) -> None:
     """Copy a store into an empty one, as it is at one moment: from SQLite to PostgreSQL, or back."""
     from nodewise.runtime.backups import Place, bring_over
 
     with starting():
-        done = bring_over(store.place(), Place(store.config, to, to_traces or ""))
-    store.tell(done, f"{done.profiles} profiles, {done.traces} traces, {done.rows} rows copied")
+        figures = bring_over(store.place(), Place(store.config, to, to_traces or ""))
+    store.tell(figures, f"{figures.profiles} profiles, {figures.traces} traces, {figures.rows} rows copied")
 
 
 def verify(
     source: Annotated[Path | None, Argument(metavar="[BACKUP]", help="A backup. Default: the store itself.")] = None,
-    quick: Annotated[bool, Option("--quick", help="Ask for the sizes of traces, and do not read them.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Compare the sizes of traces only, without reading them.")] = False,
     store: _Store = _STORE,
 ) -> None:
-    """Say whether all of a store, or of a backup, is there and as it was written.
+    """Check that a store or a backup is complete and undamaged.
 
-    Exit 0 if it is, 1 if something is damaged or missing, 3 if it does not answer.
+    Exit status: 0 = it is, 1 = something is damaged or missing, 3 = it could not be read.
     """
     from nodewise.runtime.backups import UncheckedError, verify_place
 
     if source is not None and (store.store, store.traces) != (None, None):
-        raise InputError("a backup needs no --store and no --traces")
+        raise InputError("--store, --traces: must be left out when a BACKUP is given")
     try:
         with starting():
-            found = verify_place(store.place(), source, content=not quick)
+            figures = verify_place(store.place(), source, content=not quick)
     except UncheckedError as error:
-        raise RefusedAnswer(f"nothing can be said of it: {error}") from None
-    wrong = "".join(f"\n- {problem}" for problem in found.problems)
-    text = f"{found.profiles} profiles, {found.traces} traces: {'as they were written' if not wrong else 'DAMAGED'}"
-    store.tell(found, text + wrong)
-    if found.problems:
+        raise RefusedAnswer(f"it could not be checked: {error}") from None
+    wrong = "".join(f"\n- {problem}" for problem in figures.problems)
+    text = f"{figures.profiles} profiles, {figures.traces} traces: {'undamaged' if not wrong else 'DAMAGED'}"
+    store.tell(figures, text + wrong)
+    if figures.problems:
         raise typer.Exit(ExitStatus.FAILURE)

@@ -1,4 +1,4 @@
-"""`nodewise devices`: the devices that the catalogue knows, by all their names."""
+"""`nodewise devices`: the devices in the catalogue, by all their names."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _PEAKS: Final = ("bf16_flops_per_s", "fp16_flops_per_s", "fp32_flops_per_s")
 def devices(call: Call = ONE_MINUTE) -> None:
     """List devices with their other names, memory, peak and link.
 
-    Case, spaces and marks of a name do not matter, nor does a leading NVIDIA. The peak is that in bf16, else fp16, else
+    Case, spaces, punctuation and a leading NVIDIA do not matter in a name. The peak is the one of bf16, else fp16, else
     fp32, without sparsity.
     """
     with call.connect() as client:
-        found = client.list_devices()
-    call.tell(_document, _show, found)
+        response = client.list_devices()
+    call.tell(_document, _show, response)
 
 
-def _document(found: ListDevicesResponse) -> dict[str, Any]:
-    return {"devices": [_entry(device) for device in found.devices]}
+def _document(response: ListDevicesResponse) -> dict[str, Any]:
+    return {"devices": [_entry(device) for device in response.devices]}
 
 
 def _entry(device: Device) -> dict[str, Any]:
@@ -40,9 +40,9 @@ def _entry(device: Device) -> dict[str, Any]:
     }
 
 
-def _show(found: ListDevicesResponse) -> None:
+def _show(response: ListDevicesResponse) -> None:
     rows = []
-    for entry in map(_entry, found.devices):
+    for entry in map(_entry, response.devices):
         facts = entry["facts"]
         memory = facts.get("memory_bytes")
         peak = next((facts[name] for name in _PEAKS if name in facts), None)

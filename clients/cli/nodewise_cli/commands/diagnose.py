@@ -1,4 +1,4 @@
-"""`nodewise diagnose`: what bounds a recorded job, who is waited for, and what would buy the time back."""
+"""`nodewise diagnose`: what bounds a recorded job, which ranks the others wait for, and which changes would help."""
 
 from __future__ import annotations
 
@@ -42,61 +42,69 @@ __all__ = ["diagnose"]
 def diagnose(
     question: TraceQuestion,
     steps: Annotated[
-        str | None, Option(metavar="A-B", help="Steps to look at, by their place in the file, from 1.")
+        str | None, Option(metavar="A-B", help="Steps to diagnose, by their order in the file, from 1.")
     ] = None,
-    bottlenecks: Annotated[int, Option(metavar="N", min=0, max=1000, help="Most bottlenecks to list.")] = 20,
-    strategies: Annotated[int, Option(metavar="N", min=0, max=1000, help="Most strategies to list.")] = 20,
+    bottlenecks: Annotated[
+        int, Option(metavar="N", min=0, max=1000, help="Number of bottlenecks to list, at most.")
+    ] = 20,
+    strategies: Annotated[
+        int, Option(metavar="N", min=0, max=1000, help="Number of strategies to list, at most.")
+    ] = 20,
     largest_batch_factor: Annotated[
-        float, Option(metavar="X", min=1.0, help="How many times the batch per worker may grow.")
+        float,
+        Option(metavar="X", min=1.0, help="Largest factor by which strategies may increase the batch per worker."),
     ] = 1.0,
     picture: Annotated[
-        Path | None, Option("--picture", metavar="OUT.html|png", help="Draw all ranks' lanes: HTML to explore, or PNG.")
+        Path | None,
+        Option("--picture", metavar="OUT.html|png", help="Draw the timelines of all ranks: interactive HTML, or PNG."),
     ] = None,
     report: Annotated[
         Path | None,
-        Option(
-            "--report", metavar="OUT.html", help="Write the whole answer, with its lanes, as one page for browsers."
-        ),
+        Option("--report", metavar="OUT.html", help="Write the whole answer, with its timelines, as one HTML page."),
     ] = None,
     against: Annotated[
         list[str] | None,
         Option(
             metavar="BEFORE",
-            help="Traces, or a directory of them, to compare with: where the difference of steps comes from. With "
-            "--profile another profile's name. May be repeated.",
+            help="Earlier traces, or a directory of them: explain the difference between the steps. With --profile: "
+            "the name of another profile. Repeatable.",
         ),
     ] = None,
     rank: Annotated[int | None, Option(metavar="R", min=0, help="Compare this rank only.")] = None,
     against_rank: Annotated[
-        int | None, Option(metavar="R", min=0, help="Compare with this rank; without --against of the same traces.")
+        int | None,
+        Option(metavar="R", min=0, help="Compare with this rank; without --against, a rank of the same traces."),
     ] = None,
     since: Annotated[
         str | None,
-        Option(metavar="DURATION", help="Of a job that runs: what its ranks reported since, such as 1h; --profile."),
+        Option(
+            metavar="DURATION",
+            help="Running job: diagnose what the ranks reported in this period, such as 1h; needs --profile.",
+        ),
     ] = None,
     call: Call = AN_HOUR,
 ) -> None:
-    """Find what bounds recorded steps, who is waited for, and which changes would shorten them most."""
+    """Find what bounds recorded steps, which ranks the others wait for, and which changes would help most."""
     if since is not None:
         if question.traces or any((steps, picture, report, against, question.timeline, question.mapping)):
             raise InputError(
-                "--since: looks at no traces, so not with TRACE, --steps, --picture, --report, --against, --timeline, "
+                "--since: reads no traces; leave out TRACE, --steps, --picture, --report, --against, --timeline and "
                 "--mapping"
             )
         diagnose_running(question.profile, since, question.diagnoser, call)
         return
     if question.traces and any(map(is_operation_table, question.traces)):
-        given = (steps, picture, report, against, question.timeline, question.profile, question.mapping)
-        if any(given) or len(question.traces) > 1:
+        conflicts = (steps, picture, report, against, question.timeline, question.profile, question.mapping)
+        if any(conflicts) or len(question.traces) > 1:
             raise InputError(
-                "a table of operations is diagnosed alone, without --steps, --picture, --report, --against, --timeline "
-                "and --mapping"
+                "TRACE: give a table of operations alone, without --steps, --picture, --report, --against, --timeline, "
+                "--profile and --mapping"
             )
         try:
-            found = analyse_stragglers(read_operations(question.traces[0]))
+            analysis = analyse_stragglers(read_operations(question.traces[0]))
         except JobsFileError as error:
             raise InputError(str(error)) from None
-        call.tell(straggler_document, show_stragglers, found)
+        call.tell(straggler_document, show_stragglers, analysis)
         return
     checked_picture(picture)
     checked_output(report, "--report", (".html",))
@@ -109,11 +117,13 @@ def diagnose(
     )
     if against or against_rank is not None:
         if picture or question.timeline:
-            raise InputError("--against: --picture and --timeline are of one run; --report shows both")
+            raise InputError(
+                "--against: cannot be used with --picture or --timeline, which show one run; --report shows both"
+            )
         _compare(question, request, call, report, against or (), rank, against_rank)
         return
     if rank is not None:
-        raise InputError("--rank: needs something to compare with: --against BEFORE, or --against-rank R")
+        raise InputError("--rank: needs --against BEFORE or --against-rank R to compare with")
     with asked_profile(question, call) as (client, common, how):
         result = client.diagnose(replace(request, **common), **how)
     checked_whole(result, question)
@@ -136,29 +146,29 @@ def _compare(
     rank: int | None,
     against_rank: int | None,
 ) -> None:
-    """Diagnose two runs, or one of which two ranks are compared, and tell what they differ in."""
+    """Diagnose two runs, or two ranks of one run, and explain their difference."""
     if not against and (rank is None or rank == against_rank):
         raise InputError("--against-rank: needs --against BEFORE, or --rank with another rank of the same traces")
     request = replace(request, max_bottlenecks=0, max_strategies=0, timeline=True)
-    with asked_profiles(question, call, against) as (client, asked, how):
-        results = [client.diagnose(replace(request, **common), **how) for common in asked]
+    with asked_profiles(question, call, against) as (client, requests, how):
+        results = [client.diagnose(replace(request, **common), **how) for common in requests]
     for result in results:
         checked_whole(result, question)
     new = question.profile or _name_of(question.traces or ())
     old = new if not against else against[0] if question.profile else _name_of(against)
     if against and old == new:
         old, new = "before", "after"
-    found = compare_runs(
+    comparison = compare_runs(
         Run(name=old, answer=results[-1], rank=against_rank if against_rank is not None else rank),
         Run(name=new, answer=results[0], rank=rank if rank is not None else against_rank),
     )
     if report is not None:
-        write_comparison(report, found)
-    call.tell(comparison_document, show_comparison, found)
+        write_comparison(report, comparison)
+    call.tell(comparison_document, show_comparison, comparison)
     fail_if_truncated([text for result in results for text in truncated_traces(result)])
 
 
-def _name_of(given: Sequence[str | Path]) -> str:
-    """What people call some traces: the only name of them, or that of their directory."""
-    paths = [Path(each) for each in given]
+def _name_of(sources: Sequence[str | Path]) -> str:
+    """The name of some traces for people: that of the only file, or that of their directory."""
+    paths = [Path(each) for each in sources]
     return paths[0].name if len(paths) == 1 else paths[0].resolve().parent.name

@@ -1,4 +1,4 @@
-"""`nodewise estimators`: how well each estimator has predicted what was observed later."""
+"""`nodewise estimators`: the accuracy of each estimator on later observations."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _NUMBERS: Final = ("scored", "unanswered", "mean_abs_ln", "bias", "coverage90")
 
 
 def estimators(call: Call = ONE_MINUTE) -> None:
-    """Show each estimator's running score: errors of its predictions against the observations that arrived later.
+    """Show the score of each estimator: errors of its predictions against observations that arrived later.
 
     `mean_abs_ln` and `bias` are the means of |ln r| and ln r, r = predicted / measured steps per second; `coverage90`
-    is the share of measurements within their 90 % interval. `unanswered` observations are in none of these.
+    is the share of measurements within their 90 % interval. These exclude `unanswered` observations.
     """
     with call.connect() as client:
-        found = client.list_estimators()
-    call.tell(document, _show, found)
+        response = client.list_estimators()
+    call.tell(document, _show, response)
 
 
-def document(found: ListEstimatorsResponse) -> dict[str, Any]:
-    """As JSON; what is asked by default comes first."""
-    return {"estimators": sorted(map(_entry, found.estimators), key=lambda entry: entry["name"] != "auto")}
+def document(response: ListEstimatorsResponse) -> dict[str, Any]:
+    """The JSON; the default estimator comes first."""
+    return {"estimators": sorted(map(_entry, response.estimators), key=lambda entry: entry["name"] != "auto")}
 
 
-def _show(found: ListEstimatorsResponse) -> None:
+def _show(response: ListEstimatorsResponse) -> None:
     print_table(
         [words("estimator"), words("version"), *map(figures, _NUMBERS), words("updated")],
-        [list(map(_cell, entry.values())) for entry in document(found)["estimators"]],
+        [list(map(_cell, entry.values())) for entry in document(response)["estimators"]],
     )
 
 
@@ -43,8 +43,8 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else value or "-"
 
 
-def _entry(found: Estimator) -> dict[str, Any]:
-    plugin, score = found.plugin or Plugin(), found.score
+def _entry(estimator: Estimator) -> dict[str, Any]:
+    plugin, score = estimator.plugin or Plugin(), estimator.score
     entry: dict[str, Any] = {"name": plugin.name, "version": plugin.version or None, "scored": 0}
     if score is None:
         return entry | dict.fromkeys((*_NUMBERS[1:], "updated"))

@@ -29,12 +29,13 @@ __all__ = ["add_to"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Whose plugins: the settings that say where a server keeps them."""
+    """The settings that state where a server stores its plugins."""
 
     plugins_folder: Annotated[
-        str | None, Option(metavar="DIRECTORY", help="Generations of plugins. Default: beside the server's store.")
+        str | None,
+        Option(metavar="DIRECTORY", help="Folder of the generations of plugins. Default: beside the server's store."),
     ] = None
-    store: Annotated[str | None, Option(metavar="URL", help="The server's store. Default sqlite:nodewise.db.")] = None
+    store: Annotated[str | None, Option(metavar="URL", help="The server's store. Default: sqlite:nodewise.db.")] = None
     config: Annotated[Path | None, Option(metavar="FILE.toml", help="The server's settings.")] = None
     as_json: AsJson = False
 
@@ -44,18 +45,20 @@ _PLACE = _Place()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pip:
-    """Where pip looks."""
+    """Where pip finds packages."""
 
-    index_url: Annotated[str, Option(metavar="URL", help="Of a package index, as for pip.")] = ""
-    find_links: Annotated[list[str] | None, Option(metavar="PLACE", help="Wheels, as for pip; repeatable.")] = None
-    no_index: Annotated[bool, Option("--no-index", help="Look nowhere else than --find-links says.")] = False
+    index_url: Annotated[str, Option(metavar="URL", help="Package index, as for pip.")] = ""
+    find_links: Annotated[
+        list[str] | None, Option(metavar="PLACE", help="Place of wheels, as for pip; repeatable.")
+    ] = None
+    no_index: Annotated[bool, Option("--no-index", help="Use no package index, only --find-links.")] = False
     no_build_isolation: Annotated[
-        bool, Option("--no-build-isolation", help="Build projects with what is installed, as for pip.")
+        bool, Option("--no-build-isolation", help="Build projects in the current environment, as for pip.")
     ] = False
 
     @property
     def options(self) -> list[str]:
-        """For pip's command line."""
+        """Options of pip's command line."""
         return [
             *(["--index-url", self.index_url] if self.index_url else []),
             *(part for place in self.find_links or () for part in ("--find-links", place)),
@@ -69,39 +72,44 @@ _PIP = _Pip()
 
 def install(
     wanted: Annotated[
-        list[str] | None, Argument(metavar="NAME==VERSION|WHEEL|FOLDER", help="Distributions that bring plugins.")
+        list[str] | None, Argument(metavar="NAME==VERSION|WHEEL|FOLDER", help="Distributions that provide plugins.")
     ] = None,
     requirement: Annotated[
-        Path | None, Option("--requirement", "-r", metavar="FILE.txt", help="More of them, one a line.")
+        Path | None,
+        Option("--requirement", "-r", metavar="FILE.txt", help="File of more distributions, one in each line."),
     ] = None,
     pip: _Pip = _PIP,
     place: _Place = _PLACE,
 ) -> None:
-    """Install plugins into folders of their own, as a new generation; `nodewise reload` lets it take over.
+    """Install plugins, as a new generation.
 
-    Run it in the server's environment: what that brings is not installed again, and a plugin that needs another
-    version of it is refused.
+    Each goes into a folder of its own; `nodewise reload` activates the generation. Run the command in the server's
+    environment. Packages in that environment are not installed again; a plugin that needs another version of one is
+    refused.
     """
-    named = [*(wanted or ()), *_lines(requirement)]
-    if not named:
-        raise InputError("name at least one distribution, or a file of them with --requirement")
+    distributions = [*(wanted or ()), *_lines(requirement)]
+    if not distributions:
+        raise InputError("NAME: must be given, or a file of distributions by --requirement")
     with _operating(place) as operating, waiting("installing"):
-        made = operating.install(named, lambda each, folder: install_into(each, folder, pip.options))
-    _tell_made(place, made)
+        generation = operating.install(distributions, lambda each, folder: install_into(each, folder, pip.options))
+    _tell_made(place, generation)
 
 
 def remove(
-    names: Annotated[list[str], Argument(metavar="NAME", help="Distributions that were installed so.")],
+    names: Annotated[list[str], Argument(metavar="NAME", help="Distributions to remove.")],
     place: _Place = _PLACE,
 ) -> None:
-    """Make a new generation without some distributions; `nodewise reload` lets it take over."""
+    """Remove plugins, as a new generation.
+
+    `nodewise reload` activates the generation.
+    """
     with _operating(place) as operating:
-        made = operating.remove(names)
-    _tell_made(place, made)
+        generation = operating.remove(names)
+    _tell_made(place, generation)
 
 
 def generations(place: _Place = _PLACE) -> None:
-    """List generations, the newest first, and who serves."""
+    """List generations, the newest first, and which of them serves."""
     with _operating(place) as operating:
         entries = operating.generations()
     if place.as_json:
@@ -109,46 +117,50 @@ def generations(place: _Place = _PLACE) -> None:
     elif entries:
         show_generations(entries)
     else:
-        say("no generation was made; what is installed with the server serves")
+        say("no generation exists; the server uses the plugins in its own environment")
 
 
 def rollback(call: AdminCall = ADMIN) -> None:
-    """End the canary of a server; without one, return to the generation that was stable before."""
+    """End the canary, or return to the previous generation.
+
+    Without a canary, the previous stable generation of the server takes over again.
+    """
     with call.connect() as client:
-        found = client.rollback()
-    call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
-    if found.outcome is ReloadOutcome.FAILED:
-        raise CommandError(f"generation {found.generation} was not taken: {'; '.join(found.failures)}")
+        response = client.rollback()
+    call.tell(fields_of, lambda value: show_tracks(value.tracks), response)
+    if response.outcome is ReloadOutcome.FAILED:
+        raise CommandError(f"generation {response.generation} was not activated: {'; '.join(response.failures)}")
 
 
 def promote(call: AdminCall = ADMIN) -> None:
     """Let the canary of a server answer all jobs."""
     with call.connect() as client:
-        found = client.promote()
-    call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
+        response = client.promote()
+    call.tell(fields_of, lambda value: show_tracks(value.tracks), response)
 
 
 def canary(
-    share: Annotated[float, Option(help="Of the jobs, above 0 and below 1. A job stays on its track.")],
+    share: Annotated[float, Option(help="Share of the jobs, above 0 and below 1. A job stays on its track.")],
     generation: Annotated[
-        int | None, Option(metavar="NUMBER", help="Default: the one that waits for a reload.")
+        int | None, Option(metavar="NUMBER", help="Generation of the canary. Default: the pending one.")
     ] = None,
     call: AdminCall = ADMIN,
 ) -> None:
-    """Let a generation answer a share of a server's jobs, after a trial as by `nodewise reload`.
+    """Let a generation answer a share of the jobs.
 
-    It stays until `nodewise plugins promote` or `nodewise plugins rollback`.
+    The server tries it first, as with `nodewise reload`. It serves until `nodewise plugins promote` or
+    `nodewise plugins rollback`.
     """
-    with call.connect() as client, waiting("trying"):
-        found = client.set_canary(SetCanaryRequest(generation=generation, share=share))
-    call.tell(fields_of, lambda told: show_tracks(told.tracks), found)
-    if found.outcome is ReloadOutcome.FAILED:
-        why = "; ".join(found.trial.failures) if found.trial is not None else "it was not tried"
-        raise CommandError(f"generation {found.generation} was not taken: {why}")
+    with call.connect() as client, waiting("trying the new generation"):
+        response = client.set_canary(SetCanaryRequest(generation=generation, share=share))
+    call.tell(fields_of, lambda value: show_tracks(value.tracks), response)
+    if response.outcome is ReloadOutcome.FAILED:
+        why = "; ".join(response.trial.failures) if response.trial is not None else "the trial did not run"
+        raise CommandError(f"generation {response.generation} was not activated: {why}")
 
 
 def add_to(commands: Commands) -> None:
-    """Add these to the commands about plugins."""
+    """Add these commands to the group `plugins`."""
     for command in (install, remove, generations, canary, promote, rollback):
         commands.command()(command)
 
@@ -172,9 +184,9 @@ def _operating(place: _Place) -> Iterator[Operating]:
         yield Operating.of(place.config, plugins_folder=place.plugins_folder, store=place.store)
 
 
-def _tell_made(place: _Place, made: dict[str, Any]) -> None:
+def _tell_made(place: _Place, generation: dict[str, Any]) -> None:
     if place.as_json:
-        print_json(made)
+        print_json(generation)
         return
-    say(f"generation {made['generation']}: {made['why']}")
-    say("It waits: `nodewise reload` tries it and lets it take over, as does a start of the server.")
+    say(f"generation {generation['generation']}: {generation['why']}")
+    say("It is pending: `nodewise reload` tries and activates it; so does the next start of the server.")

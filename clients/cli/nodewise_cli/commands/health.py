@@ -18,10 +18,10 @@ __all__ = ["health"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCall(Call):
-    """A call to a server that is thought to run."""
+    """A call to a server that should be running."""
 
     server: Annotated[
-        str | None, Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server to ask.")
+        str | None, Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="Server to call.")
     ] = "127.0.0.1:50551"
 
 
@@ -30,16 +30,16 @@ SOON: Final = HealthCall(timeout_s=5.0)
 
 def health(
     service: Annotated[
-        str, Option("--service", help="One service, such as nodewise.v1.PredictionService; empty = all.")
+        str, Option("--service", help="One service, such as nodewise.v1.PredictionService. Default: all.")
     ] = "",
     call: HealthCall = SOON,
 ) -> None:
-    """Ask a server whether it serves; exit 0 if it does, else 1."""
+    """Check whether a server serves. Exit status: 0 = it does, 1 = it does not."""
     with call.connect() as client:
         try:
             status = client.health(service)
         except NotFoundError:
-            raise CommandError(f"the server at {call.server} offers no service {service!r}") from None
+            raise CommandError(f"the server at {call.server} has no service {service!r}") from None
     if call.as_json:
         print_json({"status": status.upper()})
     else:

@@ -1,4 +1,4 @@
-"""`nodewise ingest`: the train rows of tables, and traces, become stored profiles, once however often repeated."""
+"""`nodewise ingest`: store train rows of tables, and traces, as profiles; repeating an ingest changes nothing."""
 
 from __future__ import annotations
 
@@ -47,42 +47,51 @@ def ingest(
         list[Path],
         Argument(
             metavar="TABLE.csv|TRACE...",
-            help="Measurements tables, or traces of one job: files or directories, one a rank.",
+            help="Measurements tables, or traces of one job: files or directories, one trace for each rank.",
         ),
     ],
     profile: Annotated[
         str | None,
-        Option("--profile", metavar="ID", help="Profile of the traces. Default: as their directory or file."),
+        Option("--profile", metavar="ID", help="Profile of the traces. Default: the name of their directory or file."),
     ] = None,
     keep_names: Annotated[
-        bool, Option("--keep-names", help="Leave paths, host and user names in the traces that are stored.")
+        bool,
+        Option(
+            "--keep-names",
+            help="Keep paths, host names and user names in the stored traces. Default: they are removed.",
+        ),
     ] = False,
     replace: Annotated[
-        bool, Option("--replace", help="Take out the measured rows that the profiles of these jobs held from before.")
+        bool,
+        Option(
+            "--replace", help="Remove rows from before that these tables do not hold, from the profiles of their jobs."
+        ),
     ] = False,
     allow_truncated: AllowTruncated = False,
     call: StoreCall = STORE,
 ) -> None:
-    """Store each job of the tables as a profile of its name: its facts and its train rows; or the traces of a job.
+    """Store each job of the tables as a profile of its name, with facts and train rows; or store the traces of a job.
 
-    What no profile may be called is shown beside the name that is made of it.
+    A job name that is not a valid profile name is converted, and the table shows both.
 
-    Repeating an ingest changes nothing: rows that are there already are not counted twice. One of tables that was cut
-    goes on where it stopped. Test rows are never sent. --replace puts a corrected table in the place of what was there.
+    Repeating an ingest changes nothing: stored rows do not count twice. An interrupted ingest of tables resumes where
+    it stopped. Test rows are never sent. --replace replaces stored rows by those of a corrected table.
     """
     paths = [path for path in files if path.suffix.lower() != ".csv"]
     tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
     if profile is not None and not paths:
-        raise InputError("--profile: names the profile of traces; jobs of a table have their own names")
+        raise InputError("--profile: needs traces; the profiles of a table have the names of its jobs")
     traces = trace_files(paths) if paths else []
-    truncated = [why for file in traces if (why := truncation_of(file.path))]
-    if truncated and not allow_truncated:
-        raise InputError(f"{'; '.join(truncated)}. Record the steps again, or store what there is by --allow-truncated")
+    truncations = [why for file in traces if (why := truncation_of(file.path))]
+    if truncations and not allow_truncated:
+        raise InputError(
+            f"{'; '.join(truncations)}. Record the steps again, or store what the traces hold by --allow-truncated"
+        )
     work = [(table, job) for table in tables for job in table.jobs]
     for table, job in work if replace else ():
         if not train_rows(table, job):
-            text = f"needs measured rows of split train: {table.path} has none of job {job!r}"
-            raise InputError(f"--replace: {text}; `nodewise profiles delete` takes a profile away")
+            text = f"{table.path} has no measured train row of job {job!r}"
+            raise InputError(f"--replace: {text}; `nodewise profiles delete` removes a profile")
     profiles: dict[str, dict[str, Any]] = {}
     with call.connect() as client, waiting("ingesting") as progress:
         # A writer waits for a server that comes back; one that was never there should be said at once.
@@ -94,25 +103,28 @@ def ingest(
             name = profile or profile_name(paths)
             send_traces(client, name, traces, keep_names=keep_names, allow_truncated=allow_truncated, progress=progress)
             profiles[name] = _describe_profile(client, name)
-    call.tell(lambda found: {"profiles": found} | ({"truncated": truncated} if truncated else {}), _show, profiles)
-    fail_if_truncated(truncated)
+    call.tell(lambda ids: {"profiles": ids} | ({"truncated": truncations} if truncations else {}), _show, profiles)
+    fail_if_truncated(truncations)
 
 
 def _show(profiles: dict[str, dict[str, Any]]) -> None:
     names = ("revision", "observations", "traces")
     print_table(
         [words("profile"), *map(figures, names)],
-        [[job, *(f"{found[name]:,}" for name in names)] for job, found in profiles.items()],
+        [[job, *(f"{counts[name]:,}" for name in names)] for job, counts in profiles.items()],
     )
-    for job, found in profiles.items():
-        if there := found.get("already_there"):
+    for job, counts in profiles.items():
+        if there := counts.get("already_there"):
             be = _be(there)
-            say(f"{job}: {there:,} of {found['rows']:,} rows {be} there already, and {be} not counted twice.")
-        if left := found.get("left_out"):
-            say(f"{job}: {left:,} of {found['rows']:,} rows {_be(left)} left out, as once taken out; see --replace.")
-        if taken := found.get("retracted"):
-            say(f"{job}: {taken:,} {'row' if taken == 1 else 'rows'} from before {_be(taken)} taken out.")
-        for notice in found["warnings"]:
+            say(f"{job}: {there:,} of {counts['rows']:,} rows {be} stored already, and {be} not counted twice.")
+        if left := counts.get("left_out"):
+            say(
+                f"{job}: {left:,} of {counts['rows']:,} rows {_be(left)} left out: they were removed from the profile "
+                "before; see --replace."
+            )
+        if retracted := counts.get("retracted"):
+            say(f"{job}: {retracted:,} {'row' if retracted == 1 else 'rows'} from before {_be(retracted)} removed.")
+        for notice in counts["warnings"]:
             say(f"Note: {job}: {notice['message']}")
 
 
@@ -121,45 +133,45 @@ def _be(count: int) -> str:
 
 
 def ingest_job(client: Client, table: Table, job: str, *, replace: bool = False) -> dict[str, Any]:
-    """Store one job's facts and train rows, those that are not there already; returns what the profile then holds.
+    """Store the facts and train rows of a job that are not stored yet; returns the contents of the profile.
 
-    ``replace`` takes out what it held besides.
+    ``replace`` retracts everything else in the profile.
     """
     profile_id = profile_id_of(job)
     content = profile_content(table, job)
-    stored = _find_profile(client, profile_id)
-    found = difference(table, job, content, stored)
-    revision = 0 if stored is None else stored.revision
-    retracted = left_out = 0
+    profile = _find_profile(client, profile_id)
+    changes = difference(table, job, content, profile)
+    revision = 0 if profile is None else profile.revision
+    retracted_count = left_out = 0
     try:
-        if replace and found.stale_facts:  # others may be stated only once these are gone
-            _retract(client, profile_id, revision, fact_paths=tuple(found.stale_facts))
-        if not _write(client, table, job, content, found, f"-{revision}" if replace else ""):
-            left_out = len({*found.timed, *found.train})
+        if replace and changes.stale_facts:  # others may be stated only once these are gone
+            _retract(client, profile_id, revision, fact_paths=tuple(changes.stale_facts))
+        if not _write(client, table, job, content, changes, f"-{revision}" if replace else ""):
+            left_out = len({*changes.timed, *changes.train})
         if profile_id != job:
-            named = f"named-{profile_id.rpartition('-')[2]}"
-            client.append_profile(AppendProfileRequest(profile_id=profile_id, request_id=named, display_name=job))
+            request_id = f"named-{profile_id.rpartition('-')[2]}"
+            client.append_profile(AppendProfileRequest(profile_id=profile_id, request_id=request_id, display_name=job))
     except NodewiseError as error:
         # Fields count the rows of a batch: those of the first are the table's.
-        located = in_rows(error, table, found.train, "batch")
-        if located is None or len(found.timed) + len(found.train) >= BATCH_ROWS:
+        error_in_rows = in_rows(error, table, changes.train, "batch")
+        if error_in_rows is None or len(changes.timed) + len(changes.train) >= BATCH_ROWS:
             raise
-        raise located from None
-    if replace and (found.stale_observations or found.stale_phases):
-        retracted = len(found.stale_observations) or len(found.stale_phases)
+        raise error_in_rows from None
+    if replace and (changes.stale_observations or changes.stale_phases):
+        retracted_count = len(changes.stale_observations) or len(changes.stale_phases)
         _retract(
             client,
             profile_id,
             revision,
-            observation_numbers=tuple(found.stale_observations),
-            phase_timing_numbers=tuple(found.stale_phases),
+            observation_numbers=tuple(changes.stale_observations),
+            phase_timing_numbers=tuple(changes.stale_phases),
         )
-    counts = {"rows": len(train_rows(table, job)), "already_there": found.there}
-    return _describe_profile(client, profile_id) | counts | {"left_out": left_out, "retracted": retracted}
+    counts = {"rows": len(train_rows(table, job)), "already_there": changes.there}
+    return _describe_profile(client, profile_id) | counts | {"left_out": left_out, "retracted": retracted_count}
 
 
 def _find_profile(client: Client, profile_id: str) -> Profile | None:
-    """A profile with what it holds; None = there is none."""
+    """A profile with its content; None = there is none."""
     try:
         return client.get_profile(profile_id)
     except NodewiseError as error:
@@ -169,29 +181,31 @@ def _find_profile(client: Client, profile_id: str) -> Profile | None:
 
 
 def _retract(client: Client, profile_id: str, revision: int, **evidence: tuple[Any, ...]) -> None:
-    """Take out what a table replaces; the same again changes nothing."""
-    told = hashlib.sha256(repr((revision, sorted(evidence.items()))).encode()).hexdigest()
-    request = RetractEvidenceRequest(profile_id=profile_id, request_id=f"replaced-{told}", reason=REPLACED, **evidence)
+    """Retract what a table replaces; repeating it changes nothing."""
+    digest = hashlib.sha256(repr((revision, sorted(evidence.items()))).encode()).hexdigest()
+    request = RetractEvidenceRequest(
+        profile_id=profile_id, request_id=f"replaced-{digest}", reason=REPLACED, **evidence
+    )
     client.retract_evidence(request)
 
 
 def _describe_profile(client: Client, profile_id: str) -> dict[str, Any]:
-    """What a profile holds, and what is doubtful of it."""
-    stored = client.get_profile(GetProfileRequest(profile_id=profile_id, view=ProfileView.FACTS))
-    traces = 0 if stored.content is None else len(stored.content.traces)
-    held = {"revision": stored.revision, "observations": stored.observations_count, "traces": traces}
-    return held | {"warnings": plain(stored.warnings)}
+    """The counts of a profile, and warnings about it."""
+    profile = client.get_profile(GetProfileRequest(profile_id=profile_id, view=ProfileView.FACTS))
+    traces = 0 if profile.content is None else len(profile.content.traces)
+    counts = {"revision": profile.revision, "observations": profile.observations_count, "traces": traces}
+    return counts | {"warnings": plain(profile.warnings)}
 
 
-def _write(client: Client, table: Table, job: str, content: ProfileContent, found: Difference, suffix: str) -> bool:
-    """One session, named by what it writes: its batches are the same every time, so what is durable is skipped.
+def _write(client: Client, table: Table, job: str, content: ProfileContent, changes: Difference, suffix: str) -> bool:
+    """Write one session, named by its content: its batches are always the same, so durable ones are skipped.
 
-    Returns False where nothing is written because the table was stored before, and some of it taken out since.
+    Returns False if nothing is written because the table was stored before and some of it was retracted since.
     """
-    if found.is_nothing:
+    if changes.is_nothing:
         return True
-    profile_id, timed, train = profile_id_of(job), found.timed, found.train
-    if found.there and not suffix:
+    profile_id, timed_rows_left, train = profile_id_of(job), changes.timed, changes.train
+    if changes.there and not suffix:
         every = train_rows(table, job)
         request = IngestBatchRequest(profile_id=profile_id, session_id=_session(table, content, every))
         durable = client.ingest_batch(request).durable_sequence_number
@@ -199,14 +213,14 @@ def _write(client: Client, table: Table, job: str, content: ProfileContent, foun
             return False
     session = f"{_session(table, content, train)}{suffix}"
     with client.ingest(profile_id, session_id=session, batch_rows=BATCH_ROWS, linger_s=_NEVER_S) as writer:
-        done = writer.durable_sequence_number
+        durable_batches = writer.durable_sequence_number
         # The last batch commits; it holds whatever the full ones before it leave, be it nothing.
-        if done > (len(timed) + len(train)) // BATCH_ROWS:
+        if durable_batches > (len(timed_rows_left) + len(train)) // BATCH_ROWS:
             return False
-        if not done:
+        if not durable_batches:
             writer.facts(workload=content.workload, network=content.network)
-        skip = done * BATCH_ROWS
-        phases, runs = timed[skip:], train[max(0, skip - len(timed)) :]
+        skip = durable_batches * BATCH_ROWS
+        phases, runs = timed_rows_left[skip:], train[max(0, skip - len(timed_rows_left)) :]
         if phases:
             writer.phases(timings_of(table, phases))
         if runs:
@@ -217,5 +231,5 @@ def _write(client: Client, table: Table, job: str, content: ProfileContent, foun
 
 def _session(table: Table, content: ProfileContent, train: list[int]) -> str:
     rows = [{name: column[row] for name, column in table.columns.items() if column[row] is not None} for row in train]
-    described = orjson.dumps([repr((content.workload, content.network)), rows], option=orjson.OPT_SORT_KEYS)
-    return f"table-{hashlib.sha256(described).hexdigest()}"
+    text = orjson.dumps([repr((content.workload, content.network)), rows], option=orjson.OPT_SORT_KEYS)
+    return f"table-{hashlib.sha256(text).hexdigest()}"

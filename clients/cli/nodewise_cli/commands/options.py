@@ -26,12 +26,12 @@ __all__ = ["AN_HOUR", "ONE_MINUTE", "STORE", "TEN_MINUTES", "AsJson", "Call", "C
 AnswerT = TypeVar("AnswerT")
 
 AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
-TimeoutS: TypeAlias = Annotated[float, Option("--timeout-s", metavar="SECONDS", help="Longest wait for an answer.")]
+TimeoutS: TypeAlias = Annotated[float, Option("--timeout-s", metavar="SECONDS", help="Time limit for the answer.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Who is asked, how long for, and how the answer is printed."""
+    """The server to call, the time limit, and the form of the output."""
 
     server: Annotated[
         str | None,
@@ -39,13 +39,11 @@ class Call:
             "--server",
             metavar="HOST:PORT",
             envvar="NODEWISE_SERVER",
-            help="Ask this server. Default: one embedded in this process, with an empty store.",
+            help="Server to call. Default: a server in this process, with an empty store.",
         ),
     ] = None
     as_json: AsJson = False
-    verbose: Annotated[bool, Option("--verbose", help="Where no estimator can answer, tell the reason of each.")] = (
-        False
-    )
+    verbose: Annotated[bool, Option("--verbose", help="If no estimator can answer, print the reason of each.")] = False
     timeout_s: TimeoutS = 60.0
     token: Annotated[
         str | None,
@@ -54,30 +52,34 @@ class Call:
             metavar="TOKEN|@FILE",
             envvar="NODEWISE_TOKEN",
             show_envvar=True,
-            help="Who asks, where the server wants to know. Others see what stands on a command line; a file, no.",
+            help="Bearer token, or the file that holds it. Prefer a file: other users can read a command line.",
         ),
     ] = field(default=None, repr=False)
     tls_ca: Annotated[
         str | None,
         Option(
-            "--tls-ca", metavar="FILE.pem", envvar="NODEWISE_TLS_CA", help="Speak TLS, with these roots; or `system`."
+            "--tls-ca",
+            metavar="FILE.pem",
+            envvar="NODEWISE_TLS_CA",
+            help="Use TLS, with these root certificates, or those of the `system`.",
         ),
     ] = None
     tls_cert: Annotated[
         str | None,
-        Option("--tls-cert", metavar="FILE.pem", envvar="NODEWISE_TLS_CERT", help="Certificate of who asks."),
+        Option("--tls-cert", metavar="FILE.pem", envvar="NODEWISE_TLS_CERT", help="Client certificate."),
     ] = None
     tls_key: Annotated[
-        str | None, Option("--tls-key", metavar="FILE.pem", envvar="NODEWISE_TLS_KEY", help="Its key.")
+        str | None,
+        Option("--tls-key", metavar="FILE.pem", envvar="NODEWISE_TLS_KEY", help="Key of the client certificate."),
     ] = None
 
     @property
     def access(self) -> Access:
-        """Who asks."""
+        """The caller's credentials."""
         return Access(token=self.token, tls_ca=self.tls_ca, tls_cert=self.tls_cert, tls_key=self.tls_key)
 
     def connect(self) -> AbstractContextManager[Client]:
-        """A client of who is asked."""
+        """A client of the server that the options name."""
         return connect(self.server, self.timeout_s, self.access)
 
     def tell(self, document: Callable[[AnswerT], Any], show: Callable[[AnswerT], None], answer: AnswerT) -> None:
@@ -99,11 +101,11 @@ class StoreCall(Call):
 
     server: Annotated[
         str | None,
-        Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="The server that stores profiles."),
+        Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="Server that stores the profiles."),
     ] = None
 
     def connect(self) -> AbstractContextManager[Client]:
-        """A client of the server, which must be named: an embedded one stores none. Raises InputError."""
+        """A client of the server, which must be named: an embedded server stores no profiles. Raises InputError."""
         if self.server is None:
             raise InputError("--server: must name the server that stores the profiles, such as 127.0.0.1:50551")
         return connect(self.server, self.timeout_s, self.access)
@@ -121,7 +123,7 @@ class Commands(Typer):
         return lambda function: add(_ungroup(function))
 
     def callback(self, **settings: Any) -> Callable[[Callable[..., None]], Any]:
-        """Add a function as what is done before a command, or without one."""
+        """Add a function that runs before a command, or without one."""
         add = super().callback(**settings)
         return lambda function: add(_ungroup(function))
 
@@ -137,8 +139,10 @@ def _ungroup(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
 
     def add(name: str, default: Any, annotation: Any) -> None:
-        given = inspect.Parameter.empty if default is MISSING else default
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=annotation))
+        default_of_parameter = inspect.Parameter.empty if default is MISSING else default
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default_of_parameter, annotation=annotation)
+        )
 
     for name, parameter in inspect.signature(command).parameters.items():
         kind = hints[name]
@@ -152,10 +156,10 @@ def _ungroup(command: Callable[..., None]) -> Callable[..., None]:
             add(each.name, getattr(parameter.default, each.name, each.default), own[each.name])
 
     @functools.wraps(command)
-    def flat(**given: Any) -> None:
+    def flat(**values: Any) -> None:
         for name, kind in groups.items():
-            given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
-        command(**given)
+            values[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind)})
+        command(**values)
 
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

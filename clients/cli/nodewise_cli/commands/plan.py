@@ -29,19 +29,21 @@ def plan(
         ),
     ],
     of_model: OfModel,
-    estimator: Annotated[str | None, Option(help="Estimator instead of the specification's.")] = None,
+    estimator: Annotated[str | None, Option(help="Estimator. Default: the one in the specification.")] = None,
     exhaustive: Annotated[
-        bool, Option("--exhaustive", help="Evaluate every configuration: the same answer, more slowly.")
+        bool, Option("--exhaustive", help="Evaluate every configuration. The answer is the same; the search is slower.")
     ] = False,
-    explain: Annotated[bool, Option(help="Say why the winner wins, what binds, and what would change it.")] = True,
+    explain: Annotated[
+        bool, Option(help="Explain the choice: why it is best, which constraints bind, and what would change it.")
+    ] = True,
     memory_timeline: Annotated[
-        bool, Option("--memory-timeline", help="Show how the memory of the best's devices grows and falls over a step.")
+        bool, Option("--memory-timeline", help="Show the memory in use on a device of the best plan over a step.")
     ] = False,
     call: Call = TEN_MINUTES,
 ) -> None:
-    """Find the best configuration of a space, before anything is built.
+    """Find the best configuration of a space before the model is built.
 
-    The profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
+    The profile is the name of a stored one ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
     measurements table beside the specification ({"table": "file.csv", "job": ...}).
     """
     request = read_plan(spec, of_model)
@@ -52,24 +54,26 @@ def plan(
     )
     with call.connect() as client, waiting("searching") as progress:
 
-        def tell(found: PlanProgress) -> None:
-            progress.tell(found.evaluated_count + found.pruned_count, found.space_count)
+        def tell(event: PlanProgress) -> None:
+            progress.tell(event.evaluated_count + event.pruned_count, event.space_count)
 
         pools = request.constraints.pools if request.constraints else ()
         with nearest_named(client, [pool.device_name for pool in pools]):
             result = client.plan(request, on_progress=tell, timeout_s=call.timeout_s)
 
-    def document_all(found: PlanAnswer) -> dict[str, Any]:
-        known = document(found)
-        if memory_timeline and found.best is not None:
-            known["best"] |= timeline_document(found.best.prediction)
-        return known
+    def document_all(answer: PlanAnswer) -> dict[str, Any]:
+        fields = document(answer)
+        if memory_timeline and answer.best is not None:
+            fields["best"] |= timeline_document(answer.best.prediction)
+        return fields
 
-    def show_all(found: PlanAnswer) -> None:
-        show(found)
-        if memory_timeline and found.best is not None:
-            show_memory(found.best.prediction, "Memory of the best's fullest device over a step")
+    def show_all(answer: PlanAnswer) -> None:
+        show(answer)
+        if memory_timeline and answer.best is not None:
+            show_memory(answer.best.prediction, "Memory of the fullest device of the best plan over a step")
 
     call.tell(document_all, show_all, result)
     if result.best is None:
-        raise RefusedAnswer("; ".join(found.message for found in result.rejections) or "nothing is feasible")
+        raise RefusedAnswer(
+            "; ".join(rejection.message for rejection in result.rejections) or "no configuration is feasible"
+        )

@@ -1,4 +1,4 @@
-"""`nodewise plugins`: what can be asked, what was left out and why, and a start for one of your own."""
+"""`nodewise plugins`: which plugins a server has, which it left out and why, and a new project for a plugin."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["plugins"]
 
 
 plugins = Commands(
-    help="List all that plugins bring, with the distributions that brought it, and plugins that were left out.",
+    help="List what plugins provide, the distribution of each, and plugins that were left out and why.",
     invoke_without_command=True,
 )
 
 
 @plugins.callback()
 def list_plugins(context: typer.Context, call: Call = ONE_MINUTE) -> None:
-    """List them, unless something else is wanted of them."""
+    """List plugins, unless a subcommand is given."""
     if context.invoked_subcommand is not None:
         return
     with call.connect() as client:
-        listed = client.list_plugins()
+        response = client.list_plugins()
     call.tell(
-        lambda entries: {"plugins": entries}, _show, [*map(_entry, listed.plugins), *map(_entry, listed.problems)]
+        lambda entries: {"plugins": entries}, _show, [*map(_entry, response.plugins), *map(_entry, response.problems)]
     )
 
 
@@ -49,25 +49,25 @@ def _show(entries: list[dict[str, Any]]) -> None:
 
 @plugins.command()
 def new(
-    name: Annotated[str, Argument(help="What the plugin and its folder are called: my-estimator.")],
-    kind: Annotated[str, Option(metavar="|".join(KINDS), help="What it brings.")] = KINDS[0],
-    inside: Annotated[Path, Option("--in", metavar="FOLDER", help="Where its folder is made.")] = Path(),
+    name: Annotated[str, Argument(help="Name of the plugin and of its folder, such as my-estimator.")],
+    kind: Annotated[str, Option(metavar="|".join(KINDS), help="What the plugin provides.")] = KINDS[0],
+    inside: Annotated[Path, Option("--in", metavar="FOLDER", help="Folder in which to create the project.")] = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """Write the project of a new plugin, which passes the conformance suite as it is written."""
-    written = [str(path) for path in write_project(name, kind, inside)]
+    """Create the project of a new plugin. It passes the conformance suite as it is."""
+    files = [str(path) for path in write_project(name, kind, inside)]
     if as_json:
-        print_json({"name": name, "kind": kind, "files": written})
+        print_json({"name": name, "kind": kind, "files": files})
         return
-    for path in written:
+    for path in files:
         say(path)
-    say(f"Install it with pip install -e {inside / name}, and check it there with pytest.")
+    say(f"Install it with pip install -e {inside / name}, and run pytest in that folder to check it.")
 
 
-def _entry(found: Plugin | PluginProblem) -> dict[str, Any]:
+def _entry(plugin: Plugin | PluginProblem) -> dict[str, Any]:
     """A plugin, or what was left out and why."""
-    entry = {name: getattr(found, name, None) for name in ("name", "version", "kind", "distribution", "mode")}
-    if isinstance(found, Plugin):
-        return {**entry, "status": "loaded", "description": found.description}
-    why = found.problem or Problem()
+    entry = {name: getattr(plugin, name, None) for name in ("name", "version", "kind", "distribution", "mode")}
+    if isinstance(plugin, Plugin):
+        return {**entry, "status": "loaded", "description": plugin.description}
+    why = plugin.problem or Problem()
     return {**entry, "status": why.reason, "description": why.message}

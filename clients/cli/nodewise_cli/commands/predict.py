@@ -28,52 +28,54 @@ __all__ = ["predict"]
 
 def predict(
     question: Question,
-    wanted: ObjectiveOptions,
+    objective: ObjectiveOptions,
     fidelity: Annotated[
-        Fidelity, Option(help="By the estimator's model, or by its simulation if it has one.")
+        Fidelity, Option(help="Use the estimator's model, or its simulation if it has one.")
     ] = Fidelity.MODEL,
     simulated_steps: Annotated[
-        int | None, Option(min=1, help="simulate: steps to count in each row. Default: as the estimator thinks right.")
+        int | None, Option(min=1, help="simulate: steps to simulate for each row. Default: the estimator's choice.")
     ] = None,
     plot: Annotated[
         Path | None,
-        Option(metavar="FILE.png", help="Draw the curve, its interval and the measured points; or the timeline."),
+        Option(
+            metavar="FILE.png", help="Draw the curve, its interval and the measured points; or the memory timeline."
+        ),
     ] = None,
     memory_timeline: Annotated[
-        bool, Option("--memory-timeline", help="Show how a device's memory grows and falls over a step.")
+        bool, Option("--memory-timeline", help="Show the memory in use on a device over a step.")
     ] = False,
     call: Call = ONE_MINUTE,
 ) -> None:
-    """Predict a job on configurations that were never run, and recommend one."""
-    goal = goal_of(wanted)
+    """Predict a job on configurations that never ran, and recommend one."""
+    goal = goal_of(objective)
     checked_plot(plot)
-    asked = asked_job(question, call.server, without_batch=True)
-    if asked.counts == "tokens" and goal["work"] is not None:
-        raise InputError("--samples: needs the tokens of a sample: give sequence_length")
-    ranges = asked_ranges(question, asked)
+    asked_about = asked_job(question, call.server, without_batch=True)
+    if asked_about.counts == "tokens" and goal["work"] is not None:
+        raise InputError("--samples: the tokens of a sample are not known; state the column sequence_length")
+    ranges = asked_ranges(question, asked_about)
     options = PredictOptions(model=options_of(question), fidelity=fidelity, simulated_steps_count=simulated_steps)
     if simulated_steps is not None and fidelity is not Fidelity.SIMULATE:
         raise InputError(f"--simulated-steps: must come with --fidelity simulate, found {fidelity}")
     with (
         call.connect() as client,
         waiting("predicting"),
-        locate_errors(asked),
+        locate_errors(asked_about),
         nearest_named(client, [question.device]),
     ):
-        result = client.predict(PredictRequest(profile=asked.source, ranges=ranges, options=options, **goal))
-        unit = unit_of(result, asked.counts, asked.tokens_per_sample(client))
-    points = measured_points(asked, question.settings, result)
+        result = client.predict(PredictRequest(profile=asked_about.source, ranges=ranges, options=options, **goal))
+        unit = unit_of(result, asked_about.counts, asked_about.tokens_per_sample(client))
+    points = measured_points(asked_about, question.settings, result)
     shown_row = result.recommended or next((each for each in result if each.memory_bytes), result[0])
     title = f"Memory of the fullest device over a step, {shown_row.workers:,} workers"
     if plot is not None and memory_timeline:
         draw_memory(plot, title, shown_row)
     elif plot is not None:
-        draw(plot, asked.name, result, points, unit, by_nodes=question.workers is None)
+        draw(plot, asked_about.name, result, points, unit, by_nodes=question.workers is None)
 
-    def show_all(found: PredictResult) -> None:
-        show(asked.name, found, points, wanted.currency, unit)
+    def show_all(answer: PredictResult) -> None:
+        show(asked_about.name, answer, points, objective.currency, unit)
         if memory_timeline:
             show_memory(shown_row, title)
 
-    call.tell(lambda found: document(found, unit, memory_timeline=memory_timeline), show_all, result)
+    call.tell(lambda predictions: document(predictions, unit, memory_timeline=memory_timeline), show_all, result)
     refuse_unanswered(map(problem_of, result), "row")

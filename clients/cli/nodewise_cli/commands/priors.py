@@ -1,4 +1,4 @@
-"""`nodewise priors`: what a server learned from its jobs, and how to hold or undo it."""
+"""`nodewise priors`: what a server learned from its jobs, and how to pin or undo it."""
 
 from __future__ import annotations
 
@@ -18,44 +18,46 @@ __all__ = ["priors"]
 Namespace = Annotated[
     str,
     Argument(
-        metavar="[NAMESPACE]", help="First segment of profile ids. Default: that of ids without a slash; * = the rest."
+        metavar="[NAMESPACE]", help="First segment of profile ids. Default: ids without a slash; * = all other ids."
     ),
 ]
 
 priors = Commands(
-    help="List what a server learned from its jobs, pin it, let it go, or return to what was learned before.",
+    help="List, pin, unpin and roll back what a server learned from its jobs.",
     no_args_is_help=True,
 )
 
 
 @priors.command("list")
 def list_priors(
-    namespace: Annotated[str | None, Option(metavar="NAMESPACE", help="Of this one alone. Default: all.")] = None,
+    namespace: Annotated[str | None, Option(metavar="NAMESPACE", help="Only this namespace. Default: all.")] = None,
     call: AdminCall = ADMIN,
 ) -> None:
-    """List what was learned, namespace by namespace: from what, when, and what it changed."""
-    found: list[LearnedPriors] = []
-    shared: tuple[str, ...] = ()
+    """List what each namespace learned, from which jobs, and the effect."""
+    learned_priors: list[LearnedPriors] = []
+    shared_namespaces: tuple[str, ...] = ()
     with connect(call.server, call.timeout_s) as client:
         token = ""
         while True:
             page = client.list_priors(ListPriorsRequest(namespace=namespace, page_token=token))
-            found += page.learned
-            shared, token = page.shared_namespaces, page.next_page_token
+            learned_priors += page.learned
+            shared_namespaces, token = page.shared_namespaces, page.next_page_token
             if not token:
                 break
-    call.tell(fields_of, show_priors, ListPriorsResponse(learned=tuple(found), shared_namespaces=shared))
+    call.tell(
+        fields_of, show_priors, ListPriorsResponse(learned=tuple(learned_priors), shared_namespaces=shared_namespaces)
+    )
 
 
 @priors.command()
 def pin(namespace: Namespace = "", call: AdminCall = ADMIN) -> None:
-    """Keep what a namespace learned as it is, whatever its jobs say from now on."""
+    """Pin what a namespace learned: later jobs do not change it."""
     _set_prior(SetPriorRequest(namespace=namespace, action=PriorAction.PIN), call)
 
 
 @priors.command()
 def unpin(namespace: Namespace = "", call: AdminCall = ADMIN) -> None:
-    """Let a namespace learn from its jobs as they are."""
+    """Let a namespace learn from its jobs again."""
     _set_prior(SetPriorRequest(namespace=namespace, action=PriorAction.UNPIN), call)
 
 
@@ -64,15 +66,15 @@ def rollback(
     namespace: Namespace = "",
     to: Annotated[
         str | None,
-        Option(metavar="LESSONS", help="Lessons as listed, or `shipped`. Default: those before the present ones."),
+        Option(metavar="LESSONS", help="Lessons as listed, or `shipped`. Default: the previous ones."),
     ] = None,
     call: AdminCall = ADMIN,
 ) -> None:
-    """Return a namespace to what it learned before, and pin that."""
+    """Return a namespace to what it learned before, and pin it."""
     _set_prior(SetPriorRequest(namespace=namespace, action=PriorAction.ROLL_BACK, lessons_id=to), call)
 
 
 def _set_prior(request: SetPriorRequest, call: AdminCall) -> None:
     with connect(call.server, call.timeout_s) as client:
-        found = client.set_prior(request)
-    call.tell(fields_of, lambda told: show_learned(told.learned), found)
+        response = client.set_prior(request)
+    call.tell(fields_of, lambda value: show_learned(value.learned), response)

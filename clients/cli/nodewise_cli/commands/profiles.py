@@ -1,4 +1,4 @@
-"""`nodewise profiles`: what a server has stored, and how to take it out again."""
+"""`nodewise profiles`: what a server stores, and how to remove it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nodewise_client import GetProfileRequest, ListProfilesRequest, ProfileView,
 __all__ = ["profiles"]
 
 ProfileName: TypeAlias = Annotated[
-    str, Argument(metavar="ID", help="The profile's name, or the job's that it was made of.", parser=profile_id_of)
+    str, Argument(metavar="ID", help="Name of the profile, or of the job that it was made from.", parser=profile_id_of)
 ]
 
 profiles = Commands(help="List, show, correct, delete and export stored profiles.", no_args_is_help=True)
@@ -37,67 +37,69 @@ profiles = Commands(help="List, show, correct, delete and export stored profiles
 
 @profiles.command("list")
 def list_profiles(
-    prefix: Annotated[str, Argument(metavar="[PREFIX]", help="Only names that begin so.")] = "",
+    prefix: Annotated[str, Argument(metavar="[PREFIX]", help="Only names with this prefix.")] = "",
     label: Annotated[
-        list[str] | None, Option(metavar="KEY[=VALUE]", help="Only with this label; repeatable: with all of them.")
+        list[str] | None,
+        Option(metavar="KEY[=VALUE]", help="Only profiles with this label. Repeatable: profiles with all labels."),
     ] = None,
-    deleted: Annotated[bool, Option("--deleted", help="Deleted ones that can be brought back as well.")] = False,
+    deleted: Annotated[bool, Option("--deleted", help="Also list deleted profiles that can be restored.")] = False,
     call: StoreCall = STORE,
 ) -> None:
-    """List the profiles that a server holds, by name."""
+    """List the profiles that a server stores, by name."""
     with call.connect() as client:
-        asked = ListProfilesRequest(name_prefix=prefix, labels=tuple(label or ()), show_deleted=deleted)
-        found = list(client.list_profiles(asked))
-    call.tell(list_document, show_list, found)
+        request = ListProfilesRequest(name_prefix=prefix, labels=tuple(label or ()), show_deleted=deleted)
+        entries = list(client.list_profiles(request))
+    call.tell(list_document, show_list, entries)
 
 
 @profiles.command()
 def usage(call: StoreCall = STORE) -> None:
-    """Show what namespaces store, beside their quotas.
+    """Show what each namespace stores, and its quotas.
 
     A namespace is the first part of its profiles' names; "-" are names without a slash.
     """
     with call.connect() as client:
-        found = client.list_usage().namespaces
-    call.tell(usage_document, show_usage, found)
+        namespaces = client.list_usage().namespaces
+    call.tell(usage_document, show_usage, namespaces)
 
 
 @profiles.command()
 def show(profile: ProfileName, call: StoreCall = STORE) -> None:
     """Show a profile's facts, numbered observations and traces."""
     with call.connect() as client:
-        found = client.get_profile(profile)
-    call.tell(whole_document, show_profile, found)
+        content = client.get_profile(profile)
+    call.tell(whole_document, show_profile, content)
 
 
 @profiles.command()
 def retract(
     profile: ProfileName,
     observations: Annotated[
-        str | None, Option(metavar="NUMBERS", help="Which, by their numbers in `profiles show`: 3 or 1,4-6.")
+        str | None,
+        Option(metavar="NUMBERS", help="Observations to remove, by their numbers in `profiles show`: 3 or 1,4-6."),
     ] = None,
     phases: Annotated[
-        str | None, Option(metavar="NUMBERS", help="Runs whose phases were timed, by their numbers.")
+        str | None, Option(metavar="NUMBERS", help="Runs with timed phases to remove, by their numbers.")
     ] = None,
     fact: Annotated[
-        list[str] | None, Option(metavar="PATH", help="A fact: workload.parameter_bytes; repeatable.")
+        list[str] | None, Option(metavar="PATH", help="Fact to remove, such as workload.parameter_bytes; repeatable.")
     ] = None,
     trace: Annotated[
-        list[str] | None, Option(metavar="SHA256", help="A trace, as `profiles show` names it; repeatable.")
+        list[str] | None, Option(metavar="SHA256", help="Trace to remove, by its hash in `profiles show`; repeatable.")
     ] = None,
     shared_run: Annotated[
         list[str] | None,
-        Option(metavar="SHA256", help="A run beside another job, as `profiles show` names it; repeatable."),
+        Option(metavar="SHA256", help="Run beside another job to remove, by its hash in `profiles show`; repeatable."),
     ] = None,
-    reason: Annotated[str, Option(help="Why, for the history.")] = "",
+    reason: Annotated[str, Option(help="Reason, for the history.")] = "",
     call: StoreCall = STORE,
 ) -> None:
-    """Take evidence out of a profile.
+    """Remove evidence from a profile.
 
     Observations, timed phases, facts, traces and runs beside other jobs stay in its history.
     """
     if not (observations or phases or fact or trace or shared_run):
-        raise InputError("--observations: must say what to take out, or --phases, --fact, --trace or --shared-run must")
+        raise InputError("--observations: state what to remove by it, or by --phases, --fact, --trace or --shared-run")
     request = RetractEvidenceRequest(
         profile_id=profile,
         observation_numbers=listed_counts(observations, "--observations", "observations"),
@@ -108,40 +110,41 @@ def retract(
         reason=reason,
     )
     with call.connect() as client:
-        found = client.retract_evidence(request)
-    call.tell(list_document, show_list, [found])
+        result = client.retract_evidence(request)
+    call.tell(list_document, show_list, [result])
 
 
 @profiles.command()
 def delete(
     profile: ProfileName,
     etag: Annotated[
-        str | None, Option(help="Only in this state, as `profiles list --json` says it. Default: as it is now.")
+        str | None,
+        Option(help="Delete only this revision, by its etag in `profiles list --json`. Default: the current one."),
     ] = None,
     call: StoreCall = STORE,
 ) -> None:
-    """Delete a profile, unless somebody changes it meanwhile.
+    """Delete a profile, unless another caller changes it meanwhile.
 
-    For a while `undelete` brings it back.
+    `undelete` restores it for a limited time.
     """
     with call.connect() as client:
-        found = client.get_profile(GetProfileRequest(profile_id=profile, view=ProfileView.BASIC))
-        found = client.delete_profile(profile, etag=found.etag if etag is None else etag) or found
-    call.tell(list_document, show_deleted, [found])
+        result = client.get_profile(GetProfileRequest(profile_id=profile, view=ProfileView.BASIC))
+        result = client.delete_profile(profile, etag=result.etag if etag is None else etag) or result
+    call.tell(list_document, show_deleted, [result])
 
 
 @profiles.command()
 def undelete(profile: ProfileName, call: StoreCall = STORE) -> None:
-    """Bring a deleted profile back as it was."""
+    """Restore a deleted profile."""
     with call.connect() as client:
-        found = client.undelete_profile(profile)
-    call.tell(list_document, show_list, [found])
+        result = client.undelete_profile(profile)
+    call.tell(list_document, show_list, [result])
 
 
 @profiles.command()
 def export(
     profile: ProfileName,
-    output: Annotated[Path | None, Option(metavar="OUT.json", help="Write it there. Default: standard output.")] = None,
+    output: Annotated[Path | None, Option(metavar="OUT.json", help="File to write. Default: standard output.")] = None,
     call: StoreCall = STORE,
 ) -> None:
     """Export a profile as a file that `predict` and `suggest` take.
@@ -150,12 +153,12 @@ def export(
     """
     checked_output(output, "--output", [".json"])
     with call.connect() as client:
-        found = client.get_profile(profile)
-    text = json.dumps(content_document(found), indent=2) + "\n"
+        result = client.get_profile(profile)
+    text = json.dumps(content_document(result), indent=2) + "\n"
     if output is not None:
         with writing(output):
             output.write_text(text, encoding="utf-8")
     if output is None and not call.as_json:
         sys.stdout.write(text)
     else:
-        call.tell(whole_document, lambda profile: show_list([profile]), found)
+        call.tell(whole_document, lambda profile: show_list([profile]), result)

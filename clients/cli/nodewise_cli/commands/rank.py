@@ -23,35 +23,36 @@ __all__ = ["rank"]
 
 def rank(
     table: Annotated[
-        Path, Argument(metavar="ARCHITECTURES.csv", help="One model a row: flops_per_sample, family, tensors, ...")
+        Path,
+        Argument(metavar="ARCHITECTURES.csv", help="One model in each row: flops_per_sample, family, tensors, ..."),
     ],
-    device: Annotated[str | None, Option(help="Accelerator. Default: that of the profile's evidence.")] = None,
+    device: Annotated[str | None, Option(help="Accelerator. Default: the one in the profile's evidence.")] = None,
     batch: Annotated[
-        int | None, Option(min=1, help="Samples per step of one worker. Default: that of the profile's evidence.")
+        int | None, Option(min=1, help="Samples per step of one worker. Default: the one in the profile's evidence.")
     ] = None,
     precision: Annotated[
-        str | None, Option(help="Number format, e.g. bf16. Default: the profile's, else fp32.")
+        str | None, Option(help="Number format, such as bf16. Default: the profile's, else fp32.")
     ] = None,
     workers: Annotated[int, Option(min=1, help="Workers, on one node.")] = 1,
     profile: Annotated[
-        str | None, Option(metavar="ID", help="A profile of the server that says what all of them share.")
+        str | None, Option(metavar="ID", help="Stored profile with what all models have in common.")
     ] = None,
-    top: Annotated[int | None, Option(min=1, help="Only so many, the fastest.")] = None,
-    estimator: Annotated[str, Option(help="Estimator's name, or auto.")] = "auto",
-    coverage: Annotated[float | None, Option(help="Coverage of the ranges. Default 0.9.")] = None,
+    top: Annotated[int | None, Option(min=1, help="Number of models to list, the fastest first.")] = None,
+    estimator: Annotated[str, Option(help="Name of an estimator, or auto.")] = "auto",
+    coverage: Annotated[float | None, Option(help="Coverage of the ranges. Default: 0.9.")] = None,
     call: Call = ONE_MINUTE,
 ) -> None:
     """Rank models by their predicted step time before any of them runs.
 
-    `expected_kendall_tau` is what Kendall's tau of this order and the measured one is expected to be; a row that cannot
-    be answered says what is missing, and the others are ranked.
+    `expected_kendall_tau` is the expected Kendall's tau between this order and the measured one. A row that cannot be
+    answered states what is missing; the other rows are ranked.
     """
     if profile is None and device is None:
-        raise InputError("--device: must be given, or a --profile whose evidence tells it, such as --device K80")
+        raise InputError("--device: must be given, such as --device K80, unless the evidence of a --profile states it")
     if profile is None and batch is None:
-        raise InputError("--batch: must be given, or a --profile whose evidence tells it, such as --batch 128")
+        raise InputError("--batch: must be given, such as --batch 128, unless the evidence of a --profile states it")
     if profile is not None and call.server is None:
-        raise InputError("--server: must name the server that holds the profile: an embedded one holds none")
+        raise InputError("--server: must name the server that stores the profile; the embedded server stores none")
     read = read_architectures(table)
     request = BatchPredictRequest(
         architectures=read.architectures,
@@ -66,10 +67,10 @@ def rank(
         options=PredictOptions(model=ModelOptions(estimator=estimator, interval_coverage=coverage)),
     )
     with call.connect() as client, waiting("ranking"):
-        started = time.perf_counter()
+        start_s = time.perf_counter()
         result = client.batch_predict(request)
-        seconds = time.perf_counter() - started
-    found = Ranking.of(read.names, result, call_s=seconds, top=top)
-    call.tell(document, show, found)
-    if not found.answered:
-        refuse_unanswered(map(problem_of, found.rows), "row")
+        seconds = time.perf_counter() - start_s
+    ranking = Ranking.of(read.names, result, call_s=seconds, top=top)
+    call.tell(document, show, ranking)
+    if not ranking.answered:
+        refuse_unanswered(map(problem_of, ranking.rows), "row")

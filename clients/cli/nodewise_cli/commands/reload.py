@@ -1,4 +1,4 @@
-"""`nodewise reload`: other plugins take over in a server, while it answers."""
+"""`nodewise reload`: replace the plugins of a server while it serves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AdminCall(Call):
             "--server",
             metavar="HOST:PORT",
             envvar="NODEWISE_SERVER",
-            help="The server, with the setting admin. Default 127.0.0.1:50551.",
+            help="Server with the setting admin. Default: 127.0.0.1:50551.",
         ),
     ] = "127.0.0.1:50551"
 
@@ -37,18 +37,18 @@ ADMIN: Final = AdminCall(timeout_s=600.0)
 def reload(
     generation: Annotated[
         int | None,
-        Option(metavar="NUMBER", help="Take this one. Default: the one that waits, else what is installed by now."),
+        Option(metavar="NUMBER", help="Generation to activate. Default: the pending one, else what is installed now."),
     ] = None,
     call: AdminCall = ADMIN,
 ) -> None:
-    """Let another generation of plugins, or another catalogue, take over while calls go on.
+    """Activate another generation of plugins, or another catalogue, without interrupting calls.
 
-    It is tried beside the one that serves: plugins that changed run their conformance checks, and recent requests are
-    asked of both. One that fails changes nothing, and the command says why and exits with 1.
+    The server first tries it beside the current generation: changed plugins run their conformance checks, and both
+    generations answer recent requests. If the trial fails, nothing changes; the command states why and exits with 1.
     """
-    with call.connect() as client, waiting("trying"):
-        found = client.reload(ReloadRequest(generation=generation))
-    call.tell(reload_document, show_reload, found)
-    if found.outcome is ReloadOutcome.FAILED:
-        why = "; ".join(found.trial.failures) if found.trial is not None else "it was not tried"
-        raise CommandError(f"generation {found.generation} was not taken: {why}")
+    with call.connect() as client, waiting("trying the new generation"):
+        response = client.reload(ReloadRequest(generation=generation))
+    call.tell(reload_document, show_reload, response)
+    if response.outcome is ReloadOutcome.FAILED:
+        why = "; ".join(response.trial.failures) if response.trial is not None else "the trial did not run"
+        raise CommandError(f"generation {response.generation} was not activated: {why}")

@@ -26,30 +26,33 @@ def replay(
     question: TraceQuestion,
     fit_steps: Annotated[
         str | None,
-        Option(metavar="A-B", help="Steps to learn from, by place in the file, from 1. Default: the others."),
+        Option(metavar="A-B", help="Steps to learn from, by their order in the file, from 1. Default: the others."),
     ] = None,
     test_step: Annotated[str, Option(metavar="K|all", help="Steps to predict.")] = "all",
     in_sample: Annotated[
-        bool, Option("--in-sample", help="Predict steps from themselves: checks the graph, says nothing of accuracy.")
+        bool,
+        Option(
+            "--in-sample", help="Predict steps from themselves. This checks the graph; it does not measure accuracy."
+        ),
     ] = False,
     change: Annotated[
         list[str] | None,
         Option(
             metavar="KIND=VALUE[;...]",
-            help="Change the job first: scale, delay (s), bandwidth, latency (factors), world-size or bucket-bytes, "
-            "for what ;name=REGEX;events=kernel,copy;ranks=0,1 select. May be repeated.",
+            help="Change the job first: scale, delay (s), bandwidth, latency (factors), world-size or bucket-bytes. "
+            ";name=REGEX;events=kernel,copy;ranks=0,1 selects what changes. Repeatable.",
         ),
     ] = None,
     call: Call = AN_HOUR,
 ) -> None:
-    """Predict recorded steps from the other recorded steps, as they were or changed."""
-    fitted, tested = parse_steps(fit_steps, "--fit-steps"), parse_steps(test_step, "--test-step")
-    changes = tuple(parse_change(given) for given in change or ())
+    """Predict recorded steps from the other recorded steps, unchanged or with changes."""
+    steps_to_fit, steps_to_test = parse_steps(fit_steps, "--fit-steps"), parse_steps(test_step, "--test-step")
+    changes = tuple(parse_change(text) for text in change or ())
     with asked_profile(question, call) as (client, common, how):
         result = client.replay(
             ReplayRequest(
-                fit_steps=fitted,
-                test_steps=tested,
+                fit_steps=steps_to_fit,
+                test_steps=steps_to_test,
                 in_sample=in_sample,
                 changes=changes,
                 timeline=question.timeline is not None,

@@ -1,4 +1,4 @@
-"""A job that runs: `nodewise diagnose --since` looks at its steps, `nodewise record` asks its ranks for traces."""
+"""A running job: `nodewise diagnose --since` diagnoses its steps, `nodewise record` asks its ranks for traces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LABEL: Final = "nodewise.record"
 _LONGEST_LABEL: Final = 128
 
 
-def parse_since(given: str) -> float:
+def parse_since(text: str) -> float:
     """Seconds of a duration such as ``90s``, ``30m``, ``1h`` or ``2d``.
 
     Raises
@@ -28,13 +28,13 @@ def parse_since(given: str) -> float:
     InputError
         Saying what would be right.
     """
-    matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", given.strip())
-    if matched is None or not float(matched[1]):
-        raise InputError(f"--since: must be a duration above 0 such as 90s, 30m, 1h or 2d, found {given!r}")
-    return float(matched[1]) * _SECONDS[matched[2]]
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if match is None or not float(match[1]):
+        raise InputError(f"--since: must be a duration above 0 such as 90s, 30m, 1h or 2d, found {text!r}")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
-def parse_ranks(given: str) -> tuple[int, ...]:
+def parse_ranks(text: str) -> tuple[int, ...]:
     """Ranks such as ``0,17``, in order, none twice.
 
     Raises
@@ -42,13 +42,13 @@ def parse_ranks(given: str) -> tuple[int, ...]:
     InputError
         Saying what would be right.
     """
-    if not re.fullmatch(r"\d{1,7}(,\d{1,7})*", given.replace(" ", "")):
-        raise InputError(f"--ranks: must be ranks from 0 on such as 0,17, found {given!r}")
-    return tuple(sorted(set(map(int, given.split(",")))))
+    if not re.fullmatch(r"\d{1,7}(,\d{1,7})*", text.replace(" ", "")):
+        raise InputError(f"--ranks: must be ranks from 0 on such as 0,17, found {text!r}")
+    return tuple(sorted(set(map(int, text.split(",")))))
 
 
 def diagnose_running(profile: str | None, since: str, diagnoser: str, call: Call) -> None:
-    """Say what the steps that a job's ranks reported lately tell: slow ranks, machines and periods.
+    """Find slow ranks, machines and periods in the steps that the ranks of a job reported lately.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def diagnose_running(profile: str | None, since: str, diagnoser: str, call: Call
     """
     since_s = parse_since(since)
     if profile is None or call.server is None:
-        raise InputError("--since: needs --profile ID, and --server HOST:PORT to which the job's ranks report")
+        raise InputError("--since: needs --profile ID, and the --server HOST:PORT that the job's ranks report to")
     with call.connect() as client:
         request = DiagnoseRequest(profile=profile_source(profile), since_seconds=since_s, diagnoser=diagnoser)
         result = client.diagnose(request, timeout_s=call.timeout_s)
@@ -65,23 +65,25 @@ def diagnose_running(profile: str | None, since: str, diagnoser: str, call: Call
 
 
 def record(
-    profile: Annotated[str, Option(metavar="ID", help="The job's profile.")],
-    steps: Annotated[int, Option(metavar="N", min=1, max=1000, help="Steps to record, from the next one on.")] = 3,
-    ranks: Annotated[str | None, Option(metavar="LIST", help="Which ranks, such as 0,17. Default: all.")] = None,
+    profile: Annotated[str, Option(metavar="ID", help="Profile of the job.")],
+    steps: Annotated[
+        int, Option(metavar="N", min=1, max=1000, help="Number of steps to record, starting with the next one.")
+    ] = 3,
+    ranks: Annotated[str | None, Option(metavar="LIST", help="Ranks that record, such as 0,17. Default: all.")] = None,
     call: Call = ONE_MINUTE,
 ) -> None:
-    """Ask recorders of a job that runs to record steps; they hear of it with their next report, within seconds.
+    """Ask the ranks of a running job to record steps. Ranks receive the request with their next report, within seconds.
 
-    The traces come into the profile. A later request takes the place of one that is not followed yet.
+    The ranks add the traces to the profile. A later request replaces one that no rank has received yet.
     """
     if call.server is None:
-        raise InputError("--server: must name the server to which the job's ranks report, such as 127.0.0.1:50551")
-    chosen = () if ranks is None else parse_ranks(ranks)
+        raise InputError("--server: must name the server that the job's ranks report to, such as 127.0.0.1:50551")
+    rank_numbers = () if ranks is None else parse_ranks(ranks)
     request_id = uuid.uuid4().hex[:8]
-    value = f"{request_id} {steps}" + (f" {','.join(map(str, chosen))}" if chosen else "")
+    value = f"{request_id} {steps}" + (f" {','.join(map(str, rank_numbers))}" if rank_numbers else "")
     if len(value) > _LONGEST_LABEL:
-        raise InputError(f"--ranks: too many ranks to name, {len(chosen)}; leave it out for all")
+        raise InputError(f"--ranks: names too many ranks ({len(rank_numbers)}); leave it out to record on all ranks")
     with call.connect() as client:
         client.get_profile(profile)  # a slip of the pen makes no profile
         client.append_profile(AppendProfileRequest(profile_id=profile, labels={_LABEL: value}))
-    call.tell(recording_document, show_recording, (request_id, steps, chosen))
+    call.tell(recording_document, show_recording, (request_id, steps, rank_numbers))

@@ -1,4 +1,4 @@
-"""`nodewise schedule`: who should get what."""
+"""`nodewise schedule`: which devices each job should get."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ __all__ = ["schedule"]
 
 def schedule(
     request: Annotated[Path, Argument(metavar="REQUEST.json", help="JSON of nodewise.v1.ScheduleRequest.")],
-    policy: Annotated[str | None, Option(help="Policy instead of the request's.")] = None,
-    estimator: Annotated[str | None, Option(help="Estimator instead of the request's.")] = None,
+    policy: Annotated[str | None, Option(help="Policy. Default: the one in the request.")] = None,
+    estimator: Annotated[str | None, Option(help="Estimator. Default: the one in the request.")] = None,
     call: Call = ONE_MINUTE,
 ) -> None:
     """Share a cluster among jobs by their predicted throughput.
 
-    A job's profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
-    measurements table beside the request ({"table": "file.csv", "job": ...}).
+    A job's profile is the name of a stored one ({"profileId": ...}), the profile itself ({"content": ...}), or a job of
+    a measurements table beside the request ({"table": "file.csv", "job": ...}).
     """
-    asked = read_value(request, ScheduleRequest)
+    value = read_value(request, ScheduleRequest)
     if policy is not None:
-        asked = replace(asked, policy=policy)
+        value = replace(value, policy=policy)
     if estimator is not None:
-        asked = replace(asked, options=replace(asked.options or ModelOptions(), estimator=estimator))
+        value = replace(value, options=replace(value.options or ModelOptions(), estimator=estimator))
     with call.connect() as client, waiting("scheduling"):
-        result = client.schedule(asked)
+        result = client.schedule(value)
     call.tell(document, show, result)
     refuse_unanswered(
         (
-            Problem(reason=found.reason, message=found.why) if found.action is ScheduleAction.NO_ANSWER else None
-            for found in result.allocations
+            Problem(reason=allocation.reason, message=allocation.why)
+            if allocation.action is ScheduleAction.NO_ANSWER
+            else None
+            for allocation in result.allocations
         ),
         "job",
     )

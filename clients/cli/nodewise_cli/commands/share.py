@@ -1,4 +1,4 @@
-"""`nodewise share`: what jobs keep of their speed that share a device."""
+"""`nodewise share`: the speed of jobs that share a device."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ def share(
     spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.PredictSharingRequest.")],
     pairs: Annotated[
         Path | None,
-        Option(metavar="FILE.csv", help="Measured pairs besides those of SPEC: first_job,second_job,first_share,..."),
+        Option(
+            metavar="FILE.csv",
+            help="Measured pairs, in addition to those of SPEC: first_job,second_job,first_share,...",
+        ),
     ] = None,
     call: Call = ONE_MINUTE,
 ) -> None:
-    """Say what jobs keep of their solo speed on one device, and whether sharing it is worth it.
+    """Predict which share of its solo speed each job keeps on a shared device, and whether sharing is worth it.
 
-    A job's profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
-    measurements table beside the specification ({"table": "file.csv", "job": ...}).
+    A job's profile is the name of a stored one ({"profileId": ...}), the profile itself ({"content": ...}), or a job of
+    a measurements table beside the specification ({"table": "file.csv", "job": ...}).
     """
     request = read_value(spec, PredictSharingRequest)
     if pairs is not None:

@@ -21,21 +21,23 @@ __all__ = ["simulate"]
 
 def simulate(
     question: SimulationQuestion,
-    load: Annotated[float | None, Option(help="Inter-arrival times are divided by it.")] = None,
-    seed: Annotated[int | None, Option(help="Of everything that chance brings.")] = None,
-    repetitions: Annotated[int | None, Option(help="Repetitions, with the seeds that follow.")] = None,
+    load: Annotated[float | None, Option(help="Load factor: divides the inter-arrival times.")] = None,
+    seed: Annotated[int | None, Option(help="Seed of all random draws.")] = None,
+    repetitions: Annotated[int | None, Option(help="Number of repetitions, each with the next seed.")] = None,
     timeline: Annotated[
-        Path | None, Option(metavar="OUT.csv|json", help="Write who held what from when to when.")
+        Path | None, Option(metavar="OUT.csv|json", help="Write which devices each job had, and when.")
     ] = None,
-    gantt: Annotated[Path | None, Option(metavar="OUT.png|svg|html", help="Draw it, by job and by pool.")] = None,
+    gantt: Annotated[
+        Path | None, Option(metavar="OUT.png|svg|html", help="Draw the devices of each job and pool over time.")
+    ] = None,
     call: Call = TEN_MINUTES,
 ) -> None:
-    """Tell what policies would have done: response times, makespan, utilisation, fairness, restarts, wasted work.
+    """Simulate how policies schedule jobs: response times, makespan, utilisation, fairness, restarts, wasted work.
 
     JOBS is a trace of Gavel (with its table of throughputs), a workload of Pollux (with a table of measurements), a log
-    of a cluster (Philly, Helios, sacct -P, Alibaba 2020 and 2023), or a table of jobs (with a table of curves), packed
-    by gzip or not. Jobs that cannot be simulated are left out and counted. docs/guides/simulation.md describes all of
-    them and the specification.
+    of a cluster (Philly, Helios, sacct -P, Alibaba 2020 and 2023), or a table of jobs (with a table of curves),
+    compressed by gzip or not. Jobs that cannot be simulated are left out and counted. docs/guides/simulation.md
+    describes all of them and the specification.
     """
     # Only here: reading jobs takes NumPy, which other commands need not wait for.
     from nodewise_cli.inputs.simulation_jobs import prepared_jobs
@@ -50,32 +52,32 @@ def simulate(
     checked_plot(gantt, "--gantt", GANTT_FORMATS)
     keep = timeline is not None or gantt is not None
     if keep and len(spec.policy) > 1:
-        raise InputError("--timeline, --gantt: must come with one policy")
-    prepared = prepared_jobs(spec, question.given)
-    request = simulate_request(spec, prepared)
+        raise InputError("--timeline, --gantt: need exactly one policy")
+    jobs = prepared_jobs(spec, question.given)
+    request = simulate_request(spec, jobs)
     results: dict[str, SimulationAnswer] = {}
     with call.connect() as client, waiting("simulating") as progress:
 
-        def tell(found: SimulationProgress) -> None:
-            total = found.repetitions_count * found.jobs_count
-            progress.tell(min(found.repetitions_done_count * found.jobs_count + found.finished_count, total), total)
+        def tell(event: SimulationProgress) -> None:
+            total = event.repetitions_count * event.jobs_count
+            progress.tell(min(event.repetitions_done_count * event.jobs_count + event.finished_count, total), total)
 
-        for chosen in spec.policy:
-            asked = replace(
+        for policy in spec.policy:
+            policy_request = replace(
                 request,
-                policy=chosen.name,
-                policy_parameters=policy_parameters(chosen, prepared.format),
+                policy=policy.name,
+                policy_parameters=policy_parameters(policy, jobs.format),
                 repetitions_count=spec.repetitions,
                 include_timeline=keep,
             )
-            result = client.simulate(asked, on_progress=tell, timeout_s=call.timeout_s)
-            results[chosen.display_name or result.policy] = result
+            result = client.simulate(policy_request, on_progress=tell, timeout_s=call.timeout_s)
+            results[policy.display_name or result.policy] = result
     if timeline is not None:
         write_timeline(timeline, next(iter(results.values())), pools_of(spec))
     if gantt is not None:
         draw_gantt(gantt, next(iter(results.values())), pools_of(spec))
-    settings, left_out = request.settings or SimulationSettings(), prepared.left_out
-    call.tell(lambda found: document(found, settings, left_out), lambda found: show(found, left_out), results)
+    settings, left_out = request.settings or SimulationSettings(), jobs.left_out
+    call.tell(lambda answers: document(answers, settings, left_out), lambda answers: show(answers, left_out), results)
     never = Problem(message=NEVER_FINISHED)
     refuse_unanswered(
         (
@@ -86,4 +88,4 @@ def simulate(
     )
     late = [name for name, result in results.items() if not result.complete]
     if late:
-        raise CommandError(f"the time was over before {', '.join(late)} had finished; --timeout-s gives more")
+        raise CommandError(f"the time limit ended the simulation of {', '.join(late)}; raise --timeout-s")

@@ -1,4 +1,4 @@
-"""`nodewise spot`: time, cost and risk of a job on machines that can be taken away, and the offer to take."""
+"""`nodewise spot`: time, cost and risk of a job on preemptible machines, and the best offer."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["spot"]
 def spot(
     spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.EstimateCompletionRequest.")],
     runs: Annotated[
-        int | None, Option(min=1, max=1_000_000, help="Runs of each offer instead of the specification's.")
+        int | None, Option(min=1, max=1_000_000, help="Simulated runs of each offer. Default: as in the specification.")
     ] = None,
     plot: Annotated[
         Path | None, Option(metavar="FILE.svg", help="Draw cost against time, with the risk of each offer.")
     ] = None,
     call: Call = TEN_MINUTES,
 ) -> None:
-    """Tell time, cost and risk of a job on offers of machines that can be taken away, and the offer to take.
+    """Estimate time, cost and risk of a job on offers of preemptible machines, and recommend an offer.
 
-    The profile is a stored one's name ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
+    The profile is the name of a stored one ({"profileId": ...}), the profile itself ({"content": ...}), or a job of a
     measurements table beside the specification ({"table": "file.csv", "job": ...}); offers may state speeds instead.
     """
     request = read_value(spec, EstimateCompletionRequest)

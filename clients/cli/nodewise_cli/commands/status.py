@@ -1,4 +1,4 @@
-"""`nodewise status` and `nodewise top`: what a server is doing, on one screen."""
+"""`nodewise status` and `nodewise top`: the state of a server on one screen."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from nodewise_client import (
 
 __all__ = ["status", "top"]
 
-Target = Annotated[str | None, Argument(metavar="[HOST:PORT]", help="The server; overrides --server.")]
+Target = Annotated[str | None, Argument(metavar="[HOST:PORT]", help="Server to call; overrides --server.")]
 Http = Annotated[
-    str | None, Option("--http", metavar="HOST:PORT", help="Where it answers HTTP: adds its checks and its metrics.")
+    str | None, Option("--http", metavar="HOST:PORT", help="HTTP address of the server: adds its checks and metrics.")
 ]
 Rows = tuple[list[Column], list[list[str]]]
 
@@ -46,9 +46,9 @@ DURATION: Final = "nodewise_rpc_duration_seconds"
 
 
 def status(target: Target = None, http: Http = None, call: HealthCall = SOON) -> None:
-    """Show whether a server is ready, its checks, workers, generation, store and estimators; exit 0 if ready, else 1.
+    """Show whether a server is ready, with checks, workers, generation, store and estimators; exit 0 if ready, else 1.
 
-    Without --http, workers are not known, and the generation only to administrators where the setting `admin` is on.
+    Workers are shown with --http only. Without it, the generation needs an administrator and the setting `admin`.
     """
     call = replace(call, server=target or call.server)
     with call.connect() as client:
@@ -72,7 +72,7 @@ def status(target: Target = None, http: Http = None, call: HealthCall = SOON) ->
 
 
 def _checks(client: Client) -> dict[str, str]:
-    """By gRPC's health service."""
+    """Checks by gRPC's health service."""
     states = {}
     for name, entry in (("serving", ""), ("store", "store")):
         try:
@@ -123,13 +123,13 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def top(
-    http: Annotated[str, Argument(metavar="[HOST:PORT]", help="Where the server answers HTTP.")] = "127.0.0.1:50552",
-    once: Annotated[bool, Option("--once", help="Print one screen, of two samples 2 s apart, and end.")] = False,
+    http: Annotated[str, Argument(metavar="[HOST:PORT]", help="HTTP address of the server.")] = "127.0.0.1:50552",
+    once: Annotated[bool, Option("--once", help="Print one screen, from two samples 2 s apart, and exit.")] = False,
     call: HealthCall = SOON,
 ) -> None:
-    """Show calls, queues, plugins and workers of a server with their rates over 10 s, until Ctrl-C.
+    """Show calls, queues, plugins and workers of a server, with rates over 10 s, until Ctrl-C.
 
-    It reads the server's metrics, so it needs the setting `http`.
+    The command reads the server's metrics, so the server needs the setting `http`.
     """
     page = Page(http, call)
     samples = deque([(time.monotonic(), page.samples())], maxlen=WINDOW)
@@ -158,8 +158,8 @@ def _sample(page: Page, samples: deque[tuple[float, Samples]]) -> None:
     samples.append((time.monotonic(), page.samples()))
 
 
-def _table_of(named: tuple[str, Rows]) -> Table:
-    name, (columns, rows) = named
+def _table_of(entry: tuple[str, Rows]) -> Table:
+    name, (columns, rows) = entry
     table = Table(title=name, title_justify="left", box=None)
     for column in columns:
         table.add_column(column.heading, justify="right" if column.numeric else "left")
@@ -173,7 +173,7 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
     (before_s, before), (now_s, now) = samples[0], samples[-1]
 
     def rate(name: str, **labels: str) -> float:
-        """Of a counter; a restart of the server makes it smaller."""
+        """The rate of a counter, which a restart of the server resets."""
         return max(0.0, now.total(name, **labels) - before.total(name, **labels)) / (now_s - before_s)
 
     def call(method: str) -> list[str]:
@@ -183,11 +183,11 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
         return [method.rpartition("/")[2], format_number(calls, 3), format_number(failures, 3), milliseconds(mean_s)]
 
     def queue(name: str) -> list[str]:
-        waiting, used, permits = (
+        waiting, running, permits = (
             now.total(f"nodewise_queue_{each}", queue=name) for each in ("waiting_calls", "permits_in_use", "permits")
         )
-        refused = rate("nodewise_queue_refused_calls_total", queue=name)
-        return [name, format_count(waiting), format_count(used), format_count(permits), format_number(refused, 3)]
+        refusals = rate("nodewise_queue_refused_calls_total", queue=name)
+        return [name, format_count(waiting), format_count(running), format_count(permits), format_number(refusals, 3)]
 
     def plugin(name: str) -> list[str]:
         calls = rate("nodewise_plugin_calls_total", distribution=name)
@@ -200,7 +200,7 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
         return [pid, format_number(cores, 3), gibibytes(now.total("nodewise_worker_resident_memory_bytes", pid=pid))]
 
     store = [
-        "well" if now.total("nodewise_store_up") else "away",
+        "up" if now.total("nodewise_store_up") else "down",
         format_number(rate("nodewise_store_writes_total"), 3),
         format_number(rate("nodewise_ingested_rows_total"), 3),
         format_count(now.total("nodewise_store_waiting_writes")),
@@ -211,7 +211,7 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
     processes = [worker(each) for each in now.labels("nodewise_worker_resident_memory_bytes", "pid")]
     return {
         "calls": ([words("method"), *map(figures, ("calls/s", "failed/s", "mean ms"))], calls),
-        "queues": ([words("queue"), *map(figures, ("waiting", "at work", "permits", "refused/s"))], queues),
+        "queues": ([words("queue"), *map(figures, ("waiting", "running", "permits", "refused/s"))], queues),
         "store": ([words("store"), *map(figures, ("writes/s", "rows/s", "waiting"))], [store]),
         "plugins": ([words("plugin"), *map(figures, ("calls/s", "failed/s", "open breakers"))], plugins),
         "workers": ([words("worker"), *map(figures, ("cores", "GiB"))], processes),

@@ -1,4 +1,4 @@
-"""`nodewise suggest`: which runs to measure next, what they would teach, and what they cost."""
+"""`nodewise suggest`: which runs to measure next, what they would improve, and what they cost."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ __all__ = ["suggest"]
 
 def suggest(
     question: Question,
-    wanted: ObjectiveOptions,
-    count: Annotated[int, Option(min=1, max=3, help="At most so many runs.")] = 3,
+    objective: ObjectiveOptions,
+    count: Annotated[int, Option(min=1, max=3, help="Number of runs to suggest, at most.")] = 3,
     start_up_s: Annotated[
-        float, Option(metavar="SECONDS", min=0, help="To start a run, in which its nodes are held.")
+        float, Option(metavar="SECONDS", min=0, help="Time to start a run; its nodes are in use meanwhile.")
     ] = 30.0,
-    steps: Annotated[int, Option(min=1, max=2**31 - 1, help="Steps of a run; async and hybrid: of each worker.")] = 100,
+    steps: Annotated[
+        int, Option(min=1, max=2**31 - 1, help="Steps of a run; async and hybrid: steps of each worker.")
+    ] = 100,
     call: Call = ONE_MINUTE,
 ) -> None:
     """Suggest which runs to measure next, best first."""
-    goal = goal_of(wanted)
-    asked = asked_job(question, call.server)
-    ranges = asked_ranges(question, asked)
+    goal = goal_of(objective)
+    asked_about = asked_job(question, call.server)
+    ranges = asked_ranges(question, asked_about)
     options = options_of(question)
-    with call.connect() as client, waiting("weighing"), locate_errors(asked):
+    with call.connect() as client, waiting("comparing runs"), locate_errors(asked_about):
         request = SuggestMeasurementsRequest(
-            profile=asked.source,
+            profile=asked_about.source,
             ranges=ranges,
             max_suggestions=count,
             start_up_seconds=start_up_s,
@@ -42,4 +44,4 @@ def suggest(
             **goal,
         )
         result = client.suggest_measurements(request)
-    call.tell(document, lambda found: show(asked.name, found), result)
+    call.tell(document, lambda answer: show(asked_about.name, answer), result)

@@ -25,14 +25,14 @@ ENGINES: Final = ("local", "ray")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call(Call):
-    """Simulations by a server, if one is named."""
+    """A call to the server that simulates, if one is named."""
 
     server: Annotated[
         str | None,
-        Option("--server", metavar="HOST:PORT", help="Let this server simulate. Default: processes of this machine."),
+        Option("--server", metavar="HOST:PORT", help="Server that simulates. Default: processes of this machine."),
     ] = None
     timeout_s: Annotated[
-        float, Option("--timeout-s", metavar="SECONDS", help="--server: longest wait for each simulation.")
+        float, Option("--timeout-s", metavar="SECONDS", help="--server: time limit of each simulation.")
     ] = 600.0
 
 
@@ -41,25 +41,25 @@ _HERE: Final = _Call()
 
 def sweep(
     question: SimulationQuestion,
-    loads: Annotated[str | None, Option(metavar="X,Y", help="Loads: inter-arrival times are divided by each.")] = None,
-    seeds: Annotated[int | None, Option(help="How many seeds, from 0.")] = None,
-    engine: Annotated[str, Option(help="local processes, or ray.")] = "local",
-    processes: Annotated[
-        int | None, Option(help="Simulations at a time; default: as many as there are processors.")
+    loads: Annotated[
+        str | None, Option(metavar="X,Y", help="Load factors: each divides the inter-arrival times.")
     ] = None,
+    seeds: Annotated[int | None, Option(help="Number of seeds, from 0.")] = None,
+    engine: Annotated[str, Option(help="local (processes of this machine) or ray.")] = "local",
+    processes: Annotated[int | None, Option(help="Simulations at a time. Default: the number of processors.")] = None,
     ray_address: Annotated[
-        str | None, Option(metavar="ADDRESS", help="Ray cluster to join; default: a local one for this run.")
+        str | None, Option(metavar="ADDRESS", help="Ray cluster to use. Default: a local one for this run.")
     ] = None,
     csv_out: Annotated[
-        Path | None, Option("--csv", metavar="OUT.csv", help="Write a row for every simulation.")
+        Path | None, Option("--csv", metavar="OUT.csv", help="Write one row for each simulation.")
     ] = None,
     plot: Annotated[Path | None, Option(metavar="OUT.png", help="Draw mean response times by policy and load.")] = None,
     call: _Call = _HERE,
 ) -> None:
     """Compare policies over loads, seeds and prediction errors: every combination is a simulation of its own.
 
-    The numbers are the same on every engine and in whatever order simulations end. One that fails is reported with what
-    it was, and costs no other.
+    The numbers are the same on every engine and in any order of simulations. The command reports a simulation that
+    fails; the others go on.
     """
     # Only here: what other commands need not wait for.
     from nodewise_cli.commands.sweeping import prepared_sweep, swept_here, swept_there
@@ -70,31 +70,31 @@ def sweep(
 
     checked_output(csv_out, "--csv")
     checked_plot(plot)
-    given = specification(question, SweepSpec, "sweep", loads=None if loads is None else loads.split(","), seeds=seeds)
+    spec = specification(question, SweepSpec, "sweep", loads=None if loads is None else loads.split(","), seeds=seeds)
     count = processes if processes is not None else os.cpu_count() or 1
     if not 1 <= count <= 1024:
         raise InputError(f"--processes: must be 1 to 1024, found {count}")
     if engine not in ENGINES:
         raise InputError(f"--engine: must be one of {', '.join(ENGINES)}, found {engine!r}")
     if ray_address is not None and engine != "ray":
-        raise InputError("--ray-address: must come with --engine ray")
+        raise InputError("--ray-address: needs --engine ray")
     if call.server is not None and engine != "local":
-        raise InputError("--engine: must be left out with --server, which simulates itself")
-    requests, units, left_out = prepared_sweep(given, question.given)
-    started = time.perf_counter()
+        raise InputError("--engine: must be left out when --server is given: the server simulates")
+    requests, units, left_out = prepared_sweep(spec, question.given)
+    start_s = time.perf_counter()
     with waiting("sweeping") as progress:
         if call.server is None:
             rows = swept_here(requests, units, progress.tell, engine=engine, processes=count, ray_address=ray_address)
         else:
             with call.connect() as client:
                 rows = swept_there(requests, units, progress.tell, client, count)
-    wall_s = time.perf_counter() - started
+    wall_s = time.perf_counter() - start_s
     if csv_out is not None:
         write_csv(csv_out, rows)
     if plot is not None:
         draw(plot, rows)
     how = {"engine": "server" if call.server else engine, "processes": count, "wall_s": wall_s}
-    call.tell(lambda found: document(found, left_out) | how, lambda found: show(found, left_out), rows)
+    call.tell(lambda entries: document(entries, left_out) | how, lambda entries: show(entries, left_out), rows)
     failures = what_failed(rows)
     if failures:
         raise CommandError("\n".join(failures), reason="SIMULATION_FAILED")

@@ -35,45 +35,45 @@ MOST_UNITS: Final = 100_000
 Tell = Callable[[int, int], None]
 
 
-def prepared_sweep(given: SweepSpec, place: Path) -> tuple[list[SimulateRequest], list[SweepUnit], LeftOut]:
-    """What simulations share (a request per seed where jobs are drawn, else one), the simulations, and jobs left out.
+def prepared_sweep(spec: SweepSpec, place: Path) -> tuple[list[SimulateRequest], list[SweepUnit], LeftOut]:
+    """Shared requests (one per seed for random jobs, else one), the simulations, and jobs that are left out.
 
     Raises
     ------
     InputError
         Naming the file, the field and what would be right.
     """
-    drawn = given.jobs.generate is not None
-    total = len(given.policy) * len(given.loads) * len(given.prediction_errors) * len(given.seeds)
+    has_random_jobs = spec.jobs.generate is not None
+    total = len(spec.policy) * len(spec.loads) * len(spec.prediction_errors) * len(spec.seeds)
     if total > MOST_UNITS:
         raise InputError(f"{place}: must come to at most {MOST_UNITS:,} simulations, found {total:,}")
-    if not all(policy.name for policy in given.policy):
+    if not all(policy.name for policy in spec.policy):
         raise InputError(f"{place}: policy: must name the policies to compare")
-    prepared = [prepared_jobs(given, place, seed) for seed in (given.seeds if drawn else given.seeds[:1])]
+    jobs_by_seed = [prepared_jobs(spec, place, seed) for seed in (spec.seeds if has_random_jobs else spec.seeds[:1])]
     units = [
         SweepUnit(
             policy=policy.name,
-            parameters=policy_parameters(policy, prepared[0].format),
+            parameters=policy_parameters(policy, jobs_by_seed[0].format),
             label=policy.display_name,
             load=load,
             seed=seed,
             job_sigma=error.job_sigma,
             row_sigma=error.row_sigma,
-            request=number if drawn else 0,
+            request=number if has_random_jobs else 0,
         )
         for policy, load, error, (number, seed) in product(
-            given.policy, given.loads, given.prediction_errors, enumerate(given.seeds)
+            spec.policy, spec.loads, spec.prediction_errors, enumerate(spec.seeds)
         )
     ]
     return (
-        [replace(simulate_request(given, each), repetitions_count=1) for each in prepared],
+        [replace(simulate_request(spec, each), repetitions_count=1) for each in jobs_by_seed],
         units,
-        prepared[0].left_out,
+        jobs_by_seed[0].left_out,
     )
 
 
 def swept_here(requests: Sequence[SimulateRequest], units: Sequence[SweepUnit], tell: Tell, **engine: Any) -> list[Row]:
-    """By processes of this machine, or of a Ray cluster."""
+    """Run the simulations in processes of this machine, or on a Ray cluster."""
     with starting():
         outcomes = swept([to_message(request) for request in requests], units, tell, **engine)
     rows = []
@@ -89,7 +89,7 @@ def swept_here(requests: Sequence[SimulateRequest], units: Sequence[SweepUnit], 
 def swept_there(
     requests: Sequence[SimulateRequest], units: Sequence[SweepUnit], tell: Tell, client: Client, calls: int
 ) -> list[Row]:
-    """By a server, so many simulations at a time; one that fails costs no other."""
+    """Run the simulations on a server, several at a time; the others go on if one fails."""
 
     def simulate_unit(unit: SweepUnit) -> Row:
         request = requests[unit.request]
@@ -100,20 +100,20 @@ def swept_there(
             seed=unit.seed,
             prediction_error=error if unit.job_sigma or unit.row_sigma else None,
         )
-        asked = replace(request, settings=settings, policy=unit.policy, policy_parameters=dict(unit.parameters))
+        unit_request = replace(request, settings=settings, policy=unit.policy, policy_parameters=dict(unit.parameters))
         try:
-            (run,) = client.simulate(asked).runs
+            (run,) = client.simulate(unit_request).runs
         except NodewiseError as failure:
             return sweep_row(unit, None, str(failure))
         return sweep_row(unit, run)
 
     client.health()  # a server that is not there is said once
     with ThreadPoolExecutor(min(calls, len(units)), thread_name_prefix="nodewise-sweep") as pool:
-        asked = [pool.submit(simulate_unit, unit) for unit in units]
+        futures = [pool.submit(simulate_unit, unit) for unit in units]
         try:
-            for done, _ in enumerate(as_completed(asked), 1):
-                tell(done, len(units))
+            for done_count, _ in enumerate(as_completed(futures), 1):
+                tell(done_count, len(units))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [each.result() for each in asked]
+    return [each.result() for each in futures]

@@ -43,13 +43,16 @@ __all__ = [
 
 AllowTruncated: TypeAlias = Annotated[
     bool,
-    Option("--allow-truncated", help="Take what there is of traces that end early; the exit status is then 1."),
+    Option(
+        "--allow-truncated",
+        help="Accept traces that end early: use what they hold, and exit with status 1.",
+    ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceQuestion:
-    """What the options say of the traces asked about, and of who answers."""
+    """What the options state about the traces and the diagnoser."""
 
     traces: Annotated[
         list[Path] | None,
@@ -59,29 +62,32 @@ class TraceQuestion:
         ),
     ] = None
     profile: Annotated[
-        str | None, Option(metavar="ID", help="A profile whose traces the server has, instead of files.")
+        str | None, Option(metavar="ID", help="Stored profile whose traces to use, instead of files.")
     ] = None
     timeline: Annotated[
         Path | None,
-        Option(metavar="OUT.json", help="Write what was executed for Perfetto; replay: beside the original."),
+        Option(metavar="OUT.json", help="Write the timeline of a step for Perfetto; replay: beside the original."),
     ] = None
     mapping: Annotated[
-        list[str] | None, Option(metavar="KEY=VALUE", help="What is what in generic Chrome traces. May be repeated.")
+        list[str] | None,
+        Option(metavar="KEY=VALUE", help="How to read a generic Chrome trace, such as kernel='GPU Op'; repeatable."),
     ] = None
     diagnoser: Annotated[
-        str, Option(metavar="NAME", help="Who answers. Default: the only one, or the shipped one.")
+        str, Option(metavar="NAME", help="Diagnoser. Default: the only one, or the one that ships with Nodewise.")
     ] = ""
     allow_truncated: AllowTruncated = False
-    budget_s: Annotated[float, Option(metavar="SECONDS", help="Answer with what there is after so long.")] = 0.0
+    budget_s: Annotated[
+        float, Option(metavar="SECONDS", help="Stop after this time with the result so far; 0 = no limit.")
+    ] = 0.0
 
 
 _SHOWN_DIGITS: Final = 12
-"""Of a hash, in errors of the service."""
+"""Digits of a hash that the service prints in its errors."""
 
 CHANGE_KINDS: Final = {kind.removeprefix("link_").replace("_", "-"): kind for kind in ReplayChangeKind}
 
 
-def parse_steps(given: str | None, option: str) -> tuple[int, ...]:
+def parse_steps(text: str | None, option: str) -> tuple[int, ...]:
     """Ordinals of steps such as ``2-5`` or ``1,3``; nothing and ``all`` are no ordinals.
 
     Raises
@@ -89,10 +95,10 @@ def parse_steps(given: str | None, option: str) -> tuple[int, ...]:
     InputError
         Naming the option and what would be right.
     """
-    return () if given is None or given.strip().lower() == "all" else listed_counts(given, option, "steps")
+    return () if text is None or text.strip().lower() == "all" else listed_counts(text, option, "steps")
 
 
-def parse_change(given: str) -> ReplayChange:
+def parse_change(change: str) -> ReplayChange:
     """A change such as ``scale=0.5;events=kernel;name=gemm;ranks=0,2``.
 
     Raises
@@ -100,18 +106,20 @@ def parse_change(given: str) -> ReplayChange:
     InputError
         Saying what would be right.
     """
-    first, *rest = [part.strip() for part in given.split(";")]
+    first, *rest = [part.strip() for part in change.split(";")]
     word, _, number = first.partition("=")
     kind = CHANGE_KINDS.get(word.strip().lower())
     if kind is None:
-        raise InputError(f"--change: must begin with one of {', '.join(CHANGE_KINDS)} and =NUMBER, found {given!r}")
-    chosen: dict[str, str] = {}
+        raise InputError(f"--change: must begin with one of {', '.join(CHANGE_KINDS)} and =NUMBER, found {change!r}")
+    selectors: dict[str, str] = {}
     for part in rest:
         name, equals, text = part.partition("=")
-        if not equals or name not in {"name", "events", "ranks"} or name in chosen:
-            raise InputError(f"--change: after ; must stand name=, events= or ranks=, once each, found {part!r}")
-        chosen[name] = text
-    lists = {name: tuple(each.strip() for each in chosen[name].split(",")) for name in chosen if name != "name"}
+        if not equals or name not in {"name", "events", "ranks"} or name in selectors:
+            raise InputError(
+                f"--change: a part after ; must be name=, events= or ranks=, each at most once, found {part!r}"
+            )
+        selectors[name] = text
+    lists = {name: tuple(each.strip() for each in selectors[name].split(",")) for name in selectors if name != "name"}
     try:
         value = float(number)
     except ValueError:
@@ -119,20 +127,20 @@ def parse_change(given: str) -> ReplayChange:
     try:
         ranks = tuple(map(int, lists.get("ranks", ())))
     except ValueError:
-        raise InputError(f"--change: ranks must be numbers such as 0,2, found {chosen['ranks']!r}") from None
-    name, events = chosen.get("name", ""), lists.get("events", ())
+        raise InputError(f"--change: ranks must be numbers such as 0,2, found {selectors['ranks']!r}") from None
+    name, events = selectors.get("name", ""), lists.get("events", ())
     return ReplayChange(kind=kind, value=value, name_pattern=name, event_kinds=events, ranks=ranks)
 
 
-def parse_mapping(given: Sequence[str]) -> dict[str, str]:
-    """What is what in a trace, such as ``kernel=GPU Op``.
+def parse_mapping(parts_given: Sequence[str]) -> dict[str, str]:
+    """How to read a trace, such as ``kernel=GPU Op``.
 
     Raises
     ------
     InputError
         If a part has no ``=``.
     """
-    parts = {part: part.partition("=") for part in given}
+    parts = {part: part.partition("=") for part in parts_given}
     for part, (key, equals, _) in parts.items():
         if not equals or not key:
             raise InputError(f"--mapping: must be KEY=VALUE, found {part!r}")
@@ -170,31 +178,33 @@ def asked_profiles(
     InputError
         If neither or both are given, or an option is wrong.
     """
-    traces, stored = question.traces or (), question.profile
+    traces, profile_id = question.traces or (), question.profile
     checked_output(question.timeline, "--timeline", [".json"])
     mapping = parse_mapping(question.mapping or ())
-    if bool(traces) == bool(stored):
-        raise InputError("must be given either TRACE files, or --profile with the server that has it")
-    if stored and call.server is None:
-        raise InputError("--server: must name the server that has the profile, such as 127.0.0.1:50551")
-    if stored and len(against) > 1:
-        raise InputError(f"--against: must be one profile's name beside --profile, found {len(against)}")
-    asked = [tuple(traces), *([tuple(map(Path, against))] if against else [])]
-    files = [trace_files(each) for each in (() if stored else asked)]
+    if bool(traces) == bool(profile_id):
+        raise InputError("give either TRACE files, or --profile and the --server that stores it")
+    if profile_id and call.server is None:
+        raise InputError("--server: must name the server that stores the profile, such as 127.0.0.1:50551")
+    if profile_id and len(against) > 1:
+        raise InputError(
+            f"--against: must be the name of one profile when --profile is given, found {len(against)} names"
+        )
+    sources = [tuple(traces), *([tuple(map(Path, against))] if against else [])]
+    files = [trace_files(each) for each in (() if profile_id else sources)]
     with call.connect() as client, waiting("reading") as progress, ExitStack() as after:
-        sent: dict[str, Path] = {}
-        names = [stored, *against] if stored else [f"nodewise-{uuid.uuid4().hex}" for _ in asked]
-        if not stored and call.server is None:
-            names[0] = profile_name(asked[0])
-        elif not stored:
+        paths_by_digest: dict[str, Path] = {}
+        names = [profile_id, *against] if profile_id else [f"nodewise-{uuid.uuid4().hex}" for _ in sources]
+        if not profile_id and call.server is None:
+            names[0] = profile_name(sources[0])
+        elif not profile_id:
             client.health()  # a writer waits for a server that comes back; one that was never there is said at once
-        for name, held in zip(names, files):
+        for name, trace_files_of_name in zip(names, files):
             if call.server is not None:
                 after.callback(_forget, client, name)
-            sent |= send_traces(
+            paths_by_digest |= send_traces(
                 client,
                 name,
-                held,
+                trace_files_of_name,
                 keep_names=call.server is None,
                 allow_truncated=question.allow_truncated,
                 progress=progress,
@@ -208,14 +218,14 @@ def asked_profiles(
             how = {"on_progress": progress.follow, "timeout_s": call.timeout_s}
             yield client, [{"profile": profile_source(name), **common} for name in names if name], how
         except NodewiseError as error:
-            raise _with_files(error, sent) from error
+            raise _with_files(error, paths_by_digest) from error
 
 
-def _with_files(error: NodewiseError, sent: Mapping[str, Path]) -> NodewiseError:
+def _with_files(error: NodewiseError, paths_by_digest: Mapping[str, Path]) -> NodewiseError:
     """An error with the names of files in place of the hashes by which a server knows them."""
 
     def name_files(text: str) -> str:
-        for digest, path in sent.items():
+        for digest, path in paths_by_digest.items():
             text = text.replace(f"trace {digest[:_SHOWN_DIGITS]}", str(path))
         return text
 
@@ -237,14 +247,14 @@ def checked_whole(result: ReplayAnswer | DiagnosisAnswer, question: TraceQuestio
     InputError
         Naming the traces.
     """
-    found = truncated_traces(result)
-    if found and not question.allow_truncated:
+    truncations = truncated_traces(result)
+    if truncations and not question.allow_truncated:
         raise InputError(
-            f"{'; '.join(found)}. Record the steps again, or answer from what there is by --allow-truncated"
+            f"{'; '.join(truncations)}. Record the steps again, or use what the traces hold by --allow-truncated"
         )
 
 
-def fail_if_truncated(found: Sequence[str]) -> None:
+def fail_if_truncated(truncations: Sequence[str]) -> None:
     """End a command that took traces which end early.
 
     Raises
@@ -252,8 +262,8 @@ def fail_if_truncated(found: Sequence[str]) -> None:
     CommandError
         Naming the traces.
     """
-    if found:
-        raise CommandError(f"traces end early, and what they lack is missing: {'; '.join(found)}")
+    if truncations:
+        raise CommandError(f"traces end early, so the answer is incomplete: {'; '.join(truncations)}")
 
 
 def _forget(client: Client, name: str) -> None:

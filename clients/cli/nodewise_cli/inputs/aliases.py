@@ -1,4 +1,4 @@
-"""Names of columns: what other tools and people call the columns of a measurements table."""
+"""Alternative names of the columns of a measurements table."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ ALIASES: Final = {
 """Other names of columns, as :func:`_word` writes them; a column's own name needs no entry."""
 
 RATES: Final = "samples_per_s, images_per_s, tokens_per_s, it_per_s (= steps_per_s), step_s or ms_per_step"
-_OF_ONE: Final = "is the rate of one worker: multiply it by workers, and name it {0}"
-_TIME: Final = "does not say its unit: name it step_s (seconds) or ms_per_step (milliseconds)"
-_BATCH: Final = "is the batch of one worker or of all: name it batch_per_worker or global_batch"
-_COUNT: Final = "is a number of parameters: give their bytes as parameter_bytes, 4 of each in fp32 and 2 in fp16"
+_OF_ONE: Final = "is the rate of one worker: multiply it by the number of workers, and name it {0}"
+_TIME: Final = "has no unit: name it step_s (seconds) or ms_per_step (milliseconds)"
+_BATCH: Final = "may be the batch of one worker or of all workers: name it batch_per_worker or global_batch"
+_COUNT: Final = "is a number of parameters: state their bytes as parameter_bytes (4 for each in fp32, 2 in fp16)"
 AMBIGUOUS: Final = {
-    **dict.fromkeys(("fps", "performance", "rate", "speed", "throughput"), f"does not say its unit: name it {RATES}"),
+    **dict.fromkeys(("fps", "performance", "rate", "speed", "throughput"), f"has no unit: name it {RATES}"),
     **dict.fromkeys(("elapsed", "iteration_time", "latency", "step_time", "time", "time_per_step"), _TIME),
     **dict.fromkeys(("batch", "train_batch_size"), _BATCH),
     **{
@@ -94,9 +94,9 @@ AMBIGUOUS: Final = {
         for one in ("gpu", "device", "worker")
     },
     **dict.fromkeys(("num_parameters", "num_params", "parameters", "params"), _COUNT),
-    "tps": _OF_ONE.format("tokens_per_s") + "; if it is that of all, name it tokens_per_s",
+    "tps": _OF_ONE.format("tokens_per_s") + "; if it is the rate of all workers, name it tokens_per_s",
 }
-"""Names that may mean several columns, or none of them, and what to write instead."""
+"""Names that may mean several columns or none, and what to write instead."""
 _UNITS: Final = {
     **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
     **dict.fromkeys(("msec", "msecs", "millisecond", "milliseconds"), "ms"),
@@ -116,7 +116,7 @@ _CANONICAL: Final = _canonical()
 
 
 def _word(name: str) -> str:
-    """A name as the list has it: lower case, ``_`` for what is neither letter nor digit, ``_per_`` for a slash."""
+    """A name in the form of the list: lower case, ``_`` for what is neither letter nor digit, ``_per_`` for a slash."""
     words = re.findall(r"[a-z0-9]+", name.lower().replace("/", " per "))
     return "_".join(_UNITS.get(word, word) for word in words)
 
@@ -128,20 +128,20 @@ def column_named(name: str, columns: Iterable[str]) -> str | None:
 
 
 def suggest_column(name: str, columns: Iterable[str]) -> str:
-    """What an unknown name may have meant, for people: a near name of the same unit, or what to write instead."""
+    """A hint for an unknown name: a similar name with the same unit, or what to write instead."""
     word = _word(name)
     if word in AMBIGUOUS:
         return f" ({AMBIGUOUS[word]})"
     near = difflib.get_close_matches(word, (*columns, *_CANONICAL), n=5, cutoff=_CLOSE)
-    found = next((_CANONICAL.get(each, each) for each in near if _alike(_unit(word), _unit(each))), None)
-    if found is not None:
-        return f" (did you mean {found}?)"
-    timed = _unit(word)[1] in _TIMES.split("|") and "byte" not in word
-    return f" (a rate or a time of a step is {RATES})" if timed else ""
+    column = next((_CANONICAL.get(each, each) for each in near if _alike(_unit(word), _unit(each))), None)
+    if column is not None:
+        return f" (did you mean {column}?)"
+    is_rate = _unit(word)[1] in _TIMES.split("|") and "byte" not in word
+    return f" (columns of throughput and step time are {RATES})" if is_rate else ""
 
 
 def _unit(word: str) -> tuple[str, str]:
-    """What a name counts and per what, or what its unit is, as far as it says so."""
+    """The counted quantity and the unit in a name, as far as the name states them."""
     match = _UNIT.search(word)
     return ("", "") if match is None else (match[1] or "", match[2])
 

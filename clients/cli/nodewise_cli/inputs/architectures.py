@@ -17,7 +17,7 @@ __all__ = ["ArchitectureTable", "read_architectures"]
 
 NAME: Final = "architecture"
 _FACTS: Final = by_csv(ARCHITECTURES)
-_KNOWN: Final = (NAME, *_FACTS)
+_COLUMNS: Final = (NAME, *_FACTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,17 @@ def read_architectures(path: Path) -> ArchitectureTable:
     InputError
         Naming the file, and where there is one the line and the column, and what would be right.
     """
-    read = open_table(path, _KNOWN)
+    read = open_table(path, _COLUMNS)
     _check_header(read)
     names: list[str] = []
     columns: dict[str, list[Any]] = {name: [] for name in read.header if name != NAME}
     for line, cells in read.rows:
-        told = dict(zip(read.header, (cell.strip() for cell in cells), strict=True))
-        names.append(told.pop(NAME, "") or f"line {line}")
-        for name, cell in told.items():
+        texts = dict(zip(read.header, (cell.strip() for cell in cells), strict=True))
+        names.append(texts.pop(NAME, "") or f"line {line}")
+        for name, cell in texts.items():
             columns[name].append(_value(name, cell, f"{path}:{line}"))
     if not names:
-        raise InputError(f"{path}: has no rows below its header")
+        raise InputError(f"{path}: has no rows below the header")
     families = columns.pop("family", [])
     distinct = {name: place for place, name in enumerate(dict.fromkeys(families))}
     facts = {_FACTS[name].field: tuple(column) for name, column in columns.items()}
@@ -58,11 +58,11 @@ def read_architectures(path: Path) -> ArchitectureTable:
 
 def _check_header(read: CsvTable) -> None:
     for name in read.header:
-        if name not in _KNOWN:
-            raise read.error(f"unknown column {name!r}; known are: {', '.join(_KNOWN)}")
+        if name not in _COLUMNS:
+            raise read.error(f"unknown column {name!r}; columns are: {', '.join(_COLUMNS)}")
     read.refuse_twice()
     if not set(read.header) & set(_FACTS):
-        raise read.error(f"a column of facts must be there: {', '.join(_FACTS)}")
+        raise read.error(f"must have at least one of the columns {', '.join(_FACTS)}")
 
 
 def _value(name: str, cell: str, where: str) -> str | float:
@@ -77,5 +77,5 @@ def _value(name: str, cell: str, where: str) -> str | float:
         value = math.nan
     if not math.isfinite(value) or (fact.kind == "int" and (value != int(value) or abs(value) >= 2**31)):
         right = "a whole number" if fact.kind == "int" else "a number"
-        raise InputError(f"{where}: column {name}: must be {right}, or empty where it is not known, found {cell!r}")
+        raise InputError(f"{where}: column {name}: must be {right}, or empty if not known, found {cell!r}")
     return int(value) if fact.kind == "int" else value

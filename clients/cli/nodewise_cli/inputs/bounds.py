@@ -11,7 +11,7 @@ __all__ = ["check_bounds", "describe_bounds", "within"]
 
 
 def check_bounds(option: str, value: float | None, fact: Fact) -> None:
-    """Refuse an option's value that the field it goes to cannot hold.
+    """Refuse an option's value outside the bounds of its field.
 
     Raises
     ------
@@ -30,8 +30,8 @@ def within(fact: Fact, value: float) -> bool:
 
 
 def describe_bounds(fact: Fact) -> str:
-    """What such a number must be."""
+    """What a number within these bounds must be."""
     above = "above" if fact.exclusive_minimum else "of at least"
     bounds = {above: fact.minimum, "at most": fact.maximum}
-    said = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
-    return f"must be a finite number {said}{fact.unit and f' ({fact.unit})'}"
+    range_text = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+    return f"must be a finite number {range_text}{fact.unit and f' ({fact.unit})'}"

@@ -1,4 +1,4 @@
-"""The columns of a measurements table: from a cell to a value, or to what would be right, and what no cell says."""
+"""The columns of a measurements table: values of cells, errors in cells, and defaults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BY_WORKER_MODES: Final = frozenset({"async", "hybrid"})
 """Modes of which a step is one worker's mini-batch."""
 PHASES: Final = ("compute_s", "download_s", "upload_s", "update_s")
 TRANSFORMER: Final = tuple(name for name, fact in by_csv(facts.TRANSFORMER).items() if fact.required)
-"""Dimensions that every transformer is told by; the others have usual values."""
+"""Dimensions that every transformer needs; the others have usual values."""
 
 CellParser = Callable[[str], Any]
 """Reads a cell that is not empty."""
@@ -48,11 +48,11 @@ _GROUP: Final = re.compile(r"([0-9]{1,7})(?:\s*x\s*([^*]*[^*\s]))?(?:\s*\*\s*([0
 
 
 class CellError(ValueError):
-    """A cell that holds what it must not; the text begins with "must be"."""
+    """A cell with an invalid value; the text begins with "must be"."""
 
 
 class RowError(ValueError):
-    """A row whose cells contradict each other, or say too little."""
+    """A row whose cells contradict each other, or lack a value."""
 
     def __init__(self, row: int, column: str, message: str) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class RowError(ValueError):
 
 
 def by_fact(fact: Fact) -> CellParser:
-    """What a field of the contract holds in a row that states it."""
+    """The parser of a field of the contract."""
     if fact.kind == "bool":
         return flag
     if fact.kind == "str":
@@ -94,7 +94,7 @@ def text(most: int, cell: str) -> str:
 
 
 def some(fact: Fact, cell: str) -> int | None:
-    """A whole number of which 0 says that there is none, as of experts: then the usual holds."""
+    """A whole number, or None for 0, such as no experts."""
     return whole(0, int(fact.maximum or MOST_INT32), cell) or None
 
 
@@ -163,7 +163,7 @@ def stage_layers(cell: str) -> tuple[int, ...]:
 
 def groups(cell: str) -> tuple[tuple[int, str, float], ...]:
     """Workers that are not alike: how many, on which device (empty = the row's), the factor of their compute time."""
-    found = []
+    parsed_groups = []
     for part in cell.split("+"):
         match = _GROUP.fullmatch(part.strip())
         factor = None if match is None else _float(match[3] or "1")
@@ -172,21 +172,21 @@ def groups(cell: str) -> tuple[tuple[int, str, float], ...]:
                 "must be groups of workers joined by +, each a number, x and a device unless it is the row's, and * "
                 "and a factor of their compute time unless it is 1, such as 6+2*1.5 or 4xV100+4xK80"
             )
-        found.append((int(match[1]), match[2] or "", factor))
-    return tuple(found)
+        parsed_groups.append((int(match[1]), match[2] or "", factor))
+    return tuple(parsed_groups)
 
 
 def moment(cell: str) -> datetime:
     """A time: seconds since 1970, or ISO 8601 (UTC where it names no zone)."""
     seconds = _float(cell)
     try:
-        found = datetime.fromisoformat(cell) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+        time = datetime.fromisoformat(cell) if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         raise CellError("must be a time as 2026-03-01T12:00:00Z (ISO 8601) or as seconds since 1970 above 0") from None
-    found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    if found.timestamp() <= 0:
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    if time.timestamp() <= 0:
         raise CellError("must be a time after 1970")
-    return found
+    return time
 
 
 def _float(cell: str) -> float | None:
@@ -252,4 +252,4 @@ READ: Final[dict[str, CellParser]] = {
     "it_per_s": COLUMNS["steps_per_s"],
     "gpus_per_node": partial(whole, 1, MOST_INT32),
 }
-"""The same of columns of a file: those too that others are told by."""
+"""The same for the columns of a file, with those that other columns are derived from."""

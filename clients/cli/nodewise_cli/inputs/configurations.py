@@ -13,9 +13,9 @@ __all__ = ["FACTS", "SETTINGS", "configurations_by_csv", "csv_row", "settings_by
 
 FACTS: Final[Mapping[str, Fact]] = by_csv(CONFIGURATIONS)
 # What the contract packs has a name of its own row by row.
-_PACKED: Final = {"device": "devices", "placement": "placements", "groups": "groups"}
-_FIELDS: Final = {name: _PACKED.get(name, fact.field) for name, fact in FACTS.items()}
-_RAGGED: Final = frozenset({"placement", "groups"})
+_PLURALS: Final = {"device": "devices", "placement": "placements", "groups": "groups"}
+_FIELDS: Final = {name: _PLURALS.get(name, fact.field) for name, fact in FACTS.items()}
+_LIST_COLUMNS: Final = frozenset({"placement", "groups"})
 SETTINGS: Final[Mapping[str, str]] = {name: fact.field for name, fact in by_csv(CONFIGURATION_SETTINGS).items()}
 """Fields of what configurations share, by columns."""
 _NOTHING: Final[Mapping[str, Any]] = {"bool": False, "str": "", "enum": None}
@@ -27,13 +27,13 @@ def configurations_by_csv(columns: Mapping[str, Any]) -> Configurations:
 
 
 def settings_by_csv(values: Mapping[str, Any]) -> ConfigurationSettings | None:
-    """How configurations of every scale run, by columns as a table names them; None = nothing is said."""
+    """How configurations of every scale run, by columns as a table names them; None = not stated."""
     return ConfigurationSettings(**{SETTINGS[name]: value for name, value in values.items()}) if values else None
 
 
 def csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of configurations as a table names it: what it states, and else what then holds."""
-    return {name: _convert(fact, row.get(_FIELDS[name])) for name, fact in FACTS.items() if name not in _RAGGED}
+    """A row of configurations by the names of a table, with defaults for what it does not state."""
+    return {name: _convert(fact, row.get(_FIELDS[name])) for name, fact in FACTS.items() if name not in _LIST_COLUMNS}
 
 
 def _convert(fact: Fact, value: Any) -> Any:

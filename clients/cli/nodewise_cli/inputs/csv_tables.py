@@ -1,4 +1,4 @@
-"""Tables in CSV files: the header and the rows below it, or the file and the line of what is wrong with their form."""
+"""Tables in CSV files: the header and the rows below it, or an error with the file and the line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENCODING: Final = "utf-8-sig"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvTable:
-    """A table as it stands in its file.
+    """A table as text.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class CsvTable:
         """Raise InputError where a column is there more than once."""
         for name in self.header:
             if self.header.count(name) > 1:
-                raise self.error(f"column {name} is there {self.header.count(name)} times, must be there once")
+                raise self.error(f"column {name} is there {self.header.count(name)} times in the header; keep one")
 
 
 def open_table(path: Path, columns: Collection[str]) -> CsvTable:
-    """Open a table; ``columns`` are those that an empty file is told of.
+    """Open a table; ``columns`` are named in the error for an empty file.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def open_table(path: Path, columns: Collection[str]) -> CsvTable:
         refuse_foreign(path, text)
         raise
     if not cells:
-        raise InputError(f"{path}: is empty; the first line must name the columns: {', '.join(columns)}")
+        raise InputError(f"{path}: is empty; the first line must name the columns, such as {', '.join(columns)}")
     header = tuple(cell.strip() for cell in cells)
     if not set(header) & set(columns):
         refuse_foreign(path, text)
@@ -78,7 +78,7 @@ def _as_long_as(
 ) -> Iterator[tuple[int, list[str]]]:
     for line, cells in rows:
         if len(cells) != len(header):
-            raise InputError(f"{path}:{line}: has {len(cells)} cells, must have {len(header)} as the header")
+            raise InputError(f"{path}:{line}: has {len(cells)} cells, but the header has {len(header)}")
         yield line, cells
 
 
@@ -93,11 +93,11 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path}:{line}: byte {data[error.start]:#04x} is no UTF-8; save the table as CSV in UTF-8"
+            f"{path}:{line}: byte {data[error.start]:#04x} is not UTF-8; save the table as CSV in UTF-8"
         ) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(f"{path}:{line}: holds a NUL byte; save the table as CSV in UTF-8")
+        raise InputError(f"{path}:{line}: contains a NUL byte; save the table as CSV in UTF-8")
     return text
 
 
@@ -111,6 +111,6 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError(f"{path}:{line}: is no CSV: {error}") from None
+            raise InputError(f"{path}:{line}: is not valid CSV: {error}") from None
         if any(cell.strip() for cell in cells):
             yield line, cells

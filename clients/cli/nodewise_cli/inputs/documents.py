@@ -1,4 +1,4 @@
-"""JSON files that hold a message of the service, as the contract has it: a profile, a request for a schedule or a plan.
+"""JSON files of messages of the contract: a profile, a request for a schedule or a plan.
 
 Two things stand for what they name, with paths relative to the file: a profile ``{"table": FILE, "job": NAME}`` is the
 job of a measurements table, and a workload may name the files of a model (``model_files.with_model``).
@@ -23,7 +23,7 @@ __all__ = ["DocumentReader", "holds_json", "read_document", "read_profile", "rea
 
 ValueT = TypeVar("ValueT", bound=Value)
 HEAD_BYTES: Final = 4096
-_TOO_DEEP: Final = "is no request: it is nested too deeply"
+_TOO_DEEP: Final = "is not a request: it is nested too deeply"
 
 
 def read_profile(path: Path, sequence_length: int | None = None) -> ProfileContent:
@@ -40,7 +40,7 @@ def read_profile(path: Path, sequence_length: int | None = None) -> ProfileConte
     if "model_type" in document:  # no field of ours
         return ProfileContent(workload=workload_of_model(path, document, sequence_length))
     if sequence_length is not None:
-        raise InputError(f"--sequence-length: must come with the config.json of a model, {path} is a profile")
+        raise InputError(f"--sequence-length: needs the config.json of a model, but {path} is a profile")
     return DocumentReader(path).value(document, ProfileContent)
 
 
@@ -78,7 +78,7 @@ class DocumentReader:
             return from_json(self._resolve(document, place), kind)
         except InvalidValueError as error:
             package = kind.__module__.split(".")[1]
-            raise InputError(f"{where}: is no nodewise.{package}.{kind.__name__}: {error}") from None
+            raise InputError(f"{where}: is not a nodewise.{package}.{kind.__name__}: {error}") from None
         except RecursionError:
             raise InputError(f"{where}: {_TOO_DEEP}") from None
 
@@ -90,35 +90,37 @@ class DocumentReader:
         InputError
             Naming the file, the place and what would be right.
         """
-        found = self.value(document, ProfileSource, place)
-        if found.content is None and not found.profile_id:
+        source = self.value(document, ProfileSource, place)
+        if source.content is None and not source.profile_id:
             right = '{"profileId": NAME}, {"content": {...}} or {"table": FILE, "job": NAME}'
             raise InputError(f"{self._path}: {place}: must be {right}, found {json.dumps(document)}")
-        return found
+        return source
 
-    def _resolve(self, given: Any, place: str) -> Any:
-        """The document with what its files hold in the place of their names."""
-        if isinstance(given, list):
-            return [self._resolve(each, f"{place}[{number}]") for number, each in enumerate(given)]
-        if not isinstance(given, dict):
-            return given
+    def _resolve(self, value: Any, place: str) -> Any:
+        """The document with the content of its files instead of their names."""
+        if isinstance(value, list):
+            return [self._resolve(each, f"{place}[{number}]") for number, each in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
         last = place.rpartition(".")[2]
-        if last == "profile" and "table" in given:
-            return {"content": self._from_table(given, place)}
+        if last == "profile" and "table" in value:
+            return {"content": self._from_table(value, place)}
         if last == "workload":
-            given = with_model(self._path, given)
-        return {name: self._resolve(each, f"{place}.{name}" if place else name) for name, each in given.items()}
+            value = with_model(self._path, value)
+        return {name: self._resolve(each, f"{place}.{name}" if place else name) for name, each in value.items()}
 
-    def _from_table(self, given: dict[str, Any], place: str) -> dict[str, Any]:
+    def _from_table(self, reference: dict[str, Any], place: str) -> dict[str, Any]:
         where = f"{self._path}: {place}"
-        if set(given) - {"table", "job"} or not all(isinstance(value, str) for value in given.values()):
-            raise InputError(f'{where}: must be {{"table": FILE, "job": NAME}}, found {json.dumps(given)}')
-        file = self._path.parent / given["table"]
+        if set(reference) - {"table", "job"} or not all(isinstance(value, str) for value in reference.values()):
+            raise InputError(f'{where}: must be {{"table": FILE, "job": NAME}}, found {json.dumps(reference)}')
+        file = self._path.parent / reference["table"]
         table = self._tables.get(file) or self._tables.setdefault(file, read_table(file))
-        job = given.get("job")
+        job = reference.get("job")
         if job is None or job not in table.rows_by_job:
-            known = ", ".join(table.jobs)
-            raise InputError(f"{where}.job: must be a job of {given['table']} ({known}), found {json.dumps(job)}")
+            job_names = ", ".join(table.jobs)
+            raise InputError(
+                f"{where}.job: must be a job of {reference['table']} ({job_names}), found {json.dumps(job)}"
+            )
         return to_json(profile_content(table, job))
 
 
@@ -135,11 +137,11 @@ def read_document(path: Path) -> dict[str, Any]:
         document = json.loads(text, parse_constant=_no_number, object_pairs_hook=_no_twins)
     except json.JSONDecodeError as error:
         refuse_foreign(path, text)
-        raise InputError(f"{path}:{error.lineno}: is no JSON: {error.msg} (column {error.colno})") from None
+        raise InputError(f"{path}:{error.lineno}: is not valid JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
         raise InputError(f"{path}: {_TOO_DEEP}") from None
     except ValueError as error:
-        raise InputError(f"{path}: is no JSON: {error}") from None
+        raise InputError(f"{path}: is not valid JSON: {error}") from None
     if not isinstance(document, dict):
         raise InputError(f"{path}: must hold a JSON object, found {type(document).__name__}")
     if "model_type" not in document:
@@ -148,7 +150,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def holds_json(path: Path) -> bool:
-    """Whether a file holds a JSON object: it is named so, or begins so and is not named a table."""
+    """Whether a file is a JSON object, by its name or by its first character."""
     suffix = path.suffix.lower()
     if suffix in {".json", ".csv"}:
         return suffix == ".json"
@@ -156,17 +158,17 @@ def holds_json(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
     except OSError:
-        return False  # whoever reads it says what is wrong
+        return False  # the reader of the file reports the error
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, held in pairs:
-        if name in found:
-            raise ValueError(f"{name!r} is there twice in one object")
-        found[name] = held
-    return found
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(f"{name!r} occurs twice in one object")
+        values[name] = value
+    return values

@@ -1,4 +1,4 @@
-"""Files of other projects, told by what they hold: refused by the project's name, with what to do instead."""
+"""Files of other projects, recognised by their content and refused with the project's name and an alternative."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SECTION: Final = re.compile(r"^\s*\[([\w.]+)\]\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class _Project:
-    """What tells a project's files: at least ``least`` of its keys are there."""
+    """Signature of a project's files: at least ``least`` of its keys."""
 
     what: str
     keys: frozenset[str]
@@ -85,7 +85,7 @@ _BY_KEYS: Final = (
     ),
 )
 _STRONG: Final = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu"})
-"""Keys that nobody but DeepSpeed, and what is built on it, has: one is enough."""
+"""Keys that only DeepSpeed and projects based on it have: one is enough."""
 _MODEL_TYPE: Final = re.compile(r'"model_type"\s*:')
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -138,11 +138,11 @@ _PRECISION: Final = re.compile(
 
 def refuse_model(path: Path) -> NoReturn:
     """Refuse a model's `config.json` where another file is wanted. Raises InputError."""
-    raise InputError(f"{path}: is a model's config.json, which only `nodewise predict` and `nodewise plan` take")
+    raise InputError(f"{path}: is a model's config.json; only `nodewise predict` and `nodewise plan` read it")
 
 
 def refuse_foreign(path: Path, text: str, keys: Collection[str] | None = None) -> None:
-    """Raise InputError where a file is a known project's or a model's; say nothing of others.
+    """Raise InputError if a file belongs to a known project or a model.
 
     Parameters
     ----------
@@ -155,31 +155,31 @@ def refuse_foreign(path: Path, text: str, keys: Collection[str] | None = None) -
     if keys is None and text.lstrip().startswith("{") and _MODEL_TYPE.search(text):
         refuse_model(path)
     text = _COMMENT.sub("", text)
-    found = _settings(text)
+    settings = _settings(text)
     if keys is None:
-        what = _project_of_text(text) or _project_of_keys(found.keys())
+        what = _project_of_text(text) or _project_of_keys(settings.keys())
     else:
         what = _project_of_keys({key.lower().replace("-", "_") for key in keys})
     if what is None:
         return
-    stated = _options_of(text, found)
+    options_of_file = _options_of(text, settings)
     # Names say themselves what they are: they stand among the options alone.
-    words = [_WORDS[option].format(value) for option, value in stated.items() if option in _WORDS]
-    said = f" It says {_join_words(words)}:" if words else ""
-    options = " ".join(f"{option} {value}" for option, value in stated.items())
+    words = [_WORDS[option].format(value) for option, value in options_of_file.items() if option in _WORDS]
+    summary = f" It states {_join_words(words)}:" if words else ""
+    options = " ".join(f"{option} {value}" for option, value in options_of_file.items())
     give = "give the model's config.json to `nodewise predict` or `nodewise plan`"
     raise InputError(
-        f"{path}: {what}, which Nodewise does not read yet.{said} "
-        f"{give if said else give.capitalize()}{f', and state {options}' if options else ''}"
+        f"{path}: {what}, which Nodewise cannot read yet.{summary} "
+        f"{give if summary else give.capitalize()}{f', and state {options}' if options else ''}"
     )
 
 
 def _settings(text: str) -> dict[str, str]:
     """Keys with their first values, at whatever depth; a hyphen is an underscore."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for match in _SETTING.finditer(text):
-        found.setdefault(match["key"].lower().replace("-", "_"), match["value"].strip("\"'"))
-    return found
+        settings.setdefault(match["key"].lower().replace("-", "_"), match["value"].strip("\"'"))
+    return settings
 
 
 def _project_of_text(text: str) -> str | None:
@@ -191,34 +191,34 @@ def _project_of_text(text: str) -> str | None:
 
 
 def _project_of_keys(keys: Collection[str]) -> str | None:
-    found = frozenset(keys)
+    distinct_keys = frozenset(keys)
     for project in _BY_KEYS:
-        if len(found & project.keys) >= project.least:
+        if len(distinct_keys & project.keys) >= project.least:
             return project.what
-    return _BY_KEYS[-1].what if found & _STRONG else None
+    return _BY_KEYS[-1].what if distinct_keys & _STRONG else None
 
 
-def _options_of(text: str, found: Mapping[str, str]) -> dict[str, str]:
-    """The options that say what the file says, with their values."""
-    stated = {}
+def _options_of(text: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The options that correspond to the settings in the file, with their values."""
+    options_of_file = {}
     for option, names in _OPTIONS.items():
-        values = (found[name] for name in names if name in found)
+        values = (settings[name] for name in names if name in settings)
         value = next((value.replace("_", "") for value in values if re.fullmatch(r"[1-9][\d_]{0,8}", value)), None)
         if value is not None and (option, value) != ("--accumulation", "1"):
-            stated[option] = value
+            options_of_file[option] = value
     zero = _ZERO_STAGE.search(text)
     if zero is not None:
-        stated["--zero-stage"] = zero[1]
+        options_of_file["--zero-stage"] = zero[1]
     precision = _PRECISION.search(text)
     if precision is not None:
-        stated["--precision"] = next(filter(None, precision.groups())).lower()
+        options_of_file["--precision"] = next(filter(None, precision.groups())).lower()
     optimizer = _OPTIMIZER.search(text)
     if optimizer is not None:
-        stated["--optimizer"] = next(filter(None, optimizer.groups())).lower()
-    schedule = _SCHEDULES.get(found.get("pipeline_parallel_schedule", "").lower())
+        options_of_file["--optimizer"] = next(filter(None, optimizer.groups())).lower()
+    schedule = _SCHEDULES.get(settings.get("pipeline_parallel_schedule", "").lower())
     if schedule is not None:
-        stated["--pipeline-schedule"] = schedule
-    return stated
+        options_of_file["--pipeline-schedule"] = schedule
+    return options_of_file
 
 
 def _join_words(words: list[str]) -> str:

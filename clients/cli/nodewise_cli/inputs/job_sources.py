@@ -1,4 +1,4 @@
-"""Where jobs come from, as in ``--leave-out``: a part of their names, or what a column says of them."""
+"""Where jobs come from, as in ``--leave-out``: a part of their names, or the value of a column."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def job_sources(table: Table, rule: str, option: str) -> tuple[str, ...]:
         return tuple(_part(job, int(part[1])) for job in table.jobs)
     if rule not in COLUMNS or rule == "steps_per_s":
         raise InputError(f"{option}: must be job, job:N (a part of its name) or a column, found {rule!r}")
-    said = ["not said" if cell is None else str(cell) for cell in table.columns[rule]]
-    return tuple(" + ".join(sorted({said[row] for row in rows})) for rows in table.rows_by_job.values())
+    texts = ["not said" if cell is None else str(cell) for cell in table.columns[rule]]
+    return tuple(" + ".join(sorted({texts[row] for row in rows})) for rows in table.rows_by_job.values())
 
 
 def _part(job: str, number: int) -> str:

@@ -28,13 +28,13 @@ class Point:
     train: bool
 
 
-def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequence[Prediction]) -> list[Point]:
-    """The measured rows of a job that run as was asked: what the options state, and the batch that was predicted."""
-    if asked.table is None:
+def measured_points(job: AskedJob, template: Mapping[str, Any], predictions: Sequence[Prediction]) -> list[Point]:
+    """The measured rows of a job that match the options and the predicted batch."""
+    if job.table is None:
         return []
-    rows = [{name: column[row] for name, column in asked.table.columns.items()} for row in asked.rows]
-    wanted = _query_settings(rows, template)
-    as_predicted = _batches_of(answered)
+    rows = [{name: column[row] for name, column in job.table.columns.items()} for row in job.rows]
+    query = _query_settings(rows, template)
+    as_predicted = _batches_of(predictions)
     return [
         Point(
             nodes=row["nodes"],
@@ -46,23 +46,23 @@ def measured_points(asked: AskedJob, template: Mapping[str, Any], answered: Sequ
         for row, per_step in zip(rows, (samples_per_step(row.__getitem__) for row in rows))
         if row["steps_per_s"] is not None
         and not row["groups"]
-        and all(_how(row, name) == value for name, value in wanted.items())
+        and all(_how(row, name) == value for name, value in query.items())
         and as_predicted(row, per_step)
     ]
 
 
-def at(points: Sequence[Point], found: Prediction) -> Point | None:
+def at(points: Sequence[Point], prediction: Prediction) -> Point | None:
     """The measured row of a predicted one, preferably one that was not learned from."""
-    same = [point for point in points if (point.nodes, point.workers) == (found.nodes, found.workers)]
+    same = [point for point in points if (point.nodes, point.workers) == (prediction.nodes, prediction.workers)]
     return min(same, key=lambda point: point.train, default=None)
 
 
-def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, float | None], bool]:
+def _batches_of(predictions: Sequence[Prediction]) -> Callable[[Row, float | None], bool]:
     """Whether a row's samples per step are those that were predicted; where none were, any are."""
     totals = {
-        found.workers: found.samples_per_second / found.steps_per_second
-        for found in answered
-        if found.samples_per_second is not None and found.steps_per_second is not None
+        prediction.workers: prediction.samples_per_second / prediction.steps_per_second
+        for prediction in predictions
+        if prediction.samples_per_second is not None and prediction.steps_per_second is not None
     }
     steps = set(map(round, totals.values()))
     # One total on several scales is strong scaling; else each worker keeps its batch.
@@ -84,17 +84,17 @@ def _batches_of(answered: Sequence[Prediction]) -> Callable[[Row, float | None],
 def _query_settings(rows: Sequence[Row], template: Mapping[str, Any]) -> dict[str, Any]:
     """How the predicted rows run: as the options state, else as all train rows do."""
     train = [row for row in rows if row["split"] == "train"]
-    wanted = {}
+    query = {}
     for name in ("device", "sync", "parameter_servers"):
-        stated = template.get(name)
-        seen = {_how(row, name) for row in train} if stated is None else {stated}
-        if len(seen) == 1:
-            wanted[name] = seen.pop()
+        option = template.get(name)
+        values = {_how(row, name) for row in train} if option is None else {option}
+        if len(values) == 1:
+            query[name] = values.pop()
     for name in ("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"):
-        stated = template.get(name)
-        if stated is not None or train:
-            wanted[name] = stated or 0  # the evidence says nothing of it where the question does not
-    return wanted
+        option = template.get(name)
+        if option is not None or train:
+            query[name] = option or 0  # the evidence says nothing of it where the question does not
+    return query
 
 
 def _how(row: Row, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Nodes and workers of each row, where only one of them is stated beside the GPUs of a node."""
+"""Nodes and workers of each row, if only one of them is stated beside the GPUs of a node."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def node_counts(columns: Mapping[str, Sequence[Any]]) -> dict[str, tuple[int, ..
     Raises
     ------
     RowError
-        For a row that does not say them, or says them in two ways that disagree.
+        For a row that does not state them, or states them in two ways that disagree.
     """
-    told = zip(columns["nodes"], columns["workers"], columns["gpus_per_node"], strict=True)
-    pairs = [_pair(row, *cells) for row, cells in enumerate(told)]
+    cells_by_row = zip(columns["nodes"], columns["workers"], columns["gpus_per_node"], strict=True)
+    pairs = [_pair(row, *cells) for row, cells in enumerate(cells_by_row)]
     return {"nodes": tuple(nodes for nodes, _ in pairs), "workers": tuple(workers for _, workers in pairs)}
 
 
@@ -32,15 +32,15 @@ def _pair(row: int, nodes: int | None, workers: int | None, per_node: int | None
         if nodes is None:
             raise RowError(row, "nodes", _missing("gpus_per_node"))
         return nodes, workers
-    needed = -(-workers // per_node)
+    node_count = -(-workers // per_node)
     if nodes is None and workers > per_node and workers % per_node:
-        text = f"must be given where workers ({workers}) are no multiple of gpus_per_node ({per_node}), found nothing"
+        text = f"must be given, because workers ({workers}) is not a multiple of gpus_per_node ({per_node})"
         raise RowError(row, "nodes", text)
-    if nodes is not None and nodes != needed:
-        text = f"must be {needed}, as {workers} workers with gpus_per_node {per_node} take, found {nodes}"
+    if nodes is not None and nodes != node_count:
+        text = f"must be {node_count} for {workers} workers with gpus_per_node {per_node}, found {nodes}"
         raise RowError(row, "nodes", text)
-    return needed, workers
+    return node_count, workers
 
 
 def _missing(instead: str) -> str:
-    return f"must be given, found nothing{instead and f'; {instead} would do'}"
+    return f"must be given{instead and f', or {instead} instead'}"

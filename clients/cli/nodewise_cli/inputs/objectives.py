@@ -42,100 +42,101 @@ _RULES: Final[Mapping[Rule, tuple[type[Value], Mapping[str, Fact], Mapping[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveOptions:
-    """What the options say of the objective."""
+    """Options of the objective."""
 
-    rule: Annotated[Rule, Option("--objective", help="What is best.")] = Rule.KNEE
+    rule: Annotated[Rule, Option("--objective", help="What the recommendation optimises.")] = Rule.KNEE
     share: Annotated[
-        float | None, Option(help="knee: share of the first node's throughput that each further must bring.")
+        float | None, Option(help="knee: share of the first node's throughput that each further node must add.")
     ] = None
-    max_nodes: Annotated[int | None, Option(min=1, help="least-time: at most so many nodes.")] = None
-    max_cost: Annotated[float | None, Option(help="least-time: at most this cost.")] = None
+    max_nodes: Annotated[int | None, Option(min=1, help="least-time: number of nodes, at most.")] = None
+    max_cost: Annotated[float | None, Option(help="least-time: cost, at most.")] = None
     deadline_s: Annotated[
-        float | None, Option(metavar="SECONDS", help="least-cost, fewest-devices: finish within.")
+        float | None, Option(metavar="SECONDS", help="least-cost, fewest-devices: time by which the job must finish.")
     ] = None
     prices: Annotated[
         list[str] | None,
         Option(
-            "--price", metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, one for each device."
+            "--price", metavar="[DEVICE=]PRICE", help="Price of a node for an hour; repeatable, once for each device."
         ),
     ] = None
-    currency: Annotated[str, Option(help="Of the prices, for people.")] = ""
-    samples: Annotated[float | None, Option(help="Work left, in samples.")] = None
-    epochs: Annotated[float | None, Option(help="Work left, in epochs.")] = None
-    samples_per_epoch: Annotated[int | None, Option(min=1, help="Size of an epoch where the profile does not say.")] = (
-        None
-    )
+    currency: Annotated[str, Option(help="Currency of the prices, for the tables.")] = ""
+    samples: Annotated[float | None, Option(help="Remaining work in samples.")] = None
+    epochs: Annotated[float | None, Option(help="Remaining work in epochs.")] = None
+    samples_per_epoch: Annotated[
+        int | None, Option(min=1, help="Samples in an epoch, if the profile does not state them.")
+    ] = None
     within_evidence: Annotated[
         float | None,
         Option(
             metavar="RATIO",
-            help="Recommend at most so many times the largest measured nodes and workers. Default 4; 0 = no limit.",
+            help="Recommend at most this multiple of the largest measured nodes and workers. Default: 4; 0 = no limit.",
         ),
     ] = None
     confidence: Annotated[
-        float | None, Option(help="Judge by what is reached with this probability. Default: by the point.")
+        float | None,
+        Option(
+            help="Recommend by the throughput that is reached with this probability. Default: by the point prediction."
+        ),
     ] = None
 
 
-def goal_of(wanted: ObjectiveOptions) -> dict[str, Any]:
-    """The objective that some options describe, the work left and what nodes cost, as fields of a request.
+def goal_of(options: ObjectiveOptions) -> dict[str, Any]:
+    """The objective, the remaining work and the prices of nodes as fields of a request.
 
     Raises
     ------
     InputError
         Naming the option and what would be right.
     """
-    rule = _rule(wanted)
-    check_bounds("--confidence", wanted.confidence, facts.OBJECTIVE["confidence"])
-    most = 0.0 if wanted.within_evidence == math.inf else wanted.within_evidence
+    rule = _rule(options)
+    check_bounds("--confidence", options.confidence, facts.OBJECTIVE["confidence"])
+    most = 0.0 if options.within_evidence == math.inf else options.within_evidence
     check_bounds("--within-evidence", most, facts.OBJECTIVE["max_extrapolation_ratio"])
-    work = _work(wanted)
-    offers = tuple(_offer(price, wanted.currency) for price in wanted.prices or ())
-    costs = wanted.rule is Rule.LEAST_COST or wanted.max_cost is not None
+    work = _work(options)
+    offers = tuple(_offer(price, options.currency) for price in options.prices or ())
+    costs = options.rule is Rule.LEAST_COST or options.max_cost is not None
     if costs and not offers:
-        raise InputError("--price: must be given where costs are compared, such as --price 3.06 or --price V100=3.06")
+        raise InputError("--price: must be given to compare costs, such as --price 3.06 or --price V100=3.06")
     if costs and work is None:
-        raise InputError(
-            "--samples: must be given (or --epochs) where costs are compared: they depend on the work left"
-        )
-    goal = objective(rule, confidence=wanted.confidence, max_extrapolation_ratio=most)
+        raise InputError("--samples: must be given (or --epochs) to compare costs: they depend on the remaining work")
+    goal = objective(rule, confidence=options.confidence, max_extrapolation_ratio=most)
     return {"objective": goal, "work": work, "offers": offers}
 
 
-def _rule(wanted: ObjectiveOptions) -> Any:
-    """The rule as a value; every option must belong to it, and hold what its field may."""
-    kind, bounds, fields = _RULES[wanted.rule]
+def _rule(options: ObjectiveOptions) -> Any:
+    """The rule as a value; every option must belong to it and be within its bounds."""
+    kind, bounds, fields = _RULES[options.rule]
     for name in ("share", "max_nodes", "max_cost", "deadline_s"):
-        value, option = getattr(wanted, name), f"--{name.replace('_', '-')}"
+        value, option = getattr(options, name), f"--{name.replace('_', '-')}"
         if value is not None and name not in fields:
-            belongs = " or ".join(rule for rule, (_, _, known) in _RULES.items() if name in known)
-            raise InputError(f"{option}: belongs to --objective {belongs}, found --objective {wanted.rule}")
+            belongs = " or ".join(rule for rule, (_, _, option_names) in _RULES.items() if name in option_names)
+            raise InputError(f"{option}: needs --objective {belongs}, found --objective {options.rule}")
         if name in fields:
             check_bounds(option, value, bounds[fields[name]])
-    if wanted.rule is Rule.FEWEST_DEVICES and wanted.deadline_s is None:
+    if options.rule is Rule.FEWEST_DEVICES and options.deadline_s is None:
         raise InputError("--deadline-s: must be given with --objective fewest-devices")
-    return kind(**{field: getattr(wanted, name) for name, field in fields.items()})
+    return kind(**{field: getattr(options, name) for name, field in fields.items()})
 
 
-def _work(wanted: ObjectiveOptions) -> Work | None:
-    check_bounds("--samples", wanted.samples, facts.WORK["samples"])
-    check_bounds("--epochs", wanted.epochs, facts.WORK["epochs"])
-    if wanted.samples is not None and wanted.epochs is not None:
-        raise InputError("--epochs: must not stand beside --samples: give the work left once")
-    if wanted.samples_per_epoch is not None:
-        if wanted.epochs is None:
-            raise InputError("--samples-per-epoch: must stand beside --epochs")
-        return Work(samples=wanted.epochs * wanted.samples_per_epoch)
-    stated = wanted.samples is not None or wanted.epochs is not None
-    return Work(samples=wanted.samples, epochs=wanted.epochs) if stated else None
+def _work(options: ObjectiveOptions) -> Work | None:
+    check_bounds("--samples", options.samples, facts.WORK["samples"])
+    check_bounds("--epochs", options.epochs, facts.WORK["epochs"])
+    if options.samples is not None and options.epochs is not None:
+        raise InputError("--epochs: must be left out when --samples is given: both state the remaining work")
+    if options.samples_per_epoch is not None:
+        if options.epochs is None:
+            raise InputError("--samples-per-epoch: needs --epochs")
+        return Work(samples=options.epochs * options.samples_per_epoch)
+    is_stated = options.samples is not None or options.epochs is not None
+    return Work(samples=options.samples, epochs=options.epochs) if is_stated else None
 
 
-def _offer(given: str, currency: str) -> Offer:
-    device, _, number = given.rpartition("=")
+def _offer(text: str, currency: str) -> Offer:
+    device, _, number = text.rpartition("=")
     try:
         value = float(number)
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"--price: must be a number above 0, or DEVICE=NUMBER, found {given!r}")
+        raise InputError(f"--price: must be a number above 0, or DEVICE=NUMBER, found {text!r}")
     return Offer(price_per_node_hour=value, device_name=device, currency=currency)

@@ -1,4 +1,4 @@
-"""What `nodewise plan` is asked: a specification, or a model's `config.json` with a cluster and a batch."""
+"""Inputs of `nodewise plan`: a specification, or a model's `config.json` with a cluster and a batch."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ __all__ = ["OfModel", "read_plan"]
 
 _CLUSTER: Final = re.compile(r"(?P<device>[^=,]+)=(?P<nodes>[1-9]\d{0,5})x(?P<devices>[1-9]\d{0,5})")
 EVERY_COUNT_TO: Final = 16
-"""Of a larger cluster powers of two are tried, and all its nodes."""
+"""Up to this size every number of nodes is tried; of a larger cluster, powers of two and all its nodes."""
 _COUNTS: Final = "nodewise.v1beta1.CountSet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfModel(Training):
-    """What a model's `config.json` leaves open."""
+    """Options for what a model's `config.json` does not state."""
 
     cluster: Annotated[
         str | None,
         Option(
             metavar="DEVICE=NODESxDEVICES,...",
-            help="config.json: kinds of nodes that may be used, such as H100=4x8: 4 nodes of 8 H100.",
+            help="config.json: available nodes, such as H100=4x8 for 4 nodes of 8 H100.",
         ),
     ] = None
     batch: Annotated[
-        int | None, Option("--batch", "--global-batch", min=1, help="config.json: samples of a step, on all devices.")
+        int | None, Option("--batch", "--global-batch", min=1, help="config.json: samples in a step, over all devices.")
     ] = None
     sequence_length: Annotated[
         int | None,
@@ -47,15 +47,15 @@ class OfModel(Training):
             "--sequence-length",
             metavar="TOKENS",
             min=1,
-            help="config.json: tokens per sample. Default: its longest.",
+            help="config.json: tokens per sample. Default: the longest that the model supports.",
         ),
     ] = None
-    precision: Annotated[str | None, Option(help="config.json: number format, such as bf16. Default: as it says.")] = (
-        None
-    )
+    precision: Annotated[
+        str | None, Option(help="config.json: number format, such as bf16. Default: the one in the file.")
+    ] = None
 
 
-def read_plan(path: Path, asked: OfModel) -> PlanRequest:
+def read_plan(path: Path, options: OfModel) -> PlanRequest:
     """The request of a specification, or of a model's `config.json` and the options for it.
 
     Raises
@@ -66,38 +66,40 @@ def read_plan(path: Path, asked: OfModel) -> PlanRequest:
     document = read_document(path)
     reader = DocumentReader(path)
     if "model_type" in document or "architectures" in document:
-        return reader.value(_of_model(path, document, asked), PlanRequest)
+        return reader.value(_of_model(path, document, options), PlanRequest)
     for option, value in {
-        "--cluster": asked.cluster,
-        "--batch": asked.batch,
-        "--sequence": asked.sequence_length,
-        "--precision": asked.precision,
-        **{f"--{name.replace('_', '-')}": value for name, value in asked.values.items()},
+        "--cluster": options.cluster,
+        "--batch": options.batch,
+        "--sequence": options.sequence_length,
+        "--precision": options.precision,
+        **{f"--{name.replace('_', '-')}": value for name, value in options.values.items()},
     }.items():
         if value is not None:
-            raise InputError(f"{option}: must come with the config.json of a model: {path} is a specification")
+            raise InputError(f"{option}: needs the config.json of a model, but {path} is a specification")
     constraints = document.get("constraints")
     if isinstance(constraints, dict):
         document |= {"constraints": _with_counts(constraints, to_message(PlanConstraints()).DESCRIPTOR)}
     return reader.value(document, PlanRequest)
 
 
-def _of_model(path: Path, document: dict[str, Any], asked: OfModel) -> dict[str, Any]:
+def _of_model(path: Path, document: dict[str, Any], options: OfModel) -> dict[str, Any]:
     missing = [
-        *([] if asked.cluster else ["--cluster DEVICE=NODESxDEVICES (such as H100=4x8: 4 nodes of 8 H100)"]),
-        *([] if asked.batch else ["--batch SAMPLES (of a step, on all devices)"]),
+        *([] if options.cluster else ["--cluster DEVICE=NODESxDEVICES (such as H100=4x8: 4 nodes of 8 H100)"]),
+        *([] if options.batch else ["--batch SAMPLES (in a step, over all devices)"]),
     ]
     if missing:
-        example = f"nodewise plan {path} --cluster {asked.cluster or 'H100=4x8'} --batch {asked.batch or 512}"
-        raise InputError(f"{path}: is a model's config.json: state {' and '.join(missing)}, such as `{example}`")
-    workload = asked.of(workload_of_model(path, document, asked.sequence_length))
+        example = f"nodewise plan {path} --cluster {options.cluster or 'H100=4x8'} --batch {options.batch or 512}"
+        raise InputError(
+            f"{path}: is a model's config.json, which also needs {' and '.join(missing)}; for example `{example}`"
+        )
+    workload = options.of(workload_of_model(path, document, options.sequence_length))
     content = to_json(ProfileContent(workload=workload))
-    if asked.precision is not None:
-        content["workload"]["precision"] = asked.precision
-    pools = _pools(asked.cluster or "")
+    if options.precision is not None:
+        content["workload"]["precision"] = options.precision
+    pools = _pools(options.cluster or "")
     return {
         "profile": {"content": content},
-        "constraints": {"pools": pools, "global_batch_samples": {"values": [asked.batch]}},
+        "constraints": {"pools": pools, "global_batch_samples": {"values": [options.batch]}},
     }
 
 
@@ -123,26 +125,26 @@ def _pools(cluster: str) -> list[dict[str, Any]]:
     return pools
 
 
-def _with_counts(given: Mapping[str, Any], kind: Descriptor) -> dict[str, Any]:
+def _with_counts(values: Mapping[str, Any], kind: Descriptor) -> dict[str, Any]:
     """An object whose lists and sets of numbers are written in any way: 8, [8, 16], {"values": [8, 16]}."""
     fields = {name: field for field in kind.fields for name in (field.name, field.json_name)}
-    found: dict[str, Any] = {}
-    for name, value in given.items():
+    result: dict[str, Any] = {}
+    for name, value in values.items():
         field = fields.get(name)
         below = None if field is None else field.message_type
         if field is None or value is None:
-            found[name] = value
+            result[name] = value
         elif below is not None and below.full_name == _COUNTS:
-            found[name] = _count_set(value)
+            result[name] = _count_set(value)
         elif field.is_repeated:
-            listed = value["values"] if isinstance(value, dict) and set(value) == {"values"} else value
-            listed = listed if isinstance(listed, Sequence) and not isinstance(listed, str) else [listed]
-            found[name] = [
-                each if below is None or not isinstance(each, dict) else _with_counts(each, below) for each in listed
+            entries = value["values"] if isinstance(value, dict) and set(value) == {"values"} else value
+            entries = entries if isinstance(entries, Sequence) and not isinstance(entries, str) else [entries]
+            result[name] = [
+                each if below is None or not isinstance(each, dict) else _with_counts(each, below) for each in entries
             ]
         else:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 def _count_set(value: Any) -> Any:
@@ -153,5 +155,5 @@ def _count_set(value: Any) -> Any:
     if isinstance(value, dict):
         if "first" in value:
             return {"ranges": [value]}
-        return value | {name: [held] for name, held in value.items() if isinstance(held, int | dict)}
+        return value | {name: [entry] for name, entry in value.items() if isinstance(entry, int | dict)}
     return value

@@ -1,4 +1,4 @@
-"""Names of profiles out of whatever a job, a directory or a file is called."""
+"""Names of profiles from the names of jobs, directories and files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIGITS: Final = 8
 
 
 def profile_id_of(name: str) -> str:
-    """The name as one of a profile: itself where it can be one, else made of it, another for every other name."""
+    """A valid profile name for any name: the name itself if valid, else a unique one that is derived from it."""
     if len(name) <= LONGEST and _FIT.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
@@ -24,6 +24,6 @@ def profile_id_of(name: str) -> str:
 
 
 def fit_name(name: str, otherwise: str, longest: int = LONGEST) -> str:
-    """What of a name a profile may be called."""
+    """The part of a name that is valid in a profile name."""
     marks = "-._~/"
     return _SLASHES.sub("/", _UNFIT.sub("-", name)).strip(marks)[:longest].rstrip(marks) or otherwise

@@ -1,4 +1,4 @@
-"""What `nodewise predict` and `nodewise suggest` ask: which job, which configurations, and how."""
+"""The question of `nodewise predict` and `nodewise suggest`: which job, which configurations, and how."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ _HOW: Final = (
     *("device", "sync", "parameter_servers", "batch_per_worker", "global_batch", "accumulation"),
     *("backup_workers", "hybrid_sync_fraction", "hybrid_switch_s"),
 )
-"""Columns that say how a job runs, without its scale."""
+"""Columns that state how a job runs, without its scale."""
 _SPLIT: Final = (
     *("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "sequence_parallel"),
     *("interleave", "zero_stage", "recompute"),
 )
-"""Columns that say how a model is split over the workers."""
+"""Columns that state how a model is split over the workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Training):
-    """What the options say of the job, of the configurations asked about, and of who answers."""
+    """What the options state about the job, the configurations and the estimator."""
 
     source: Annotated[
         Path | None,
         Argument(
             metavar="TABLE.csv|PROFILE.json",
-            help="Measurements, JSON of nodewise.v1.ProfileContent, or a model's config.json.",
+            help="Table of measurements, JSON of nodewise.v1.ProfileContent, or a model's config.json.",
         ),
     ] = None
-    job: Annotated[str | None, Option(help="Job of the table.")] = None
+    job: Annotated[str | None, Option(help="Job of the table. Default: its only job.")] = None
     measured_runs: Annotated[
         str | None,
         Option(
@@ -74,38 +74,40 @@ class Question(Training):
         ),
     ] = None
     gpus_per_node: Annotated[
-        int | None, Option(metavar="COUNT", min=1, help="measured: devices used on each node. Default 1.")
+        int | None, Option(metavar="COUNT", min=1, help="measured: devices used on each node. Default: 1.")
     ] = None
     unit: Annotated[str, Option(help=f"measured: unit of the throughput: {', '.join(RATES)}.")] = SAMPLES
-    profile: Annotated[str | None, Option(metavar="ID", help="A profile that the server holds, instead.")] = None
+    profile: Annotated[
+        str | None, Option(metavar="ID", help="Instead of a file: a profile that the server stores.")
+    ] = None
     nodes: Annotated[
         str | None,
         Option(
             metavar="COUNTS",
-            help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64. Default: up to 4 times the most measured.",
+            help="Numbers of nodes: 1-16, 1,2,4,8, 1-64:2 or pow2:1-64. Default: up to 4 times the largest measured.",
         ),
     ] = None
-    workers: Annotated[str | None, Option(metavar="COUNTS", help="Numbers of workers, instead.")] = None
+    workers: Annotated[str | None, Option(metavar="COUNTS", help="Instead of --nodes: numbers of workers.")] = None
     workers_per_node: Annotated[
         int | None, Option(min=1, help="Devices used on each node. Default: as in the evidence.")
     ] = None
-    placement: Annotated[PlacementRule, Option(help="How workers are laid over nodes.")] = PlacementRule.PACKED
+    placement: Annotated[PlacementRule, Option(help="How workers are placed on nodes.")] = PlacementRule.PACKED
     parameter_servers: Annotated[
         int | None, Option("--servers", min=0, help="Parameter servers. Default: as in the evidence.")
     ] = None
-    sync: Annotated[SyncMode | None, Option(help="Exchange of gradients. Default: as in the evidence.")] = None
+    sync: Annotated[SyncMode | None, Option(help="How workers exchange gradients. Default: as in the evidence.")] = None
     batch_per_worker: Annotated[
         int | None,
         Option(
-            "--batch-per-worker", "--micro-batch", min=1, help="Samples that a worker takes at once (weak scaling)."
+            "--batch-per-worker", "--micro-batch", min=1, help="Samples that a worker processes at once (weak scaling)."
         ),
     ] = None
     global_batch: Annotated[
         int | None,
         Option(
             min=1,
-            help="Samples per step (strong scaling). Of a transformer each replica cuts its share into micro-batches: "
-            "those of --micro-batch, else the quickest that fit.",
+            help="Samples per step (strong scaling). Replicas of a transformer split their share into micro-batches of "
+            "--micro-batch samples. Default: the fastest size that fits.",
         ),
     ] = None
     accumulation: Annotated[int | None, Option(min=1, help="Micro-batches of a replica in each step.")] = None
@@ -114,47 +116,51 @@ class Question(Training):
         Option(metavar="TOKENS", min=1, help="config.json, measured: tokens per sample. Default: the model's longest."),
     ] = None
     tensor_parallel: Annotated[int | None, Option(min=1, help="Parts that each layer is split into.")] = None
-    pipeline_parallel: Annotated[int | None, Option(min=1, help="Consecutive parts that the layers are laid over.")] = (
+    pipeline_parallel: Annotated[int | None, Option(min=1, help="Pipeline stages that the layers are split into.")] = (
         None
     )
     context_parallel: Annotated[int | None, Option(min=1, help="Parts that each sequence is split into.")] = None
-    expert_parallel: Annotated[int | None, Option(min=1, help="Parts that the experts are spread over.")] = None
+    expert_parallel: Annotated[int | None, Option(min=1, help="Parts that the experts are split into.")] = None
     sequence_parallel: Annotated[
-        bool | None, Option("--sequence-parallel/--no-sequence-parallel", help="Split norms along the sequence too.")
+        bool | None,
+        Option("--sequence-parallel/--no-sequence-parallel", help="Also split layer norms along the sequence."),
     ] = None
     interleave: Annotated[int | None, Option(min=1, help="Model chunks of each pipeline stage.")] = None
-    zero_stage: Annotated[int | None, Option(min=0, max=3, help="What ZeRO splits over replicas.")] = None
+    zero_stage: Annotated[int | None, Option(min=0, max=3, help="Stage of ZeRO: what is split over replicas.")] = None
     recompute: Annotated[
-        Recomputation | None, Option(help="Activations that are computed again. Default: the least that fits.")
+        Recomputation | None, Option(help="Activations to recompute. Default: as few as fit into memory.")
     ] = None
     precision: Annotated[str | None, Option(help="Number format, such as bf16. Default: the job's own.")] = None
     device: Annotated[str | None, Option(help="Accelerator. Default: as in the evidence.")] = None
     backup_workers: Annotated[
-        int | None, Option(min=0, help="sync: workers of each step whose result is not waited for.")
+        int | None, Option(min=0, help="sync: the slowest workers of each step, whose results are dropped.")
     ] = None
     hybrid_sync_fraction: Annotated[
         float | None, Option(min=0, max=1, help="hybrid: share of mini-batches run synchronously.")
     ] = None
     hybrid_switch_s: Annotated[
-        float | None, Option(metavar="SECONDS", min=0, help="hybrid: time lost once at the switch.")
+        float | None, Option(metavar="SECONDS", min=0, help="hybrid: time lost at the switch.")
     ] = None
     link_bytes_per_s: Annotated[
-        float | None, Option("--link", metavar="BYTES_PER_S", help="Link of a server or node. Default: the job's own.")
+        float | None,
+        Option(
+            "--link", metavar="BYTES_PER_S", help="Bandwidth of the link of a server or node. Default: the job's own."
+        ),
     ] = None
-    estimator: Annotated[str, Option(help="Estimator's name, or auto.")] = "auto"
-    coverage: Annotated[float | None, Option(help="Coverage of the interval. Default 0.9.")] = None
-    seed: Annotated[int, Option(help="Of whatever is random.")] = 0
+    estimator: Annotated[str, Option(help="Name of an estimator, or auto.")] = "auto"
+    coverage: Annotated[float | None, Option(help="Coverage of the intervals. Default: 0.9.")] = None
+    seed: Annotated[int, Option(help="Seed of random draws.")] = 0
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How every configuration runs, as far as the options say it, by column."""
-        stated = {name: getattr(self, name, None) for name in SETTINGS}
-        return {name: value for name, value in stated.items() if value is not None}
+        """How every configuration runs, as far as the options state it, by column."""
+        values = {name: getattr(self, name, None) for name in SETTINGS}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class AskedJob:
-    """The job asked about: what the service is told of it, its name for people, and its table if it has one."""
+    """The job of the question: its profile, its name for people, and its table if it has one."""
 
     profile: str | ProfileContent
     name: str
@@ -166,7 +172,7 @@ class AskedJob:
         return "" if self.table is None else self.table.counts.get(self.name, "")
 
     def tokens_per_sample(self, client: Client) -> int | None:
-        """Tokens of a sample, of a profile as the server holds it; None = its samples have none."""
+        """Tokens in a sample of the profile; None = samples have no tokens."""
         profile = self.profile
         if isinstance(profile, str):
             view = GetProfileRequest(profile_id=profile, view=ProfileView.FACTS)
@@ -174,8 +180,8 @@ class AskedJob:
         transformer = None if profile.workload is None else profile.workload.transformer
         if transformer is not None:
             return transformer.sequence_length_tokens
-        stated = {self.table.columns["sequence_length"][row] for row in self.rows} if self.table is not None else set()
-        return stated.pop() if len(stated) == 1 else None
+        lengths = {self.table.columns["sequence_length"][row] for row in self.rows} if self.table is not None else set()
+        return lengths.pop() if len(lengths) == 1 else None
 
     @property
     def source(self) -> ProfileSource:
@@ -201,36 +207,34 @@ def asked_job(question: Question, server: str | None, *, without_batch: bool = F
         return _job_of_options(question, without_batch=without_batch)
     if question.gpus_per_node is not None or question.unit != SAMPLES:
         option = "--unit" if question.gpus_per_node is None else "--gpus-per-node"
-        raise InputError(f"{option}: must come with --measured; of a table its columns say it")
+        raise InputError(f"{option}: needs --measured; a table states it in its columns")
     if profile is not None:
         if source is not None or job is not None:
-            raise InputError("--profile: must stand alone: it names a stored profile, instead of a file and --job")
+            raise InputError("--profile: must be given alone: it replaces the file and --job")
         if server is None:
-            raise InputError("--server: must name the server that holds the profile: an embedded one holds none")
+            raise InputError("--server: must name the server that stores the profile; the embedded server stores none")
         if question.values:
             option = next(iter(question.values)).replace("_", "-")
-            raise InputError(f"--{option}: must be left out beside --profile: the stored profile says it")
+            raise InputError(f"--{option}: must be left out when --profile is given: the stored profile states it")
         return AskedJob(profile_id_of(profile), profile)
     if source is None:
-        raise InputError(
-            "must be asked about a TABLE.csv, a PROFILE.json, a --profile of the server or --measured runs; found none"
-        )
+        raise InputError("TABLE.csv: must be given, or a PROFILE.json, a --profile of the server or --measured runs")
     if holds_json(source):
         if job is not None:
-            raise InputError(f"--job: must be left out: {source} holds one profile")
+            raise InputError(f"--job: must be left out: {source} is a single profile")
         return AskedJob(_apply_training(read_profile(source, sequence_length), question), source.stem)
     return _of_table(question, source, without_batch=without_batch)
 
 
 def _apply_training(content: ProfileContent, question: Question) -> ProfileContent:
-    """The same, trained as the options say."""
+    """The same profile, with the options of training applied."""
     return replace(content, workload=question.of(content.workload))
 
 
 def _job_of_options(question: Question, *, without_batch: bool) -> AskedJob:
     """The job whose runs the options state."""
     if question.source is not None or question.profile is not None:
-        raise InputError("--measured: must stand alone: it is given instead of a file or a --profile")
+        raise InputError("--measured: must be given alone: it replaces the file and --profile")
     table = typed_table(question, without_batch=without_batch)
     (name,) = table.jobs
     return AskedJob(_apply_training(profile_content(table, name), question), name, table)
@@ -240,23 +244,23 @@ def _of_table(question: Question, source: Path, *, without_batch: bool) -> Asked
     """The job of a table."""
     job = question.job
     if question.sequence_length is not None:
-        raise InputError(f"--sequence-length: must come with the config.json of a model, {source} is a table")
+        raise InputError(f"--sequence-length: needs the config.json of a model, but {source} is a table")
     table = read_table(source, predicted=True, without_batch=without_batch)
     if job is None and len(table.jobs) == 1:
         (job,) = table.jobs
     if job is None or job not in table.rows_by_job:
-        found = "none" if job is None else repr(job)
-        raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), found {found}")
-    asked = AskedJob(_apply_training(profile_content(table, job), question), job, table)
+        job_text = "none" if job is None else repr(job)
+        raise InputError(f"--job: must be a job of {source} ({', '.join(table.jobs)}), found {job_text}")
+    question_job = AskedJob(_apply_training(profile_content(table, job), question), job, table)
     for name in ("batch_per_worker", "global_batch", "accumulation"):
-        if asked.counts and question.settings.get(name) is not None:
-            text = f"needs the batch that was measured: give batch_per_worker or global_batch in {source}"
+        if question_job.counts and question.settings.get(name) is not None:
+            text = f"needs the measured batch: state batch_per_worker or global_batch in {source}"
             raise InputError(f"--{name.replace('_', '-')}: {text}")
-    return asked
+    return question_job
 
 
-def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRange, ...]:
-    """The configurations that the options name, in their order; the server counts where they count nothing.
+def asked_ranges(question: Question, job: AskedJob) -> tuple[ConfigurationRange, ...]:
+    """The configurations that the options name, in their order; without counts, the server chooses them.
 
     Raises
     ------
@@ -265,21 +269,21 @@ def asked_ranges(question: Question, asked: AskedJob) -> tuple[ConfigurationRang
     """
     nodes, workers = question.nodes, question.workers
     if nodes is not None and workers is not None:
-        raise InputError("--workers: must be left out beside --nodes: count one of them, such as --nodes 1-16")
+        raise InputError("--workers: must be left out when --nodes is given")
     check_bounds("--link", question.link_bytes_per_s, CONFIGURATION_SETTINGS["link_bytes_per_second"])
     common: dict[str, Any] = {
-        "workers_per_node": question.workers_per_node or _workers_per_node(asked),
+        "workers_per_node": question.workers_per_node or _workers_per_node(job),
         "placement_rule": question.placement,
-        "settings": settings_by_csv(_as_all_rows_say(asked) | question.settings),
+        "settings": settings_by_csv(_as_all_rows_say(job) | question.settings),
     }
     if nodes is None and workers is None:
         return (ConfigurationRange(**common),)
-    axis, given = ("workers", workers or "") if nodes is None else ("nodes", nodes)
-    return tuple(ConfigurationRange(**common | {axis: counts}) for counts in parse_counts(given, f"--{axis}"))
+    axis, counts_text = ("workers", workers or "") if nodes is None else ("nodes", nodes)
+    return tuple(ConfigurationRange(**common | {axis: counts}) for counts in parse_counts(counts_text, f"--{axis}"))
 
 
 def options_of(question: Question) -> ModelOptions:
-    """Who answers, and how sure.
+    """The estimator, and the coverage of its intervals.
 
     Raises
     ------
@@ -291,8 +295,8 @@ def options_of(question: Question) -> ModelOptions:
 
 
 @contextmanager
-def locate_errors(asked: AskedJob) -> Iterator[None]:
-    """What is about a row of the job's table, with the table's line; counts that are missing, by their option.
+def locate_errors(job: AskedJob) -> Iterator[None]:
+    """Add the table's line to errors about a row of the job's table; name the option for missing counts.
 
     Raises
     ------
@@ -301,34 +305,32 @@ def locate_errors(asked: AskedJob) -> Iterator[None]:
     try:
         yield
     except NodewiseError as error:
-        if any(found.field == "ranges[0]" for found in error.violations):
-            text = (
-                "must be given, such as --nodes 1-16: no run of this job was measured, from which a range would follow"
-            )
+        if any(violation.field == "ranges[0]" for violation in error.violations):
+            text = "must be given, such as --nodes 1-16: the default range needs a measured run of this job"
             raise InputError(f"--nodes: {text}") from None
-        table = asked.table
+        table = job.table
         if table is None:
             raise
-        raise in_rows(error, table, train_rows(table, asked.name), "profile.content") or error from None
+        raise in_rows(error, table, train_rows(table, job.name), "profile.content") or error from None
 
 
-def _workers_per_node(asked: AskedJob) -> int | None:
-    """Devices of a full node by a table of which no run may be seen, the most of a row; None = the evidence says."""
-    table = asked.table
-    if table is None or any(table.columns["split"][row] == "train" for row in asked.rows):
+def _workers_per_node(job: AskedJob) -> int | None:
+    """Devices on a node by a table without train rows: the maximum over rows; None = from the evidence."""
+    table = job.table
+    if table is None or any(table.columns["split"][row] == "train" for row in job.rows):
         return None
-    sizes = ((table.columns["workers"][row], table.columns["nodes"][row]) for row in asked.rows)
+    sizes = ((table.columns["workers"][row], table.columns["nodes"][row]) for row in job.rows)
     return max((-(-workers // nodes) for workers, nodes in sizes if workers and nodes), default=None)
 
 
-def _as_all_rows_say(asked: AskedJob) -> dict[str, Any]:
-    """How a job's rows are split where all say the same; where no run of it may be seen, also how else they run."""
-    table = asked.table
+def _as_all_rows_say(job: AskedJob) -> dict[str, Any]:
+    """Parallelism that all rows of a job agree on; for a job without train rows, also how else they run."""
+    table = job.table
     if table is None:
         return {}
-    seen = any(table.columns["split"][row] == "train" for row in asked.rows)
-    names = _SPLIT if seen else (*_HOW, *_SPLIT)
-    values = {name: {table.columns[name][row] for row in asked.rows} for name in names}
-    if not seen and values["batch_per_worker"] == {None}:
-        values["batch_per_worker"] = {table.columns["micro_batch"][row] for row in asked.rows}
-    return {name: only for name, found in values.items() if len(found) == 1 and (only := next(iter(found)))}
+    has_train_rows = any(table.columns["split"][row] == "train" for row in job.rows)
+    names = _SPLIT if has_train_rows else (*_HOW, *_SPLIT)
+    values = {name: {table.columns[name][row] for row in job.rows} for name in names}
+    if not has_train_rows and values["batch_per_worker"] == {None}:
+        values["batch_per_worker"] = {table.columns["micro_batch"][row] for row in job.rows}
+    return {name: only for name, distinct in values.items() if len(distinct) == 1 and (only := next(iter(distinct)))}

@@ -24,12 +24,12 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_ORDERED: Final = (int, float, datetime)
+_COMPARABLE_TYPES: Final = (int, float, datetime)
 _CONDITION: Final = re.compile(r"\s*([A-Za-z_0-9]+)\s*(<=|>=|!=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 # A comma ends a condition only before another one: names of jobs may hold commas.
 _COMMA: Final = re.compile(rf",(?=\s*(?:{'|'.join(COLUMNS)})\s*[<>!=])")
 _FORM: Final = (
-    "must be COLUMN OPERATOR VALUE, several joined by commas, with operators = != < <= > >=, such as workers=4"
+    "must be conditions joined by commas, each a column, one of = != < <= > >= and a value, such as workers=4"
 )
 
 
@@ -51,7 +51,7 @@ def also_trained(table: Table, expressions: Sequence[str], option: str) -> tuple
         if word == "train" or not any(all(_holds(table, row, *one) for one in parts) for parts in selections):
             continue
         if table.columns["steps_per_s"][row] is None:
-            raise table.error(row, f"column steps_per_s: must be given in a row that {option} selects to learn from")
+            raise table.error(row, f"column steps_per_s: must be given in a row that {option} selects")
         split[row] = "train"
         count += 1
     return replace(table, columns={**table.columns, "split": tuple(split)}), count
@@ -59,8 +59,8 @@ def also_trained(table: Table, expressions: Sequence[str], option: str) -> tuple
 
 def _holds(table: Table, row: int, column: str, symbol: str, value: Any) -> bool:
     """Whether a row meets a condition. A cell that is not known equals nothing, and is neither below nor above it."""
-    found = table.columns[column][row]
-    return symbol == "!=" if found is None else _OPERATORS[symbol](found, value)
+    cell = table.columns[column][row]
+    return symbol == "!=" if cell is None else _OPERATORS[symbol](cell, value)
 
 
 def _condition(part: str, option: str) -> _Condition:
@@ -69,15 +69,13 @@ def _condition(part: str, option: str) -> _Condition:
         raise InputError(f"{option}: {_FORM}, found {part.strip()!r}")
     name, symbol, cell = match.groups()
     if name not in COLUMNS:
-        raise InputError(f"{option}: unknown column {name!r}; known are: {', '.join(COLUMNS)}")
+        raise InputError(f"{option}: unknown column {name!r}; columns are: {', '.join(COLUMNS)}")
     if name == "steps_per_s":
-        raise InputError(
-            f"{option}: must not select by steps_per_s: what is predicted must not decide what is learned from"
-        )
+        raise InputError(f"{option}: must not select by steps_per_s, which is what the estimators predict")
     try:
         value = COLUMNS[name](cell)
     except CellError as error:
         raise InputError(f"{option}: {name} {error}, found {cell!r}") from None
-    if symbol not in {"=", "==", "!="} and (isinstance(value, bool) or not isinstance(value, _ORDERED)):
-        raise InputError(f"{option}: {name} has no order, must be compared with = or !=, found {symbol}")
+    if symbol not in {"=", "==", "!="} and (isinstance(value, bool) or not isinstance(value, _COMPARABLE_TYPES)):
+        raise InputError(f"{option}: {name} has no order: compare it with = or !=, found {symbol}")
     return name, symbol, value

@@ -1,4 +1,4 @@
-"""Rows whose workers share a sample: a fraction of it, told as the batch of a replica or as that of all workers.
+"""Rows whose workers share a sample: fractions converted to the batch of a replica or of all workers.
 
 Tensor, context and spatial parallelism let several workers train on one sample. `batch_per_worker` is then the part of
 one worker; `micro_batch` that of one rank of context parallelism. A replica's batch is a whole number where the row
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 __all__ = ["fractions", "whole_batches"]
 
-WRITTEN: Final = 0.01
+ROUNDING_ERROR: Final = 0.01
 """How far a fraction may be off as tables write it, such as 0.33 of three samples on nine workers."""
 NAMES: Final = ("batch_per_worker", "micro_batch")
 
@@ -22,17 +22,23 @@ Cells = Callable[[str], Any]
 
 
 def fractions(cells: Cells) -> tuple[str, str] | None:
-    """The column of a row whose fraction makes no whole samples, and what would be right."""
+    """The column whose fraction does not give whole samples, and what would be right."""
     name = next((name for name in NAMES if isinstance(cells(name), float)), None)
     if name is None or _replica(cells):
         return None
     if name == "micro_batch":
-        return name, f"must make whole samples with context_parallel, found {cells(name):g}"
+        return name, f"times context_parallel must be a whole number of samples, found {cells(name):g}"
     samples, total = _samples(cells), cells("global_batch")
     if not total and not _whole(samples):
-        return name, f"must make whole samples with workers and accumulation, found {cells(name):g}: {samples:g} a step"
-    if total and samples > (1.0 + WRITTEN) * total:
-        return name, f"must make at most global_batch ({total}) with workers, found {cells(name):g}: {samples:g} a step"
+        return (
+            name,
+            f"times workers and accumulation must be whole, found {cells(name):g}: {samples:g} samples in a step",
+        )
+    if total and samples > (1.0 + ROUNDING_ERROR) * total:
+        return (
+            name,
+            f"times workers must be at most global_batch ({total}), found {cells(name):g}: {samples:g} samples",
+        )
     return None
 
 
@@ -41,15 +47,15 @@ def whole_batches(columns: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tuple[
     rows = [
         row for row, both in enumerate(zip(*map(columns.__getitem__, NAMES), strict=True)) if any(map(_is_part, both))
     ]
-    changed = {name: list(columns[name]) for name in (*NAMES, "global_batch")}
+    new_columns = {name: list(columns[name]) for name in (*NAMES, "global_batch")}
     for row in rows:
         cells = partial(_cell, columns, row)
         replica = _replica(cells)
         if not replica:
-            changed["global_batch"][row] = cells("global_batch") or _whole(_samples(cells))
+            new_columns["global_batch"][row] = cells("global_batch") or _whole(_samples(cells))
         for name in NAMES:
-            changed[name][row] = replica if replica and cells(name) is not None else None
-    return {**columns, **{name: tuple(values) for name, values in changed.items()}}
+            new_columns[name][row] = replica if replica and cells(name) is not None else None
+    return {**columns, **{name: tuple(values) for name, values in new_columns.items()}}
 
 
 def _replica(cells: Cells) -> int:
@@ -67,7 +73,7 @@ def _samples(cells: Cells) -> float:
 
 def _whole(samples: float) -> int:
     """The whole number that is meant; 0 = none is."""
-    return round(samples) if abs(samples - round(samples)) <= WRITTEN * samples else 0
+    return round(samples) if abs(samples - round(samples)) <= ROUNDING_ERROR * samples else 0
 
 
 def _is_part(value: object) -> bool:

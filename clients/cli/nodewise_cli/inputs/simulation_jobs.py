@@ -1,4 +1,4 @@
-"""Jobs of a simulation from files, lists and laws: who wrote the file is told by its content."""
+"""Jobs of a simulation from files, lists and laws; the format of a file follows from its content."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SIZES: Final = ("constant", "exponential", "log_normal", "pareto")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PreparedJobs:
-    """Jobs by arrival, and what their curves are where a server has to predict them.
+    """Jobs by arrival, and the curves that a server has to predict.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class _Preparation:
             jobs = runnable(jobs, self._pool_devices, self._left_out)
         if not jobs:
             why = f" that can be simulated; left out: {self._left_out.summary}" if self._left_out.total else ""
-            raise self._wrong(f"jobs: must hold a job, found none{why}")
+            raise self._wrong(f"jobs: must contain a job, found none{why}")
         for number, pair in enumerate(self._spec.shared_pairs):
             for name in pair.curves:
                 if name not in self._named:
@@ -123,14 +123,14 @@ class _Preparation:
         return InputError(f"{self._place}: {text}")
 
     def _jobs(self) -> tuple[list[Job], str]:
-        given = self._spec.jobs
-        if given.listed is not None:
-            return self._list_jobs(given.listed, self._curves()), ""
-        if given.generate is not None:
-            return self._generate_jobs(given.generate), ""
-        path = self._place.parent / (given.file or "")
+        jobs_spec = self._spec.jobs
+        if jobs_spec.listed is not None:
+            return self._list_jobs(jobs_spec.listed, self._curves()), ""
+        if jobs_spec.generate is not None:
+            return self._generate_jobs(jobs_spec.generate), ""
+        path = self._place.parent / (jobs_spec.file or "")
         stream = _open_text(path)
-        form = given.format if given.format != "auto" else _recognise(stream, path)
+        form = jobs_spec.format if jobs_spec.format != "auto" else _recognise(stream, path)
         file = str(path)
         if form == "gavel":
             table = read_gavel_table(_open_text(self._throughputs(form)), str(self._throughputs(form)))
@@ -139,22 +139,22 @@ class _Preparation:
             return self._pollux(stream, file), form
         if form in _LOGS:
             true = self._true_rates(
-                self._curves(optional=True).values(), "jobs of this format are dealt curves by their rates"
+                self._curves(optional=True).values(), "jobs of this format get curves by their rates"
             )
             log, devices = _LOGS[form](stream, file=file), self._pool_devices
             return list(jobs_of_log(log, self._left_out, curves=true, pool_devices=devices, seed=self._seed)), form
         return read_job_table(stream, self._curves(), left_out=self._left_out, file=file), form
 
-    def _list_jobs(self, given: Sequence[InlineJob], curves: Mapping[str, TableCurve]) -> list[Job]:
+    def _list_jobs(self, entries: Sequence[InlineJob], curves: Mapping[str, TableCurve]) -> list[Job]:
         jobs: dict[str, Job] = {}
-        for number, job in enumerate(given):
+        for number, job in enumerate(entries):
             if job.curve not in curves:
                 raise self._wrong(f"jobs[{number}].curve: {_unknown(job.curve, curves)}")
             if job.job in jobs:
-                raise self._wrong(f"jobs[{number}].job: must be unique, {job.job!r} is there already")
-            true, predicted = curves[job.curve]
-            stated: dict[str, Any] = job.model_dump(exclude={"job", "curve"})
-            jobs[job.job] = Job(job_id=job.job, curve=true, predicted=predicted, **stated)
+                raise self._wrong(f"jobs[{number}].job: must be unique, found {job.job!r} twice")
+            true, prediction = curves[job.curve]
+            values: dict[str, Any] = job.model_dump(exclude={"job", "curve"})
+            jobs[job.job] = Job(job_id=job.job, curve=true, predicted=prediction, **values)
         return sorted(jobs.values(), key=lambda job: (job.arrival_s, job.job_id))
 
     def _pollux(self, stream: io.StringIO, file: str) -> list[Job]:
@@ -162,13 +162,15 @@ class _Preparation:
             raise self._wrong("cluster: must have one pool for jobs of this format")
         path, pool = self._throughputs("pollux"), self._spec.cluster[0]
         times = read_step_times(_open_text(path), pool.devices_per_node, str(path))
-        known = {job.partition("/")[0]: steps for job, steps in times.items() if job.partition("/")[0] in APPLICATIONS}
-        if not known:
+        times_by_job = {
+            job.partition("/")[0]: steps for job, steps in times.items() if job.partition("/")[0] in APPLICATIONS
+        }
+        if not times_by_job:
             right = ", ".join(sorted(APPLICATIONS))
-            raise InputError(f"{path}: job: must hold one of {right}, found {', '.join(sorted(times))}")
+            raise InputError(f"{path}: job: must be one of {right}, found {', '.join(sorted(times))}")
         devices = pool.nodes * pool.devices_per_node
         try:
-            curves = pollux_curves(known, devices)
+            curves = pollux_curves(times_by_job, devices)
         except ValueError as error:
             raise InputError(f"{path}: {error}, of at most {devices} in the cluster") from None
         only, rigid = self._spec.jobs.applications, self._spec.jobs.rigid
@@ -179,31 +181,33 @@ class _Preparation:
             raise self._wrong(f"throughputs: must name the table of throughputs that {form} jobs need")
         return self._place.parent / self._spec.throughputs
 
-    def _generate_jobs(self, given: GenerateSpec) -> list[Job]:
+    def _generate_jobs(self, generate_spec: GenerateSpec) -> list[Job]:
         curves = self._curves()
-        names = given.curves or tuple(curves)
+        names = generate_spec.curves or tuple(curves)
         for name in names:
             if name not in curves:
                 raise self._wrong(f"jobs.generate.curves: {_unknown(name, curves)}")
-        true = self._true_rates([curves[name] for name in names], "generated sizes are seconds at a curve's rates")
-        laws = self._law(given.arrivals, "arrivals", _ARRIVALS), self._law(given.sizes, "sizes", _SIZES)
-        stated = given.model_dump(include={"jobs", "requested", "rigid"})
-        return list(generators.generate_jobs(*laws, true, seed=self._seed, **stated))
+        true = self._true_rates(
+            [curves[name] for name in names], "sizes of generated jobs are in seconds at the rates of a curve"
+        )
+        laws = self._law(generate_spec.arrivals, "arrivals", _ARRIVALS), self._law(generate_spec.sizes, "sizes", _SIZES)
+        values = generate_spec.model_dump(include={"jobs", "requested", "rigid"})
+        return list(generators.generate_jobs(*laws, true, seed=self._seed, **values))
 
-    def _law(self, given: LawSpec, name: str, allowed: Sequence[str]) -> generators.Draw:
+    def _law(self, law_spec: LawSpec, name: str, law_names: Sequence[str]) -> generators.Draw:
         place = f"{self._place}: jobs.generate.{name}"
-        if given.law not in allowed:
-            raise InputError(f"{place}.law: must be one of {', '.join(allowed)}, found {given.law!r}")
-        parameters = given.model_extra or {}
+        if law_spec.law not in law_names:
+            raise InputError(f"{place}.law: must be one of {', '.join(law_names)}, found {law_spec.law!r}")
+        parameters = law_spec.model_extra or {}
         for key, value in parameters.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"{place}.{key}: must be a number, found {value!r}")
-        law: Callable[..., generators.Draw] = getattr(generators, given.law)
+        law: Callable[..., generators.Draw] = getattr(generators, law_spec.law)
         try:
             return law(**parameters)
         except TypeError as error:
-            said = str(error).partition("() ")[2]
-            raise InputError(f"{place}: law {given.law!r} {said}") from None
+            detail = str(error).partition("() ")[2]
+            raise InputError(f"{place}: law {law_spec.law!r} {detail}") from None
         except JobsFileError as error:
             raise InputError(f"{place}.{error}") from None
 
@@ -215,36 +219,36 @@ class _Preparation:
         return true
 
     def _curves(self, *, optional: bool = False) -> dict[str, TableCurve]:
-        """Curves by name: those of the table of throughputs, and those that the specification holds."""
-        found: dict[str, TableCurve] = {}
+        """Curves by name: those of the table of throughputs, and those in the specification."""
+        curves: dict[str, TableCurve] = {}
         if self._spec.throughputs is not None:
             path = self._throughputs("such")
-            found |= read_curve_table(_open_text(path), self._pools, file=str(path))
-        for name, given in self._spec.curves.items():
-            found[name] = self._curve(f"curves.{name}", given)
-        if not found and not optional:
-            raise self._wrong("curves: must hold a curve, or throughputs name a table of curves")
-        self._named = {name: true for name, (true, _) in found.items()}
-        return found
+            curves |= read_curve_table(_open_text(path), self._pools, file=str(path))
+        for name, curve_spec in self._spec.curves.items():
+            curves[name] = self._curve(f"curves.{name}", curve_spec)
+        if not curves and not optional:
+            raise self._wrong("curves: must contain a curve, unless throughputs names a table of curves")
+        self._named = {name: true for name, (true, _) in curves.items()}
+        return curves
 
-    def _curve(self, path: str, given: CurveSpec) -> TableCurve:
-        predicted = None
-        if given.profile is not None:
-            source = self._documents.source(dict(given.profile), f"{path}.profile")
-            predicted = Curve.of({})
-            asked = SimulationProfileCurve(profile=source, allowed_devices=given.allowed_devices)
-            self._predicted[id(predicted)] = SimulationCurve(profile=asked)
-        if given.samples_per_s is None:
-            assert predicted is not None
-            return predicted, None
-        true = self._rates(f"{path}.samples_per_s", given.samples_per_s)
-        if given.predicted_samples_per_s is not None:
-            predicted = self._rates(f"{path}.predicted_samples_per_s", given.predicted_samples_per_s)
-        return true, predicted
+    def _curve(self, path: str, curve_spec: CurveSpec) -> TableCurve:
+        prediction = None
+        if curve_spec.profile is not None:
+            source = self._documents.source(dict(curve_spec.profile), f"{path}.profile")
+            prediction = Curve.of({})
+            profile_curve = SimulationProfileCurve(profile=source, allowed_devices=curve_spec.allowed_devices)
+            self._predicted[id(prediction)] = SimulationCurve(profile=profile_curve)
+        if curve_spec.samples_per_s is None:
+            assert prediction is not None
+            return prediction, None
+        true = self._rates(f"{path}.samples_per_s", curve_spec.samples_per_s)
+        if curve_spec.predicted_samples_per_s is not None:
+            prediction = self._rates(f"{path}.predicted_samples_per_s", curve_spec.predicted_samples_per_s)
+        return true, prediction
 
-    def _rates(self, path: str, given: Rates) -> Curve:
+    def _rates(self, path: str, rates_by_pool: Rates) -> Curve:
         rates: dict[tuple[int, int], float] = {}
-        for pool, by_count in given.items():
+        for pool, by_count in rates_by_pool.items():
             if pool not in self._pools:
                 raise self._wrong(f"{path}: {_unknown(pool, self._pools)}")
             rates |= {(self._pools.index(pool), devices): rate for devices, rate in by_count.items()}
@@ -254,18 +258,18 @@ class _Preparation:
             raise self._wrong(f"{path}: {error}") from None
 
 
-def _unknown(name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    return f"must be one of {', '.join(known) or 'none'}, found {name!r}"
+def _unknown(name: str, names: Mapping[str, Any] | Sequence[str]) -> str:
+    return f"must be one of {', '.join(names) or 'none'}, found {name!r}"
 
 
 def _open_text(path: Path) -> io.StringIO:
-    """What a file of text holds, unpacked where it is packed by gzip, or by tar and gzip."""
+    """The content of a text file, decompressed if it is compressed by gzip, or by tar and gzip."""
     try:
         data = path.read_bytes()
         if data.startswith(_GZIP):
             data = _unpack(path, gzip.decompress(data))
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{path}: the packed file is damaged or ends early") from None
+        raise InputError(f"{path}: the compressed file is damaged or ends early") from None
     except OSError as error:
         raise unreadable(path, error) from None
     return io.StringIO(decode_utf8(path, data, "text"), newline=None)
@@ -286,7 +290,7 @@ def _unpack(path: Path, data: bytes) -> bytes:
 
 
 def _recognise(stream: io.StringIO, path: Path) -> str:
-    """What kind of file it is, by its first line; the stream stands at the beginning again."""
+    """The format of a file, by its first line; the stream is reset to the beginning."""
     first = next((line for line in stream if line.strip()), "")
     stream.seek(0)
     if first.count("\t") in (6, 9):
@@ -298,14 +302,14 @@ def _recognise(stream: io.StringIO, path: Path) -> str:
     if is_task_table(first):
         return "alibaba-2020"
     if is_job_table(first):
-        raise InputError(f"{path}: is Alibaba's pai_job_table, which names no GPUs: must be its pai_task_table")
+        raise InputError(f"{path}: is Alibaba's pai_job_table, which has no GPUs; use its pai_task_table")
     header = {name.strip() for name in next(csv.reader([first]), [])}
-    for form, needed in _HEADERS.items():
-        if needed <= header | {name.lower() for name in header}:
+    for form, columns_needed in _HEADERS.items():
+        if columns_needed <= header | {name.lower() for name in header}:
             return form
-    known = "; ".join(f"{form}: {', '.join(sorted(needed))}" for form, needed in _HEADERS.items())
+    forms = "; ".join(f"{form}: {', '.join(sorted(columns_needed))}" for form, columns_needed in _HEADERS.items())
     raise InputError(
         f"{path}: is no list of jobs: its first line must be a row of 7 or 10 columns separated by tabs (gavel), a "
         "row of pai_task_table (alibaba-2020), the header of sacct -P with JobID, a JSON list of jobs (philly), or "
-        f"a header with ({known})"
+        f"a header with ({forms})"
     )

@@ -29,7 +29,7 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {"gavel": gavel.SETTINGS, "poll
 """How time passes where a specification does not say, by the format of its jobs: as in the simulators that they come
 from (docs/guides/simulation.md)."""
 
-_STATED: Final = frozenset({
+_SETTING_NAMES: Final = frozenset({
     *("clock", "round_s", "on_changes_only", "minimum_decision_interval_s", "restart_cost_s", "first_start_cost_s"),
     *("checkpoints", "failures", "early_stops", "prediction_error"),
 })  # fmt: skip
@@ -41,7 +41,7 @@ _LIKE: Final = (
 """What jobs and a request's columns of them call alike."""
 
 
-def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRequest:
+def simulate_request(spec: SimulationSpec, jobs_and_curves: PreparedJobs) -> SimulateRequest:
     """What to simulate, without the policy."""
     curves: list[SimulationCurve] = []
     places: dict[int, int] = {}
@@ -49,20 +49,24 @@ def simulate_request(spec: SimulationSpec, prepared: PreparedJobs) -> SimulateRe
     def place(curve: Curve) -> int:
         if id(curve) not in places:
             places[id(curve)] = len(curves)
-            curves.append(prepared.predicted.get(id(curve)) or _simulation_curve(curve))
+            curves.append(jobs_and_curves.predicted.get(id(curve)) or _simulation_curve(curve))
         return places[id(curve)]
 
-    true = [place(job.curve) for job in prepared.jobs]
-    predicted = [place(job.curve if job.predicted is None else job.predicted) for job in prepared.jobs]
-    shared = _shared_pairs(spec, [[place(prepared.curves[name]) for name in pair.curves] for pair in spec.shared_pairs])
-    settings = _settings(spec, prepared.format)
+    true = [place(job.curve) for job in jobs_and_curves.jobs]
+    predictions = [place(job.curve if job.predicted is None else job.predicted) for job in jobs_and_curves.jobs]
+    pairs = _shared_pairs(
+        spec, [[place(jobs_and_curves.curves[name]) for name in pair.curves] for pair in spec.shared_pairs]
+    )
+    settings = _settings(spec, jobs_and_curves.format)
     return SimulateRequest(
         cluster=Cluster(pools=pools_of(spec)),
-        jobs=_columns(prepared.jobs, true, () if predicted == true else predicted, settings.restart_cost_seconds),
+        jobs=_columns(
+            jobs_and_curves.jobs, true, () if predictions == true else predictions, settings.restart_cost_seconds
+        ),
         curves=tuple(curves),
         quotas=tuple(QueueQuota(queue=queue, max_devices=most) for queue, most in spec.quotas.items()),
         settings=settings,
-        shared_pairs=shared,
+        shared_pairs=pairs,
     )
 
 
@@ -76,15 +80,15 @@ def _shared_pairs(spec: SimulationSpec, places: Sequence[Sequence[int]]) -> Simu
     ]
     if not rows:
         return None
-    seen = [pair.predicted_shares or pair.shares for pair, *_ in rows]
+    shares = [pair.predicted_shares or pair.shares for pair, *_ in rows]
     return SimulationSharedPairs(
         first_curve_indexes=tuple(one for _, one, _, _ in rows),
         second_curve_indexes=tuple(other for _, _, other, _ in rows),
         pool_indexes=tuple(pool for *_, pool in rows),
         first_shares=tuple(pair.shares[0] for pair, *_ in rows),
         second_shares=tuple(pair.shares[1] for pair, *_ in rows),
-        predicted_first_shares=tuple(first for first, _ in seen),
-        predicted_second_shares=tuple(second for _, second in seen),
+        predicted_first_shares=tuple(first for first, _ in shares),
+        predicted_second_shares=tuple(second for _, second in shares),
     )
 
 
@@ -103,7 +107,7 @@ def pools_of(spec: SimulationSpec) -> tuple[NodePool, ...]:
 
 
 def policy_parameters(policy: PolicySpec, form: str) -> dict[str, float]:
-    """A policy's parameters; jobs of a published simulator come with what it does under a policy's name."""
+    """Parameters of a policy; jobs of a published simulator imply the parameters that it uses."""
     usual = gavel.PARAMETERS.get(policy.name, {}) if form == "gavel" else {}
     return {**usual, **policy.parameters}
 
@@ -124,7 +128,7 @@ def _columns(
     names = {"job_ids": "job_id", "work_samples": "samples", "step_samples": "samples_per_step", "weights": "weight"}
     # What a job does not state is 0, as the contract has it.
     columns: dict[str, Any] = {
-        column: [0.0 if (held := getattr(job, name)) is None else held for job in jobs]
+        column: [0.0 if (value := getattr(job, name)) is None else value for job in jobs]
         for column, name in (names | {_written_out(name): name for name in _LIKE}).items()
     }
     return simulation_jobs(
@@ -144,14 +148,14 @@ def _settings(spec: SimulationSpec, form: str) -> SimulationSettings:
         usual = {"clock": "fixed-rounds"}
     if spec.restart_cost_s is not None:
         usual.pop("first_start_cost_s", None)
-    stated = {"clock": "events"} | usual | spec.model_dump(include=set(_STATED), exclude_none=True)
-    stated["clock"] = stated["clock"].replace("-", "_")
-    return from_json(_contract(stated | {"load_factor": spec.load, "seed": spec.seed}), SimulationSettings)
+    values = {"clock": "events"} | usual | spec.model_dump(include=set(_SETTING_NAMES), exclude_none=True)
+    values["clock"] = values["clock"].replace("-", "_")
+    return from_json(_contract(values | {"load_factor": spec.load, "seed": spec.seed}), SimulationSettings)
 
 
-def _contract(given: Any) -> Any:
+def _contract(value: Any) -> Any:
     """The same by the contract's names."""
-    return {_written_out(name): _contract(held) for name, held in given.items()} if isinstance(given, dict) else given
+    return {_written_out(name): _contract(held) for name, held in value.items()} if isinstance(value, dict) else value
 
 
 def _written_out(name: str) -> str:

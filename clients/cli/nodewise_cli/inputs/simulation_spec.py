@@ -1,4 +1,4 @@
-"""What to simulate, as a JSON file says it: jobs, curves, cluster, policies, time, costs and chance."""
+"""The JSON specification of a simulation: jobs, curves, cluster, policies, time, costs and randomness."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class _Model(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, given: Any) -> Any:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        named = given if isinstance(given, dict) and cls.model_config["extra"] == "forbid" else {}
-        for name in named:
-            if name not in known:
-                near = "".join(f" (did you mean {each}?)" for each in get_close_matches(name, known, 1))
-                told = {"name": name, "near": near, "known": ", ".join(known)}
-                raise PydanticCustomError(_UNKNOWN, "is unknown{near}; known are: {known}", told)
-        return given
+    def _known_keys(cls, value: Any) -> Any:
+        names = [field.alias or name for name, field in cls.model_fields.items()]
+        keys = value if isinstance(value, dict) and cls.model_config["extra"] == "forbid" else {}
+        for name in keys:
+            if name not in names:
+                near = "".join(f" (did you mean {each}?)" for each in get_close_matches(name, names, 1))
+                context = {"name": name, "near": near, "known": ", ".join(names)}
+                raise PydanticCustomError(_UNKNOWN, "is unknown{near}; fields are: {known}", context)
+        return value
 
 
 class PoolSpec(_Model):
@@ -120,9 +120,9 @@ class JobsSpec(_Model):
 
     @model_validator(mode="after")
     def _one(self) -> JobsSpec:
-        given = [name for name in ("file", "generate", "listed") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError("must be one of a list of jobs, {'file': ...} and {'generate': ...}")
+        sources = [name for name in ("file", "generate", "listed") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            raise ValueError("must be a list of jobs, {'file': ...} or {'generate': ...}")
         return self
 
 
@@ -142,12 +142,12 @@ class CurveSpec(_Model):
         if self.samples_per_s is None and self.profile is None:
             raise ValueError("must have samples_per_s or a profile")
         if self.predicted_samples_per_s is not None and self.profile is not None:
-            raise ValueError("must have predicted_samples_per_s or a profile, not both")
+            raise ValueError("must have either predicted_samples_per_s or a profile, not both")
         return self
 
 
 class SharedPairSpec(_Model):
-    """Jobs of two curves on one device: what each keeps of its speed alone, and what the policy believes."""
+    """Jobs of two curves on one device: the share of its solo speed that each keeps, true and predicted."""
 
     curves: tuple[str, str]
     shares: tuple[Positive, Positive]
@@ -164,11 +164,11 @@ class PolicySpec(_Model):
 
     @property
     def display_name(self) -> str:
-        """How tables name it."""
+        """The name in tables."""
         if self.label:
             return self.label
-        stated = ", ".join(f"{name}={value:g}" for name, value in sorted(self.parameters.items()))
-        return f"{self.name}({stated})" if stated else self.name
+        parameters_text = ", ".join(f"{name}={value:g}" for name, value in sorted(self.parameters.items()))
+        return f"{self.name}({parameters_text})" if parameters_text else self.name
 
 
 class CheckpointsSpec(_Model):
@@ -199,27 +199,27 @@ class PredictionErrorSpec(_Model):
     row_sigma: NotNegative = 0.0
 
 
-def _as_jobs(given: Any) -> Any:
-    return {"list": given} if isinstance(given, list) else given
+def _as_jobs(value: Any) -> Any:
+    return {"list": value} if isinstance(value, list) else value
 
 
-def _as_policies(given: Any) -> Any:
-    listed = given if isinstance(given, list | tuple) else [given]
-    return [{"name": each} if isinstance(each, str) else each for each in listed]
+def _as_policies(value: Any) -> Any:
+    entries = value if isinstance(value, list | tuple) else [value]
+    return [{"name": each} if isinstance(each, str) else each for each in entries]
 
 
-def parsed_cluster(given: Any) -> Any:
+def parsed_cluster(value: Any) -> Any:
     """Pools of ``{"v100": 8, "t4": "2x4"}`` or of ``v100=8,t4=2x4``; a list stays as it is."""
-    if isinstance(given, str):
-        parts = [part.partition("=") for part in given.split(",")]
+    if isinstance(value, str):
+        parts = [part.partition("=") for part in value.split(",")]
         wrong = next((name + mark for name, mark, size in parts if not (name and mark and size)), None)
         if wrong is not None:
-            raise ValueError(f"must be pools such as v100=8,t4=2x4, found {given!r}")
-        given = {name.strip(): size.strip() for name, _, size in parts}
-    if not isinstance(given, dict):
-        return given
+            raise ValueError(f"must be pools such as v100=8,t4=2x4, found {value!r}")
+        value = {name.strip(): size.strip() for name, _, size in parts}
+    if not isinstance(value, dict):
+        return value
     pools = []
-    for name, size in given.items():
+    for name, size in value.items():
         match = _SIZE.fullmatch(str(size))
         if match is None or not int(match[1]) or match[2] == "0":
             raise ValueError(f"{name}: {_SIZE_FORM}; found {size!r}")
@@ -228,7 +228,7 @@ def parsed_cluster(given: Any) -> Any:
 
 
 class SimulationSpec(_Model):
-    """What to simulate."""
+    """A simulation."""
 
     jobs: Annotated[JobsSpec, BeforeValidator(_as_jobs)]
     throughputs: str | None = None
@@ -254,26 +254,26 @@ class SimulationSpec(_Model):
     @model_validator(mode="after")
     def _distinct(self) -> SimulationSpec:
         for pool in _twins([pool.name for pool in self.cluster]):
-            raise ValueError(f"cluster: names of pools must be unique, {pool!r} is there twice")
+            raise ValueError(f"cluster: names of pools must be unique, found {pool!r} twice")
         for number, pair in enumerate(self.shared_pairs):
             if pair.pool and pair.pool not in [pool.name for pool in self.cluster]:
                 raise ValueError(f"shared_pairs.{number}.pool: must name a pool of the cluster, found {pair.pool!r}")
         for policy in _twins([policy.display_name for policy in self.policy]):
-            raise ValueError(f"policy: {policy!r} is there twice; give each a label of its own")
+            raise ValueError(f"policy: found {policy!r} twice; give each a label of its own")
         return self
 
 
 def _twins(values: Sequence[Any]) -> list[Any]:
-    """What is there more than once."""
+    """Values that occur more than once."""
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-def _as_seeds(given: Any) -> Any:
-    if isinstance(given, bool) or not isinstance(given, int):
-        return given
-    if not 1 <= given <= MOST_SEEDS:
-        raise ValueError(f"must be a list of seeds, or how many there are, 1 to {MOST_SEEDS:,}")
-    return list(range(given))
+def _as_seeds(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if not 1 <= value <= MOST_SEEDS:
+        raise ValueError(f"must be a list of seeds, or the number of seeds, 1 to {MOST_SEEDS:,}")
+    return list(range(value))
 
 
 class SweepSpec(SimulationSpec):
@@ -289,12 +289,12 @@ class SweepSpec(SimulationSpec):
     def _lists_alone(self) -> SweepSpec:
         for name, instead in (("load", "loads"), ("seed", "seeds"), ("prediction_error", "prediction_errors")):
             if name in self.model_fields_set:
-                raise ValueError(f"{name}: must be a list under {instead!r} in a sweep")
+                raise ValueError(f"{name}: a sweep needs a list, under {instead!r}")
         if "repetitions" in self.model_fields_set:
-            raise ValueError("repetitions: must not be there in a sweep, whose repetitions are its seeds")
+            raise ValueError("repetitions: must be left out in a sweep, which repeats by seeds")
         for name in ("loads", "seeds", "prediction_errors"):
             if _twins(getattr(self, name)):
-                raise ValueError(f"{name}: must not hold a value twice")
+                raise ValueError(f"{name}: must not contain a value twice")
         return self
 
 
@@ -315,7 +315,7 @@ def checked_spec(place: str, document: Mapping[str, Any], kind: type[SpecT]) -> 
         first = error.errors()[0]
         unknown = [first["ctx"]["name"]] if first["type"] == _UNKNOWN else []
         field = ".".join(map(str, (*first["loc"], *unknown)))
-        said = first["msg"].removeprefix("Value error, ")
-        text = "must be given" if first["type"] == "missing" else said[:1].lower() + said[1:]
-        found = "" if first["type"] in ("missing", "value_error", _UNKNOWN) else f"; found {first['input']!r}"
-        raise InputError(f"{place}: {field}: {text}{found}" if field else f"{place}: {text}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        text = "must be given" if first["type"] == "missing" else message[:1].lower() + message[1:]
+        input_text = "" if first["type"] in ("missing", "value_error", _UNKNOWN) else f"; found {first['input']!r}"
+        raise InputError(f"{place}: {field}: {text}{input_text}" if field else f"{place}: {text}") from None

@@ -1,4 +1,4 @@
-"""Runs of a table beside those that a stored profile holds: which are there already, and which are there no more."""
+"""Differences between the runs of a table and those of a stored profile."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ class Difference:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the profile holds all that the table says."""
+        """Whether the profile holds everything in the table."""
         return not (self.timed or self.train or self.adds_facts)
 
 
 def difference(table: Table, job: str, content: ProfileContent, stored: Profile | None) -> Difference:
-    """Compare a job with its profile; ``content`` is what the table makes of it, None = there is no profile yet."""
-    held = (stored and stored.content) or ProfileContent()
+    """Compare a job with its profile; ``content`` comes from the table; None = there is no profile yet."""
+    stored_content = (stored and stored.content) or ProfileContent()
     train = train_rows(table, job)
     timed = timed_rows(table, train)
     new_timed, stale_phases = _apart(
-        timed, _keys(content.phase_timings, PHASE_TIMINGS), held.phase_timings, PHASE_TIMINGS
+        timed, _keys(content.phase_timings, PHASE_TIMINGS), stored_content.phase_timings, PHASE_TIMINGS
     )
     new_train, stale_observations = _apart(
-        train, _keys(content.observations, OBSERVATIONS), held.observations, OBSERVATIONS
+        train, _keys(content.observations, OBSERVATIONS), stored_content.observations, OBSERVATIONS
     )
     adds_facts, stale_facts = False, []
     for part in ("workload", "network"):
-        stated, known = getattr(content, part), getattr(held, part)
-        for name, value in _facts(stated).items():
-            before = _facts(known).get(name)
+        facts_of_table, facts_of_profile = getattr(content, part), getattr(stored_content, part)
+        for name, value in _facts(facts_of_table).items():
+            before = _facts(facts_of_profile).get(name)
             adds_facts |= value != before
             stale_facts += [f"{part}.{name}"] if before is not None and value != before else []
     return Difference(
@@ -80,16 +80,16 @@ def difference(table: Table, job: str, content: ProfileContent, stored: Profile 
 
 
 def _facts(part: Any) -> dict[str, Any]:
-    stated = {} if part is None else {each.name: getattr(part, each.name) for each in fields(part)}
-    return {name: value for name, value in stated.items() if value not in (None, "", ())}
+    values = {} if part is None else {each.name: getattr(part, each.name) for each in fields(part)}
+    return {name: value for name, value in values.items() if value not in (None, "", ())}
 
 
 def _apart(
-    rows: Sequence[int], keys: Sequence[Hashable], held: Any, of: Mapping[str, Fact]
+    rows: Sequence[int], keys: Sequence[Hashable], runs: Any, of: Mapping[str, Fact]
 ) -> tuple[list[int], list[int]]:
-    """The rows that are not held, and the numbers of what is held beside them; each copy counts."""
-    known = _keys(held, of)
-    left = Counter(known)
+    """The rows that are not stored, and the numbers of other stored runs; each copy counts."""
+    stored_keys = _keys(runs, of)
+    left = Counter(stored_keys)
     new = []
     for row, key in zip(rows, keys, strict=True):
         if left[key]:
@@ -97,8 +97,8 @@ def _apart(
         else:
             new.append(row)
     stale = []
-    numbers = () if held is None else held.numbers
-    for key, number in zip(reversed(known), reversed(numbers), strict=True):
+    numbers = () if runs is None else runs.numbers
+    for key, number in zip(reversed(stored_keys), reversed(numbers), strict=True):
         if left[key]:
             left[key] -= 1
             stale.append(number)
@@ -106,25 +106,25 @@ def _apart(
 
 
 def _keys(runs: Observations | PhaseTimings | None, of: Mapping[str, Fact]) -> list[Hashable]:
-    """What each run says, so that the same compares equal however it is written."""
+    """A normal form of each run, so that equal runs compare equal."""
     if runs is None:
         return []
     ran = configuration_rows(runs.configurations or Configurations())
-    said = [_column(runs, name, fact, len(ran)) for name, fact in of.items()]
-    return [(_how(row), *cells) for row, cells in zip(ran, zip(*said, strict=True), strict=True)]
+    cell_columns = [_column(runs, name, fact, len(ran)) for name, fact in of.items()]
+    return [(_how(row), *cells) for row, cells in zip(ran, zip(*cell_columns, strict=True), strict=True)]
 
 
 def _how(row: Mapping[str, Any]) -> Hashable:
-    told = csv_row(row)
-    told["parameter_servers"] = told["parameter_servers"] or int(told["sync"] in PARAMETER_SERVER_MODES)
+    settings = csv_row(row)
+    settings["parameter_servers"] = settings["parameter_servers"] or int(settings["sync"] in PARAMETER_SERVER_MODES)
     groups = tuple((group.workers, group.device_name, group.compute_factor) for group in row.get("groups") or ())
-    return (*told.values(), tuple(row.get("placements") or ()), groups)
+    return (*settings.values(), tuple(row.get("placements") or ()), groups)
 
 
 def _column(runs: Any, name: str, fact: Fact, rows: int) -> Sequence[Any]:
     """A column with an entry for every row; None = not known."""
     column = tuple(getattr(runs, name))
     column = column if len(column) == rows else (*column, None)[:1] * rows
-    known = getattr(runs, name.replace("_seconds", "") + "_known", ())
-    known = known if len(known) == rows else (True,) * rows
-    return [None if not there or value == fact.default else value for value, there in zip(column, known, strict=True)]
+    flags = getattr(runs, name.replace("_seconds", "") + "_known", ())
+    flags = flags if len(flags) == rows else (True,) * rows
+    return [None if not there or value == fact.default else value for value, there in zip(column, flags, strict=True)]

@@ -1,4 +1,4 @@
-"""From a table to what the service takes: the table as a whole, or the profile of one of its jobs."""
+"""Messages of the service from a table: the table as a whole, or the profile of one of its jobs."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def measurement_table(table: Table) -> MeasurementTable:
 
 
 def profile_content(table: Table, job: str) -> ProfileContent:
-    """What an estimator may know of a job: its facts and its train rows."""
+    """The profile of a job: its facts and its train rows."""
     train = train_rows(table, job)
-    timed = timed_rows(table, train)
+    rows_with_phases = timed_rows(table, train)
     return ProfileContent(
         workload=_workload(table, job),
         network=Network(**_facts(table, job, facts.NETWORK)),
-        phase_timings=timings_of(table, timed) if timed else None,
+        phase_timings=timings_of(table, rows_with_phases) if rows_with_phases else None,
         observations=observations_of(table, train) if train else None,
     )
 
 
 def train_rows(table: Table, job: str) -> list[int]:
-    """Rows of a job that an estimator may see, and whose rate is known: a profile holds no others."""
+    """Train rows of a job whose rate is known: a profile holds no others."""
     visible, rates = table.train, table.columns["steps_per_s"]
     return [row for row in table.rows_by_job[job] if visible[row] and rates[row] is not None]
 
@@ -86,7 +86,7 @@ def timed_rows(table: Table, rows: Sequence[int]) -> list[int]:
 
 
 def timings_of(table: Table, rows: Sequence[int], *, of_configurations: bool = True) -> PhaseTimings:
-    """Phase timings of rows that hold them, with what ran in these rows unless that is said elsewhere."""
+    """Phase timings of rows that hold them, with the configurations of these rows unless they are stated elsewhere."""
     columns: dict[str, Any] = {"configurations": configurations_of(table, rows)} if of_configurations else {}
     for name, fact in by_csv(facts.PHASE_TIMINGS).items():
         # Without servers nothing is received from or applied at one: those phases are 0, not unknown.
@@ -101,14 +101,14 @@ def observations_of(table: Table, rows: Sequence[int]) -> Observations:
 
 
 def _runs(table: Table, rows: Sequence[int], of: Mapping[str, Fact]) -> dict[str, list[Any]]:
-    """What was measured of some rows, by the fields that carry it."""
-    found = {fact.field: _of(table, name, rows) for name, fact in by_csv(of).items()}
+    """Measurements of some rows, by field."""
+    columns = {fact.field: _of(table, name, rows) for name, fact in by_csv(of).items()}
     moments = (None if moment is None else moment.timestamp() for moment in _of(table, "measured_at", rows))
-    return found | {"measured_at_unix_seconds": list(moments)}
+    return columns | {"measured_at_unix_seconds": list(moments)}
 
 
 def configurations_of(table: Table, rows: Sequence[int]) -> Configurations:
-    """What ran in some rows. A column that no row states is left out: then the service's own default holds."""
+    """Configurations of some rows. A column that no row states is left out, so the service's default holds."""
     columns = {name: _of(table, name, rows) for name in CONFIGURATION_FACTS}
     columns |= {name: _differing(table, name, rows) for name in ("link_bytes_per_s", "precision")}
     columns["groups"] = [_groups(table, row) for row in rows]
@@ -130,22 +130,22 @@ def _states(name: str, values: Sequence[Any]) -> bool:
 
 def _workload(table: Table, job: str) -> Workload:
     dimensions = _facts(table, job, facts.TRANSFORMER)
-    told = all(_fact(table, job, name) is not None for name in TRANSFORMER)
-    transformer = Transformer(**dimensions) if told else None
+    is_transformer = all(_fact(table, job, name) is not None for name in TRANSFORMER)
+    transformer = Transformer(**dimensions) if is_transformer else None
     usual = {"optimizer": _OPTIMIZER} if transformer else {}
-    stated = _facts(table, job, {**facts.WORKLOAD, "precision": facts.CONFIGURATION_SETTINGS["precision"]})
+    workload_facts = _facts(table, job, {**facts.WORKLOAD, "precision": facts.CONFIGURATION_SETTINGS["precision"]})
     encoder = _facts(table, job, facts.ENCODER)
     if encoder:
-        stated["encoder"] = Encoder(**encoder)
-    return Workload(transformer=transformer, **usual | stated)
+        workload_facts["encoder"] = Encoder(**encoder)
+    return Workload(transformer=transformer, **usual | workload_facts)
 
 
 def _groups(table: Table, row: int) -> tuple[WorkerGroup, ...]:
     device = table.columns["device"][row]
-    listed = table.columns["groups"][row] or ()
+    groups = table.columns["groups"][row] or ()
     return tuple(
         WorkerGroup(workers=workers, device_name=other or device, compute_factor=factor)
-        for workers, other, factor in listed
+        for workers, other, factor in groups
     )
 
 
@@ -156,12 +156,12 @@ def _of(table: Table, name: str, rows: Sequence[int]) -> list[Any]:
 
 def _facts(table: Table, job: str, of: Mapping[str, Fact]) -> dict[str, Any]:
     """The facts of a job that its rows state, by the fields that carry them."""
-    found = {fact.field: _fact(table, job, name) for name, fact in by_csv(of).items()}
-    return {name: value for name, value in found.items() if value is not None}
+    facts_of_job = {fact.field: _fact(table, job, name) for name, fact in by_csv(of).items()}
+    return {name: value for name, value in facts_of_job.items() if value is not None}
 
 
 def _fact(table: Table, job: str, name: str) -> Any:
-    """The only value in a job's rows; None where none is stated or where they differ."""
+    """The only value in a job's rows; None if none is stated or they differ."""
     column = table.columns[name]
     values = {column[row] for row in table.rows_by_job[job]} - {None}
     return values.pop() if len(values) == 1 else None

@@ -19,7 +19,7 @@ _ROW: Final = re.compile(r"(\w+)\[(\d+)\]$")
 
 
 def in_table(error: NodewiseError, table: Table, rows: Sequence[int], path: str) -> CommandError | None:
-    """The error with the file's line, where it is about a row that came from a table.
+    """The error with the line of the file, if it is about a row of a table.
 
     Parameters
     ----------
@@ -45,16 +45,16 @@ def in_rows(
     error: NodewiseError, table: Table, rows: Sequence[int], path: str, runs: str = ".observations"
 ) -> CommandError | None:
     """The same where rows were sent as ``runs`` below the path, and those with phase timings beside them."""
-    timed = in_table(error, table, timed_rows(table, rows), f"{path}.phase_timings")
-    return timed or in_table(error, table, rows, f"{path}{runs}")
+    error_in_phases = in_table(error, table, timed_rows(table, rows), f"{path}.phase_timings")
+    return error_in_phases or in_table(error, table, rows, f"{path}{runs}")
 
 
 def _column(field: str) -> str:
     """The field as the reader of a table knows it."""
     last = field.rsplit(".", 1)[-1].split("[", 1)[0]
     runs = PHASE_TIMINGS if "phase_timings." in field else OBSERVATIONS
-    found = ChainMap(*map(dict, (runs, CONFIGURATIONS, WORKLOAD, NETWORK, TRANSFORMER))).get(last)
-    return (found and found.csv) or {"group_compute_factors": "groups"}.get(last, last)
+    fact = ChainMap(*map(dict, (runs, CONFIGURATIONS, WORKLOAD, NETWORK, TRANSFORMER))).get(last)
+    return (fact and fact.csv) or {"group_compute_factors": "groups"}.get(last, last)
 
 
 def _row(violation: FieldViolation, path: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Measurements tables: a CSV file read into typed columns, or the file, line and column of what is wrong."""
+"""Measurements tables: a CSV file read into typed columns, or an error with file, line and column."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nodewise_cli.inputs.units import convert_rates
 __all__ = ["Table", "read_table", "table_of_cells"]
 
 _INSTEAD: Final = {
-    "nodes": "nodes may be told by gpus_per_node instead",
+    "nodes": "or state gpus_per_node instead of nodes",
     "device": "device names the accelerator, such as A100",
     "steps_per_s": f"or the throughput in another unit: {', '.join(RATES[1:])}",
 }
@@ -101,7 +101,7 @@ def read_table(path: Path, *, predicted: bool = False, without_batch: bool = Fal
     names = _names(read, predicted=predicted)
     lines, columns = _read_rows(read, names)
     if not lines:
-        raise InputError(f"{path}: has no rows below its header")
+        raise InputError(f"{path}: has no rows below the header")
     written = {name: heading for heading, name in zip(read.header, names, strict=True) if heading != name}
     try:
         table = table_of_cells(path, lines, columns, without_batch=without_batch)
@@ -121,40 +121,40 @@ def table_of_cells(
     RowError
         Naming the row and the column of what contradicts itself, and what would be right.
     """
-    filled: dict[str, tuple[Any, ...]] = {
+    filled_columns: dict[str, tuple[Any, ...]] = {
         name: tuple(cells.get(name) or [DEFAULTS.get(name)] * len(lines)) for name in READ
     }
-    rates = zip(*(filled[name] for name in RATES), strict=True)
-    filled["split"] = tuple(
-        split or ("test" if all(rate is None for rate in told) else "train")
-        for split, told in zip(filled["split"], rates, strict=True)
+    rates = zip(*(filled_columns[name] for name in RATES), strict=True)
+    filled_columns["split"] = tuple(
+        split or ("test" if all(rate is None for rate in rates_of_row) else "train")
+        for split, rates_of_row in zip(filled_columns["split"], rates, strict=True)
     )
     by_job: dict[str, list[int]] = {}
-    for row, job in enumerate(filled["job"]):
+    for row, job in enumerate(filled_columns["job"]):
         by_job.setdefault(job, []).append(row)
-    rows_by_job = {job: tuple(found) for job, found in by_job.items()}
-    filled |= node_counts(filled)
-    for row, name, message in contradictions(filled, lines):
+    rows_by_job = {job: tuple(rows_of_job) for job, rows_of_job in by_job.items()}
+    filled_columns |= node_counts(filled_columns)
+    for row, name, message in contradictions(filled_columns, lines):
         raise RowError(row, name, message)
-    columns, counts = convert_rates(whole_batches(filled), rows_by_job, without_batch=without_batch)
+    columns, counts = convert_rates(whole_batches(filled_columns), rows_by_job, without_batch=without_batch)
     return Table(path, tuple(lines), {name: tuple(columns[name]) for name in COLUMNS}, rows_by_job, counts=counts)
 
 
 def _names(read: CsvTable, *, predicted: bool) -> tuple[str, ...]:
     """The columns that a header names, in its order."""
     where = f"{read.path}:{read.header_line}"
-    found = {heading: column_named(heading, READ) for heading in read.header}
-    unknown = {heading: suggest_column(heading, READ) for heading, name in found.items() if name is None}
+    columns_by_heading = {heading: column_named(heading, READ) for heading in read.header}
+    unknown = {heading: suggest_column(heading, READ) for heading, name in columns_by_heading.items() if name is None}
     if unknown:
         plural = "column" if len(unknown) == 1 else "columns"
-        said = ", ".join(f"{heading!r}{told}" for heading, told in unknown.items())
+        names_text = ", ".join(f"{heading!r}{hint}" for heading, hint in unknown.items())
         raise InputError(
-            f"{where}: unknown {plural} {said}; known are: {', '.join(READ)}",
-            violations=[(f"{where}: {heading}", f"is unknown{told}") for heading, told in unknown.items()],
+            f"{where}: unknown {plural} {names_text}; columns are: {', '.join(READ)}",
+            violations=[(f"{where}: {heading}", f"is unknown{hint}") for heading, hint in unknown.items()],
         )
     read.refuse_twice()
     names: dict[str, str] = {}
-    for heading, name in found.items():
+    for heading, name in columns_by_heading.items():
         if name in names:
             raise read.error(f"columns {names[name]} and {heading} both state {name}: keep one of them")
         names[str(name)] = heading
@@ -164,25 +164,25 @@ def _names(read: CsvTable, *, predicted: bool) -> tuple[str, ...]:
 
 def _refuse_missing(read: CsvTable, names: Container[str], *, predicted: bool) -> None:
     missing = [name for name in REQUIRED if name not in names]
-    derived = "gpus_per_node" in names and not {"nodes", "workers"} <= {*missing}
-    missing = [name for name in missing if not derived or name not in ("nodes", "workers")]
+    has_counts = "gpus_per_node" in names and not {"nodes", "workers"} <= {*missing}
+    missing = [name for name in missing if not has_counts or name not in ("nodes", "workers")]
     if not predicted and not any(name in names for name in (*RATES, *INSTEAD_OF_RATES)):
         missing.append("steps_per_s")
     if not missing:
         return
     plural = "column" if len(missing) == 1 else "columns"
-    more = [told for name, told in _INSTEAD.items() if name in missing]
-    raise read.error("; ".join([f"the required {plural} {', '.join(missing)} must be there", *more]))
+    more = [hint for name, hint in _INSTEAD.items() if name in missing]
+    raise read.error("; ".join([f"the required {plural} {', '.join(missing)} must be given", *more]))
 
 
 def _read_rows(read: CsvTable, names: Sequence[str]) -> tuple[list[int], dict[str, list[Any]]]:
     lines: list[int] = []
     columns: dict[str, list[Any]] = {name: [] for name in names}
     # Tables repeat few distinct cells, so each is read once.
-    known: dict[str, dict[str, Any]] = {name: {} for name in names}
+    cache: dict[str, dict[str, Any]] = {name: {} for name in names}
     for line, cells in read.rows:
         for name, heading, cell in zip(names, read.header, cells, strict=True):
-            values = known[name]
+            values = cache[name]
             if cell not in values:
                 try:
                     values[cell] = _value(name, cell.strip(), by_alias=name != heading)
@@ -197,7 +197,7 @@ def _read_rows(read: CsvTable, names: Sequence[str]) -> tuple[list[int], dict[st
 
 def _value(name: str, cell: str, *, by_alias: bool) -> Any:
     if by_alias and name == "device" and cell.isdigit():
-        raise CellError("must name the accelerator, such as A100 (how many there are is column workers, or gpus)")
+        raise CellError("must name the accelerator, such as A100 (their number is the column workers or gpus)")
     if cell:
         return READ[name](cell)
     if name in ("job", "device"):
@@ -206,5 +206,5 @@ def _value(name: str, cell: str, *, by_alias: bool) -> Any:
 
 
 def _show_cell(cell: str) -> str:
-    stripped = cell.strip()
-    return repr(stripped if len(stripped) <= 60 else stripped[:57] + "...") if stripped else "nothing"
+    text = cell.strip()
+    return repr(text if len(text) <= 60 else text[:57] + "...") if text else "nothing"

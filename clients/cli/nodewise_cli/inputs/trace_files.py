@@ -1,4 +1,4 @@
-"""Trace files as arguments name them: which they are, whose rank they hold, and how they reach a server."""
+"""Trace files in arguments: the files, their ranks, and their transfer to a server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUFFIXES: Final = (
 """Files of a directory that are traces; any file may be named by itself."""
 _DUMP: Final = re.compile(r"_trace_rank_\d+$")
 """Ends of the names that PyTorch's flight recorder gives its dumps."""
-_REPEATED: Final = re.compile(r"(?<!\.pt)\.trace\.json\.gz$|^perfetto_trace\.json\.gz$")
+_DUPLICATE: Final = re.compile(r"(?<!\.pt)\.trace\.json\.gz$|^perfetto_trace\.json\.gz$")
 """What JAX's profiler writes beside its xplane: the same events."""
 _EXPORTS: Final = {
     ".nsys-rep": "nsys export --type sqlite",
@@ -57,13 +57,13 @@ MOST_RANKS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """A file and the rank that its name tells; None = as the trace says."""
+    """A file and the rank in its name; None = the one in the trace."""
 
     path: Path
     rank: int | None = None
 
 
-def trace_files(given: Sequence[Path]) -> list[TraceFile]:
+def trace_files(sources: Sequence[Path]) -> list[TraceFile]:
     """The files that arguments name; those of a directory are all its traces, in order of numbers in their names.
 
     A rank is taken from a file's name where there are several files, every name tells another rank, and the trace
@@ -75,35 +75,35 @@ def trace_files(given: Sequence[Path]) -> list[TraceFile]:
         Naming what cannot be a trace.
     """
     paths: list[Path] = []
-    for path in given:
+    for path in sources:
         paths += _within(path) if path.is_dir() else [_check_file(path)]
     if len({path.resolve() for path in paths}) < len(paths):
-        raise InputError(f"{given[-1]}: a file is named twice")
-    told = _told_ranks([path.name for path in paths])
-    if told is None:
+        raise InputError(f"{sources[-1]}: the file is given twice")
+    ranks = _told_ranks([path.name for path in paths])
+    if ranks is None:
         return [TraceFile(path) for path in paths]
-    return [TraceFile(path, None if _states_rank(path) else rank) for path, rank in zip(paths, told)]
+    return [TraceFile(path, None if _states_rank(path) else rank) for path, rank in zip(paths, ranks)]
 
 
 def _told_ranks(names: Sequence[str]) -> list[int] | None:
-    """Ranks that several names tell, each another: by a word such as rank3, else by the only number that differs."""
+    """Distinct ranks from several names: by a word such as rank3, else by the only number that differs."""
     words = [_RANK.findall(name) for name in names]
     parts = [_NUMBER.split(name) for name in names]
     if len(names) > 1 and all(words):
-        told = [int(numbers[-1]) for numbers in words]
+        ranks = [int(numbers[-1]) for numbers in words]
     elif len({tuple(each[::2]) for each in parts}) == 1:
         differing = [numbers for numbers in zip(*(each[1::2] for each in parts)) if len(set(numbers)) > 1]
-        told = [int(number) for number in differing[0]] if len(differing) == 1 else []
-        told = told if max(told, default=0) < MOST_RANKS else []
+        ranks = [int(number) for number in differing[0]] if len(differing) == 1 else []
+        ranks = ranks if max(ranks, default=0) < MOST_RANKS else []
     else:
         return None
-    return told if len(set(told)) == len(names) else None
+    return ranks if len(set(ranks)) == len(names) else None
 
 
-def profile_name(given: Sequence[Path]) -> str:
+def profile_name(sources: Sequence[Path]) -> str:
     """A name for the profile of some arguments: that of the only file or directory, or of the directory they are in."""
-    first = given[0].resolve()
-    name = first.name if len(given) == 1 else first.parent.name
+    first = sources[0].resolve()
+    name = first.name if len(sources) == 1 else first.parent.name
     for suffix in (*SUFFIXES, ".pt.trace"):
         name = name.removesuffix(suffix)
     return fit_name(name, "traces")
@@ -118,7 +118,7 @@ def send_traces(
     allow_truncated: bool,
     progress: Waiting,
 ) -> dict[str, Path]:
-    """Store traces in a profile, all or none; those that it holds already are left out. Returns files by SHA-256.
+    """Store traces in a profile, all or none; stored ones are left out. Returns files by SHA-256.
 
     Parameters
     ----------
@@ -127,19 +127,19 @@ def send_traces(
     allow_truncated : bool
         Whether a packed file that ends early is sent as far as it goes.
     """
-    stored, sent_files = _stored_traces(client, profile_id), dict[str, Path]()
+    stored_digests, sent_files = _stored_traces(client, profile_id), dict[str, Path]()
     with client.ingest(profile_id, session_id=f"traces-{uuid.uuid4().hex}") as writer:
-        sent = False
+        any_sent = False
         for number, file in enumerate(files):
             progress.tell(number, len(files))
             with _prepare(file.path, keep_names=keep_names, allow_truncated=allow_truncated) as (content, digest):
                 sent_files[digest] = file.path
-                if (digest, file.rank) in stored:
+                if (digest, file.rank) in stored_digests:
                     continue
-                stored.add((digest, file.rank))
-                sent = True
+                stored_digests.add((digest, file.rank))
+                any_sent = True
                 writer.trace(content, trace_id=f"trace-{number}", trace_format=FORMAT, rank=file.rank)
-        if sent:
+        if any_sent:
             writer.commit()
     return sent_files
 
@@ -166,14 +166,14 @@ def _prepare(path: Path, *, keep_names: bool, allow_truncated: bool) -> Iterator
             content.seek(0)
             yield content, digest
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{path}: the packed file is damaged or ends early") from None
+        raise InputError(f"{path}: the compressed file is damaged or ends early") from None
     except OSError as error:
         raise unreadable(path, error) from None
 
 
 @contextmanager
 def _rescue(path: Path) -> Iterator[Path]:
-    """A file, or what a packed file that ends early holds."""
+    """A file, or the readable part of a compressed file that ends early."""
     with tempfile.NamedTemporaryFile(suffix=".json") as target:
         try:
             with _unpack(path) as file:
@@ -187,7 +187,7 @@ def _rescue(path: Path) -> Iterator[Path]:
 
 
 def truncation_of(path: Path) -> str:
-    """Why a trace ends early; empty = it does not, or only its reader can tell."""
+    """Why a trace ends early; empty = it does not, or only its reader can detect it."""
     first = last = b""
     depth = [0, 0]
     try:
@@ -200,7 +200,7 @@ def truncation_of(path: Path) -> str:
                     depth[1] + piece.count(b"[") - piece.count(b"]"),
                 ]
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        return f"{path}: the packed file is damaged or ends early"
+        return f"{path}: the compressed file is damaged or ends early"
     except OSError as error:
         raise unreadable(path, error) from None
     if (
@@ -209,7 +209,7 @@ def truncation_of(path: Path) -> str:
         or (last in (b"}", b"]") and (max(depth) <= 0 or _is_json(path)))
     ):
         return ""  # a format of its own, or whole: texts may hold brackets
-    return f"{path}: ends before its list of events does"
+    return f"{path}: ends before the end of its list of events"
 
 
 def _is_json(path: Path) -> bool:
@@ -233,10 +233,12 @@ def _check_file(path: Path) -> Path:
         raise InputError(f"{path}: is empty")
     export = _EXPORTS.get(path.suffix.lower())
     if export is not None:
-        raise InputError(f"{path}: only Nsight Systems reads its reports; export it: {export} {path.name}")
+        raise InputError(f"{path}: is a report that only Nsight Systems can read; export it by: {export} {path.name}")
     _refuse_text_of_others(path)
     if not _may_be_trace(path):
-        raise InputError(f"{path}: must be a measurements table (.csv) to ingest, or a trace: it holds no events")
+        raise InputError(
+            f"{path}: must be a trace, but contains no events; a table of measurements to ingest must end in .csv"
+        )
     return path
 
 
@@ -253,22 +255,22 @@ def _refuse_text_of_others(path: Path) -> None:
 
 def _within(directory: Path) -> list[Path]:
     """Traces of a directory, or of those below it if it has none itself."""
-    found: list[Path] = []
+    candidates: list[Path] = []
     for paths in (directory.iterdir(), directory.rglob("*")):
-        found = [path for path in paths if _is_named_as_trace(path.name) and path.is_file()]
-        if found:
+        candidates = [path for path in paths if _is_named_as_trace(path.name) and path.is_file()]
+        if candidates:
             break
-    planes = {path.parent for path in found if ".xplane.pb" in path.name}
-    repeated = {path for path in found if path.parent in planes and _REPEATED.search(path.name)}
-    for path in sorted(repeated):
-        complain(f"{path}: left out, the xplane beside it holds the same")
-    found = [path for path in found if path not in repeated]
-    kept = [path for path in found if _may_be_trace(path)]
-    for path in sorted(set(found) - set(kept)):
-        complain(f"{path}: left out, it holds no trace")
-    if not kept:
-        raise InputError(f"{directory}: must hold traces ({', '.join(SUFFIXES)})")
-    return sorted(kept, key=_by_numbers)
+    planes = {path.parent for path in candidates if ".xplane.pb" in path.name}
+    duplicates = {path for path in candidates if path.parent in planes and _DUPLICATE.search(path.name)}
+    for path in sorted(duplicates):
+        complain(f"{path}: left out: the xplane file beside it has the same data")
+    candidates = [path for path in candidates if path not in duplicates]
+    traces = [path for path in candidates if _may_be_trace(path)]
+    for path in sorted(set(candidates) - set(traces)):
+        complain(f"{path}: left out: it is not a trace")
+    if not traces:
+        raise InputError(f"{directory}: must contain traces ({', '.join(SUFFIXES)})")
+    return sorted(traces, key=_by_numbers)
 
 
 def _is_named_as_trace(name: str) -> bool:
@@ -298,20 +300,20 @@ def _may_be_trace(path: Path) -> bool:
 
 
 def _states_rank(path: Path) -> bool:
-    """Whether a trace says whose it is."""
-    held = b""
+    """Whether a trace states its rank."""
+    tail = b""
     with suppress(OSError, EOFError, zlib.error), _unpack(path) as file:
         while piece := file.read(READ_BYTES):
-            if _RANK_STATED.search(held + piece):
+            if _RANK_STATED.search(tail + piece):
                 return True
-            held = piece[-_STATED_BYTES:]
+            tail = piece[-_STATED_BYTES:]
     return False
 
 
 @contextmanager
 def _unpack(path: Path) -> Iterator[BinaryIO]:
     with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
+        is_compressed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as unpacked:
-            yield cast("BinaryIO", unpacked)
+        with gzip.GzipFile(fileobj=file) if is_compressed else nullcontext(file) as content:
+            yield cast("BinaryIO", content)

@@ -1,4 +1,4 @@
-"""Options that say of a job how it is trained: facts of its workload, each by the name of its field."""
+"""Options for how a job is trained: facts of its workload, each by the name of its field."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ __all__ = ["Training"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """How a job is trained, in the place of what its file says."""
+    """How a job is trained; options override the file."""
 
-    framework: Annotated[str | None, Option(help="Software, such as pytorch, deepspeed or megatron-core.")] = None
+    framework: Annotated[
+        str | None, Option(help="Training framework, such as pytorch, deepspeed or megatron-core.")
+    ] = None
     optimizer: Annotated[str | None, Option(help="Optimizer, such as adamw, sgd, lion or adafactor.")] = None
     master_weights: Annotated[
         bool | None, Option("--master-weights/--no-master-weights", help="Keep a 32-bit copy of 16-bit weights.")
     ] = None
     fused_loss: Annotated[
-        bool | None, Option("--fused-loss/--no-fused-loss", help="Output layer and loss in one kernel.")
+        bool | None, Option("--fused-loss/--no-fused-loss", help="Compute output layer and loss in one kernel.")
     ] = None
-    execution: Annotated[str | None, Option(help="Launch of kernels: eager, compiled or graphs.")] = None
+    execution: Annotated[str | None, Option(help="How kernels are launched: eager, compiled or graphs.")] = None
     pipeline_schedule: Annotated[
-        str | None, Option(help="Schedule of the pipeline: 1f1b, gpipe, zero-bubble or dualpipe.")
+        str | None, Option(help="Pipeline schedule: 1f1b, gpipe, zero-bubble or dualpipe.")
     ] = None
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What the options say, by field of the workload."""
+        """Values of the options, by field of the workload."""
         values = {field.name: getattr(self, field.name) for field in fields(Training)}
         return {name: value for name, value in values.items() if value is not None}
 
     def of(self, workload: Workload | None) -> Workload | None:
-        """The workload with what the options say."""
+        """The workload with the options applied."""
         return replace(workload or Workload(), **self.values) if self.values else workload

@@ -1,4 +1,4 @@
-"""Measured runs that stand on the command line, as ``--measured 1=19800,2=38100``: a table without a file."""
+"""Measured runs on the command line, as ``--measured 1=19800,2=38100``: a table without a file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nodewise_cli.inputs.tables import Table, table_of_cells
 __all__ = ["typed_table"]
 
 _RUN: Final = re.compile(r"\s*(\d{1,9})\s*=\s*(\S+)\s*", re.ASCII)
-_FORM: Final = "must be nodes and the throughput measured on them, such as 1=19800,2=38100,4=72400"
+_FORM: Final = "must be NODES=THROUGHPUT pairs, such as 1=19800,2=38100,4=72400"
 _NAME: Final = "measured"
 
 
 class RunOptions(Protocol):
-    """The options that say what was measured."""
+    """The options about measured runs."""
 
     @property
     def measured_runs(self) -> str | None: ...
@@ -36,7 +36,7 @@ class RunOptions(Protocol):
     def settings(self) -> Mapping[str, Any]: ...
 
 
-def typed_table(typed: RunOptions, *, without_batch: bool) -> Table:
+def typed_table(options: RunOptions, *, without_batch: bool) -> Table:
     """The table of one job that the options state: how its runs ran is as they ask; ``without_batch`` as of read_table.
 
     Raises
@@ -44,16 +44,16 @@ def typed_table(typed: RunOptions, *, without_batch: bool) -> Table:
     InputError
         Naming the option and what would be right.
     """
-    unit = column_named(typed.unit, RATES)
+    unit = column_named(options.unit, RATES)
     if unit not in RATES:
-        known = f"{', '.join(RATES[:-1])} or {RATES[-1]}"
-        raise InputError(f"--unit: must be {known}, found {typed.unit!r}{suggest_column(typed.unit, RATES)}")
-    runs = [_parse_run(part, unit) for part in (typed.measured_runs or "").split(",")]
-    stated = {name: value for name, value in typed.settings.items() if name in READ}
-    row = {"job": typed.job or _NAME, "device": "", "sequence_length": typed.sequence_length, **stated}
+        units = f"{', '.join(RATES[:-1])} or {RATES[-1]}"
+        raise InputError(f"--unit: must be {units}, found {options.unit!r}{suggest_column(options.unit, RATES)}")
+    runs = [_parse_run(part, unit) for part in (options.measured_runs or "").split(",")]
+    settings = {name: value for name, value in options.settings.items() if name in READ}
+    row = {"job": options.job or _NAME, "device": "", "sequence_length": options.sequence_length, **settings}
     cells = {name: [value] * len(runs) for name, value in row.items()}
     cells["nodes"] = [nodes for nodes, _ in runs]
-    cells["workers"] = [nodes * (typed.gpus_per_node or 1) for nodes, _ in runs]
+    cells["workers"] = [nodes * (options.gpus_per_node or 1) for nodes, _ in runs]
     cells[unit] = [rate for _, rate in runs]
     try:
         return table_of_cells(Path("--measured"), range(1, len(runs) + 1), cells, without_batch=without_batch)

@@ -1,4 +1,4 @@
-"""Throughputs in the units that people have them in, as steps per second; and the batch that it takes to tell."""
+"""Conversion of throughputs in other units to steps per second, with the batch that this needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AGREES: Final = 0.02
 UNIT_STEP_S: Final = 0.1
 """What a step is taken to last where the batch is not known. Only ratios count then; estimators expect a usual step."""
 IN_SAMPLES: Final = ("samples_per_s", "images_per_s")
-_BATCH: Final = "give batch_per_worker (samples of one worker in a step) or global_batch (of all)"
+_BATCH: Final = "state batch_per_worker (samples of one worker in a step) or global_batch (of all workers)"
 
 Columns = Mapping[str, Sequence[Any]]
 _Cells = Callable[[str], Any]
@@ -45,23 +45,23 @@ def convert_rates(columns: Columns, rows_by_job: Mapping[str, Sequence[int]], *,
     RowError
         Naming the column that is missing, or that disagrees with another.
     """
-    changed = {name: list(columns[name]) for name in ("steps_per_s", "batch_per_worker", "sequence_length")}
-    held: Columns = {**columns, **changed}
+    new_columns = {name: list(columns[name]) for name in ("steps_per_s", "batch_per_worker", "sequence_length")}
+    merged: Columns = {**columns, **new_columns}
     counts = {}
     for job, rows in rows_by_job.items():
-        found = _unit_of(held, rows) if without_batch else ""
-        if found:
-            counts[job] = found
-            batch = _unit_batch(held, rows)
+        kind = _unit_of(merged, rows) if without_batch else ""
+        if kind:
+            counts[job] = kind
+            batch = _unit_batch(merged, rows)
             for row in rows:
-                changed["batch_per_worker"][row] = batch
-                changed["sequence_length"][row] = 1 if found == "tokens" else changed["sequence_length"][row]
+                new_columns["batch_per_worker"][row] = batch
+                new_columns["sequence_length"][row] = 1 if kind == "tokens" else new_columns["sequence_length"][row]
     for row in range(len(columns["steps_per_s"])):
-        changed["steps_per_s"][row] = _steps_per_s(partial(_cell, held, row), row)
-    for rows in (rows_by_job[job] for job, found in counts.items() if found == "tokens"):
+        new_columns["steps_per_s"][row] = _steps_per_s(partial(_cell, merged, row), row)
+    for rows in (rows_by_job[job] for job, kind in counts.items() if kind == "tokens"):
         for row in rows:
-            changed["sequence_length"][row] = None
-    return Rates({**columns, **{name: tuple(values) for name, values in changed.items()}}, counts)
+            new_columns["sequence_length"][row] = None
+    return Rates({**columns, **{name: tuple(values) for name, values in new_columns.items()}}, counts)
 
 
 def samples_per_step(cells: _Cells) -> float | None:
@@ -83,11 +83,11 @@ def _replicas(cells: _Cells) -> int:
 
 def _steps_per_s(cells: _Cells, row: int) -> float | None:
     """The one throughput that a row states."""
-    told = {name: _in_steps(name, value, cells, row) for name in RATES if (value := cells(name)) is not None}
-    if not told:
+    rates = {name: _in_steps(name, value, cells, row) for name in RATES if (value := cells(name)) is not None}
+    if not rates:
         return None
-    first, rate = next(iter(told.items()))
-    for name, other in told.items():
+    first, rate = next(iter(rates.items()))
+    for name, other in rates.items():
         if abs(other - rate) > AGREES * rate:
             text = f"must agree with {first} ({cells(first):g}, which is {rate:.4g} steps/s)"
             raise RowError(row, name, f"{text}, found {cells(name):g}, which is {other:.4g} steps/s")
@@ -102,21 +102,21 @@ def _in_steps(name: str, value: float, cells: _Cells, row: int) -> float:
         return (_replicas(cells) if cells("sync") in BY_WORKER_MODES else 1) / seconds
     samples = samples_per_step(cells)
     if samples is None:
-        raise RowError(row, name, f"cannot be told in steps without the batch: {_BATCH}")
+        raise RowError(row, name, f"cannot be converted to steps without the batch: {_BATCH}")
     if name == "tokens_per_s":
         if cells("sequence_length") is None:
-            raise RowError(row, name, "cannot be told in samples without their tokens: give sequence_length")
+            raise RowError(row, name, "cannot be converted to samples without their length: state sequence_length")
         samples *= cells("sequence_length")
     return value / samples
 
 
 def _unit_of(columns: Columns, rows: Iterable[int]) -> str:
-    """What a job's throughputs count where no row says its batch; "" = the batch is known or needed."""
+    """The unit of a job's throughputs if no row states its batch; "" = the batch is known or needed."""
     kinds = set()
     for row in rows:
         cells = partial(_cell, columns, row)
-        needed = [name for name in (*OF_STEPS, "step_s", "ms_per_step", *_OF_A_STEP) if cells(name) is not None]
-        if needed or samples_per_step(cells) is not None:
+        step_columns = [name for name in (*OF_STEPS, "step_s", "ms_per_step", *_OF_A_STEP) if cells(name) is not None]
+        if step_columns or samples_per_step(cells) is not None:
             return ""
         in_samples = any(cells(name) is not None for name in IN_SAMPLES)
         kinds |= {"samples"} if in_samples else set()
@@ -135,7 +135,7 @@ _OF_A_STEP: Final = (
 
 def _unit_batch(columns: Columns, rows: Iterable[int]) -> int:
     """Samples, or tokens, that a worker takes in a step of UNIT_STEP_S, by the smallest run."""
-    measured = []
+    rates_by_size = []
     for row in rows:
         cells = partial(_cell, columns, row)
         of_sequence = cells("sequence_length") or 1
@@ -144,8 +144,8 @@ def _unit_batch(columns: Columns, rows: Iterable[int]) -> int:
         if rate is None and tokens is not None:
             rate = tokens / of_sequence
         if rate is not None:
-            measured.append((int(cells("workers")), float(rate) / _replicas(cells)))
-    _, per_replica = min(measured)
+            rates_by_size.append((int(cells("workers")), float(rate) / _replicas(cells)))
+    _, per_replica = min(rates_by_size)
     return max(round(per_replica * UNIT_STEP_S), 1)
 
 

@@ -34,7 +34,7 @@ def write_chrome_trace(path: Path, replayed: Timeline | None, original: Timeline
         if timeline is not None
     ]
     if not parts:
-        raise CommandError(f"{path}: not written: the answer holds no timeline")
+        raise CommandError(f"{path}: not written: the answer has no timeline")
     with writing(path), path.open("w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ms","traceEvents":[')
         for number, event in enumerate(event for part in parts for event in _events(*part)):

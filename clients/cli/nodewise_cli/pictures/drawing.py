@@ -91,18 +91,18 @@ def drawing_of(
     depth = _depths(rank, lane, begin, duration)
     lanes = np.unique(np.stack([rank, lane], axis=1), axis=0)
     kept_lanes = lanes[:MOST_LANES]
-    drawn, shortest = _select_rows(
+    drawn_count, shortest = _select_rows(
         duration, kind == (kinds.index(COLLECTIVE) if COLLECTIVE in kinds else -1), depth < most_depth, most
     )
     times = {"begin_us": begin, "duration_us": duration, "waiting_us": waiting}
     names: dict[str, int] = {}
-    found = []
+    lanes_drawn = []
     for own_rank, own_lane in kept_lanes.tolist():
-        rows = drawn[(rank[drawn] == own_rank) & (lane[drawn] == own_lane)]
+        rows = drawn_count[(rank[drawn_count] == own_rank) & (lane[drawn_count] == own_lane)]
         if not len(rows):
             continue
         rows = rows[np.argsort(begin[rows], kind="stable")]
-        found.append(
+        lanes_drawn.append(
             DrawnLane(
                 rank=own_rank,
                 name=timeline.lanes[own_lane],
@@ -114,13 +114,13 @@ def drawing_of(
             )
         )
     return Drawing(
-        lanes=tuple(found),
+        lanes=tuple(lanes_drawn),
         names=tuple(names),
         kinds=kinds,
         parts=tuple(timeline.parts),
         begin_us=float(begin.min()) if window_ns is None else 0.0,
         end_us=float((begin + duration).max()) if window_ns is None else (window_ns[1] - window_ns[0]) / 1e3,
-        drawn=sum(len(each.begin_us) for each in found),
+        drawn=sum(len(each.begin_us) for each in lanes_drawn),
         events=len(begin),
         shortest_us=shortest,
         lanes_left_out=len(lanes) - len(kept_lanes),
@@ -136,8 +136,8 @@ def _columns(timeline: Timeline, window_ns: tuple[int, int] | None) -> tuple[Any
         rows = np.flatnonzero((begin < end) & (begin + duration > first))
     nothing = np.zeros(len(begin), dtype=np.int64)
 
-    def column(held: Sequence[int], otherwise: Any) -> Any:
-        return (np.array(held) if len(held) else otherwise)[rows]
+    def column(values: Sequence[int], otherwise: Any) -> Any:
+        return (np.array(values) if len(values) else otherwise)[rows]
 
     return (
         np.array(timeline.rank_numbers)[rows],

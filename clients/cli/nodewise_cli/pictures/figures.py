@@ -19,7 +19,7 @@ DASHED: Final = (0, (4, 3))
 
 
 def checked_plot(path: Path | None, option: str = "--plot", formats: Sequence[str] = (".pdf", ".png", ".svg")) -> None:
-    """Refuse before the work what would fail after it.
+    """Check before the work that the picture can be drawn.
 
     Raises
     ------

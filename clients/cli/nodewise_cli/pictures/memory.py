@@ -13,7 +13,7 @@ from nodewise_client import Prediction
 __all__ = ["draw_memory"]
 
 
-def draw_memory(path: Path, title: str, found: Prediction) -> None:
+def draw_memory(path: Path, title: str, prediction: Prediction) -> None:
     """Draw a row's timeline into a file.
 
     Raises
@@ -21,15 +21,17 @@ def draw_memory(path: Path, title: str, found: Prediction) -> None:
     CommandError
         If there is nothing to draw, or the file cannot be written.
     """
-    timeline = memory_timeline(found.extra, found.breakdown_seconds)
+    timeline = memory_timeline(prediction.extra, prediction.breakdown_seconds)
     if timeline is None:
-        raise CommandError(f"{path}: not drawn: the estimator does not tell how memory comes and goes")
-    held = {term: [point.terms[term] / 2**30 for point in timeline.points] for term in TERMS}
-    told = {term: sizes for term, sizes in held.items() if any(sizes)}
+        raise CommandError(f"{path}: not drawn: the estimator does not predict memory over time")
+    sizes_by_term = {term: [point.terms[term] / 2**30 for point in timeline.points] for term in TERMS}
+    nonzero = {term: sizes for term, sizes in sizes_by_term.items() if any(sizes)}
     colours = dict(zip(TERMS, (*COLOURS, "#b0b0b0")))
     figure, axes = plain_axes(7.2, 4.6)
     times = [point.time_s for point in timeline.points]
-    axes.stackplot(times, *told.values(), labels=list(told), colors=[colours[term] for term in told], linewidth=0)
+    axes.stackplot(
+        times, *nonzero.values(), labels=list(nonzero), colors=[colours[term] for term in nonzero], linewidth=0
+    )
     axes.set_title(title, loc="left")
     axes.set_xlabel("seconds" if timeline.timed else "share of the step")
     axes.set_ylabel("memory (GiB)")

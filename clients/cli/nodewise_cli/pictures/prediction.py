@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 _CURVE: Final = "#1f5fa8"
-_MEASURED: Final = "#222222"
-_CHOSEN: Final = "#d1495b"
+_MEASURED_COLOUR: Final = "#222222"
+_CHOSEN_COLOUR: Final = "#d1495b"
 
 
 def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], unit: Unit, *, by_nodes: bool) -> None:
@@ -33,7 +33,7 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
     # Only here: an extra, and slow to import.
     from matplotlib.ticker import MaxNLocator
 
-    answered = sorted((found for found in result if found.answered), key=lambda found: _scale(found, by_nodes))
+    answered = sorted((row for row in result if row.answered), key=lambda row: _scale(row, by_nodes))
     figure, axes = plain_axes(7.2, 4.6)
     _curve(axes, answered, unit, by_nodes)
     _points(axes, points, unit, by_nodes)
@@ -51,52 +51,55 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
         figure.savefig(path)
 
 
-def _scale(found: Prediction | Point, by_nodes: bool) -> int:
-    return found.nodes if by_nodes else found.workers
+def _scale(row: Prediction | Point, by_nodes: bool) -> int:
+    return row.nodes if by_nodes else row.workers
 
 
 def _curve(axes: Axes, answered: Sequence[Prediction], unit: Unit, by_nodes: bool) -> None:
-    banded = [found for found in answered if found.upper_steps_per_second is not None]
-    if banded:
-        basis = banded[0].interval_basis
+    rows_with_interval = [row for row in answered if row.upper_steps_per_second is not None]
+    if rows_with_interval:
+        basis = rows_with_interval[0].interval_basis
         how = "" if basis is None else f" ({basis.replace('_', ' ')})"
         axes.fill_between(
-            [_scale(found, by_nodes) for found in banded],
-            [unit.rate(found, "lower_") or 0.0 for found in banded],
-            [unit.rate(found, "upper_") or 0.0 for found in banded],
+            [_scale(row, by_nodes) for row in rows_with_interval],
+            [unit.rate(row, "lower_") or 0.0 for row in rows_with_interval],
+            [unit.rate(row, "upper_") or 0.0 for row in rows_with_interval],
             color=_CURVE,
             alpha=0.15,
             linewidth=0,
-            label=f"{100 * (banded[0].interval_coverage or 0):.4g} % interval{how}",
+            label=f"{100 * (rows_with_interval[0].interval_coverage or 0):.4g} % interval{how}",
         )
-    scale = [_scale(found, by_nodes) for found in answered]
-    rates = [unit.rate(found) or 0.0 for found in answered]
+    scale = [_scale(row, by_nodes) for row in answered]
+    rates = [unit.rate(row) or 0.0 for row in answered]
     axes.plot(scale, rates, color=_CURVE, marker=".", linewidth=1.8, label="predicted")
 
 
 def _points(axes: Axes, points: Sequence[Point], unit: Unit, by_nodes: bool) -> None:
-    for train, face, label in ((True, _MEASURED, "measured, learned from"), (False, "white", "measured, held out")):
-        known = [point for point in points if point.train == train and unit.rate(point) is not None]
-        if known:
+    for train, face, label in (
+        (True, _MEASURED_COLOUR, "measured, learned from"),
+        (False, "white", "measured, held out"),
+    ):
+        shown_points = [point for point in points if point.train == train and unit.rate(point) is not None]
+        if shown_points:
             scale, rates = (
-                [_scale(point, by_nodes) for point in known],
-                [unit.rate(point) or 0.0 for point in known],
+                [_scale(point, by_nodes) for point in shown_points],
+                [unit.rate(point) or 0.0 for point in shown_points],
             )
-            ring: dict[str, Any] = {"facecolor": face, "edgecolor": _MEASURED, "linewidth": 1.2}
+            ring: dict[str, Any] = {"facecolor": face, "edgecolor": _MEASURED_COLOUR, "linewidth": 1.2}
             axes.scatter(scale, rates, s=38, zorder=3, label=label, **ring)
 
 
 def _mark_recommendation(axes: Axes, result: PredictResult, unit: Unit, by_nodes: bool) -> None:
-    found, chosen = result.recommended, result.recommendation
-    assert found is not None
-    assert chosen is not None
-    rate = unit.rate(found)
+    row, recommendation = result.recommended, result.recommendation
+    assert row is not None
+    assert recommendation is not None
+    rate = unit.rate(row)
     if rate is None:
         return
-    scale = _scale(found, by_nodes)
+    scale = _scale(row, by_nodes)
     what = "nodes" if by_nodes else "workers"
-    axes.axvline(scale, color=_CHOSEN, linewidth=1, linestyle=DASHED)
-    rule = (chosen.rule or "").replace("_", " ")
+    axes.axvline(scale, color=_CHOSEN_COLOUR, linewidth=1, linestyle=DASHED)
+    rule = (recommendation.rule or "").replace("_", " ")
     label = f"recommended: {scale} {what if scale != 1 else what[:-1]} ({rule})"
-    ring: dict[str, Any] = {"facecolor": "none", "edgecolor": _CHOSEN, "linewidth": 2}
+    ring: dict[str, Any] = {"facecolor": "none", "edgecolor": _CHOSEN_COLOUR, "linewidth": 2}
     axes.scatter([scale], [rate], s=150, marker="o", zorder=4, label=label, **ring)

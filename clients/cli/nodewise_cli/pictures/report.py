@@ -52,8 +52,8 @@ def write_report(path: Path, result: DiagnosisAnswer) -> None:
     """
     shares = result.rank_shares[:MOST_BARS]
     sentence, rest = _split_sentence(result.verdict or f"Bound by {result.bound_by}.")
-    listed = [_strategy(one, result.step_seconds) for one in result.strategies]
-    title = "Where a step goes, by rank"
+    strategies = [_strategy(one, result.step_seconds) for one in result.strategies]
+    title = "Parts of a step, by rank"
     if len(result.rank_shares) > len(shares):
         title += f" ({len(shares)} of {len(result.rank_shares)} ranks)"
     _write(
@@ -65,8 +65,8 @@ def write_report(path: Path, result: DiagnosisAnswer) -> None:
             "facts": [*_facts(result), *_notes(result)],
             "bars_title": title,
             "bars": [_bar(one, f"rank {one.rank}") for one in shares],
-            "strategies": [one for one in listed if not one["combined"]],
-            "combined": [one for one in listed if one["combined"]],
+            "strategies": [one for one in strategies if not one["combined"]],
+            "combined": [one for one in strategies if one["combined"]],
             "costs": [
                 {
                     "kind": one.kind,
@@ -86,7 +86,7 @@ def write_report(path: Path, result: DiagnosisAnswer) -> None:
     )
 
 
-def write_comparison(path: Path, found: Comparison) -> None:
+def write_comparison(path: Path, comparison: Comparison) -> None:
     """Write a comparison as a page: the steps of both side by side.
 
     Raises
@@ -94,11 +94,11 @@ def write_comparison(path: Path, found: Comparison) -> None:
     CommandError
         If the file cannot be written.
     """
-    sentence, rest = _split_sentence(verdict(found))
-    before, after = ({one.rank: one for one in run.answer.rank_shares} for run in (found.before, found.after))
-    main = found.main
-    pairs = [main, *(one for one in found.ranks if one is not main)][: MOST_BARS // 2]
-    several = len(found.ranks) > 1 or main.before.rank != main.after.rank
+    sentence, rest = _split_sentence(verdict(comparison))
+    before, after = ({one.rank: one for one in run.answer.rank_shares} for run in (comparison.before, comparison.after))
+    main = comparison.main
+    pairs = [main, *(one for one in comparison.ranks if one is not main)][: MOST_BARS // 2]
+    several = len(comparison.ranks) > 1 or main.before.rank != main.after.rank
     bars = []
     for one in pairs:
         for shares, word, is_first in (
@@ -108,15 +108,15 @@ def write_comparison(path: Path, found: Comparison) -> None:
             bars.append(_bar(shares, f"{word}, rank {shares.rank}" if several else word) | {"first": is_first})
     interval = f"{milliseconds(main.lower_seconds)} to {milliseconds(main.upper_seconds)} ms"
     facts = [
-        ("before", found.before.name),
-        ("after", found.after.name),
+        ("before", comparison.before.name),
+        ("after", comparison.after.name),
         ("difference", f"{milliseconds(main.difference_seconds)} ms"),
         (f"{100 * COVERAGE:.0f} % interval", interval),
         ("steps", f"{main.before.steps} and {main.after.steps}"),
     ]
     lanes = [
-        ("before", found.before.answer, main.before.rank),
-        ("after", found.after.answer, main.after.rank),
+        ("before", comparison.before.answer, main.before.rank),
+        ("after", comparison.after.answer, main.after.rank),
     ]
     _write(
         path,
@@ -124,15 +124,15 @@ def write_comparison(path: Path, found: Comparison) -> None:
             "title": f"Nodewise: {sentence}",
             "sentence": sentence,
             "rest": rest,
-            "facts": [*facts, *dict.fromkeys((*_notes(found.before.answer), *_notes(found.after.answer)))],
-            "bars_title": f"A {found.unit} before and after"
-            + (f" ({len(pairs)} of {len(found.ranks)} ranks)" if len(pairs) < len(found.ranks) else ""),
+            "facts": [*facts, *dict.fromkeys((*_notes(comparison.before.answer), *_notes(comparison.after.answer)))],
+            "bars_title": f"A {comparison.unit} before and after"
+            + (f" ({len(pairs)} of {len(comparison.ranks)} ranks)" if len(pairs) < len(comparison.ranks) else ""),
             "bars": bars,
             "strategies": [],
             "combined": [],
             "costs": [],
             "differences": {
-                "unit": found.unit,
+                "unit": comparison.unit,
                 "before": main.before.step_seconds,
                 "after": main.after.step_seconds,
                 "parts": [
@@ -158,7 +158,7 @@ def write_comparison(path: Path, found: Comparison) -> None:
                 ],
             },
             "lanes": _merge(lanes),
-            "footer": _footer(found.after.answer),
+            "footer": _footer(comparison.after.answer),
         },
     )
 
@@ -178,7 +178,7 @@ def _facts(result: DiagnosisAnswer) -> Iterator[tuple[str, str]]:
     yield "step", f"{milliseconds(result.step_seconds)} ms"
     steps = len(result.rank_shares[0].step_ordinals) if result.rank_shares else 0
     if steps != 1:
-        yield "steps differ by", f"{milliseconds(result.persistence_seconds)} ms"
+        yield "variation of steps", f"{milliseconds(result.persistence_seconds)} ms"
     yield "exposed communication", f"{milliseconds(result.exposed_communication_seconds)} ms"
     basis = result.basis or DiagnosisBasis()
     of = f" of {basis.world_size}" if basis.world_size else ""
@@ -192,10 +192,10 @@ def _notes(result: DiagnosisAnswer) -> Iterator[tuple[str, str]]:
     for text in truncated_traces(result):
         yield "limited", text
     if not result.complete:
-        yield "limited", "time was over: this is what was found so far"
-    told = [found.message for found in result.warnings]
-    told += [found.message for trace in (result.basis or DiagnosisBasis()).traces for found in trace.warnings]
-    for text in dict.fromkeys(told):
+        yield "limited", "the time limit ended the search: this is the result so far"
+    notes = [warning.message for warning in result.warnings]
+    notes += [warning.message for trace in (result.basis or DiagnosisBasis()).traces for warning in trace.warnings]
+    for text in dict.fromkeys(notes):
         yield "note", text
 
 
@@ -203,7 +203,7 @@ def _footer(result: DiagnosisAnswer) -> str:
     basis = result.basis or DiagnosisBasis()
     return (
         f"From {basis.events_count:,} events, by {basis.diagnoser} {basis.diagnoser_version}. Parts of a step add up "
-        "to it. Gains are those of a replay without what is named; they do not add up."
+        "to it. Gains come from a replay without the named part; they do not add up."
     )
 
 
@@ -239,32 +239,32 @@ def _strategy(one: Strategy, step_s: float) -> dict[str, Any]:
 
 def _merge(runs: Sequence[tuple[str, DiagnosisAnswer, int | None]]) -> _Lanes | None:
     """Lanes of one representative step of each run, one below the other, from the begin of each step."""
-    drawn = [
+    drawings = [
         (word, rank, drawing, ordinal)
         for word, result, rank in runs
-        if (found := _drawing(result, rank, MOST_EVENTS // len(runs))) is not None
-        for drawing, ordinal in [found]
+        if (lanes_of_run := _drawing(result, rank, MOST_EVENTS // len(runs))) is not None
+        for drawing, ordinal in [lanes_of_run]
     ]
-    if not drawn:
+    if not drawings:
         return None
     names, kinds, parts = _Words(), _Words(), _Words()
     lanes: list[dict[str, Any]] = []
-    for word, rank, drawing, _ in drawn:
-        coded = [
+    for word, rank, drawing, _ in drawings:
+        codes = [
             np.array([dictionary.index(each) for each in words] or [0])
             for dictionary, words in ((names, drawing.names), (kinds, drawing.kinds), (parts, drawing.parts))
         ]
         lanes += [
-            _lane(lane, f"{word} rank {lane.rank}".strip(), *coded)
+            _lane(lane, f"{word} rank {lane.rank}".strip(), *codes)
             for lane in drawing.lanes
             if rank is None or lane.rank == rank
         ]
-    notes = [f"{word}: {_note(drawing)}".removeprefix(": ") for word, _, drawing, _ in drawn]
-    steps = [f"step {ordinal}" + (f" {word}" if word else "") for word, _, _, ordinal in drawn if ordinal]
+    notes = [f"{word}: {_note(drawing)}".removeprefix(": ") for word, _, drawing, _ in drawings]
+    steps = [f"step {ordinal}" + (f" {word}" if word else "") for word, _, _, ordinal in drawings if ordinal]
     return {
         "title": "Timeline" + (f" of {' and '.join(steps)}" if steps else ""),
-        "begin": min(drawing.begin_us for _, _, drawing, _ in drawn) * 1e3,
-        "end": max(drawing.end_us for _, _, drawing, _ in drawn) * 1e3,
+        "begin": min(drawing.begin_us for _, _, drawing, _ in drawings) * 1e3,
+        "end": max(drawing.end_us for _, _, drawing, _ in drawings) * 1e3,
         "names": list(names),
         "kinds": list(kinds),
         "parts": list(parts),
@@ -287,8 +287,8 @@ def _drawing(result: DiagnosisAnswer, rank: int | None, most: int) -> tuple[Draw
         return None
     window, ordinal = _representative([one for one in result.rank_shares if rank is None or one.rank == rank])
     drawing = drawing_of(timeline, window_ns=window, most=most, most_depth=_MOST_DEPTH)
-    marked = any(trace.steps_count for trace in (result.basis or DiagnosisBasis()).traces)
-    return (drawing, ordinal if marked else 0) if drawing.lanes else None
+    has_steps = any(trace.steps_count for trace in (result.basis or DiagnosisBasis()).traces)
+    return (drawing, ordinal if has_steps else 0) if drawing.lanes else None
 
 
 def _representative(shares: Sequence[RankShares]) -> tuple[tuple[int, int] | None, int]:
@@ -300,8 +300,8 @@ def _representative(shares: Sequence[RankShares]) -> tuple[tuple[int, int] | Non
     whole = {ordinal: spans for ordinal, spans in steps.items() if len(spans) == len(shares)} or steps
     if not whole:
         return None, 0
-    ordered = sorted(whole, key=lambda ordinal: (max(took for _, took in whole[ordinal]), ordinal))
-    ordinal = ordered[(len(ordered) - 1) // 2]
+    ordinals = sorted(whole, key=lambda ordinal: (max(took for _, took in whole[ordinal]), ordinal))
+    ordinal = ordinals[(len(ordinals) - 1) // 2]
     spans = whole[ordinal]
     return (min(begin for begin, _ in spans), max(begin + took for begin, took in spans)), ordinal
 
@@ -314,17 +314,17 @@ def _lane(lane: DrawnLane, group: str, names: Any, kinds: Any, parts: Any) -> di
     part = np.array(lane.part)
     rows = []
     for row in range(int(depth.max()) + 1):
-        held = np.flatnonzero(depth == row)
-        found = {
-            "begin": np.diff(begin[held], prepend=0).tolist(),
-            "duration": duration[held].tolist(),
-            "name": names[np.array(lane.event)[held]].tolist(),
-            "kind": kinds[np.array(lane.kind)[held]].tolist(),
-            "part": np.where(part[held] >= 0, parts[np.maximum(part[held], 0)], -1).tolist(),
+        rows_of_depth = np.flatnonzero(depth == row)
+        columns = {
+            "begin": np.diff(begin[rows_of_depth], prepend=0).tolist(),
+            "duration": duration[rows_of_depth].tolist(),
+            "name": names[np.array(lane.event)[rows_of_depth]].tolist(),
+            "kind": kinds[np.array(lane.kind)[rows_of_depth]].tolist(),
+            "part": np.where(part[rows_of_depth] >= 0, parts[np.maximum(part[rows_of_depth], 0)], -1).tolist(),
         }
-        if waiting[held].any():
-            found["waiting"] = waiting[held].tolist()
-        rows.append(found)
+        if waiting[rows_of_depth].any():
+            columns["waiting"] = waiting[rows_of_depth].tolist()
+        rows.append(columns)
     return {"group": group, "name": lane.name, "rank": lane.rank, "host": "stream" not in lane.name, "rows": rows}
 
 
@@ -348,7 +348,7 @@ def _write(path: Path, data: dict[str, Any]) -> None:
     # Data stand in a script element: nothing in them may end it.
     text = orjson.dumps(data).decode().replace("<", "\\u003c")
     style, script = _piece("report.css"), _piece("report.js")
-    filled = {
+    parts = {
         "title": html.escape(str(data["title"])[:300]),
         "style_hash": _digest(style),
         "script_hash": _digest(script),
@@ -357,14 +357,14 @@ def _write(path: Path, data: dict[str, Any]) -> None:
         "data": text,
     }
     with writing(path):
-        path.write_text("".join(_fill(_piece("report.html"), filled)), encoding="utf-8")
+        path.write_text("".join(_fill(_piece("report.html"), parts)), encoding="utf-8")
 
 
 def _fill(page: str, words: dict[str, str]) -> Iterable[str]:
-    """The page with every word in its place; what stands in a word is never taken for a place."""
+    """The page with every placeholder filled once; filled text is not searched for placeholders."""
     for number, piece in enumerate(page.split("{{")):
-        name, closed, after = piece.partition("}}")
-        yield words[name] + after if number and closed else piece
+        name, close, after = piece.partition("}}")
+        yield words[name] + after if number and close else piece
 
 
 def _piece(name: str) -> str:

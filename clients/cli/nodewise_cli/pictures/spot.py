@@ -18,7 +18,7 @@ HOUR_S: Final = 3600.0
 MOST_NAMED: Final = 24
 """Offers that the legend names; of more, those of the frontier come first."""
 _INK: Final = "#4a4a4a"
-_CHOSEN: Final = "#d1495b"
+_CHOSEN_COLOUR: Final = "#d1495b"
 
 
 def draw(path: Path, result: EstimateCompletionResponse) -> None:
@@ -36,17 +36,17 @@ def draw(path: Path, result: EstimateCompletionResponse) -> None:
 
     figure, axes = plain_axes(9.6, 5.0)
     colours = ScalarMappable(Normalize(0.0, 1.0), "RdYlGn_r")
-    chosen = None if result.choice is None else result.choice.row
+    chosen_row = None if result.choice is None else result.choice.row
     places = {at: place for at, row in enumerate(result.rows) if (place := _place(row)) is not None}
     for at in places:
         row = result.rows[at]
-        _offer(axes, row, colours.to_rgba(np.array([_risk(row)])), number=at + 1, chosen=at == chosen)
+        _offer(axes, row, colours.to_rgba(np.array([_risk(row)])), number=at + 1, chosen=at == chosen_row)
     line = sorted(places[at] for at in result.frontier_rows if at in places)
     if len(line) > 1:
         axes.plot(*zip(*line, strict=True), color=_INK, linewidth=1, linestyle=DASHED, zorder=1)
     for at in sorted(sorted(places, key=lambda each: each not in result.frontier_rows)[:MOST_NAMED]):
         star = "" if at not in result.frontier_rows else " (frontier)"
-        axes.plot([], [], " ", label=f"{at + 1}  {result.rows[at].name}{', taken' if at == chosen else star}")
+        axes.plot([], [], " ", label=f"{at + 1}  {result.rows[at].name}{', recommended' if at == chosen_row else star}")
     figure.colorbar(colours, ax=axes, fraction=0.04, pad=0.02).set_label(_risk_label(result))
     axes.set_title(f"by {result.estimator} {result.estimator_version}; bars from p50 to p90", loc="left")
     axes.set_xlabel("time to finish (h)")
@@ -77,7 +77,7 @@ def _offer(axes: Axes, row: CompletionRow, colour: Any, *, number: int, chosen: 
         axes.plot([time_s.p50 / HOUR_S, time_s.p90 / HOUR_S], [place[1]] * 2, **bar)
     if cost.p50 is not None and cost.p90 is not None:
         axes.plot([place[0]] * 2, [cost.p50, cost.p90], **bar)
-    edge = _CHOSEN if chosen else _INK
+    edge = _CHOSEN_COLOUR if chosen else _INK
     axes.scatter(*place, s=90, c=colour, edgecolors=edge, linewidths=2.4 if chosen else 0.8, zorder=3)
     # Neighbours' numbers go to both sides.
     offset = (6, 6) if number % 2 else (-12, -12)
@@ -93,4 +93,4 @@ def _risk(row: CompletionRow) -> float:
 
 def _risk_label(result: EstimateCompletionResponse) -> str:
     late = any(row.deadline_probability is not None for row in result.rows)
-    return "probability to be late" if late else "probability never to be done"
+    return "probability of being late" if late else "probability of never finishing"

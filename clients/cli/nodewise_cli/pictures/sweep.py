@@ -26,11 +26,11 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
     """
     figure, axes = plain_axes(7.2, 4.6)
     lines: dict[tuple[str, str], list[Comparison]] = {}
-    for found in compare_rows(rows):
-        if "average_jct_s" in found.estimates:
-            job, row = found.group["job_sigma"], found.group["row_sigma"]
+    for comparison in compare_rows(rows):
+        if "average_jct_s" in comparison.estimates:
+            job, row = comparison.group["job_sigma"], comparison.group["row_sigma"]
             error = f", errors {job:g}/{row:g}" if job or row else ""
-            lines.setdefault((found.group["policy"], error), []).append(found)
+            lines.setdefault((comparison.group["policy"], error), []).append(comparison)
     policies, errors = (list(dict.fromkeys(key[part] for key in lines)) for part in range(2))
     for (policy, error), points in lines.items():
         points.sort(key=lambda point: point.group["load"])
@@ -46,7 +46,7 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
             linewidth=1.4,
             label=policy + error,
         )
-    axes.set_xlabel("load factor (inter-arrival times divided by it)")
+    axes.set_xlabel("load factor (divides the inter-arrival times)")
     axes.set_ylabel("mean response time (s), 95 % confidence over seeds")
     axes.set_ylim(bottom=0)
     if lines:

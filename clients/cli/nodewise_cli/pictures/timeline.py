@@ -1,4 +1,4 @@
-"""The picture of a timeline: lanes of every rank, colours by kind, waiting told apart from transfer."""
+"""The picture of a timeline: lanes of every rank, colours by kind, waiting separate from transfer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLE_WIDTH: Final = 110
 
 
 def checked_picture(path: Path | None) -> None:
-    """Refuse before the work what would fail after it.
+    """Check before the work that the picture can be drawn.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def draw_timeline(path: Path, timeline: Timeline | None, title: str) -> None:
         If there is nothing to draw, or the file cannot be written.
     """
     if timeline is None or not len(timeline):
-        raise CommandError(f"{path}: not drawn: the answer holds no timeline")
+        raise CommandError(f"{path}: not drawn: the answer has no timeline")
     drawing = drawing_of(timeline)
     with writing(path):
         draw = _draw_png if path.suffix.lower() == ".png" else _draw_html
@@ -77,8 +77,8 @@ def _data(drawing: Drawing) -> dict[str, Any]:
 
 
 def _lane(lane: DrawnLane) -> dict[str, Any]:
-    told = {each.name.removesuffix("_us"): getattr(lane, each.name) for each in fields(lane) if each.name != "part"}
-    return told | ({} if any(lane.waiting_us) else {"waiting": []})
+    columns = {each.name.removesuffix("_us"): getattr(lane, each.name) for each in fields(lane) if each.name != "part"}
+    return columns | ({} if any(lane.waiting_us) else {"waiting": []})
 
 
 def _note(drawing: Drawing) -> str:
@@ -99,7 +99,7 @@ def _draw_png(path: Path, drawing: Drawing, title: str) -> None:
     height = min(1.8 + INCHES_A_LANE * len(drawing.lanes), MOST_INCHES)
     figure, axes = plain_axes(12, height, dpi=130)
     axes.grid(visible=False, axis="y")
-    used: dict[str, None] = {}
+    kinds: dict[str, None] = {}
     for place, lane in enumerate(drawing.lanes):
         begin, duration = np.array(lane.begin_us) / 1e3, np.array(lane.duration_us) / 1e3
         depth, kind = np.array(lane.depth), np.array(lane.kind)
@@ -107,14 +107,14 @@ def _draw_png(path: Path, drawing: Drawing, title: str) -> None:
         for own_kind, own_depth in sorted(set(zip(kind.tolist(), depth.tolist())), key=lambda pair: pair[1]):
             rows = (kind == own_kind) & (depth == own_depth)
             word = drawing.kinds[own_kind]
-            used.setdefault(word)
+            kinds.setdefault(word)
             tall = 0.8 / (own_depth + 1)
             axes.broken_barh(
                 list(zip(begin[rows], duration[rows])), (place - 0.4, tall), color=COLOURS.get(word), linewidth=0
             )
         waiting = np.array(lane.waiting_us) / 1e3
         if waiting.any():
-            used.setdefault("waiting")
+            kinds.setdefault("waiting")
             rows = waiting > 0
             spans = list(zip(begin[rows], waiting[rows]))
             axes.broken_barh(spans, (place - 0.4, 0.8), color=COLOURS["waiting"], linewidth=0)
@@ -124,6 +124,6 @@ def _draw_png(path: Path, drawing: Drawing, title: str) -> None:
     axes.set_xlabel("ms since the first step began")
     axes.set_title("\n".join(textwrap.wrap(title, TITLE_WIDTH)), loc="left", fontsize=10)
     axes.tick_params(labelsize=8)
-    patches = [Patch(color=COLOURS.get(word, COLOURS["other"]), label=word) for word in used]
+    patches = [Patch(color=COLOURS.get(word, COLOURS["other"]), label=word) for word in kinds]
     figure.legend(handles=patches, loc="outside lower center", ncols=len(patches) or 1, frameon=False, fontsize=8)
     figure.savefig(path)

@@ -40,7 +40,7 @@ def write_project(name: str, kind: str, inside: Path) -> tuple[Path, ...]:
     module = name.replace("-", "_")
     if not _NAME.fullmatch(name) or name in _RESERVED or iskeyword(module):
         raise InputError(
-            f"NAME: must be lower case letters, digits and dashes, at most 63, and no taken word, found {name!r}"
+            f"NAME: must be at most 63 lower case letters, digits and dashes, and no reserved word, found {name!r}"
         )
     if kind not in KINDS:
         raise InputError(f"--kind: must be one of {', '.join(KINDS)}, found {kind!r}")
@@ -50,15 +50,15 @@ def write_project(name: str, kind: str, inside: Path) -> tuple[Path, ...]:
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        raise InputError(f"NAME: {folder} is there already; nothing was written") from None
+        raise InputError(f"NAME: {folder} exists already; nothing was written") from None
     except OSError as error:
-        raise CommandError(f"{folder} cannot be made: {error.strerror}") from None
+        raise CommandError(f"{folder} cannot be created: {error.strerror}") from None
     try:
         for path, text in texts.items():
             path.write_text(text, "utf-8")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise CommandError(f"{folder} cannot be written: {error.strerror}; nothing is left of it") from None
+        raise CommandError(f"{folder} cannot be written: {error.strerror}; it was removed") from None
     return tuple(texts)
 
 

@@ -17,69 +17,72 @@ __all__ = ["document", "show"]
 def document(result: BacktestResult) -> dict[str, Any]:
     """The JSON of a backtest."""
     return {
-        "estimators": {found.estimator: _metrics(found.overall) for found in result.evaluations},
-        "jobs": _group({found.estimator: found.by_job for found in result.evaluations}),
-        "by_sync": _group({found.estimator: found.by_sync for found in result.evaluations}),
+        "estimators": {evaluation.estimator: _metrics(evaluation.overall) for evaluation in result.evaluations},
+        "jobs": _group({evaluation.estimator: evaluation.by_job for evaluation in result.evaluations}),
+        "by_sync": _group({evaluation.estimator: evaluation.by_sync for evaluation in result.evaluations}),
         "prior": result.prior or None,
-        "versions": {found.estimator: found.estimator_version or None for found in result.evaluations},
-        "refusals": {found.estimator: _refusals(found) for found in result.evaluations},
+        "versions": {evaluation.estimator: evaluation.estimator_version or None for evaluation in result.evaluations},
+        "refusals": {evaluation.estimator: _refusals(evaluation) for evaluation in result.evaluations},
     }
 
 
-def _metrics(found: Metrics | None) -> dict[str, Any]:
-    told = fields_of(found or Metrics())
-    return {"n": told.pop("rows")} | told
+def _metrics(metrics: Metrics | None) -> dict[str, Any]:
+    values = fields_of(metrics or Metrics())
+    return {"n": values.pop("rows")} | values
 
 
 def _group(metrics: dict[str, tuple[GroupMetrics, ...]]) -> dict[str, dict[str, Any]]:
     """From estimator and group to group and estimator."""
-    grouped: dict[str, dict[str, Any]] = {}
+    by_group: dict[str, dict[str, Any]] = {}
     for name, groups in metrics.items():
         for group in groups:
-            grouped.setdefault(group.name, {})[name] = _metrics(group.metrics)
-    return grouped
+            by_group.setdefault(group.name, {})[name] = _metrics(group.metrics)
+    return by_group
 
 
 def _refusals(evaluation: EstimatorEvaluation) -> dict[str, int]:
     """How many rows were refused for which reason."""
-    reasons = (found.refusal_reason for found in scored_rows(evaluation.predictions))
+    reasons = (row.refusal_reason for row in scored_rows(evaluation.predictions))
     return dict(Counter(reason for reason in reasons if reason))
 
 
 def show(result: BacktestResult) -> None:
-    """Print the scores, and why rows were refused."""
+    """Print the scores, and the reasons of refused rows."""
     rows = []
-    for found in result.evaluations:
-        rows.append(_row(found.estimator, "all", found.overall))
-        rows += [_row(found.estimator, f"sync {group.name}", group.metrics) for group in found.by_sync]
-        rows += [_row(found.estimator, group.name, group.metrics) for group in found.by_job]
+    for evaluation in result.evaluations:
+        rows.append(_row(evaluation.estimator, "all", evaluation.overall))
+        rows += [_row(evaluation.estimator, f"sync {group.name}", group.metrics) for group in evaluation.by_sync]
+        rows += [_row(evaluation.estimator, group.name, group.metrics) for group in evaluation.by_job]
     headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret", "macro"]
     print_table([words("estimator"), words("job"), *map(figures, headings)], rows)
-    for found in result.evaluations:
-        for reason, count in _refusals(found).items():
-            say(f"{found.estimator} refused {count} rows: {reason}")
-    for found in result.evaluations:
-        memory = found.overall
+    for evaluation in result.evaluations:
+        for reason, count in _refusals(evaluation).items():
+            say(f"{evaluation.estimator} refused {count} rows: {reason}")
+    for evaluation in result.evaluations:
+        memory = evaluation.overall
         if memory is not None and memory.memory_mape is not None:
-            told = [percent(memory.memory_mape), percent(memory.false_fits), percent(memory.false_refusals)]
-            verdicts = f"of runs out of memory {told[1]} said to fit, of those that ran {told[2]} said not to"
-            say(f"{found.estimator} memory: mape {told[0]}; {verdicts}.")
-    say("mape, median, worst: |predicted / measured - 1|; bias: mean of ln(predicted / measured);")
-    say("macro: mean over jobs of a job's mean |ln(predicted / measured)|.")
+            shares = [percent(memory.memory_mape), percent(memory.false_fits), percent(memory.false_refusals)]
+            verdicts = f"predicted to fit: {shares[1]} of the runs out of memory; not to fit: {shares[2]} of the others"
+            say(f"{evaluation.estimator} memory: mape {shares[0]}; {verdicts}.")
+    say(
+        "mape, median, worst: mean, median and maximum of |predicted / measured - 1|; bias: mean of ln(predicted / "
+        "measured); macro: mean over jobs of a job's mean |ln(predicted / measured)|; regret: throughput lost by the "
+        "predicted choice."
+    )
     if result.prior:
         say(f"Prior: {result.prior}")
 
 
 def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
-    found = metrics or Metrics()
+    values = metrics or Metrics()
     return [
-        *(estimator, group, f"{found.rows_count:,}", f"{found.refused_count:,}"),
-        *map(percent, (found.mape, found.median_ape, found.max_ape)),
+        *(estimator, group, f"{values.rows_count:,}", f"{values.refused_count:,}"),
+        *map(percent, (values.mape, values.median_ape, values.max_ape)),
         *(
-            format_number(found.bias, 3),
-            format_number(found.kendall, 3),
-            percent(found.coverage90),
-            percent(found.regret),
+            format_number(values.bias, 3),
+            format_number(values.kendall, 3),
+            percent(values.coverage90),
+            percent(values.regret),
         ),
-        format_number(found.macro_abs_ln, 3),
+        format_number(values.macro_abs_ln, 3),
     ]

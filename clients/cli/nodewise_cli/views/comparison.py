@@ -16,28 +16,28 @@ from nodewise_cli.views.table import figures, names, print_columns, words
 
 __all__ = ["document", "show", "verdict"]
 
-SHOWN: Final = 10
-_NAMED: Final = 0.1
+SHOWN_ROWS: Final = 10
+_NAMED_SHARE: Final = 0.1
 """Parts with at least this share of the difference are named in the sentence."""
 _MOST_NAMED: Final = 4
 
 
-def verdict(found: Comparison) -> str:
+def verdict(comparison: Comparison) -> str:
     """The comparison in one sentence that is made from its parts, and what limits it."""
-    return " ".join((_sentence(found), *(f"Limited: {limit}." for limit in found.limits)))
+    return " ".join((_sentence(comparison), *(f"Limited: {limit}." for limit in comparison.limits)))
 
 
-def document(found: Comparison) -> dict[str, Any]:
+def document(comparison: Comparison) -> dict[str, Any]:
     """The JSON of a comparison: its main rank at the top, then all ranks. What is not known is null."""
     return {
-        "verdict": verdict(found),
-        "unit": found.unit,
+        "verdict": verdict(comparison),
+        "unit": comparison.unit,
         "coverage": COVERAGE,
-        "before": _run_document(found.before),
-        "after": _run_document(found.after),
-        **_rank(found.main),
-        "ranks": [_rank(one) for one in found.ranks],
-        "limits": list(found.limits),
+        "before": _run_document(comparison.before),
+        "after": _run_document(comparison.after),
+        **_rank(comparison.main),
+        "ranks": [_rank(one) for one in comparison.ranks],
+        "limits": list(comparison.limits),
     }
 
 
@@ -77,20 +77,20 @@ def _fields(value: Any) -> dict[str, Any]:
     }
 
 
-def show(found: Comparison) -> None:
+def show(comparison: Comparison) -> None:
     """Print the sentence, the parts, what changed within them, and the ranks."""
-    say(verdict(found))
+    say(verdict(comparison))
     say()
-    _parts(found.main.parts, found)
-    _events(found.main.events)
-    if len(found.ranks) > 1:
-        _ranks(found.ranks)
+    _parts(comparison.main.parts, comparison)
+    _events(comparison.main.events)
+    if len(comparison.ranks) > 1:
+        _ranks(comparison.ranks)
 
 
-def _parts(parts: Sequence[PartDifference], found: Comparison) -> None:
-    main = found.main
-    listed = [part for part in parts if part.before_seconds or part.after_seconds][:SHOWN]
-    rest = [part for part in parts if part not in listed]
+def _parts(parts: Sequence[PartDifference], comparison: Comparison) -> None:
+    main = comparison.main
+    shown_parts = [part for part in parts if part.before_seconds or part.after_seconds][:SHOWN_ROWS]
+    rest = [part for part in parts if part not in shown_parts]
     sums = [
         (
             "other",
@@ -98,9 +98,9 @@ def _parts(parts: Sequence[PartDifference], found: Comparison) -> None:
             fsum(one.before_seconds for one in rest),
             fsum(one.after_seconds for one in rest),
         ),
-        (found.unit, "", main.before.step_seconds, main.after.step_seconds),
+        (comparison.unit, "", main.before.step_seconds, main.after.step_seconds),
     ]
-    rows = [(part.kind.replace("_", " "), part.what, part.before_seconds, part.after_seconds) for part in listed]
+    rows = [(part.kind.replace("_", " "), part.what, part.before_seconds, part.after_seconds) for part in shown_parts]
     rows += sums if rest else sums[1:]
     print_columns(
         (figures("differs ms", 0), [format_difference_ms(after - before) for _, _, before, after in rows]),
@@ -108,21 +108,21 @@ def _parts(parts: Sequence[PartDifference], found: Comparison) -> None:
         (figures("after"), [milliseconds(after) for _, _, _, after in rows]),
         (words("part", 0), [kind for kind, _, _, _ in rows]),
         (names("what", 3.5), [what for _, what, _, _ in rows]),
-        title=f"Parts of a {found.unit} of rank {main.after.rank}, which add up to the difference",
+        title=f"Parts of a {comparison.unit} of rank {main.after.rank}, which add up to the difference",
     )
 
 
 def _events(events: Sequence[EventDifference]) -> None:
-    listed = [event for event in events if event.difference_seconds][:SHOWN]
-    if not listed:
+    shown_events = [event for event in events if event.difference_seconds][:SHOWN_ROWS]
+    if not shown_events:
         return
     print_columns(
-        (figures("differs ms", 0), [format_difference_ms(event.difference_seconds) for event in listed]),
-        (figures("before"), [milliseconds(event.before_seconds) for event in listed]),
-        (figures("after"), [milliseconds(event.after_seconds) for event in listed]),
-        (figures("times"), [_times(event) for event in listed]),
-        (words("in"), [event.kind.replace("_", " ") for event in listed]),
-        (names("kernel or call", 0), [event.name for event in listed]),
+        (figures("differs ms", 0), [format_difference_ms(event.difference_seconds) for event in shown_events]),
+        (figures("before"), [milliseconds(event.before_seconds) for event in shown_events]),
+        (figures("after"), [milliseconds(event.after_seconds) for event in shown_events]),
+        (figures("times"), [_times(event) for event in shown_events]),
+        (words("in"), [event.kind.replace("_", " ") for event in shown_events]),
+        (names("kernel or call", 0), [event.name for event in shown_events]),
         title="What changed most by name (times may overlap)",
     )
 
@@ -161,8 +161,14 @@ def format_difference_ms(seconds: float) -> str:
 # --- the sentence
 
 
-def _sentence(found: Comparison) -> str:
-    main, ranks, before, after, unit = found.main, found.ranks, found.before, found.after, found.unit
+def _sentence(comparison: Comparison) -> str:
+    main, ranks, before, after, unit = (
+        comparison.main,
+        comparison.ranks,
+        comparison.before,
+        comparison.after,
+        comparison.unit,
+    )
     old, new = main.before, main.after
     whose, than = "", f"in {before.name}"
     if before.answer is after.answer or old.rank != new.rank:
@@ -180,14 +186,14 @@ def _sentence(found: Comparison) -> str:
         text = f"a {unit}{whose} takes {times}, {_with_sign(difference)} ms ({interval}), "
         if main.is_uneven:
             return (
-                f"No difference that is sure: {text}as its steps vary: by {_ms(new.deviation_seconds)} ms, in "
+                f"No significant difference: {text}as its steps vary: by {_ms(new.deviation_seconds)} ms, in "
                 f"{before.name} by {_ms(old.deviation_seconds)} ms (standard deviation). On the mean: "
                 f"{_tell_kinds(main, kinds)}."
             )
-        text = f"No difference that matters: {text}which is within what steps differ by anyway"
+        text = f"No relevant difference: {text}which is within the variation of steps"
         offsetting = {kind: each for kind, each in kinds.items() if abs(each) > main.noise_seconds}
         if len(offsetting) > 1:
-            text += f", though parts of it offset each other: {_tell_kinds(main, offsetting)}"
+            text += f", though parts of it cancel out: {_tell_kinds(main, offsetting)}"
         return f"{text}."
     word = "longer" if difference > 0 else "less"
     return (
@@ -199,9 +205,13 @@ def _sentence(found: Comparison) -> str:
 def _tell_kinds(main: RankDifference, kinds: Mapping[str, float]) -> str:
     """The kinds of parts that differ most, as numbers that add up to the whole as it is printed."""
     total = main.difference_seconds
-    named = [kind for kind, each in kinds.items() if abs(each) >= _NAMED * abs(total)][:_MOST_NAMED] or list(kinds)[:1]
-    words = [f"{_with_sign(kinds[kind])} ms {kind_of(kind).words}{_mostly(main, kind, kinds[kind])}" for kind in named]
-    rest = round(1e3 * total, 2) - fsum(round(1e3 * kinds[kind], 2) for kind in named)
+    largest = [kind for kind, each in kinds.items() if abs(each) >= _NAMED_SHARE * abs(total)][:_MOST_NAMED] or list(
+        kinds
+    )[:1]
+    words = [
+        f"{_with_sign(kinds[kind])} ms {kind_of(kind).words}{_mostly(main, kind, kinds[kind])}" for kind in largest
+    ]
+    rest = round(1e3 * total, 2) - fsum(round(1e3 * kinds[kind], 2) for kind in largest)
     return ", ".join([*words, *([f"{_with_sign(rest / 1e3)} ms other"] if abs(rest) >= 0.005 else [])])
 
 

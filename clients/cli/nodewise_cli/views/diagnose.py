@@ -15,11 +15,11 @@ from nodewise_client import Bottleneck, DiagnosisAnswer, RankShares, Straggler, 
 
 __all__ = ["document", "show"]
 
-SHOWN: Final = 10
+SHOWN_ROWS: Final = 10
 """Entries of each list that a reader is shown; all of them are in the JSON."""
 BARS: Final = 16
 """Ranks whose step is shown as a bar."""
-COMBINED: Final = 3
+SHOWN_COMBINATIONS: Final = 3
 """Combinations of strategies that a reader is shown: they are much alike."""
 
 
@@ -27,14 +27,14 @@ def document(result: DiagnosisAnswer) -> dict[str, Any]:
     """The JSON of a diagnosis. What is not known is null."""
     left_out = ("steps", "edges", "warnings", "basis", "timeline", "recorded")
     return fields_of(result, *left_out) | {
-        "strategies": [_strategy(found) for found in result.strategies],
+        "strategies": [_strategy(strategy) for strategy in result.strategies],
         **recorded_of(result),
     }
 
 
-def _strategy(found: Strategy) -> dict[str, Any]:
-    changes = [fields_of(change) | {"kind": change.kind or "unspecified"} for change in found.changes]
-    return fields_of(found) | {"changes": changes}
+def _strategy(strategy: Strategy) -> dict[str, Any]:
+    changes = [fields_of(change) | {"kind": change.kind or "unspecified"} for change in strategy.changes]
+    return fields_of(strategy) | {"changes": changes}
 
 
 def show(result: DiagnosisAnswer) -> None:
@@ -44,10 +44,11 @@ def show(result: DiagnosisAnswer) -> None:
     say(
         f"A step takes {milliseconds(result.step_seconds)} ms and differs by "
         f"{milliseconds(result.persistence_seconds)} ms from the mean of the others; "
-        f"{milliseconds(result.exposed_communication_seconds)} ms of it are exchanges and waiting that nothing hides."
+        f"{milliseconds(result.exposed_communication_seconds)} ms of it are exchanges and waiting outside of "
+        "computation."
     )
     if not result.complete:
-        say("Time was over: this is what was found so far.")
+        say("The time limit ended the search: this is the result so far.")
     say()
     if result.bottlenecks:
         _bottlenecks(result.bottlenecks)
@@ -61,85 +62,83 @@ def show(result: DiagnosisAnswer) -> None:
     warn(result)
 
 
-def _bottlenecks(found: Sequence[Bottleneck]) -> None:
-    listed = found[:SHOWN]
+def _bottlenecks(bottlenecks: Sequence[Bottleneck]) -> None:
+    shown_bottlenecks = bottlenecks[:SHOWN_ROWS]
     print_columns(
-        (words("costs", 5), [each.kind.replace("_", " ") for each in listed]),
-        (names("what", 0), [each.what for each in listed]),
-        (figures("rank"), ["all" if each.rank is None else str(each.rank) for each in listed]),
-        (figures("ms a step"), [milliseconds(each.seconds) for each in listed]),
-        (figures("gain ms"), [milliseconds(each.gain_if_removed_seconds) for each in listed]),
-        (words("matters"), ["yes" if each.matters else "no" for each in listed]),
-        title=f"Bottlenecks ({_count(len(found))})",
+        (words("costs", 5), [each.kind.replace("_", " ") for each in shown_bottlenecks]),
+        (names("what", 0), [each.what for each in shown_bottlenecks]),
+        (figures("rank"), ["all" if each.rank is None else str(each.rank) for each in shown_bottlenecks]),
+        (figures("ms a step"), [milliseconds(each.seconds) for each in shown_bottlenecks]),
+        (figures("gain ms"), [milliseconds(each.gain_if_removed_seconds) for each in shown_bottlenecks]),
+        (words("significant"), ["yes" if each.matters else "no" for each in shown_bottlenecks]),
+        title=f"Bottlenecks ({_count(len(bottlenecks))})",
     )
 
 
 def _strategies(result: DiagnosisAnswer) -> None:
     """Single strategies first, as people begin with one; then the best of those that are combined."""
-    single = [found for found in result.strategies if len(found.parts) < 2]
-    combined = [found for found in result.strategies if len(found.parts) >= 2]
+    single = [strategy for strategy in result.strategies if len(strategy.parts) < 2]
+    combinations = [strategy for strategy in result.strategies if len(strategy.parts) >= 2]
     numbers = list(map(figures, ("step ms", "from", "to", "speed-up")))
     if single:
         print_table(
             [names("strategy"), *numbers, words("effort")],
-            [[found.name, *_tell_predictions(found), found.effort or "-"] for found in single[:SHOWN]],
+            [[strategy.name, *_tell_predictions(strategy), strategy.effort or "-"] for strategy in single[:SHOWN_ROWS]],
             title=f"Strategies ({_count(len(single))})",
         )
-    if combined:
+    if combinations:
         print_table(
-            [names("together", most_lines=8), *numbers],
-            [[found.name, *_tell_predictions(found)] for found in combined[:COMBINED]],
-            title=f"Strategies together (the best {min(COMBINED, len(combined))} of {len(combined)})",
+            [names("strategies", most_lines=8), *numbers],
+            [[strategy.name, *_tell_predictions(strategy)] for strategy in combinations[:SHOWN_COMBINATIONS]],
+            title=f"Combined strategies (the best {min(SHOWN_COMBINATIONS, len(combinations))} of {len(combinations)})",
         )
 
 
-def _tell_predictions(found: Strategy) -> list[str]:
-    times = (found.predicted_step_seconds, found.lower_step_seconds, found.upper_step_seconds)
-    return [*(milliseconds(each) for each in times), f"{found.speedup_ratio:.3f}"]
+def _tell_predictions(strategy: Strategy) -> list[str]:
+    times = (strategy.predicted_step_seconds, strategy.lower_step_seconds, strategy.upper_step_seconds)
+    return [*(milliseconds(each) for each in times), f"{strategy.speedup_ratio:.3f}"]
 
 
-def _stragglers(found: Sequence[Straggler]) -> None:
-    listed = found[:SHOWN]
+def _stragglers(stragglers: Sequence[Straggler]) -> None:
+    shown_stragglers = stragglers[:SHOWN_ROWS]
     print_columns(
-        (names("exchange"), [each.collective for each in listed]),
-        (names("waits for"), [_who(each.ranks) for each in listed]),
-        (figures("margin ms"), [milliseconds(each.margin_seconds) for each in listed]),
-        (figures("wait ms"), [milliseconds(each.imposed_wait_seconds) for each in listed]),
-        (figures("transfer ms"), [milliseconds(each.transfer_seconds) for each in listed]),
-        title=f"Stragglers ({_count(len(found))})",
+        (names("exchange"), [each.collective for each in shown_stragglers]),
+        (names("waits for"), [_who(each.ranks) for each in shown_stragglers]),
+        (figures("margin ms"), [milliseconds(each.margin_seconds) for each in shown_stragglers]),
+        (figures("wait ms"), [milliseconds(each.imposed_wait_seconds) for each in shown_stragglers]),
+        (figures("transfer ms"), [milliseconds(each.transfer_seconds) for each in shown_stragglers]),
+        title=f"Stragglers ({_count(len(stragglers))})",
     )
 
 
 def _bars(shares: Sequence[RankShares]) -> None:
     """The step of each rank as a bar of its groups of parts, on one scale."""
-    listed = shares[:BARS]
-    room = min(width_of_output(), 100) - 18
-    longest = max((each.step_seconds for each in listed), default=0.0)
-    if not longest or room < 20 or not any(each.parts for each in listed):
+    shown_ranks = shares[:BARS]
+    bar_columns = min(width_of_output(), 100) - 18
+    longest = max((each.step_seconds for each in shown_ranks), default=0.0)
+    if not longest or bar_columns < 20 or not any(each.parts for each in shown_ranks):
         return
-    say(
-        f"Steps ({min(BARS, len(shares))} of {len(shares)} ranks), a full line is {milliseconds(longest)} ms", bold=True
-    )
-    met: set[str] = set()
-    for each in listed:
+    say(f"Steps ({min(BARS, len(shares))} of {len(shares)} ranks); a full bar is {milliseconds(longest)} ms", bold=True)
+    groups: set[str] = set()
+    for each in shown_ranks:
         sums: dict[str, float] = {}
         for part in each.parts:
             group = kind_of(part.kind).group
             sums[group] = sums.get(group, 0.0) + part.seconds
-        bar, reached = "", 0.0
-        for group, filled in GROUPS.items():
+        bar, end_s = "", 0.0
+        for group, character in GROUPS.items():
             # Ends are rounded, not lengths: those would not add up.
-            reached += sums.get(group, 0.0)
-            more = round(room * reached / longest) - len(bar)
-            bar += filled * more
-            met |= {group} if more > 0 else set()
-        print_line(f"{each.rank:>6}  |{bar:<{room}}|{milliseconds(each.step_seconds):>8}")
-    say("        " + "  ".join(f"{filled} {group}" for group, filled in GROUPS.items() if group in met))
+            end_s += sums.get(group, 0.0)
+            more = round(bar_columns * end_s / longest) - len(bar)
+            bar += character * more
+            groups |= {group} if more > 0 else set()
+        print_line(f"{each.rank:>6}  |{bar:<{bar_columns}}|{milliseconds(each.step_seconds):>8}")
+    say("        " + "  ".join(f"{character} {group}" for group, character in GROUPS.items() if group in groups))
     say()
 
 
 def _ranks(shares: Sequence[RankShares]) -> None:
-    held = [each.memory_high_water_bytes for each in shares]
+    memory_bytes = [each.memory_high_water_bytes for each in shares]
     print_columns(
         (figures("rank"), [str(each.rank) for each in shares]),
         (figures("step ms"), [milliseconds(each.step_seconds) for each in shares]),
@@ -150,8 +149,12 @@ def _ranks(shares: Sequence[RankShares]) -> None:
         (figures("idle"), [milliseconds(each.idle_seconds) for each in shares]),
         (figures("host-bound"), [milliseconds(each.host_bound_seconds) for each in shares]),
         (figures("loading"), [milliseconds(each.data_loading_seconds) for each in shares]),
-        *([(figures("GiB"), [gibibytes(each) for each in held])] if any(each is not None for each in held) else []),
-        title="Ranks, ms of a mean step",
+        *(
+            [(figures("GiB"), [gibibytes(each) for each in memory_bytes])]
+            if any(each is not None for each in memory_bytes)
+            else []
+        ),
+        title="Ranks (ms of a mean step)",
     )
 
 
@@ -163,25 +166,25 @@ def _parts(shares: Sequence[RankShares]) -> None:
             by_rank = by_part.setdefault((part.kind, part.what), {})
             by_rank[each.rank] = by_rank.get(each.rank, 0.0) + part.seconds
     mean = {part: sum(by_rank.values()) / len(shares) for part, by_rank in by_part.items()}
-    listed = sorted(mean, key=lambda part: -mean[part])[:SHOWN]
-    if not listed:
+    longest = sorted(mean, key=lambda part: -mean[part])[:SHOWN_ROWS]
+    if not longest:
         return
-    most = {part: max(by_part[part], key=by_part[part].__getitem__) for part in listed}
+    most = {part: max(by_part[part], key=by_part[part].__getitem__) for part in longest}
     print_columns(
-        (figures("ms"), [milliseconds(mean[part]) for part in listed]),
-        (figures("most"), [milliseconds(by_part[part][most[part]]) for part in listed]),
-        (figures("on rank"), [str(most[part]) for part in listed]),
-        (words("part"), [kind.replace("_", " ") for kind, _ in listed]),
-        (names("what", 0), [what for _, what in listed]),
-        title=f"Parts of a mean step, which add up to it ({_count(len(mean))})",
+        (figures("ms"), [milliseconds(mean[part]) for part in longest]),
+        (figures("largest"), [milliseconds(by_part[part][most[part]]) for part in longest]),
+        (figures("on rank"), [str(most[part]) for part in longest]),
+        (words("part"), [kind.replace("_", " ") for kind, _ in longest]),
+        (names("what", 0), [what for _, what in longest]),
+        title=f"Parts of a mean step ({_count(len(mean))})",
     )
 
 
 def _who(ranks: tuple[int, ...]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    return f"a tie of ranks {', '.join(map(str, ranks))}"
+    return f"tied ranks {', '.join(map(str, ranks))}"
 
 
 def _count(count: int) -> str:
-    return f"{SHOWN} of {count}" if count > SHOWN else str(count)
+    return f"{SHOWN_ROWS} of {count}" if count > SHOWN_ROWS else str(count)

@@ -38,7 +38,7 @@ _LETTERS: Final = dict(zip(TERMS, "wogbcfalu"))
 _BESIDE: Final = ("kept_bytes", "end_bytes", "grown_bytes", "in_flight", "micro_batches", "forward_share")
 
 MOST_TURNS: Final = 16
-"""Backward and forward passes in turn that are told one by one; more are told as so many evenly apart."""
+"""Alternate forward and backward passes that are drawn one by one; of more, so many at even distances are drawn."""
 
 _WAITING: Final = ("pipeline_bubble", "pipeline_transfer")
 _AT_END: Final = ("optimizer", "framework_overhead")
@@ -97,7 +97,7 @@ class MemoryTimeline:
 
 
 def memory_timeline(extra: Mapping[str, float], breakdown_seconds: Mapping[str, float]) -> MemoryTimeline | None:
-    """The timeline of a row by what is told of it; None where it is not told how memory comes and goes."""
+    """The timeline of a row; None if the estimator does not predict memory over time."""
     in_flight = extra.get("memory_in_flight", 0.0)
     if in_flight <= 0.0:
         return None
@@ -128,20 +128,20 @@ class _Durations:
 
 
 def _points(terms: Mapping[str, float], beside: Mapping[str, float], durations: _Durations) -> Iterator[MemoryPoint]:
-    kept, end, grown, in_flight, micro_batches, forward_share = (beside[name] for name in _BESIDE)
+    start_sizes, end, growth, in_flight, micro_batches, forward_share = (beside[name] for name in _BESIDE)
     nothing = {"gathered": 0.0, "activations": 0.0, "logits": 0.0, "update": 0.0}
-    before = dict(terms) | nothing | ({"gradients": 0.0} if grown else {})
-    after = before | ({"gradients": grown} if grown else {})
+    before = dict(terms) | nothing | ({"gradients": 0.0} if growth else {})
+    after = before | ({"gradients": growth} if growth else {})
     passing = before | {"gathered": terms["gathered"]}
     one = durations.passes / micro_batches
     ahead = int(np.ceil(in_flight))
     time = 0.0
 
     def keeping(count: float) -> dict[str, float]:
-        return passing | {"activations": kept * min(count / in_flight, 1.0)}
+        return passing | {"activations": start_sizes * min(count / in_flight, 1.0)}
 
     def backward(count: float, phase: str) -> Iterator[MemoryPoint]:
-        layer = kept * min(count / in_flight, 1.0) + terms["activations"] - kept
+        layer = start_sizes * min(count / in_flight, 1.0) + terms["activations"] - start_sizes
         yield MemoryPoint(time_s=time, phase=phase, terms=passing | {"activations": layer, "logits": terms["logits"]})
         if terms["logits"]:  # gone before the backward pass of the layers
             yield MemoryPoint(time_s=time, phase=phase, terms=passing | {"activations": layer})
@@ -155,12 +155,12 @@ def _points(terms: Mapping[str, float], beside: Mapping[str, float], durations: 
         time += durations.waiting
         yield MemoryPoint(time_s=time, phase="warm-up", terms=keeping(ahead))
     turns = max(int(micro_batches) - ahead, 0)
-    told = min(turns, MOST_TURNS)
-    for _ in range(told):
+    drawn_turns = min(turns, MOST_TURNS)
+    for _ in range(drawn_turns):
         yield from backward(ahead, "steady")
-        time += (1.0 - forward_share) * one * turns / told
+        time += (1.0 - forward_share) * one * turns / drawn_turns
         yield MemoryPoint(time_s=time, phase="steady", terms=keeping(ahead - 1))
-        time += forward_share * one * turns / told
+        time += forward_share * one * turns / drawn_turns
         yield MemoryPoint(time_s=time, phase="steady", terms=keeping(ahead))
     for count in range(ahead, 0, -1):
         yield from backward(count, "cool-down")
@@ -169,15 +169,15 @@ def _points(terms: Mapping[str, float], beside: Mapping[str, float], durations: 
     if durations.exchange:
         time += durations.exchange
         yield MemoryPoint(time_s=time, phase="exchange", terms=after)
-    yield MemoryPoint(time_s=time, phase="update", terms=after | {"update": end - grown})
+    yield MemoryPoint(time_s=time, phase="update", terms=after | {"update": end - growth})
     time += durations.update
-    yield MemoryPoint(time_s=time, phase="update", terms=after | {"update": end - grown})
+    yield MemoryPoint(time_s=time, phase="update", terms=after | {"update": end - growth})
     yield MemoryPoint(time_s=time, phase="end", terms=before)
 
 
-def timeline_document(found: Prediction) -> dict[str, Any]:
-    """The JSON of a row's timeline: its points, and where the most comes from; null where nothing is told."""
-    timeline = memory_timeline(found.extra, found.breakdown_seconds)
+def timeline_document(prediction: Prediction) -> dict[str, Any]:
+    """The JSON of a row's timeline: its points, and the parts of the peak; null if it is not predicted."""
+    timeline = memory_timeline(prediction.extra, prediction.breakdown_seconds)
     if timeline is None:
         return {"memory_timeline": None, "memory_peak": None}
     points = [
@@ -193,7 +193,7 @@ def timeline_document(found: Prediction) -> dict[str, Any]:
 
 
 def peak_sentence(timeline: MemoryTimeline) -> str:
-    """Where the most memory comes from, and what would lower it most.
+    """The largest part of the peak of memory, and the change that lowers the peak most.
 
     Ways to lower it halve terms or do without one; how far they do, other moments limit.
     """
@@ -205,11 +205,11 @@ def peak_sentence(timeline: MemoryTimeline) -> str:
         if flight > 1.0 and peak.terms["activations"]
         else ""
     )
-    saved = {way: peak.total_bytes - _most(timeline.points, left) for way, left in _WAYS.items()}
-    best = max(saved, key=lambda way: saved[way])
+    savings = {way: peak.total_bytes - _most(timeline.points, left) for way, left in _WAYS.items()}
+    best = max(savings, key=lambda way: savings[way])
     return (
-        f"The peak of {gibibytes(peak.total_bytes)} GiB is {_WHERE[peak.phase]}{several}, the largest part "
-        f"{largest} ({gibibytes(peak.terms[largest])} GiB): {best} would lower it most, by {gibibytes(saved[best])} GiB"
+        f"The peak of {gibibytes(peak.total_bytes)} GiB is {_WHERE[peak.phase]}{several}, the largest part {largest} "
+        f"({gibibytes(peak.terms[largest])} GiB): {best} would lower it most, by {gibibytes(savings[best])} GiB"
     )
 
 
@@ -233,15 +233,15 @@ _WAYS: Final[Mapping[str, Mapping[str, float]]] = {
 
 
 def _most(points: Sequence[MemoryPoint], left: Mapping[str, float]) -> float:
-    return max(sum(left.get(term, 1.0) * held for term, held in point.terms.items()) for point in points)
+    return max(sum(left.get(term, 1.0) * size for term, size in point.terms.items()) for point in points)
 
 
-def show_memory(found: Prediction, title: str) -> None:
-    """Draw a row's timeline in characters, and say where its peak comes from."""
-    timeline = memory_timeline(found.extra, found.breakdown_seconds)
+def show_memory(prediction: Prediction, title: str) -> None:
+    """Print a row's timeline in characters, and the parts of its peak."""
+    timeline = memory_timeline(prediction.extra, prediction.breakdown_seconds)
     say()
     if timeline is None:
-        say("No memory timeline: the estimator does not tell how memory comes and goes.")
+        say("No memory timeline: the estimator does not predict memory over time.")
         return
     say(title, bold=True)
     for line in picture(timeline):
@@ -264,8 +264,8 @@ def picture(timeline: MemoryTimeline) -> Sequence[str]:
     lines.append(f"{'GiB':>{MARGIN - 2}} +{'-' * columns}")
     lines.append(" " * MARGIN + _phases(points, columns).rstrip())
     lines.append(" " * MARGIN + (f"0{f'{format_number(end_s)} s':>{columns - 1}}" if timeline.timed else "one step"))
-    told = [f"{_LETTERS[term]} {term} {gibibytes(size)}" for term, size in peak.terms.items() if size]
-    return [*lines, *textwrap.wrap(f"GiB at the peak: {', '.join(told)}", WIDTH)]
+    sizes = [f"{_LETTERS[term]} {term} {gibibytes(size)}" for term, size in peak.terms.items() if size]
+    return [*lines, *textwrap.wrap(f"GiB at the peak: {', '.join(sizes)}", WIDTH)]
 
 
 def _phases(points: Sequence[MemoryPoint], columns: int) -> str:
@@ -283,12 +283,12 @@ def _phases(points: Sequence[MemoryPoint], columns: int) -> str:
 def _columns(points: Sequence[MemoryPoint], columns: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """(terms, columns) bytes: at the moment of most memory within each column's time."""
     times = np.array([point.time_s for point in points])
-    held = np.array([[point.terms[term] for term in TERMS] for point in points])
+    sizes = np.array([[point.terms[term] for term in TERMS] for point in points])
     grid = np.linspace(0.0, times[-1], 4 * columns + 1)
-    sampled = np.stack([np.interp(grid, times, held[:, place]) for place in range(len(TERMS))], axis=1)
-    moments, every = np.concatenate([grid, times]), np.concatenate([sampled, held])
+    samples = np.stack([np.interp(grid, times, sizes[:, place]) for place in range(len(TERMS))], axis=1)
+    moments, every = np.concatenate([grid, times]), np.concatenate([samples, sizes])
     column = np.minimum((moments / times[-1] * columns).astype(int), columns - 1)
     order = np.lexsort((every.sum(axis=1), column))
     last = np.searchsorted(column[order], np.arange(columns), side="right") - 1
-    found: np.ndarray[Any, np.dtype[np.float64]] = every[order[last]].T
-    return found
+    sampled_columns: np.ndarray[Any, np.dtype[np.float64]] = every[order[last]].T
+    return sampled_columns

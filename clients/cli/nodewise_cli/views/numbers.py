@@ -1,4 +1,4 @@
-"""Numbers as people read them: so many digits, thousands apart, a dash where nothing is known."""
+"""Numbers for people: significant digits, groups of thousands, a dash for None."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["format_count", "format_number", "gibibytes", "lasting", "millisecond
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
-    """A number of so many significant digits; whole from 10 to that power on."""
+    """A number with so many significant digits; without decimals if it is larger."""
     if value is None:
         return "-"
     if value == 0:

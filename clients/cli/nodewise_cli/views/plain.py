@@ -18,7 +18,7 @@ _BRITISH: Final = {"utilization": "utilisation"}
 
 
 def short(name: str) -> str:
-    """The command line's name of a field: units are shortened, what a number counts needs no saying."""
+    """The command line's name of a field: units are shortened, suffixes of counts are dropped."""
     for long, brief in _ENDINGS.items():
         if name.endswith(long):
             name = name.removesuffix(long) + brief
@@ -27,7 +27,7 @@ def short(name: str) -> str:
 
 
 def fields_of(value: Value, *left_out: str) -> dict[str, Any]:
-    """What a value says, as a JSON object, without some of its fields. What is not known is null."""
+    """A value as a JSON object, without some of its fields. What is not known is null."""
     return {
         short(each.name): numbers_by_name(getattr(value, each.name))
         if each.type == _NUMBERS
@@ -42,5 +42,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, Value):
         return fields_of(value)
     if isinstance(value, Mapping):
-        return {key: plain(held) for key, held in value.items()}
+        return {key: plain(entry) for key, entry in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value

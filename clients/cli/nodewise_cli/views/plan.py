@@ -51,7 +51,7 @@ _HEADINGS: Final = {
     "zero_stage": "ZeRO",
     "precision": "precision",
 }
-_SAID: Final = (*_HEADINGS, "accumulation")
+_CONFIGURATION_NAMES: Final = (*_HEADINGS, "accumulation")
 """What the JSON says of a configuration."""
 _OTHERWISE: Final = ("configurations", "predictions", "recommendation", "frontier_rows", "frontier_count", "basis")
 """What the JSON says of a plan in another way than the contract."""
@@ -63,54 +63,58 @@ _DEGREES: Final = {f"{word}_parallel": word for word in ("tensor", "pipeline", "
 
 def document(result: PlanAnswer) -> dict[str, Any]:
     """The JSON of a plan. What is not known is null."""
-    chosen, known = result.recommendation, fields_of(result, *_OTHERWISE)
-    return known | {
+    recommendation, fields = result.recommendation, fields_of(result, *_OTHERWISE)
+    return fields | {
         "best": None if result.best is None else _row(result.best),
-        "rule": None if chosen is None else chosen.rule,
-        "why": None if chosen is None else chosen.why,
-        "numbers": {} if chosen is None else numbers_by_name(chosen.numbers),
-        "frontier": [_row(found) for found in result.frontier],
+        "rule": None if recommendation is None else recommendation.rule,
+        "why": None if recommendation is None else recommendation.why,
+        "numbers": {} if recommendation is None else numbers_by_name(recommendation.numbers),
+        "frontier": [_row(entry) for entry in result.frontier],
         "frontier_count": result.frontier_count,
-        "rejections": [_rejection(found) for found in result.rejections],
+        "rejections": [_rejection(entry) for entry in result.rejections],
         "explanation": None if result.explanation is None else _explain(result.explanation),
         "warnings": plain(result.warnings),
         "revision": None if result.basis is None else revision_of(result.basis),
     }
 
 
-def _rejection(found: PlanRejection) -> dict[str, Any]:
-    return fields_of(found, "configurations_count") | {"count": found.configurations_count}
+def _rejection(rejection: PlanRejection) -> dict[str, Any]:
+    return fields_of(rejection, "configurations_count") | {"count": rejection.configurations_count}
 
 
-def _explain(found: PlanExplanation) -> dict[str, Any]:
-    return fields_of(found) | {
-        "alternatives": [_alternative(each) for each in found.alternatives],
-        "binding": [_rejection(each) for each in found.binding],
+def _explain(explanation: PlanExplanation) -> dict[str, Any]:
+    return fields_of(explanation) | {
+        "alternatives": [_alternative(each) for each in explanation.alternatives],
+        "binding": [_rejection(each) for each in explanation.binding],
     }
 
 
-def _alternative(found: PlanAlternative) -> dict[str, Any]:
-    known = {"change": found.time_change_ratio}
-    return fields_of(found, "time_change_ratio") | known | ({} if found.term else {"term": None, "term_s": None})
+def _alternative(alternative: PlanAlternative) -> dict[str, Any]:
+    renamed_fields = {"change": alternative.time_change_ratio}
+    return (
+        fields_of(alternative, "time_change_ratio")
+        | renamed_fields
+        | ({} if alternative.term else {"term": None, "term_s": None})
+    )
 
 
 def show(result: PlanAnswer) -> None:
     """Print the best, the reasons and the frontier."""
     say(
         f"{result.space_count:,} configurations: {result.evaluated_count:,} evaluated, "
-        f"{result.feasible_count:,} of these feasible, {result.pruned_count:,} left out with reason; "
+        f"{result.feasible_count:,} of these feasible, {result.pruned_count:,} left out with a reason; "
         f"{format_number(result.search_seconds, 3)} s, by {result.estimator} {result.estimator_version}."
     )
     if not result.complete:
-        say("Time was over: this is the best so far.")
+        say("The time limit ended the search: this is the best so far.")
     if result.best is not None:
         _best(result, result.best)
     _explanation(result)
     _frontier(result)
-    for rejected in result.rejections[:SHOWN_REJECTIONS]:
-        say(f"Left out ({rejected.constraint}): {rejected.message}.")
+    for rejection in result.rejections[:SHOWN_REJECTIONS]:
+        say(f"Left out ({rejection.constraint}): {rejection.message}.")
     if len(result.rejections) > SHOWN_REJECTIONS:
-        say(f"Left out: {len(result.rejections) - SHOWN_REJECTIONS} more, in the JSON.")
+        say(f"Left out: {len(result.rejections) - SHOWN_REJECTIONS} more reasons in the JSON.")
     for warning in result.warnings:
         if not warning.rows or (result.best is not None and 0 in warning.rows):
             say(f"Note: {warning.message}.")
@@ -123,9 +127,9 @@ def _memory(prediction: Prediction) -> str:
     return f"{gibibytes(prediction.memory_bytes)}{interval}"
 
 
-def _tokens_per_s(found: Prediction) -> float | None:
-    tokens = found.extra.get("sample_tokens")
-    return tokens * found.samples_per_second if tokens and found.samples_per_second else None
+def _tokens_per_s(prediction: Prediction) -> float | None:
+    tokens = prediction.extra.get("sample_tokens")
+    return tokens * prediction.samples_per_second if tokens and prediction.samples_per_second else None
 
 
 def _best(result: PlanAnswer, best: Planned) -> None:
@@ -138,55 +142,55 @@ def _best(result: PlanAnswer, best: Planned) -> None:
     if lower is not None and upper is not None:
         interval = f"{format_number(lower, 3)} to {format_number(upper, 3)}"
         rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {interval})"
-    tokens, used = _tokens_per_s(prediction), share_used(prediction)
-    told = [
+    tokens, mfu = _tokens_per_s(prediction), share_used(prediction)
+    figures_of_best = [
         rate,
         ""
         if tokens is None
         else f"{format_number(tokens)} tokens/s, {format_number(tokens / prediction.workers)} on each device",
-        "" if used == "-" else f"MFU {used}",
+        "" if mfu == "-" else f"MFU {mfu}",
         "" if prediction.memory_bytes is None else f"{_memory(prediction)} GiB on each device",
         "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
         "" if prediction.cost is None else f"cost {format_number(prediction.cost)}",
     ]
-    say(f"  {', '.join(filter(None, told))}.")
+    say(f"  {', '.join(filter(None, figures_of_best))}.")
     total = prediction.step_seconds
     if prediction.breakdown_seconds and total:
         parts = sorted(prediction.breakdown_seconds.items(), key=lambda part: -part[1])
-        listed = [
+        shares = [
             f"{name.replace('_', ' ')} {100 * each / total:.0f} %" for name, each in parts if each > LEAST_SHARE * total
         ]
-        say(f"  Its step of {format_number(total)} s: {', '.join(listed)}.")
+        say(f"  A step of {format_number(total)} s: {', '.join(shares)}.")
     if result.recommendation is not None:
         say(f"  Why: {result.recommendation.why}.")
 
 
 def _explanation(result: PlanAnswer) -> None:
-    found = result.explanation
-    if found is None:
+    explanation = result.explanation
+    if explanation is None:
         return
-    if found.alternatives:
+    if explanation.alternatives:
         say()
-        say("One dimension changed, the closest first:")
-        closest = sorted(found.alternatives, key=lambda each: (not each.fits, each.time_change_ratio))
+        say("Alternatives that differ in one dimension, the closest first:")
+        closest = sorted(explanation.alternatives, key=lambda each: (not each.fits, each.time_change_ratio))
         for alternative in closest[:SHOWN_ALTERNATIVES]:
             say(f"  {alternative.why}.")
         if len(closest) > SHOWN_ALTERNATIVES:
             say(f"  {len(closest) - SHOWN_ALTERNATIVES} more in the JSON.")
     say()
-    for binding in found.binding:
+    for binding in explanation.binding:
         say(f"{_sentence(binding.message)}.")
-    if not found.binding and found.complete:
-        say("Nothing binds: no constraint that was looked at keeps anything better out.")
-    for each in found.sensitivities:
+    if not explanation.binding and explanation.complete:
+        say("No constraint binds: none of those examined excludes a better configuration.")
+    for each in explanation.sensitivities:
         speedup, change = each.speedup_ratio, _CHANGES.get(each.change, each.change)
         if speedup == 1.0:
-            say(f"With {change}: no faster ({each.obstacle or 'nothing beats the same configuration'}).")
+            say(f"With {change}: no faster ({each.obstacle or 'the same configuration is still the best'}).")
         else:
-            gain = "nothing is feasible" if speedup is None else f"{100 * (speedup - 1):+.1f} % throughput"
+            gain = "no configuration is feasible" if speedup is None else f"{100 * (speedup - 1):+.1f} % throughput"
             say(f"With {change}: {gain}; best is {each.best}.")
-    if not found.complete:
-        say("Time was over before all reasons were looked at.")
+    if not explanation.complete:
+        say("The time limit ended the explanation before it was complete.")
 
 
 _CHANGES: Final = {
@@ -209,32 +213,32 @@ def _frontier(result: PlanAnswer) -> None:
         return
     fastest: dict[int, Planned] = {}
     for point in result.frontier:
-        stated = csv_row(point.configuration)
+        configuration = csv_row(point.configuration)
         # Points are in order of devices and time.
-        fastest.setdefault(stated["workers"] + stated["parameter_servers"], point)
+        fastest.setdefault(configuration["workers"] + configuration["parameter_servers"], point)
     rows = list(fastest.values())
     if len(rows) > SHOWN_POINTS:
         rows = [rows[place] for place in np.linspace(0, len(rows) - 1, SHOWN_POINTS).astype(int).tolist()]
     say()
-    _table(f"Frontier: fastest of its number of devices ({len(rows)} of {result.frontier_count} points)", rows)
+    _table(f"Frontier: the fastest for each number of devices ({len(rows)} of {result.frontier_count} points)", rows)
 
 
-def _describe(found: Planned) -> str:
-    stated = csv_row(found.configuration)
-    degrees = " x ".join(f"{word} {stated[name]}" for name, word in _DEGREES.items() if stated[name] > 1)
-    batch = f" of {stated['global_batch']}" if stated["global_batch"] else ""
+def _describe(plan: Planned) -> str:
+    configuration = csv_row(plan.configuration)
+    degrees = " x ".join(f"{word} {configuration[name]}" for name, word in _DEGREES.items() if configuration[name] > 1)
+    batch = f" of {configuration['global_batch']}" if configuration["global_batch"] else ""
     parts = [
         degrees or "one device",
-        f"micro-batch {stated['batch_per_worker']}{batch}",
-        stated["interleave"] > 1 and f"{stated['interleave']} chunks a stage",
-        stated["recompute"] and f"recomputation {stated['recompute']}",
-        stated["sequence_parallel"] and "sequence parallel",
-        stated["zero_stage"] and f"ZeRO {stated['zero_stage']}",
-        stated["precision"],
+        f"micro-batch {configuration['batch_per_worker']}{batch}",
+        configuration["interleave"] > 1 and f"{configuration['interleave']} chunks in each stage",
+        configuration["recompute"] and f"recomputation {configuration['recompute']}",
+        configuration["sequence_parallel"] and "sequence parallel",
+        configuration["zero_stage"] and f"ZeRO {configuration['zero_stage']}",
+        configuration["precision"],
     ]
-    where = f"on {_count(stated['nodes'], 'node')} with {stated['workers']} {stated['device']}"
-    if stated["parameter_servers"]:
-        where += f" and {_count(stated['parameter_servers'], 'parameter server')}, {stated['sync']}"
+    where = f"on {_count(configuration['nodes'], 'node')} with {configuration['workers']} {configuration['device']}"
+    if configuration["parameter_servers"]:
+        where += f" and {_count(configuration['parameter_servers'], 'parameter server')}, {configuration['sync']}"
     return f"{', '.join(filter(None, parts))}, {where}"
 
 
@@ -244,22 +248,24 @@ def _count(count: int, word: str) -> str:
 
 def _table(title: str, rows: Sequence[Planned]) -> None:
     """Columns in which all rows hold the default are left out."""
-    stated = [csv_row(found.configuration) for found in rows]
-    names = [name for name in _HEADINGS if name in _ALWAYS or any(each[name] != _NOTHING[name] for each in stated)]
-    if all(each["sync"] == "allreduce" for each in stated):
+    configurations = [csv_row(row.configuration) for row in rows]
+    names = [
+        name for name in _HEADINGS if name in _ALWAYS or any(each[name] != _NOTHING[name] for each in configurations)
+    ]
+    if all(each["sync"] == "allreduce" for each in configurations):
         names.remove("sync")
-    predictions = [found.prediction for found in rows]
+    predictions = [row.prediction for row in rows]
     print_columns(
         *(
-            ((words if name in _WORDS else figures)(_HEADINGS[name]), [_cell(each[name]) for each in stated])
+            ((words if name in _WORDS else figures)(_HEADINGS[name]), [_cell(each[name]) for each in configurations])
             for name in names
         ),
-        (figures("step s", 2), [format_number(found.step_seconds) for found in predictions]),
-        (figures("samples/s", 1), [format_number(found.samples_per_second) for found in predictions]),
-        *_figures_column("tokens/s/device", [_per_device(found) for found in predictions]),
-        *_figures_column("MFU", [share_used(found) for found in predictions]),
-        (figures("GiB", 1), [gibibytes(found.memory_bytes) for found in predictions]),
-        (words("bottleneck"), [(found.bottleneck or "-").replace("_", " ") for found in predictions]),
+        (figures("step s", 2), [format_number(row.step_seconds) for row in predictions]),
+        (figures("samples/s", 1), [format_number(row.samples_per_second) for row in predictions]),
+        *_figures_column("tokens/s/device", [_per_device(row) for row in predictions]),
+        *_figures_column("MFU", [share_used(row) for row in predictions]),
+        (figures("GiB", 1), [gibibytes(row.memory_bytes) for row in predictions]),
+        (words("bottleneck"), [(row.bottleneck or "-").replace("_", " ") for row in predictions]),
         title=title,
     )
 
@@ -269,9 +275,9 @@ def _figures_column(heading: str, cells: list[str]) -> list[tuple[Column, list[s
     return [(figures(heading, 3), cells)] if set(cells) - {"-"} else []
 
 
-def _per_device(found: Prediction) -> str:
-    tokens = _tokens_per_s(found)
-    return "-" if tokens is None else format_number(tokens / found.workers)
+def _per_device(prediction: Prediction) -> str:
+    tokens = _tokens_per_s(prediction)
+    return "-" if tokens is None else format_number(tokens / prediction.workers)
 
 
 def _cell(value: Any) -> str:
@@ -280,6 +286,6 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value or "-")
 
 
-def _row(found: Planned) -> dict[str, Any]:
-    stated = csv_row(found.configuration)
-    return row_document(found.prediction) | {name: stated[name] for name in _SAID}
+def _row(plan: Planned) -> dict[str, Any]:
+    configuration = csv_row(plan.configuration)
+    return row_document(plan.prediction) | {name: configuration[name] for name in _CONFIGURATION_NAMES}

@@ -10,41 +10,41 @@ from nodewise_client import EstimatorPrior, LearnedPriors, ListPriorsResponse
 __all__ = ["show_learned", "show_priors"]
 
 
-def show_priors(found: ListPriorsResponse) -> None:
+def show_priors(response: ListPriorsResponse) -> None:
     """All of it."""
-    if not found.learned:
-        say("nothing was learned: estimators answer by what ships with them")
-    for each in found.learned:
+    if not response.learned:
+        say("nothing was learned: estimators use the priors that ship with them")
+    for each in response.learned:
         show_learned(each)
-    if found.shared_namespaces:
-        say(f"shared within bounds: {', '.join(found.shared_namespaces)}")
+    if response.shared_namespaces:
+        say(f"namespaces that share what they learn: {', '.join(response.shared_namespaces)}")
 
 
-def show_learned(learned: LearnedPriors | None) -> None:
+def show_learned(lessons: LearnedPriors | None) -> None:
     """What one namespace learned."""
-    if learned is None:
+    if lessons is None:
         return
-    when = f", {learned.learn_time:%Y-%m-%d %H:%M} UTC" if learned.learn_time else ""
-    held = ", pinned" if learned.pin_time else ""
-    name = learned.namespace or "ids without a slash"
-    say(f"{name}: lessons {learned.lessons_id} of {learned.jobs_count} jobs, {learned.owners_count} owners{when}{held}")
-    for job in learned.trimmed_jobs:
-        say(f"  left out of {job.profile_id}: {job.reason}")
-    if learned.lost_profiles_count:
-        say(f"  {learned.lost_profiles_count} profiles that it is pinned to are no more")
-    known = [each for each in learned.priors if each.prior_id or each.tried_jobs_count or each.effect]
-    if known:
+    when = f", {lessons.learn_time:%Y-%m-%d %H:%M} UTC" if lessons.learn_time else ""
+    pin = ", pinned" if lessons.pin_time else ""
+    name = lessons.namespace or "ids without a slash"
+    say(f"{name}: lessons {lessons.lessons_id} of {lessons.jobs_count} jobs, {lessons.owners_count} owners{when}{pin}")
+    for job in lessons.trimmed_jobs:
+        say(f"  job {job.profile_id}, evidence left out: {job.reason}")
+    if lessons.lost_profiles_count:
+        say(f"  {lessons.lost_profiles_count} profiles of the pinned lessons no longer exist")
+    priors = [each for each in lessons.priors if each.prior_id or each.tried_jobs_count or each.effect]
+    if priors:
         print_columns(
-            (words("estimator"), [each.estimator for each in known]),
-            (words("prior"), [each.prior_id or "-" for each in known]),
-            (figures("spread factor"), [format_number(each.spread_factor, 3) for each in known]),
-            (figures("tried on"), [str(each.tried_jobs_count) for each in known]),
-            (figures("scored"), [_tell_score(each) for each in known]),
-            (figures("mean |ln|"), [_error(each, learned=True) for each in known]),
-            (figures("without"), [_error(each, learned=False) for each in known]),
+            (words("estimator"), [each.estimator for each in priors]),
+            (words("prior"), [each.prior_id or "-" for each in priors]),
+            (figures("spread factor"), [format_number(each.spread_factor, 3) for each in priors]),
+            (figures("tried on"), [str(each.tried_jobs_count) for each in priors]),
+            (figures("scored"), [_tell_score(each) for each in priors]),
+            (figures("mean |ln|"), [_error(each, learned=True) for each in priors]),
+            (figures("without"), [_error(each, learned=False) for each in priors]),
         )
-    for past in learned.past:
-        if past.lessons_id != learned.lessons_id:
+    for past in lessons.past:
+        if past.lessons_id != lessons.lessons_id:
             at = f"{past.learn_time:%Y-%m-%d %H:%M} UTC" if past.learn_time else "-"
             say(f"  before: lessons {past.lessons_id} of {past.profiles_count} profiles, {at}")
 

@@ -39,33 +39,33 @@ def whole_document(profile: Profile) -> dict[str, Any]:
 def _document(profile: Profile) -> dict[str, Any]:
     """The JSON of a profile, without what it holds."""
     moments = ("create_time", "update_time", "delete_time", "purge_time")
-    told = {"profile": profile.profile_id} | fields_of(profile, "profile_id", "content", *moments)
-    return told | {f"{name.removesuffix('_time')}d": _moment(getattr(profile, name)) for name in moments}
+    document = {"profile": profile.profile_id} | fields_of(profile, "profile_id", "content", *moments)
+    return document | {f"{name.removesuffix('_time')}d": _moment(getattr(profile, name)) for name in moments}
 
 
 def content_document(profile: Profile) -> dict[str, Any]:
     """What it holds, as files and inline profiles say it: protobuf's JSON of `nodewise.v1.ProfileContent`."""
-    found: dict[str, Any] = to_json(profile.content or ProfileContent())
+    content: dict[str, Any] = to_json(profile.content or ProfileContent())
     # The server's own, and no part of what may be sent to it.
     for part in ("observations", "phaseTimings"):
-        found.get(part, {}).pop("numbers", None)
-    for run in found.get("sharedRuns", ()):
+        content.get(part, {}).pop("numbers", None)
+    for run in content.get("sharedRuns", ()):
         run.pop("contentSha256", None)
-    return found
+    return content
 
 
 def show_list(profiles: Sequence[Profile]) -> None:
-    """A line for each profile; what none of them has is left out."""
+    """Print a line for each profile; columns that are empty for all are left out."""
     always = [
-        (words("profile"), [found.profile_id for found in profiles]),
-        (figures("revision"), [f"{found.revision:,}" for found in profiles]),
-        (figures("observations"), [f"{found.observations_count:,}" for found in profiles]),
-        (words("updated"), [_moment(found.update_time) or "-" for found in profiles]),
+        (words("profile"), [profile.profile_id for profile in profiles]),
+        (figures("revision"), [f"{profile.revision:,}" for profile in profiles]),
+        (figures("observations"), [f"{profile.observations_count:,}" for profile in profiles]),
+        (words("updated"), [_moment(profile.update_time) or "-" for profile in profiles]),
     ]
     more = [
-        (words("name"), [found.display_name for found in profiles]),
-        (words("labels"), [_labels(found) for found in profiles]),
-        (words("deleted"), [_moment(found.delete_time) or "" for found in profiles]),
+        (words("name"), [profile.display_name for profile in profiles]),
+        (words("labels"), [_labels(profile) for profile in profiles]),
+        (words("deleted"), [_moment(profile.delete_time) or "" for profile in profiles]),
     ]
     print_columns(*always, *(column for column in more if any(column[1])))
 
@@ -76,34 +76,34 @@ def _labels(profile: Profile) -> str:
 
 def usage_document(namespaces: Iterable[NamespaceUsage]) -> dict[str, Any]:
     """The JSON of what namespaces store."""
-    return {"namespaces": [{"namespace": found.namespace} | fields_of(found, "namespace") for found in namespaces]}
+    return {"namespaces": [{"namespace": entry.namespace} | fields_of(entry, "namespace") for entry in namespaces]}
 
 
 def show_usage(namespaces: Sequence[NamespaceUsage]) -> None:
-    """A line for each namespace: what it has, of how much."""
+    """Print a line for each namespace: its use of each quota."""
     columns = (
         ("profiles", "profiles_count", "profiles_count_quota"),
         ("evidence bytes", "stored_bytes", "stored_bytes_quota"),
         ("trace bytes", "trace_bytes", "trace_bytes_quota"),
     )
     print_columns(
-        (words("namespace"), [found.namespace or "-" for found in namespaces]),
+        (words("namespace"), [namespace.namespace or "-" for namespace in namespaces]),
         *(
-            (figures(title), [_of(getattr(found, name), getattr(found, quota)) for found in namespaces])
+            (figures(title), [_of(getattr(namespace, name), getattr(namespace, quota)) for namespace in namespaces])
             for title, name, quota in columns
         ),
     )
 
 
-def _of(held: int, quota: int) -> str:
-    return f"{held:,} of {quota:,}" if quota else f"{held:,}"
+def _of(amount: int, quota: int) -> str:
+    return f"{amount:,} of {quota:,}" if quota else f"{amount:,}"
 
 
 def show_deleted(profiles: Sequence[Profile]) -> None:
-    """Say what was deleted, and until when it can be brought back."""
-    for found in profiles:
-        until = "" if found.purge_time is None else f" It can be brought back until {_moment(found.purge_time)}."
-        say(f"Deleted {found.profile_id}, which held {found.observations_count:,} observations.{until}")
+    """Print what was deleted, and until when it can be restored."""
+    for profile in profiles:
+        until = "" if profile.purge_time is None else f" `undelete` restores it until {_moment(profile.purge_time)}."
+        say(f"Deleted {profile.profile_id}, with {profile.observations_count:,} observations.{until}")
 
 
 def show_profile(profile: Profile) -> None:
@@ -115,22 +115,24 @@ def show_profile(profile: Profile) -> None:
         say(f"Labels: {_labels(profile)}.")
     for name in ("workload", "network"):
         facts = getattr(content, name)
-        stated = {each.name: getattr(facts, each.name) for each in fields(facts)} if facts is not None else {}
-        told = [f"{field} {_fact(held)}" for field, held in stated.items() if held not in (None, "", ())]
-        if told:
-            say(f"{name.capitalize()}: {', '.join(told)}.")
+        values = {each.name: getattr(facts, each.name) for each in fields(facts)} if facts is not None else {}
+        texts = [f"{field} {_fact(value)}" for field, value in values.items() if value not in (None, "", ())]
+        if texts:
+            say(f"{name.capitalize()}: {', '.join(texts)}.")
     if content.observations is not None:
         _observations(content.observations)
-    timed = content.phase_timings
-    if timed is not None and timed.compute_seconds:
-        said = f", numbers {', '.join(map(str, timed.numbers))}" if timed.numbers else ""
-        say(f"Phase timings of {len(timed.compute_seconds):,} runs{said}.")
+    timings = content.phase_timings
+    if timings is not None and timings.compute_seconds:
+        numbers = f", numbers {', '.join(map(str, timings.numbers))}" if timings.numbers else ""
+        say(f"Phase timings of {len(timings.compute_seconds):,} runs{numbers}.")
     for run in content.shared_runs:
         mode = str(run.mode or "time_sliced").replace("_", " ")
-        kept = f"kept {run.share:g} of its solo speed beside {run.partner_profile_id}, which kept {run.partner_share:g}"
-        say(f"Shared a {run.device_name} ({mode}): {kept}; SHA-256 {run.content_sha256}.")
+        shares = (
+            f"kept {run.share:g} of its solo speed beside {run.partner_profile_id}, which kept {run.partner_share:g}"
+        )
+        say(f"Shared a {run.device_name} ({mode}): {shares}; SHA-256 {run.content_sha256}.")
     for trace in content.traces:
-        rank = "as it says itself" if trace.rank is None else str(trace.rank)
+        rank = "stated in the trace" if trace.rank is None else str(trace.rank)
         say(f"Trace of {trace.size_bytes:,} bytes: rank {rank}, SHA-256 {trace.content_sha256}.")
 
 

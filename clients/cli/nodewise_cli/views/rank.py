@@ -15,7 +15,7 @@ from nodewise_client import ArchitectureRanking, Basis, BatchPredictResult, Pred
 
 __all__ = ["Ranking", "document", "show"]
 
-SHOWN: Final = 20
+SHOWN_ROWS: Final = 20
 """Rows that people see unless they ask for so many."""
 
 
@@ -53,30 +53,30 @@ class Ranking:
         return Ranking(names, result.rows, tuple(places), answered, ranking, basis, result, call_s, top)
 
 
-def document(found: Ranking) -> dict[str, Any]:
+def document(ranking: Ranking) -> dict[str, Any]:
     """The JSON of a ranking. What is not known is null."""
-    predictions = found.result.response.predictions
+    predictions = ranking.result.response.predictions
     return {
-        "architectures": [_entry(found, rank, place) for rank, place in enumerate(found.places, 1)],
-        "expected_kendall_tau": found.ranking.expected_kendall_tau,
-        "refused_share": found.ranking.refused_share,
-        "estimator": found.basis.estimator or None,
-        "estimator_version": found.basis.estimator_version or None,
-        "choice": found.basis.choice or None,
-        "evidence": list(found.basis.evidence),
+        "architectures": [_entry(ranking, rank, place) for rank, place in enumerate(ranking.places, 1)],
+        "expected_kendall_tau": ranking.ranking.expected_kendall_tau,
+        "refused_share": ranking.ranking.refused_share,
+        "estimator": ranking.basis.estimator or None,
+        "estimator_version": ranking.basis.estimator_version or None,
+        "choice": ranking.basis.choice or None,
+        "evidence": list(ranking.basis.evidence),
         "warnings": [] if predictions is None else plain(predictions.warnings),
-        "call_s": found.call_s,
+        "call_s": ranking.call_s,
     }
 
 
-def _entry(found: Ranking, rank: int, place: int) -> dict[str, Any]:
-    row = found.rows[place]
+def _entry(ranking: Ranking, rank: int, place: int) -> dict[str, Any]:
+    row = ranking.rows[place]
     lower, upper = _range(row)
     problem = refusal_of(row)
     return {
-        "architecture": found.names[place],
+        "architecture": ranking.names[place],
         "row": place,
-        "rank": rank if rank <= found.answered else None,
+        "rank": rank if rank <= ranking.answered else None,
         "status": row.status,
         "step_s": row.step_seconds,
         "lower_step_s": lower,
@@ -97,10 +97,10 @@ def _range(row: Prediction) -> tuple[float | None, float | None]:
     return step * rate / high, step * rate / low
 
 
-def show(found: Ranking) -> None:
+def show(ranking: Ranking) -> None:
     """Print the fastest, how sure the order is, and what was refused."""
-    most = found.most_shown or SHOWN
-    rows = [_entry(found, rank, place) for rank, place in enumerate(found.places[: min(most, found.answered)], 1)]
+    most = ranking.most_shown or SHOWN_ROWS
+    rows = [_entry(ranking, rank, place) for rank, place in enumerate(ranking.places[: min(most, ranking.answered)], 1)]
     if rows:
         coverage = next((row["coverage"] for row in rows if row["coverage"] is not None), None)
         heading = "range ms" if coverage is None else f"{100 * coverage:g} % range ms"
@@ -111,20 +111,20 @@ def show(found: Ranking) -> None:
             (words(heading), [_tell_row(row) for row in rows]),
             (figures("samples/s"), [format_number(row["samples_per_s"]) for row in rows]),
             (figures("extrapolation"), [format_number(row["extrapolation"], 3) for row in rows]),
-            title=f"By {found.basis.estimator} {found.basis.estimator_version}".rstrip(),
+            title=f"By {ranking.basis.estimator} {ranking.basis.estimator_version}".rstrip(),
         )
-    ranked = len(found.ranking.architecture_indexes)
-    if ranked > len(rows):
-        say(f"{ranked - len(rows):,} more are ranked: --top says how many are shown.")
-    tau = found.ranking.expected_kendall_tau
-    sure = "" if tau is None else f"; Kendall's tau with the measured order is expected to be {tau:.3f}"
-    say(f"{ranked:,} of {len(found.names):,} ranked in {format_number(found.call_s, 3)} s{sure}.")
-    predictions = found.result.response.predictions or Predictions()
-    for refusal in predictions.refusals if ranked else ():
+    ranked_count = len(ranking.ranking.architecture_indexes)
+    if ranked_count > len(rows):
+        say(f"{ranked_count - len(rows):,} more rows are ranked; --top sets the number of rows to list.")
+    tau = ranking.ranking.expected_kendall_tau
+    sure = "" if tau is None else f"; expected Kendall's tau with the measured order: {tau:.3f}"
+    say(f"{ranked_count:,} of {len(ranking.names):,} ranked in {format_number(ranking.call_s, 3)} s{sure}.")
+    predictions = ranking.result.response.predictions or Predictions()
+    for refusal in predictions.refusals if ranked_count else ():
         problem = refusal.problem or Problem()
-        named = ", ".join(found.names[row] for row in refusal.rows[:3])
+        names = ", ".join(ranking.names[row] for row in refusal.rows[:3])
         more = f" and {len(refusal.rows) - 3} more" if len(refusal.rows) > 3 else ""
-        say(f"Refused: {named}{more}: {problem.message}")
+        say(f"Refused: {names}{more}: {problem.message}")
     for warning in predictions.warnings:
         say(f"Note: {warning.message}")
 

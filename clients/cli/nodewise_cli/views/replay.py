@@ -21,24 +21,24 @@ def document(result: ReplayAnswer) -> dict[str, Any]:
     return fields_of(result, *left_out, "warnings", "basis", "timeline", "recorded") | {
         **recorded_of(result),
         "clocks": [
-            {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty if tied else None}
-            for rank, (offset, uncertainty, tied) in zip((result.basis or DiagnosisBasis()).ranks, clocks)
+            {"rank": rank, "offset_s": offset, "uncertainty_s": uncertainty if is_tied else None}
+            for rank, (offset, uncertainty, is_tied) in zip((result.basis or DiagnosisBasis()).ranks, clocks)
         ],
     }
 
 
 def recorded_of(result: ReplayAnswer | DiagnosisAnswer) -> dict[str, Any]:
-    """What was read of the recorded steps, by whom, and what the graph made of them rests on."""
+    """The traces that were read, the diagnoser, and the evidence behind the graph's edges."""
     basis = result.basis or DiagnosisBasis()
     return fields_of(basis, "profile_id", "profile_revision", "peak_memory_bytes") | {
         "peak_rss_bytes": int(basis.peak_memory_bytes),
         "traces": [
-            fields_of(trace) | {"warnings": [found.message for found in trace.warnings]} for trace in basis.traces
+            fields_of(trace) | {"warnings": [warning.message for warning in trace.warnings]} for trace in basis.traces
         ],
         "edges": {counts.kind: fields_of(counts, "kind") for counts in result.edges},
         "truncated": truncated_traces(result),
-        "collectives": [_collective(found) for found in result.collectives],
-        "warnings": [found.message for found in result.warnings],
+        "collectives": [_collective(warning) for warning in result.collectives],
+        "warnings": [warning.message for warning in result.warnings],
     }
 
 
@@ -52,9 +52,9 @@ def truncated_traces(result: ReplayAnswer | DiagnosisAnswer) -> list[str]:
 
 
 def say_truncated(result: ReplayAnswer | DiagnosisAnswer) -> None:
-    """Say first what an answer does not rest on."""
-    for found in truncated_traces(result):
-        say(f"Limited: {found}; what follows is missing.")
+    """Print first which traces are truncated."""
+    for trace in truncated_traces(result):
+        say(f"Limited: {trace}; later events are missing.")
 
 
 def _clock_ties(result: ReplayAnswer) -> Sequence[bool]:
@@ -62,13 +62,16 @@ def _clock_ties(result: ReplayAnswer) -> Sequence[bool]:
     return result.clock_tied or (True,) * len(result.clock_uncertainty_seconds)
 
 
-def _collective(found: ReplayedCollective) -> dict[str, Any]:
+def _collective(collective: ReplayedCollective) -> dict[str, Any]:
     names = (
         *("step_ordinal", "name", "kind", "group", "transfer_seconds", "end_spread_seconds", "arrival_seconds"),
         *("wait_seconds", "late_ranks", "margin_seconds"),
     )
-    told = {short(name): plain(getattr(found, name)) for name in names}
-    return told | {"bytes": None if found.bytes is None else int(found.bytes), "ranks": list(found.rank_numbers)}
+    values = {short(name): plain(getattr(collective, name)) for name in names}
+    return values | {
+        "bytes": None if collective.bytes is None else int(collective.bytes),
+        "ranks": list(collective.rank_numbers),
+    }
 
 
 def show(result: ReplayAnswer) -> None:
@@ -87,7 +90,7 @@ def show(result: ReplayAnswer) -> None:
         f"read in {load} s, built in {build} s, replayed in {replay} s; by {basis.diagnoser} {basis.diagnoser_version}."
     )
     worst = max(
-        (each for each, tied in zip(result.clock_uncertainty_seconds, _clock_ties(result)) if tied), default=0.0
+        (each for each, is_tied in zip(result.clock_uncertainty_seconds, _clock_ties(result)) if is_tied), default=0.0
     )
     if worst > 0:
         say(f"Clocks aligned to rank {basis.ranks[0]} within {_short(worst)}.")
@@ -98,9 +101,9 @@ def show(result: ReplayAnswer) -> None:
 def _verdict(result: ReplayAnswer) -> str:
     host, device = result.host_error_ratio, result.device_error_ratio
     if host is None and device is None:
-        predicted = [step.predicted_host_seconds for step in result.steps if step.predicted_host_seconds]
-        mean = sum(predicted) / len(predicted) if predicted else None
-        return f"The changed step takes {milliseconds(mean)} ms{_open(result)}; it was not measured: there is no error."
+        predictions = [step.predicted_host_seconds for step in result.steps if step.predicted_host_seconds]
+        mean = sum(predictions) / len(predictions) if predictions else None
+        return f"The changed step takes {milliseconds(mean)} ms{_open(result)}; its error is not known."
     parts = [
         f"{100 * error:.2g} % {what}"
         for error, what in ((host, "of the step"), (device, "on the devices"))
@@ -109,10 +112,10 @@ def _verdict(result: ReplayAnswer) -> str:
     steps = "one step" if len(result.steps) == 1 else f"mean of {len(result.steps)} steps"
     errors = f"{' and '.join(parts)}, {steps}"
     if result.in_sample:
-        return f"In-sample: the replay reproduces the recorded steps within {errors}. It says nothing of accuracy."
+        return f"In-sample: the replay reproduces the recorded steps within {errors}. This does not measure accuracy."
     text = f"Steps that were not learned from are predicted within {errors}."
     if result.persistence_error_ratio is not None:
-        text += f" Taking each as the mean of the others errs by {100 * result.persistence_error_ratio:.2g} %."
+        text += f" The mean of the other steps is off by {100 * result.persistence_error_ratio:.2g} %."
     return text
 
 
@@ -123,25 +126,25 @@ def _open(result: ReplayAnswer) -> str:
     if not lower or not upper:
         return ""
     least, most = sum(lower) / len(lower), sum(upper) / len(upper)
-    return f", {milliseconds(least)} to {milliseconds(most)} ms by what the ranks do that were not recorded"
+    return f", {milliseconds(least)} to {milliseconds(most)} ms depending on the ranks that were not recorded"
 
 
 def _steps(result: ReplayAnswer) -> None:
     columns = [(figures("step"), [str(step.step_ordinal) for step in result.steps])]
-    # A step is over when its host and its devices are; the devices' part is told where there is one.
+    # A step ends when its host and its devices end; the devices' part is shown if there is one.
     for what, label in (("host", ""), ("device", " device")):
-        measured = [getattr(step, f"measured_{what}_seconds") for step in result.steps]
-        predicted = [getattr(step, f"predicted_{what}_seconds") for step in result.steps]
+        measured_s = [getattr(step, f"measured_{what}_seconds") for step in result.steps]
+        predicted_s = [getattr(step, f"predicted_{what}_seconds") for step in result.steps]
         columns += [
-            (figures(f"measured{label} ms"), [milliseconds(each) for each in measured]),
-            (figures(f"predicted{label} ms"), [milliseconds(each) for each in predicted]),
-            (figures(f"{label.strip() or 'step'} error"), [_error(*each) for each in zip(measured, predicted)]),
+            (figures(f"measured{label} ms"), [milliseconds(each) for each in measured_s]),
+            (figures(f"predicted{label} ms"), [milliseconds(each) for each in predicted_s]),
+            (figures(f"{label.strip() or 'step'} error"), [_error(*each) for each in zip(measured_s, predicted_s)]),
         ]
     print_columns(*columns)
 
 
-def _error(measured: float | None, predicted: float | None) -> str:
-    return "-" if not measured or predicted is None else f"{100 * (predicted / measured - 1):+.2f} %"
+def _error(measured_s: float | None, predicted_s: float | None) -> str:
+    return "-" if not measured_s or predicted_s is None else f"{100 * (predicted_s / measured_s - 1):+.2f} %"
 
 
 def _edges(edges: Sequence[EdgeCounts]) -> None:
@@ -156,12 +159,12 @@ def _edges(edges: Sequence[EdgeCounts]) -> None:
 
 
 def warn(result: ReplayAnswer | DiagnosisAnswer) -> None:
-    """Say on standard error what the reader should know."""
+    """Print the warnings on standard error."""
     for trace in () if result.basis is None else result.basis.traces:
-        for found in trace.warnings:
-            complain(f"rank {trace.rank}: {found.message}")
-    for found in result.warnings:
-        complain(found.message)
+        for warning in trace.warnings:
+            complain(f"rank {trace.rank}: {warning.message}")
+    for warning in result.warnings:
+        complain(warning.message)
 
 
 def _short(seconds: float) -> str:

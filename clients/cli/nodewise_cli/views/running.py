@@ -16,7 +16,7 @@ from nodewise_client import DiagnosisAnswer, StepAlarm
 __all__ = ["document", "recording_document", "show", "show_recording"]
 
 WIDTH: Final = 80
-SHOWN: Final = 10
+SHOWN_ROWS: Final = 10
 _RANKS: Final = 8
 
 
@@ -27,49 +27,50 @@ def document(result: DiagnosisAnswer) -> dict[str, Any]:
 
 def show(result: DiagnosisAnswer) -> None:
     """Print the verdict, and the alarms as a table."""
-    found = result.steps
-    if found is None:
+    diagnosis = result.steps
+    if diagnosis is None:
         return
-    say("\n".join(textwrap.wrap(found.verdict, WIDTH)))
-    lost = f", {found.lost_windows_count:,} windows were lost" if found.lost_windows_count else ""
-    say(f"{found.ranks_count:,} ranks, {found.steps_count:,} steps of {milliseconds(found.step_seconds)} ms{lost}.")
-    if found.alarms:
-        listed = found.alarms[:SHOWN]
+    say("\n".join(textwrap.wrap(diagnosis.verdict, WIDTH)))
+    lost_windows = f", {diagnosis.lost_windows_count:,} windows lost" if diagnosis.lost_windows_count else ""
+    steps = f"{diagnosis.steps_count:,} steps of {milliseconds(diagnosis.step_seconds)} ms"
+    say(f"{diagnosis.ranks_count:,} ranks, {steps}{lost_windows}.")
+    if diagnosis.alarms:
+        alarms = diagnosis.alarms[:SHOWN_ROWS]
         print_columns(
-            (words("slow"), [_whom(each) for each in listed]),
-            (figures("longer"), [f"{100 * (each.slowdown_ratio - 1):.0f} %" for each in listed]),
-            (figures("from"), [f"{100 * (each.lower_slowdown_ratio - 1):.0f}" for each in listed]),
-            (figures("to"), [f"{100 * (each.upper_slowdown_ratio - 1):.0f}" for each in listed]),
-            (words("part"), [each.part for each in listed]),
-            (words("since (UTC)"), [_time(each.begin_unix_seconds) for each in listed]),
-            (words("until"), [_time(each.end_unix_seconds) for each in listed]),
-            title=f"Slowdowns ({len(found.alarms)})",
+            (words("slow"), [_whom(each) for each in alarms]),
+            (figures("longer"), [f"{100 * (each.slowdown_ratio - 1):.0f} %" for each in alarms]),
+            (figures("from"), [f"{100 * (each.lower_slowdown_ratio - 1):.0f}" for each in alarms]),
+            (figures("to"), [f"{100 * (each.upper_slowdown_ratio - 1):.0f}" for each in alarms]),
+            (words("part"), [each.part for each in alarms]),
+            (words("since (UTC)"), [_time(each.begin_unix_seconds) for each in alarms]),
+            (words("until"), [_time(each.end_unix_seconds) for each in alarms]),
+            title=f"Slowdowns ({len(diagnosis.alarms)})",
         )
-    if found.slow_hours:
+    if diagnosis.slow_hours:
         print_columns(
-            (words("hour (UTC)"), [f"{each.hour:02d}:00" for each in found.slow_hours]),
-            (figures("longer"), [f"{100 * (each.slowdown_ratio - 1):.0f} %" for each in found.slow_hours]),
-            (words("days"), [f"{each.slow_days_count} of {each.days_count}" for each in found.slow_hours]),
+            (words("hour (UTC)"), [f"{each.hour:02d}:00" for each in diagnosis.slow_hours]),
+            (figures("longer"), [f"{100 * (each.slowdown_ratio - 1):.0f} %" for each in diagnosis.slow_hours]),
+            (words("days"), [f"{each.slow_days_count} of {each.days_count}" for each in diagnosis.slow_hours]),
             title="Hours that are slow on several days",
         )
 
 
-def recording_document(asked: tuple[str, int, Sequence[int]]) -> dict[str, Any]:
+def recording_document(request: tuple[str, int, Sequence[int]]) -> dict[str, Any]:
     """The JSON of a request to record."""
-    return dict(zip(("request", "steps", "ranks"), (asked[0], asked[1], list(asked[2])), strict=True))
+    return dict(zip(("request", "steps", "ranks"), (request[0], request[1], list(request[2])), strict=True))
 
 
-def show_recording(asked: tuple[str, int, Sequence[int]]) -> None:
+def show_recording(request: tuple[str, int, Sequence[int]]) -> None:
     """Print what was asked for."""
-    whom = f"ranks {', '.join(map(str, asked[2]))}" if asked[2] else "all ranks"
-    say(f"Asked {whom} to record {asked[1]} steps; their traces come into the profile.")
+    whom = f"ranks {', '.join(map(str, request[2]))}" if request[2] else "all ranks"
+    say(f"Asked {whom} to record {request[1]} steps; they add the traces to the profile.")
 
 
 def _whom(alarm: StepAlarm) -> str:
     if not alarm.ranks:
         return "exchange, all" if alarm.kind == "exchange" else "all ranks"
-    named = ", ".join(map(str, alarm.ranks[:_RANKS])) + (", ..." if len(alarm.ranks) > _RANKS else "")
-    return f"rank {named}" if alarm.node is None else f"node {alarm.node}: {named}"
+    ranks = ", ".join(map(str, alarm.ranks[:_RANKS])) + (", ..." if len(alarm.ranks) > _RANKS else "")
+    return f"rank {ranks}" if alarm.node is None else f"node {alarm.node}: {ranks}"
 
 
 def _time(unix_s: float | None) -> str:

@@ -15,22 +15,22 @@ __all__ = ["document", "show"]
 
 def show(result: ScheduleResponse) -> None:
     """What each job gets, for people."""
-    found = result.allocations
+    allocations = result.allocations
     print_columns(
-        (words("job"), [each.job_id for each in found]),
-        (words("action"), [_action(each) for each in found]),
-        (words("pool"), [each.pool or "-" for each in found]),
-        (figures("devices"), [f"{each.devices_count:,}" for each in found]),
-        (figures("nodes"), [f"{each.nodes_count:,}" for each in found]),
-        (figures("per second"), [format_number(each.samples_per_second or None) for each in found]),
-        (figures("done in s", 3.5), [format_number(each.finish_seconds) for each in found]),
-        (words("why"), [each.why for each in found]),
+        (words("job"), [each.job_id for each in allocations]),
+        (words("action"), [_action(each) for each in allocations]),
+        (words("pool"), [each.pool or "-" for each in allocations]),
+        (figures("devices"), [f"{each.devices_count:,}" for each in allocations]),
+        (figures("nodes"), [f"{each.nodes_count:,}" for each in allocations]),
+        (figures("per second"), [format_number(each.samples_per_second or None) for each in allocations]),
+        (figures("done in s", 3.5), [format_number(each.finish_seconds) for each in allocations]),
+        (words("why"), [each.why for each in allocations]),
     )
     for demand in result.pool_demands:
         if demand.desired_nodes > demand.used_nodes:
-            used, desired = f"{demand.used_nodes:,}", f"{demand.desired_nodes:,}"
-            say(f"Pool {demand.pool}: {used} nodes in use, {desired} would leave no job waiting.")
-    complete = "" if result.complete else ", cut by the deadline"
+            used_nodes, desired_nodes = f"{demand.used_nodes:,}", f"{demand.desired_nodes:,}"
+            say(f"Pool {demand.pool}: {used_nodes} nodes in use; with {desired_nodes}, no job would wait.")
+    complete = "" if result.complete else " (the deadline ended the decision early)"
     decision = f"{format_number(result.decision_seconds * 1e3)} ms"
     say(f"Decided by {result.policy} {result.policy_version} in {decision}{complete}.")
 
@@ -38,28 +38,28 @@ def show(result: ScheduleResponse) -> None:
 def document(result: ScheduleResponse) -> dict[str, Any]:
     """The JSON of a schedule."""
     return fields_of(result, "allocations", "bases", "pool_demands", "policy_state") | {
-        "allocations": [_allocation(found, result) for found in result.allocations],
+        "allocations": [_allocation(allocation, result) for allocation in result.allocations],
         "pools": plain(result.pool_demands),
     }
 
 
-def _part(found: NodeDevices) -> dict[str, Any]:
-    named = {"name": found.node_name} if found.node_name else {}
-    return {"node": found.node_index, "devices": found.devices_count, **named}
+def _part(devices: NodeDevices) -> dict[str, Any]:
+    name = {"name": devices.node_name} if devices.node_name else {}
+    return {"node": devices.node_index, "devices": devices.devices_count, **name}
 
 
-def _action(found: JobAllocation) -> str:
+def _action(allocation: JobAllocation) -> str:
     """An action that this release does not know is no reason to touch the job."""
-    known = found.action in tuple(ScheduleAction)
-    return (found.action if known and found.action else ScheduleAction.NO_ANSWER).upper()
+    is_known = allocation.action in tuple(ScheduleAction)
+    return (allocation.action if is_known and allocation.action else ScheduleAction.NO_ANSWER).upper()
 
 
-def _allocation(found: JobAllocation, result: ScheduleResponse) -> dict[str, Any]:
-    return fields_of(found, "job_id", "basis_index", "problem") | {
-        "job": found.job_id,
-        "action": _action(found),
-        "placement": [_part(part) for part in found.placement],
-        "pool": found.pool or None,
-        "samples_per_s": found.samples_per_second or None,
-        "estimator": None if found.basis_index is None else result.bases[found.basis_index].estimator,
+def _allocation(allocation: JobAllocation, result: ScheduleResponse) -> dict[str, Any]:
+    return fields_of(allocation, "job_id", "basis_index", "problem") | {
+        "job": allocation.job_id,
+        "action": _action(allocation),
+        "placement": [_part(part) for part in allocation.placement],
+        "pool": allocation.pool or None,
+        "samples_per_s": allocation.samples_per_second or None,
+        "estimator": None if allocation.basis_index is None else result.bases[allocation.basis_index].estimator,
     }

@@ -15,8 +15,8 @@ __all__ = ["document", "show"]
 MOST_WARNINGS: Final = 12
 _VERDICTS: Final = {
     SharingVerdict.CONCURRENT: "share",
-    SharingVerdict.SERIALISED: "no gain known",
-    SharingVerdict.EXCLUSIVE: "apart",
+    SharingVerdict.SERIALISED: "no certain gain",
+    SharingVerdict.EXCLUSIVE: "run alone",
     SharingVerdict.DOES_NOT_FIT: "does not fit",
 }
 """What to do with a set, for people."""
@@ -31,18 +31,20 @@ def show(result: PredictSharingResponse) -> None:
         (figures("total"), [_total(each) for each in sets]),
         (words("shares of solo speed"), [_shares(each) for each in sets]),
         (figures("GiB", 6), [gibibytes(each.memory_bytes) for each in sets]),
-        (words("rests on", 5), [_basis(each) for each in sets]),
+        (words("basis", 5), [_basis(each) for each in sets]),
         (words("why", 8), [each.why if each.problem is None else each.problem.message for each in sets]),
     )
     warnings = [*dict.fromkeys(warning for each in sets for warning in each.warnings)]
     for warning in warnings[:MOST_WARNINGS]:
         say(f"Warning: {warning}.")
     if len(warnings) > MOST_WARNINGS:
-        say(f"{len(warnings) - MOST_WARNINGS} more warnings: --json has them all.")
-    room = "" if result.device_memory_bytes is None else f"; the device has {gibibytes(result.device_memory_bytes)} GiB"
+        say(f"{len(warnings) - MOST_WARNINGS} more warnings in the JSON.")
+    memory = (
+        "" if result.device_memory_bytes is None else f"; the device has {gibibytes(result.device_memory_bytes)} GiB"
+    )
     say(
-        f"By {result.sharing_model} {result.sharing_model_version}; a total of 1 is what one job alone does; "
-        f"ranges hold {100 * result.coverage:g} %{room}."
+        f"By {result.sharing_model} {result.sharing_model_version}; a total of 1 is the throughput of one job alone; "
+        f"ranges are {100 * result.coverage:g} % intervals{memory}."
     )
 
 
@@ -51,41 +53,47 @@ def document(result: PredictSharingResponse) -> dict[str, Any]:
     return fields_of(result, "sets") | {"sets": [_set_document(each) for each in result.sets]}
 
 
-def _set_document(found: SetShares) -> dict[str, Any]:
+def _set_document(shares_of_set: SetShares) -> dict[str, Any]:
     names = "job_names", "low_shares", "middle_shares", "high_shares", "low_total", "middle_total", "high_total"
-    if found.problem is not None:
-        return {"jobs": list(found.job_names), "verdict": None, "problem": fields_of(found.problem)}
-    return fields_of(found, *names, "verdict", "basis", "problem") | {
-        "jobs": list(found.job_names),
+    if shares_of_set.problem is not None:
+        return {"jobs": list(shares_of_set.job_names), "verdict": None, "problem": fields_of(shares_of_set.problem)}
+    return fields_of(shares_of_set, *names, "verdict", "basis", "problem") | {
+        "jobs": list(shares_of_set.job_names),
         "shares": [
             {"low": low, "middle": middle, "high": high}
-            for low, middle, high in zip(found.low_shares, found.middle_shares, found.high_shares, strict=True)
+            for low, middle, high in zip(
+                shares_of_set.low_shares, shares_of_set.middle_shares, shares_of_set.high_shares, strict=True
+            )
         ],
-        "total": {"low": found.low_total, "middle": found.middle_total, "high": found.high_total},
-        "verdict": _word(found.verdict),
-        "basis": _word(found.basis),
+        "total": {
+            "low": shares_of_set.low_total,
+            "middle": shares_of_set.middle_total,
+            "high": shares_of_set.high_total,
+        },
+        "verdict": _word(shares_of_set.verdict),
+        "basis": _word(shares_of_set.basis),
         "problem": None,
     }
 
 
-def _word(known: SharingVerdict | SharingBasis | None) -> str | None:
-    return known.upper() if known else None
+def _word(value: SharingVerdict | SharingBasis | None) -> str | None:
+    return value.upper() if value else None
 
 
-def _verdict(found: SetShares) -> str:
-    return _VERDICTS.get(found.verdict, str(found.verdict)) if found.verdict else "-"
+def _verdict(shares: SetShares) -> str:
+    return _VERDICTS.get(shares.verdict, str(shares.verdict)) if shares.verdict else "-"
 
 
-def _basis(found: SetShares) -> str:
-    return "-" if not found.basis else str(found.basis)
+def _basis(shares: SetShares) -> str:
+    return "-" if not shares.basis else str(shares.basis)
 
 
-def _total(found: SetShares) -> str:
-    return "-" if found.problem is not None else _range(found.low_total, found.middle_total, found.high_total)
+def _total(shares: SetShares) -> str:
+    return "-" if shares.problem is not None else _range(shares.low_total, shares.middle_total, shares.high_total)
 
 
-def _shares(found: SetShares) -> str:
-    shares = zip(found.low_shares, found.middle_shares, found.high_shares, strict=True)
+def _shares(set_shares: SetShares) -> str:
+    shares = zip(set_shares.low_shares, set_shares.middle_shares, set_shares.high_shares, strict=True)
     return ", ".join(_range(*each) for each in shares) or "-"
 
 

@@ -1,4 +1,4 @@
-"""What a simulation found, for people, for programs and as files."""
+"""The result of a simulation, for people, for programs and as files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEASURES: Final = {
 }
 """Fields of a run that are figures, by their names in JSON and CSV."""
 _TOTALS: Final = ("wall_s", "decision_s")
-_SHOWN: Final = {
+_MEASURES_OF_TABLE: Final = {
     "median": ("median_jct_s", 6),
     "p99": ("p99_jct_s", 6),
     "makespan s": ("makespan_s", 6),
@@ -65,26 +65,26 @@ def left_out_document(left_out: LeftOut) -> dict[str, Any]:
 def show_left_out(left_out: LeftOut) -> None:
     """How many jobs of the file are not simulated, for people."""
     if left_out.total:
-        say(f"Jobs of the file that cannot be simulated and are left out: {left_out.summary}.")
+        say(f"Jobs of the file left out because they cannot be simulated: {left_out.summary}.")
 
 
 def _run_document(result: SimulationAnswer) -> dict[str, Any]:
     """Figures of one policy: means over repetitions where it has several."""
     runs = result.runs
-    found: dict[str, Any] = {"policy": result.policy, "policy_version": result.policy_version}
+    document_of_run: dict[str, Any] = {"policy": result.policy, "policy_version": result.policy_version}
     means = {short(figure.measure or ""): figure.mean for figure in result.figures}
     for name, field in MEASURES.items():
         values = [value for run in runs if (value := getattr(run, field)) is not None]
         if name == "longest_decision_s":
-            found[name] = max(values)
+            document_of_run[name] = max(values)
         elif name in _TOTALS:
-            found[name] = math.fsum(values)
+            document_of_run[name] = math.fsum(values)
         else:
-            found[name] = means[name] if name in means else _mean(values)
+            document_of_run[name] = means[name] if name in means else _mean(values)
     busy_s = math.fsum(run.busy_device_seconds for run in runs)
     wasted_s = math.fsum(run.restart_device_seconds + run.lost_device_seconds for run in runs)
     return {
-        **found,
+        **document_of_run,
         "wasted_share": wasted_s / busy_s if busy_s > 0 else None,
         "complete": result.complete,
         "repetitions": len(runs),
@@ -109,25 +109,25 @@ def _policy(result: SimulationAnswer) -> dict[str, Any]:
 
 def show(results: Mapping[str, SimulationAnswer], left_out: LeftOut) -> None:
     """One line per policy, for people."""
-    found = [_run_document(result) for result in results.values()]
+    documents = [_run_document(result) for result in results.values()]
     print_columns(
         (words("policy"), list(results)),
-        (figures("finished"), [f"{format_count(each['finished'])}/{each['jobs']:,}" for each in found]),
-        (figures("mean JCT s"), [format_number(each["average_jct_s"], 6) for each in found]),
+        (figures("finished"), [f"{format_count(each['finished'])}/{each['jobs']:,}" for each in documents]),
+        (figures("mean JCT s"), [format_number(each["average_jct_s"], 6) for each in documents]),
         (figures("± 95 %"), [format_number(_half(result)) for result in results.values()]),
         *(
-            (figures(heading), [format_number(each[name], digits) for each in found])
-            for heading, (name, digits) in _SHOWN.items()
+            (figures(heading), [format_number(each[name], digits) for each in documents])
+            for heading, (name, digits) in _MEASURES_OF_TABLE.items()
         ),
-        (figures("decisions"), [format_count(each["decisions"]) for each in found]),
-        (figures("wall s"), [format_number(each["wall_s"]) for each in found]),
+        (figures("decisions"), [format_count(each["decisions"]) for each in documents]),
+        (figures("wall s"), [format_number(each["wall_s"]) for each in documents]),
     )
     show_left_out(left_out)
     for name, result in results.items():
         last = result.runs[-1]
         jobs, left = last.jobs_count, last.jobs_count - last.finished_count
         if left and last.complete:
-            say(f"{name}: {left} of {jobs} jobs never finished: they have no curve, or were never given devices.")
+            say(f"{name}: {left} of {jobs} jobs never finished: they have no curve, or never got devices.")
 
 
 def _half(result: SimulationAnswer) -> float | None:
@@ -137,7 +137,7 @@ def _half(result: SimulationAnswer) -> float | None:
 
 
 def write_timeline(path: Path, result: SimulationAnswer, pools: Sequence[NodePool]) -> None:
-    """Who held what from when to when, a row per stretch: CSV, or a JSON list of objects.
+    """Write the devices of each job over time, a row per stretch: CSV, or a JSON list of objects.
 
     Raises
     ------
@@ -145,9 +145,16 @@ def write_timeline(path: Path, result: SimulationAnswer, pools: Sequence[NodePoo
         If the file cannot be written.
     """
     rows = [
-        (seed, held.job_id, pools[held.pool_index].name, held.devices_count, held.begin_seconds, held.end_seconds)
+        (
+            seed,
+            devices.job_id,
+            pools[devices.pool_index].name,
+            devices.devices_count,
+            devices.begin_seconds,
+            devices.end_seconds,
+        )
         for seed, timeline in result.timelines.items()
-        for held in timeline
+        for devices in timeline
     ]
     with writing(path), path.open("w", newline="", encoding="utf-8") as stream:
         if path.suffix.lower() == ".json":

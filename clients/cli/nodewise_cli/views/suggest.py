@@ -22,23 +22,23 @@ def document(result: SuggestMeasurementsResponse) -> dict[str, Any]:
 
 
 def show(name: str, result: SuggestMeasurementsResponse) -> None:
-    """Print the runs with what they teach and cost, and why."""
+    """Print the runs with their gains and costs, and why."""
     basis = result.basis or Basis()
     if result.suggestions:
         runs = result.suggestions
-        falls = [found.expected_regret_fall for found in runs]
-        title = f"{name}, to be measured next by {basis.estimator} {basis.estimator_version}".rstrip()
+        falls = [suggestion.expected_regret_fall for suggestion in runs]
+        title = f"{name}: runs to measure next, by {basis.estimator} {basis.estimator_version}".rstrip()
         print_columns(
             (figures(""), [str(number) for number in range(1, len(runs) + 1)]),
-            (figures("nodes"), [f"{found.nodes:,}" for found in runs]),
-            (figures("workers"), [f"{found.workers:,}" for found in runs]),
-            (figures("node-seconds"), [format_number(found.cost_node_seconds) for found in runs]),
+            (figures("nodes"), [f"{suggestion.nodes:,}" for suggestion in runs]),
+            (figures("workers"), [f"{suggestion.workers:,}" for suggestion in runs]),
+            (figures("node-seconds"), [format_number(suggestion.cost_node_seconds) for suggestion in runs]),
             (figures("regret"), [f"-{format_number(100 * fall, 3)} %" if fall else "-" for fall in falls]),
-            (figures("ln width"), [f"-{format_number(found.expected_width_fall, 3)}" for found in runs]),
+            (figures("ln width"), [f"-{format_number(suggestion.expected_width_fall, 3)}" for suggestion in runs]),
             title=title,
         )
     say(f"Expected regret of deciding now: {100 * result.expected_regret:.3g} % of the best throughput.")
-    for number, found in enumerate(result.suggestions, 1):
-        say(f"{number}: {found.why}.")
+    for number, suggestion in enumerate(result.suggestions, 1):
+        say(f"{number}: {suggestion.why}.")
     for warning in result.warnings:
         say(f"Note: {warning.message}")

@@ -1,4 +1,4 @@
-"""What a sweep found: a row per simulation, a comparison over seeds, and a file."""
+"""The result of a sweep: a row per simulation, a comparison over seeds, and a file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ GROUP: Final = ("policy", "load", "job_sigma", "row_sigma")
 """What simulations share that differ in their seed alone."""
 WALL: Final = ("decision_s", "longest_decision_s", "wall_s")
 """Metrics that measure this machine; all others are the same in every run of the same sweep."""
-_COMPARED: Final = tuple(name for name in MEASURES if name not in (*WALL, "jobs", "deadlines"))
+_COMPARISON_MEASURES: Final = tuple(name for name in MEASURES if name not in (*WALL, "jobs", "deadlines"))
 
 
-_SHOWN: Final = {
+_MEASURES_OF_TABLE: Final = {
     "median": "median_jct_s",
     "p99": "p99_jct_s",
     "makespan s": "makespan_s",
@@ -38,7 +38,7 @@ _SHOWN: Final = {
 
 
 def sweep_row(unit: SweepUnit, run: SimulationRun | None, fault: str = "") -> Row:
-    """A simulation: what it was, and its figures or why there are none."""
+    """A row of a simulation: its parameters, and its figures or its fault."""
     group = (unit.label, unit.load, unit.job_sigma, unit.row_sigma)
     figures = {"fault": fault} if run is None else {name: getattr(run, field) for name, field in MEASURES.items()}
     return dict(zip(GROUP, group)) | {"seed": unit.seed} | figures
@@ -46,11 +46,11 @@ def sweep_row(unit: SweepUnit, run: SimulationRun | None, fault: str = "") -> Ro
 
 def what_failed(rows: Sequence[Row]) -> list[str]:
     """A line for every simulation that failed."""
-    failed = []
+    failures = []
     for row in (row for row in rows if "fault" in row):
         sigmas = f", errors {row['job_sigma']:g} and {row['row_sigma']:g}" if _wrong(row) else ""
-        failed.append(f"{row['policy']}, load {row['load']:g}{sigmas}, seed {row['seed']}: {row['fault']}")
-    return failed
+        failures.append(f"{row['policy']}, load {row['load']:g}{sigmas}, seed {row['seed']}: {row['fault']}")
+    return failures
 
 
 def _wrong(row: Row) -> bool:
@@ -81,8 +81,8 @@ def compare_rows(rows: Sequence[Row]) -> list[Comparison]:
 
 
 def _estimates(rows: Sequence[Row]) -> dict[str, Estimate]:
-    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in _COMPARED}
-    return {name: estimate_mean(found) for name, found in values.items() if found}
+    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in _COMPARISON_MEASURES}
+    return {name: estimate_mean(samples) for name, samples in values.items() if samples}
 
 
 def document(rows: Sequence[Row], left_out: LeftOut) -> dict[str, Any]:
@@ -100,27 +100,32 @@ def document(rows: Sequence[Row], left_out: LeftOut) -> dict[str, Any]:
 
 def show(rows: Sequence[Row], left_out: LeftOut) -> None:
     """The comparison, for people: a line per policy, load and prediction error."""
-    found = compare_rows(rows)
+    comparisons = compare_rows(rows)
     errors = [
-        (figures(heading), [f"{each.group[name]:g}" for each in found])
+        (figures(heading), [f"{each.group[name]:g}" for each in comparisons])
         for heading, name in (("job σ", "job_sigma"), ("row σ", "row_sigma"))
     ]
-    means = [each.estimates.get("average_jct_s") for each in found]
+    means = [each.estimates.get("average_jct_s") for each in comparisons]
     print_columns(
-        (words("policy"), [each.group["policy"] for each in found]),
-        (figures("load"), [f"{each.group['load']:g}" for each in found]),
+        (words("policy"), [each.group["policy"] for each in comparisons]),
+        (figures("load"), [f"{each.group['load']:g}" for each in comparisons]),
         *(errors if any(map(_wrong, rows)) else ()),
         (figures("seeds"), [str(0 if mean is None else mean.repetitions) for mean in means]),
-        (figures("mean JCT s"), [_mean(each, "average_jct_s") for each in found]),
-        (figures("± 95 %"), [format_number(each.jct_half_s) for each in found]),
-        *((figures(heading), [_mean(each, name) for each in found]) for heading, name in _SHOWN.items()),
+        (figures("mean JCT s"), [_mean(each, "average_jct_s") for each in comparisons]),
+        (figures("± 95 %"), [format_number(each.jct_half_s) for each in comparisons]),
+        *(
+            (figures(heading), [_mean(each, name) for each in comparisons])
+            for heading, name in _MEASURES_OF_TABLE.items()
+        ),
     )
     show_left_out(left_out)
 
 
-def _mean(found: Comparison, name: str) -> str:
+def _mean(comparison: Comparison, name: str) -> str:
     return (
-        format_number(found.estimates[name].mean, 6 if name.endswith("_s") else 4) if name in found.estimates else "-"
+        format_number(comparison.estimates[name].mean, 6 if name.endswith("_s") else 4)
+        if name in comparison.estimates
+        else "-"
     )
 
 

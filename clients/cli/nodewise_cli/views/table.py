@@ -1,4 +1,4 @@
-"""Tables as wide as there is room for: what does not fit is folded beneath its row, and no number is ever cut."""
+"""Tables of the width of the output: columns that do not fit are folded beneath the row; numbers are never cut."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NARROWEST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: numbers stand at the right and are never broken; of ``priority`` the largest is folded first.
+    """A column: numbers are right-aligned and never broken; the largest ``priority`` is folded first.
 
     Words of a column with ``most_lines`` may be broken anywhere, so that a long one takes no room from others; what
     needs more lines loses its middle. 0 = words stay whole.
@@ -49,7 +49,7 @@ def words(heading: str, priority: float | None = None) -> Column:
 
 
 def names(heading: str, priority: float | None = None, *, most_lines: int = MOST_LINES) -> Column:
-    """A column of names that others gave, such as kernels': of any length."""
+    """A column of foreign names of any length, such as those of kernels."""
     return Column(heading, numeric=False, priority=priority, most_lines=most_lines)
 
 
@@ -63,22 +63,22 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
 
     Columns that find no room go beneath their row, each value with its heading; those that say nothing are left out.
     """
-    room = width_of_output()
+    width = width_of_output()
     rows = [[visible(cell) for cell in row] for row in rows]
     least = [_least(column, place, rows) for place, column in enumerate(columns)]
-    kept = list(range(len(columns)))
+    columns_shown = list(range(len(columns)))
     priorities = [place if column.priority is None else column.priority for place, column in enumerate(columns)]
-    order = sorted(kept, key=lambda place: (priorities[place], place))
-    while len(kept) > 1 and sum(least[place] + len(GAP) for place in kept) - len(GAP) > room:
-        kept.remove(order.pop())
-    widths = _widths(columns, rows, kept, least, room)
+    order = sorted(columns_shown, key=lambda place: (priorities[place], place))
+    while len(columns_shown) > 1 and sum(least[place] + len(GAP) for place in columns_shown) - len(GAP) > width:
+        columns_shown.remove(order.pop())
+    widths = _widths(columns, rows, columns_shown, least, width)
     if title:
         say(title, bold=True)
     for line in _lines(columns, widths, [column.heading for column in columns]):
         print_line(line, bold=True)
     print_line("─" * (sum(widths.values()) + len(GAP) * (len(widths) - 1)))
     for row in rows:
-        for line in (*_lines(columns, widths, row), *_fold(columns, kept, row, room)):
+        for line in (*_lines(columns, widths, row), *_fold(columns, columns_shown, row, width)):
             print_line(line)
     print_line()
 
@@ -96,17 +96,21 @@ def _least(column: Column, place: int, rows: Sequence[Sequence[str]]) -> int:
 
 
 def _widths(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], kept: Sequence[int], least: Sequence[int], room: int
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    columns_shown: Sequence[int],
+    least: Sequence[int],
+    width_left: int,
 ) -> dict[int, int]:
-    """What each column that is kept gets: those that need least more come first."""
-    wanted = {
+    """The width of each kept column: those that need the least extra come first."""
+    widest = {
         place: max(least[place], cell_len(columns[place].heading), *(cell_len(row[place]) for row in rows), 0)
-        for place in kept
+        for place in columns_shown
     }
-    widths = {place: least[place] for place in kept}
-    spare = room - sum(widths.values()) - len(GAP) * (len(kept) - 1)
-    for place in sorted(kept, key=lambda place: wanted[place] - least[place]):
-        more = max(0, min(spare, wanted[place] - least[place]))
+    widths = {place: least[place] for place in columns_shown}
+    spare = width_left - sum(widths.values()) - len(GAP) * (len(columns_shown) - 1)
+    for place in sorted(columns_shown, key=lambda place: widest[place] - least[place]):
+        more = max(0, min(spare, widest[place] - least[place]))
         widths[place] += more
         spare -= more
     return widths
@@ -114,13 +118,13 @@ def _widths(
 
 def _lines(columns: Sequence[Column], widths: dict[int, int], row: Sequence[str]) -> Iterator[str]:
     """A row's lines: as many as its tallest cell has."""
-    wrapped = (
+    cell_lines = (
         _break_name(row[place], width, columns[place].most_lines)
         if columns[place].most_lines
         else _wrap(row[place], width)
         for place, width in widths.items()
     )
-    for texts in zip_longest(*wrapped, fillvalue=""):
+    for texts in zip_longest(*cell_lines, fillvalue=""):
         parts = []
         for text, (place, width) in zip(texts, widths.items()):
             blank = " " * (width - cell_len(text))
@@ -137,43 +141,45 @@ def _wrap(text: str, width: int) -> list[str]:
 def _break_name(text: str, width: int, most: int) -> list[str]:
     """Lines of a name, without its middle where it is longer."""
     lines = _fill(text, width)
-    kept = (most * width - len(ELLIPSIS)) // 2
-    while kept > 1 and len(lines) > most:
-        lines = _fill(f"{text[:kept]}{ELLIPSIS}{text[-kept:]}", width)
-        kept -= 1
+    half = (most * width - len(ELLIPSIS)) // 2
+    while half > 1 and len(lines) > most:
+        lines = _fill(f"{text[:half]}{ELLIPSIS}{text[-half:]}", width)
+        half -= 1
     return lines
 
 
 def _fill(text: str, width: int) -> list[str]:
     """Lines as full as words allow; a word that is longer than a line is broken."""
-    lines, taken = [""], 0
+    lines, length = [""], 0
     for word in text.split():
         size = cell_len(word)
-        if lines[-1] and taken + 1 + size <= width:
-            lines[-1], taken = f"{lines[-1]} {word}", taken + 1 + size
+        if lines[-1] and length + 1 + size <= width:
+            lines[-1], length = f"{lines[-1]} {word}", length + 1 + size
             continue
         if lines[-1]:
             lines.append("")
-        taken = 0
+        length = 0
         for character in word:
             size = cell_len(character)
-            if lines[-1] and taken + size > width:
+            if lines[-1] and length + size > width:
                 lines.append("")
-                taken = 0
-            lines[-1], taken = lines[-1] + character, taken + size
+                length = 0
+            lines[-1], length = lines[-1] + character, length + size
     return lines
 
 
-def _fold(columns: Sequence[Column], kept: Sequence[int], row: Sequence[str], room: int) -> Iterator[str]:
-    """What found no room beside the others, beneath them."""
+def _fold(
+    columns: Sequence[Column], columns_shown: Sequence[int], row: Sequence[str], output_width: int
+) -> Iterator[str]:
+    """Columns that do not fit, folded beneath the others."""
     values = [
         f"{column.heading} {row[place]}".strip()
         for place, column in enumerate(columns)
-        if place not in kept and row[place] not in ("", "-")
+        if place not in columns_shown and row[place] not in ("", "-")
     ]
-    width = room - len(INDENT)
+    width = output_width - len(INDENT)
     # A value stays in the line of its heading where both fit into one.
-    joined = "; ".join(value.replace(" ", "\0") if len(value) < width else value for value in values)
-    broken = any(column.most_lines for place, column in enumerate(columns) if place not in kept)
-    for line in textwrap.wrap(joined, max(width, 1), break_long_words=broken, break_on_hyphens=False):
+    text = "; ".join(value.replace(" ", "\0") if len(value) < width else value for value in values)
+    breaks = any(column.most_lines for place, column in enumerate(columns) if place not in columns_shown)
+    for line in textwrap.wrap(text, max(width, 1), break_long_words=breaks, break_on_hyphens=False):
         yield INDENT + line.replace("\0", " ")

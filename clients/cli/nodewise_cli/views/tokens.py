@@ -28,10 +28,10 @@ def token_document(token: Token | None) -> dict[str, Any]:
 
 
 def show_created(text: str, token: dict[str, Any]) -> None:
-    """The text on standard output alone, so that it can go where it belongs; what it is for beside that."""
+    """Print the text alone on standard output, so that it can be redirected; the description goes to standard error."""
     reach = ", ".join(token["prefixes"]) or "all profiles"
     until = f"until {token['expires']}" if token["expires"] else "until it is revoked"
-    complain(f"token {token['token_id']} for {', '.join(token['roles'])} on {reach}, {until}; it is shown once:")
+    complain(f"token {token['token_id']} for {', '.join(token['roles'])} on {reach}, {until}; it is not shown again:")
     say(text)
 
 

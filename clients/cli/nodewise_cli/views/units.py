@@ -1,4 +1,4 @@
-"""What the throughputs of an answer are told in: samples, tokens or steps, in its table, sentence, picture and JSON."""
+"""The unit of an answer's throughputs: samples, tokens or steps, in its table, sentence, picture and JSON."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _IN_SAMPLES: Final = ("samples_per_s", "lower_samples_per_s", "upper_samples_per
 _BATCH_NOT_STATED: Final = Notice(
     reason="BATCH_NOT_STATED",
     message=(
-        "the batch is not stated: every worker is taken to train as much in a step at any scale, and no step times are "
-        "told; batch_per_worker or global_batch would say it"
+        "the batch is not stated: each worker is assumed to process the same batch at every scale, and step times are "
+        "not shown; state batch_per_worker or global_batch to see them"
     ),
 )
 
@@ -36,47 +36,47 @@ class Unit:
     tokens_per_sample : int or None
         None = samples have no tokens, or it is not known how many.
     has_steps : bool
-        Whether steps are real ones; False = the batch is not known, and throughputs alone are told.
+        Whether steps are real ones; False = the batch is not known, and only throughputs are shown.
     """
 
     counts: str
     tokens_per_sample: int | None = None
     has_steps: bool = True
 
-    def rate(self, found: Prediction | Point, bound: str = "") -> float | None:
+    def rate(self, row: Prediction | Point, bound: str = "") -> float | None:
         """A row's throughput; ``bound`` is "lower_" or "upper_" for those of its interval."""
         field = "steps" if self.counts == "steps" else "samples"
-        rate: float | None = getattr(found, f"{bound}{field}_per_second")
+        rate: float | None = getattr(row, f"{bound}{field}_per_second")
         return rate
 
-    def tokens(self, found: Prediction, bound: str = "") -> float | None:
+    def tokens(self, row: Prediction, bound: str = "") -> float | None:
         """The same in tokens; None = it is not known how many."""
-        rate = getattr(found, f"{bound}samples_per_second")
+        rate = getattr(row, f"{bound}samples_per_second")
         return None if rate is None or self.tokens_per_sample is None else rate * self.tokens_per_sample
 
-    def add_rates(self, row: dict[str, Any], found: Prediction) -> dict[str, Any]:
+    def add_rates(self, row: dict[str, Any], prediction: Prediction) -> dict[str, Any]:
         """The JSON of a row in this unit."""
         if self.tokens_per_sample is not None:
-            row |= {f"{bound}tokens_per_s": self.tokens(found, bound) for bound in ("", "lower_", "upper_")}
+            row |= {f"{bound}tokens_per_s": self.tokens(prediction, bound) for bound in ("", "lower_", "upper_")}
             tokens = row["tokens_per_s"]
-            row["tokens_per_s_per_device"] = None if tokens is None else tokens / found.workers
+            row["tokens_per_s_per_device"] = None if tokens is None else tokens / prediction.workers
         if not self.has_steps:
             row |= dict.fromkeys(_NO_STEPS) | {"breakdown": {}}
         return row | dict.fromkeys(_IN_SAMPLES) if self.counts == "tokens" else row
 
-    def in_words(self, said: Any) -> Any:
+    def in_words(self, value: Any) -> Any:
         """Sentences, and numbers by their names, of an answer whose samples are tokens."""
         if self.counts != "tokens":
-            return said
-        if isinstance(said, str):
-            return said.replace("samples/s", "tokens/s")
-        if isinstance(said, Mapping):
-            return {key.replace("samples_per_s", "tokens_per_s"): self.in_words(held) for key, held in said.items()}
-        return [self.in_words(each) for each in said] if isinstance(said, list | tuple) else said
+            return value
+        if isinstance(value, str):
+            return value.replace("samples/s", "tokens/s")
+        if isinstance(value, Mapping):
+            return {key.replace("samples_per_s", "tokens_per_s"): self.in_words(entry) for key, entry in value.items()}
+        return [self.in_words(each) for each in value] if isinstance(value, list | tuple) else value
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """What the reader should know of it."""
+        """Notices about the unit."""
         return () if self.has_steps else (_BATCH_NOT_STATED,)
 
 
@@ -91,6 +91,6 @@ def unit_of(result: Iterable[Prediction], counts: str = "", tokens_per_sample: i
     """
     if counts:
         return Unit(counts, 1 if counts == "tokens" else tokens_per_sample, has_steps=False)
-    answered = [found for found in result if found.answered]
-    known = answered and all(found.samples_per_second is not None for found in answered)
-    return Unit("samples", tokens_per_sample) if known else Unit("steps")
+    predicted_rows = [row for row in result if row.answered]
+    has_samples = predicted_rows and all(row.samples_per_second is not None for row in predicted_rows)
+    return Unit("samples", tokens_per_sample) if has_samples else Unit("steps")

@@ -1,4 +1,4 @@
-// Command overhead does one thing so many times, and whoever runs it counts the processor's time: what the client adds.
+// Command overhead measures the overhead of the client: it repeats one action, while the benchmark measures the processor time.
 //
 //	overhead KIND COUNT
 //

@@ -35,8 +35,8 @@ import (
 
 const name = "amdahl-go"
 
-// server keeps the fitted models until they are released. Their numbers begin at random: a server that has started anew
-// takes no model of the server before for its own.
+// server keeps the fitted models until they are released. Their numbers start at random, so that a restarted server
+// does not take an earlier model for its own.
 type server struct {
 	nodewisepluginv1.UnimplementedEstimatorServiceServer
 	version  string
@@ -80,7 +80,7 @@ func (s *server) Assess(_ context.Context, request *nodewisepluginv1.AssessReque
 		return &nodewisepluginv1.AssessResponse{Assessment: &nodewisepluginv1.Assessment{Refusal: problem, OfProfile: true}}, nil
 	}
 	evidence := fmt.Sprintf("%d observations, with %d numbers of workers", len(runs), runs.counts())
-	// A curve through points, which knows nothing of where the time goes: whoever does is preferred by "auto".
+	// A curve through points, without a model of the parts of a step: "auto" prefers estimators that have one.
 	assessment := &nodewisepluginv1.Assessment{Evidence: []string{evidence}, Strength: 0.2}
 	if s.expected > 0 { // "auto" goes by it, until runs tell better
 		assessment.Strength = 1
@@ -111,7 +111,7 @@ func (s *server) Fit(_ context.Context, request *nodewisepluginv1.FitRequest) (*
 func (s *server) Predict(_ context.Context, request *nodewisepluginv1.PredictRequest) (*nodewisepluginv1.PredictResponse, error) {
 	fitted, found := s.model(request.GetModel())
 	if !found {
-		return nil, status.Error(codes.NotFound, "the model is no longer kept") // it is fitted anew
+		return nil, status.Error(codes.NotFound, "the model is no longer in memory") // the server fits it again
 	}
 	return &nodewisepluginv1.PredictResponse{Predictions: fitted.predict(request.GetConfigurations())}, nil
 }
@@ -135,10 +135,10 @@ func (s *server) model(number int64) (model, bool) {
 
 func run() error {
 	listen := flag.String("listen", "unix:///tmp/amdahl.sock", "unix:///path or host:port")
-	version := flag.String("version", "1.0.0", "version that it says it has")
-	expected := flag.Float64("expected-error", 0, "error |ln(predicted / measured)| that it claims; 0 = none")
+	version := flag.String("version", "1.0.0", "version to report")
+	expected := flag.Float64("expected-error", 0, "expected error |ln(predicted / measured)| to report; 0 = none")
 	certificate := flag.String("certificate", "", "PEM file of the server's certificate; empty = no TLS")
-	key := flag.String("key", "", "PEM file of its key")
+	key := flag.String("key", "", "PEM file of the key of the certificate")
 	flag.Parse()
 	network, address := "tcp", *listen
 	if path, found := strings.CutPrefix(*listen, "unix://"); found {

@@ -67,7 +67,7 @@ final class Revisions implements AutoCloseable {
       }
       long left = (ends - System.nanoTime()) / 1_000_000;
       if (left <= 0) {
-        throw new IllegalStateException("the watch has told nothing new for 30 s");
+        throw new IllegalStateException("the watch received nothing new for 30 s");
       }
       try {
         wait(left);

@@ -1,4 +1,4 @@
-"""The ingest writer for asyncio: batches, numbers, resends and resumes, so that what it acknowledged is there once."""
+"""The ingest writer for asyncio: it batches, numbers and resends rows, so that each acknowledged one is stored once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class _Stream:
     def __init__(self) -> None:
         self.call: seam.IngestCall | None = None
         self.ready = False
-        """The server has told what it holds."""
-        self.finished = False
+        """The server has reported what it stores."""
+        self.is_finished = False
 
     def cancel(self) -> None:
         """End the stream from here."""
@@ -35,10 +35,10 @@ class _Stream:
 class AsyncIngestWriter:
     """Writes one session into a profile; made by `AsyncClient.ingest`, used in an `async with` block.
 
-    Rows are sent in batches of 1,000 or after 100 ms, whichever comes first. Whatever is not acknowledged is kept, in a
-    bounded buffer, and sent again under the same number when the server comes back; when the buffer is full, calls
-    wait. Leaving the block commits what is not committed, unless an exception leaves it: then nothing since the last
-    commit counts.
+    Rows are sent in batches of 1,000 or after 100 ms, whichever comes first. Batches that are not acknowledged stay in
+    a bounded buffer and are sent again under the same numbers after a reconnect; when the buffer is full, calls wait.
+    The end of the block commits pending rows, unless it ends with an exception: then nothing since the last commit
+    counts.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AsyncIngestWriter:
         self._policy: Final = policy
         self._acknowledge_timeout_s: Final = acknowledge_timeout_s
         self._clock: Final = clock
-        self._changed: Final = seam.Notifier()
+        self._notifier: Final = seam.Notifier()
         self._runner: seam.Runner | None = None
         self._stream = _Stream()
         self._failure: NodewiseError | None = None
@@ -67,11 +67,11 @@ class AsyncIngestWriter:
 
     async def __aenter__(self) -> Self:
         if self._runner is not None:
-            raise RuntimeError("a writer is used once; ask the client for another one")
+            raise RuntimeError("a writer can be used only once; get another one from the client")
         self._runner = seam.Runner(self._run, "nodewise-ingest")
         try:
-            async with self._changed:
-                await self._wait(lambda: self._core.opened, "the session to open")
+            async with self._notifier:
+                await self._wait(lambda: self._core.is_open, "the session to open")
         except BaseException:
             await self._shut(cancel=True)
             raise
@@ -97,27 +97,27 @@ class AsyncIngestWriter:
 
     @property
     def durable_sequence_number(self) -> int:
-        """Number of the last batch that the server holds durably together with all before it."""
+        """Number of the last batch that is durable on the server, with all batches before it."""
         return self._core.durable
 
     async def observe(self, observations: seam.ManyObservations) -> None:
         """Add measured runs: one, many by columns, or any iterable of them."""
-        async for given in seam.parts(observations):
-            for piece in self._core.pieces(given):
+        async for part in seam.parts(observations):
+            for piece in self._core.pieces(part):
                 await self._add(piece)
 
     async def phases(self, timings: seam.ManyPhases) -> None:
         """Add timed phases: rows by columns, or any iterable of them."""
-        async for given in seam.parts(timings):
-            for piece in self._core.pieces(given):
+        async for part in seam.parts(timings):
+            for piece in self._core.pieces(part):
                 await self._add(piece)
 
     async def facts(self, *, workload: Workload | None = None, network: Network | None = None) -> None:
-        """Add facts of the workload or of the network. Facts already known must agree."""
-        async with self._changed:
+        """Add facts of the workload or of the network. They must agree with facts that are already stored."""
+        async with self._notifier:
             await self._make_room()
             self._core.add_facts(workload, network, self._clock())
-            self._changed.notify_all()
+            self._notifier.notify_all()
 
     async def trace(
         self,
@@ -140,36 +140,36 @@ class AsyncIngestWriter:
         for chunk in trace_chunks(
             source, trace_id=trace_id, trace_format=trace_format, rank=rank, world_size=world_size
         ):
-            async with self._changed:
+            async with self._notifier:
                 await self._make_room()
                 self._core.add_chunk(chunk)
-                self._changed.notify_all()
+                self._notifier.notify_all()
 
     async def flush(self, *, timeout_s: float | None = None) -> int:
-        """Send what waits, and wait until it is durable; returns the durable number. It counts after a commit only."""
-        async with self._changed:
+        """Send pending rows and wait until they are durable; returns the durable number. They count after a commit."""
+        async with self._notifier:
             self._check()
             self._core.seal()
-            self._changed.notify_all()
+            self._notifier.notify_all()
             number = self._core.last_number
             await self._wait(lambda: self._core.durable >= number, f"batch {number} to be durable", timeout_s)
             return self._core.durable
 
     async def commit(self, *, timeout_s: float | None = None) -> CommitResult:
-        """End the unit: wait until everything added so far is durable and counts.
+        """Commit everything added so far, and wait until it is durable.
 
         Without `timeout_s` it waits as long as the server makes progress. After a DeadlineExceededError it may be
-        called again: the same commit is then waited for. With nothing to commit it answers what is known.
+        called again: it then waits for the same commit. With nothing to commit it returns the current state.
         """
-        async with self._changed:
+        async with self._notifier:
             self._check()
             number = self._core.request_commit()
-            self._changed.notify_all()
-            await self._wait(lambda: self._core.committed >= number, f"the commit in batch {number}", timeout_s)
+            self._notifier.notify_all()
+            await self._wait(lambda: self._core.committed_number >= number, f"the commit in batch {number}", timeout_s)
             return self._core.commit_result()
 
     async def close(self) -> None:
-        """Commit what is not committed, and end the session's stream. An `async with` block does this."""
+        """Commit pending rows, and end the session's stream; the end of an `async with` block does so too."""
         if self._closing:
             return
         try:
@@ -194,9 +194,9 @@ class AsyncIngestWriter:
         await self._wait(lambda: self._core.has_room, "room in the buffer")
         self._check()
 
-    async def _wait(self, done: Callable[[], bool], what: str, timeout_s: float | None = None) -> None:
+    async def _wait(self, condition: Callable[[], bool], what: str, timeout_s: float | None = None) -> None:
         start = self._clock()
-        while not done():
+        while not condition():
             if self._failure is not None:
                 raise self._failure
             if self._closing:
@@ -214,46 +214,46 @@ class AsyncIngestWriter:
             hung_at = self._core.hung_at(self._acknowledge_timeout_s) if self._stream.call is not None else None
             if hung_at is not None and now >= hung_at:
                 self._stream.cancel()
-            # What is sent meanwhile wakes nobody here: look again before it can be overdue.
+            # Sending does not wake this task: check again before a reply can be overdue.
             again = now + self._acknowledge_timeout_s
             if hung_at is not None and hung_at > now:
                 again = hung_at
-            await self._changed.wait(min(limit, again) - now)
+            await self._notifier.wait(min(limit, again) - now)
 
     # --- the stream, beside the user -------------------------------------------------------------------------------
 
     async def _add(self, piece: Piece) -> None:
-        async with self._changed:
+        async with self._notifier:
             await self._make_room()
             if self._core.add(piece, self._clock()):
-                self._changed.notify_all()
+                self._notifier.notify_all()
 
     async def _run(self) -> None:
         try:
             while await self._may_stream():
                 error = await self._one_stream()
-                async with self._changed:
+                async with self._notifier:
                     if self._closing:
                         return
                     pause = self._core.stream_ended(error, self._clock())
-                    self._changed.notify_all()
-                    await self._changed.wait_for(lambda: self._closing, pause)
+                    self._notifier.notify_all()
+                    await self._notifier.wait_for(lambda: self._closing, pause)
         except NodewiseError as error:
             await self._fail(error)
         finally:
-            # Nobody may wait for a stream that nobody runs, whatever ended it.
+            # No task may wait for a stream after its task ended, whatever the reason.
             await self._fail(InternalError("the writer ended unexpectedly", code=Code.INTERNAL))
 
     async def _may_stream(self) -> bool:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._closing or self._core.wants_stream)
+        async with self._notifier:
+            await self._notifier.wait_for(lambda: self._closing or self._core.wants_stream)
             return not self._closing
 
     async def _one_stream(self) -> NodewiseError | None:
-        """Run one stream to its end; returns why it ended. Raises what a further stream would not help."""
+        """Run one stream to its end; returns why it ended. Raises errors that another stream would not resolve."""
         stream = _Stream()
         call = self._open_stream(self._requests(stream))
-        async with self._changed:
+        async with self._notifier:
             stream.call, self._stream = call, stream
             if self._closing:
                 stream.cancel()
@@ -264,55 +264,55 @@ class AsyncIngestWriter:
             return self._explain(failure)
         finally:
             call.cancel()
-            async with self._changed:
-                stream.finished = True
+            async with self._notifier:
+                stream.is_finished = True
                 stream.call = None
-                self._changed.notify_all()
+                self._notifier.notify_all()
         return None
 
     async def _hear(self, stream: _Stream, reply: wire.IngestProfileResponse) -> None:
-        async with self._changed:
+        async with self._notifier:
             if stream.ready:
                 self._core.acknowledge(reply.state, self._clock())
             else:
                 self._core.stream_opened(reply.state, self._clock())
                 stream.ready = True
-            self._changed.notify_all()
+            self._notifier.notify_all()
 
     async def _requests(self, stream: _Stream) -> AsyncIterator[wire.IngestProfileRequest]:
-        """Yield what one stream sends, never under the lock: gRPC reads this whenever it likes."""
-        async with self._changed:
+        """Yield the requests of one stream, never under the lock: gRPC decides when to read them."""
+        async with self._notifier:
             request: wire.IngestProfileRequest | None = self._core.open_request(self._clock())
         while request is not None:
             yield request
             request = await self._next_request(stream)
 
     async def _next_request(self, stream: _Stream) -> wire.IngestProfileRequest | None:
-        async with self._changed:
-            while not stream.finished:
+        async with self._notifier:
+            while not stream.is_finished:
                 now = self._clock()
                 request = self._core.next_request(now) if stream.ready else None
                 if request is not None:
                     return request
-                await self._changed.wait(self._core.linger_left(now) if stream.ready else None)
+                await self._notifier.wait(self._core.linger_left(now) if stream.ready else None)
         return None
 
     async def _fail(self, error: NodewiseError) -> None:
-        async with self._changed:
+        async with self._notifier:
             if self._failure is None and not self._closing:
                 self._failure = error
-            self._changed.notify_all()
+            self._notifier.notify_all()
 
     async def _shut(self, *, cancel: bool) -> None:
-        async with self._changed:
+        async with self._notifier:
             self._closing = True
-            self._stream.finished = True
+            self._stream.is_finished = True
             if cancel:
                 self._stream.cancel()
-            self._changed.notify_all()
+            self._notifier.notify_all()
         if self._runner is None:
             return
         await self._runner.join(self._acknowledge_timeout_s)
-        async with self._changed:
+        async with self._notifier:
             self._stream.cancel()
         await self._runner.end(self._acknowledge_timeout_s)

@@ -81,13 +81,13 @@ async def each(items: Many[Item]) -> AsyncIterator[Item]:
             yield item
 
 
-async def parts(given: ManyObservations | ManyPhases) -> AsyncIterator[Given | GivenPhases]:
+async def parts(source: ManyObservations | ManyPhases) -> AsyncIterator[Given | GivenPhases]:
     """Yield rows as they were given, or one by one where they have to be awaited."""
-    if isinstance(given, AsyncIterable):
-        async for item in given:
+    if isinstance(source, AsyncIterable):
+        async for item in source:
             yield item
     else:
-        yield given
+        yield source
 
 
 async def collect(items: AsyncIterator[Item]) -> list[Item]:
@@ -121,7 +121,7 @@ async def replies(call: IngestCall) -> AsyncIterator[wire.IngestProfileResponse]
 
 
 class Notifier:
-    """Wakes all that wait. Between two awaits nobody else runs, so there is nothing to lock."""
+    """Wakes all waiting tasks. No other task runs between two awaits, so no lock is needed."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -144,11 +144,11 @@ class Notifier:
             async with asyncio.timeout(timeout_s):
                 await event.wait()
 
-    async def wait_for(self, done: Callable[[], bool], timeout_s: float | None = None) -> None:
+    async def wait_for(self, condition: Callable[[], bool], timeout_s: float | None = None) -> None:
         """Wait until something holds, or the time is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not done():
+                while not condition():
                     await self._event.wait()
 
 

@@ -20,7 +20,7 @@ from nodewise_values.wire import from_own_message
 
 Result = TypeVar("Result")
 Reply = TypeVar("Reply", bound=Value)
-Answered = TypeVar("Answered")
+ReplyT = TypeVar("ReplyT")
 
 
 class Calls:
@@ -29,7 +29,7 @@ class Calls:
     def __init__(self, connection: Connection) -> None:
         self._connection: Final = connection
         self._services: Final = Services(connection)
-        self._closed = False
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._connection.target!r})"
@@ -44,13 +44,13 @@ class Calls:
 
     def close(self) -> None:
         """End every call and the connection. Ingest writers are to be left before."""
-        self._closed = True
+        self._is_closed = True
         self._services.close()
 
     @property
     def _rpc(self) -> Services:
         # Nothing may reach a closed channel: gRPC would make a method on it, and break the process's memory.
-        if self._closed:
+        if self._is_closed:
             raise RuntimeError("the client is closed")
         return self._services
 
@@ -62,7 +62,7 @@ class Calls:
         method = method_of(request)
         return self._call(method, self._rpc.methods[method], message_of(request), timeout_s)
 
-    def _call(self, method: str, call: UnaryCall[Any, Answered], request: Any, timeout_s: float | None) -> Answered:
+    def _call(self, method: str, call: UnaryCall[Any, ReplyT], request: Any, timeout_s: float | None) -> ReplyT:
         timeout_s = self._connection.timeout_of(method) if timeout_s is None else timeout_s
         try:
             return call(request, timeout=timeout_s, metadata=self._connection.metadata)
@@ -100,11 +100,11 @@ class Calls:
         attempt = 1
         while True:
             events: list[Any] = []
-            heard = False
+            has_reply = False
             stream = call(message, timeout=max(0.0, end - time.monotonic()), metadata=self._connection.metadata)
             try:
                 for event in stream:
-                    heard = True
+                    has_reply = True
                     if not event.HasField("progress"):
                         events.append(event)
                     elif on_progress is not None:
@@ -113,7 +113,7 @@ class Calls:
             except RpcError as failure:
                 error = self._error_of(failure, method)
                 # gRPC itself tries again what was cut before its first message.
-                again = heard and self._connection.retry
+                again = has_reply and self._connection.retry
                 pause_s = restart_pause_s(error, attempt, end - time.monotonic()) if again else None
                 if pause_s is None:
                     raise error from failure

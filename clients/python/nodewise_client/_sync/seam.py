@@ -59,9 +59,9 @@ def each(items: Many[Item]) -> Iterator[Item]:
     yield from items
 
 
-def parts(given: ManyObservations | ManyPhases) -> Iterator[Given | GivenPhases]:
+def parts(source: ManyObservations | ManyPhases) -> Iterator[Given | GivenPhases]:
     """Yield rows as they were given."""
-    yield given
+    yield source
 
 
 class IngestCall(Protocol):

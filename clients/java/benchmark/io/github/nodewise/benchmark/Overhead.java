@@ -18,8 +18,8 @@ import java.util.List;
 import java.util.function.ToDoubleFunction;
 
 /**
- * What the client adds: {@code Overhead KIND COUNT} does one thing so many times, and whoever runs
- * it counts the processor's time.
+ * The overhead of the client: {@code Overhead KIND COUNT} repeats one action, while the benchmark
+ * measures the processor time.
  *
  * <p>KIND: {@code unary_stub} and {@code unary_client} ask {@code $NODEWISE_SERVER} one Predict, by
  * the generated stub alone and by the client, whose rows are read; {@code rows_decode} and {@code

@@ -258,7 +258,7 @@ final class Calls {
   }
 
   /**
-   * A stream without end. Where it was cut it is begun anew for as long as the policy is patient.
+   * A stream without end. If it is interrupted, it starts again within the limits of the policy.
    *
    * @param onceAwaited does what follows an end: at once, or when the caller waits for more
    */
@@ -309,7 +309,7 @@ final class Calls {
     } else if (over) {
       future.complete(null);
     } else {
-      String message = "the server ended the watch again and again without a word";
+      String message = "the server ended the watch repeatedly without a reply";
       future.completeExceptionally(NodewiseException.of(Status.Code.UNAVAILABLE, message, null));
     }
   }
@@ -368,7 +368,7 @@ final class Calls {
     return call;
   }
 
-  /** Holds who sends until the server takes more. */
+  /** Blocks the sender until the server accepts more. */
   private static final class Sender {
     private boolean stopped;
 

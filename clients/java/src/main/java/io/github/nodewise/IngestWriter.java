@@ -374,11 +374,11 @@ public final class IngestWriter implements AutoCloseable {
     if (durable < sentNumber) {
       throw NodewiseException.of(
           Status.Code.DATA_LOSS,
-          "the server took batch "
+          "the server acknowledged batch "
               + sentNumber
               + " of session "
               + sessionId
-              + " and knows only "
+              + " and now has only "
               + durable,
           null);
     }

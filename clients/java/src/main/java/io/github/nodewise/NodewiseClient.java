@@ -214,11 +214,11 @@ public final class NodewiseClient implements AutoCloseable {
   }
 
   /**
-   * Watches profiles: all as they are, then every change. Where the server goes away the watch
-   * begins anew as the next message is waited for: all profiles are told again, and caught_up too.
+   * Watches profiles: first all of them, then every change. If the connection is lost, the watch
+   * starts again while the next message is waited for: it reports all profiles and caught_up again.
    *
    * @param request which profiles
-   * @return what is told, until it is closed
+   * @return the reports, until it is closed
    */
   public ReplyStream<WatchProfilesResponse> watchProfiles(WatchProfilesRequest request) {
     return new ReplyStream<>(

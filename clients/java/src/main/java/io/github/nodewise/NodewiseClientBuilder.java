@@ -158,7 +158,7 @@ public final class NodewiseClientBuilder {
   public NodewiseClient build() {
     if (token != null && !tls && !LOOPBACK.matcher(target).matches()) {
       throw new IllegalArgumentException(
-          "token would travel to " + target + " as plain text; use tls(), or a target on loopback");
+          "a token would go to " + target + " as plain text; use tls(), or a target on loopback");
     }
     if (certificate != null && !tls) {
       throw new IllegalArgumentException("clientCertificate needs tls()");

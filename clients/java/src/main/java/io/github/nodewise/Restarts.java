@@ -5,7 +5,7 @@ import io.grpc.Status;
 import java.time.Duration;
 import java.util.Set;
 
-/** When and how often something that was cut is begun anew; whatever is heard starts it afresh. */
+/** When and how often an interrupted call starts again; every reply resets the limits. */
 final class Restarts {
   /** A server that goes away, that cancels what it had not begun, or whose own limit is over. */
   private static final Set<Status.Code> CODES =

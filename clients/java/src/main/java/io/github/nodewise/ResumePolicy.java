@@ -3,12 +3,12 @@ package io.github.nodewise;
 import java.time.Duration;
 
 /**
- * How long a watch or an ingest writer waits for a server that went away. Whatever is heard of it
- * starts the clock afresh.
+ * How long a watch or an ingest writer waits for a server that is unavailable. Every reply resets
+ * the clock.
  *
- * @param patience without a word, after which it gives up
- * @param openingPatience the same before the server was ever heard: one that restarts is awaited,
- *     one that is not there is told
+ * @param patience time without a reply, after which it gives up
+ * @param openingPatience the same before the first reply: a server that restarts is waited for, a
+ *     missing one is reported
  */
 public record ResumePolicy(Duration patience, Duration openingPatience) {
   /** 30 s, and 10 s before the server was ever heard. */
