@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.objective import KNEE
+from nodewise.domain.objective import KNEE, Recommendation
 from nodewise.domain.predictions import Fidelity
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
@@ -164,13 +164,17 @@ class Predictions:
 
         Rows that no objective changes are written once for all objectives.
         """
-        answer = self.answering.answers.complete(question, resolved)
+        answers, packed = self.answering.answers, resolved.packed
+        if packed is not None and packed[0] == columns:
+            verdict = answers.verdict(question, resolved)
+            if verdict is not None:
+                return packed[1] + _recommendation(verdict.recommendation) + packed[2]
+        answer = answers.complete(question, resolved)
         if resolved.rated is None or not _tells_no_more(answer, resolved.rated):
             return _rows(answer, columns) + _verdict(answer)
-        packed = resolved.packed
         if packed is None or packed[0] != columns:
             packed = resolved.packed = columns, _rows(answer, columns), _rests_on(answer.basis)
-        return packed[1] + _recommendation(answer) + packed[2]
+        return packed[1] + _recommendation(answer.recommendation) + packed[2]
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
         """What is asked, whatever it is asked about."""
@@ -253,12 +257,12 @@ def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
 
 def _verdict(answer: Answer) -> bytes:
     """A reply of all but the rows."""
-    return _recommendation(answer) + _rests_on(answer.basis)
+    return _recommendation(answer.recommendation) + _rests_on(answer.basis)
 
 
-def _recommendation(answer: Answer) -> bytes:
+def _recommendation(recommendation: Recommendation | None) -> bytes:
     """A reply of the recommendation alone; b"" = there is none."""
-    message = write_recommendation(answer.recommendation)
+    message = write_recommendation(recommendation)
     return b"" if message is None else length_delimited(_RECOMMENDATION, message.SerializeToString())
 
 

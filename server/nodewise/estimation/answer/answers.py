@@ -18,6 +18,7 @@ from nodewise.estimation.answer.answer_cache import AnswerCache
 from nodewise.estimation.answer.assembly import judge, rate
 from nodewise.estimation.answer.floors import Floors, floors_of, raise_to_floors
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
+from nodewise.estimation.answer.objectives import Verdict, decide
 from nodewise.estimation.answer.predicting import predict_rows
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.choice.chooser import NONE_FAILED, Choice, Chooser
@@ -221,7 +222,8 @@ class Answers:
         if before is not None and before[0] is objective:
             return before[1]
         resolved, rows = self._rate_or_substitute(question, resolved)
-        reach = self._resolution.reach(question.profile)
+        comparison = resolved.comparison(objective)
+        reach = self._resolution.reach(question.profile) if comparison is None else comparison.reach
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
             assert objective.efficiency is not None
@@ -229,12 +231,25 @@ class Answers:
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
             rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
-            answer = judge(question, rows, resolved.basis, reach)
-        else:
-            answer = judge(question, rows, resolved.basis, reach, resolved.comparison(objective, reach))
+        elif comparison is None:
+            comparison = resolved.compare(objective, reach)
+        answer = judge(question, rows, resolved.basis, reach, comparison)
         if resolved.rated is not None:
             resolved.judged = objective, answer
         return answer
+
+    def verdict(self, question: Question, resolved: ResolvedQuery) -> Verdict | None:
+        """The verdict on rows that were rated before, where that is all there is to an answer; None = :meth:`complete`.
+
+        That is: another objective compared them alike, and no work is known that would take time.
+        """
+        objective, rows = question.objective, resolved.rated
+        comparison = resolved.comparison(objective)
+        if comparison is None or objective is None or rows is None:
+            return None
+        of_rows = rows.configurations, rows.predictions, rows.samples_per_s
+        verdict = decide(objective, comparison, *of_rows, question.profile.workload)
+        return verdict if verdict.notice is None and verdict.finish_s is None and verdict.costs is None else None
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a query about the profile's own configurations would need."""

@@ -16,7 +16,7 @@ from nodewise.domain.predictions import Fidelity, Notice, Predictions
 from nodewise.estimation.answer.floors import Floors
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import interval_of
-from nodewise.estimation.answer.objectives import Comparison, verdict_of, whole_finish_s
+from nodewise.estimation.answer.objectives import Comparison, compare, decide, whole_finish_s
 from nodewise.estimation.fit.fitted import Fitted
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import Reach
@@ -121,9 +121,9 @@ def judge(question: Question, rows: Answer, basis: Basis, reach: Reach, comparis
     goodput = None
     if objective.efficiency is not None:
         goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
-    verdict = verdict_of(
-        objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload, reach, comparison
-    )
+    if comparison is None:
+        comparison = compare(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, reach)
+    verdict = decide(objective, comparison, configurations, predictions, samples_per_s, workload)
     finish_s, costs = verdict.finish_s, verdict.costs
     _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})
     said = (*verdict.remarks, verdict.notice) if verdict.notice is not None else tuple(verdict.remarks)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, only_value
+from nodewise.domain.columns import Floats, Ints, largest, only_value
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, invalid_field
 from nodewise.domain.objective import (
@@ -30,7 +30,7 @@ from nodewise.estimation.answer.offers import Charged, charged
 from nodewise.estimation.answer.rules import Preference, Rows, preferred
 from nodewise.estimation.reach import UNMEASURED, Reach
 
-__all__ = ["Comparison", "Verdict", "compare", "verdict_of", "whole_finish_s", "work_of"]
+__all__ = ["Comparison", "Verdict", "compare", "decide", "verdict_of", "whole_finish_s", "work_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -67,6 +67,8 @@ class Comparison:
         What rows are judged by, for people; empty = by the point.
     remarks : tuple of Notice
         What holds with or without a recommendation.
+    reach : Reach
+        Of the evidence.
     """
 
     rows: Rows
@@ -76,6 +78,7 @@ class Comparison:
     known: bool
     by: str
     remarks: tuple[Notice, ...]
+    reach: Reach
 
 
 def compare(
@@ -121,7 +124,9 @@ def compare(
         rate=rates,
         rate_name=rate_name,
     )
-    return Comparison(rows=rows, judged=judged, further=further, rate=rate, known=known, by=by, remarks=remarks)
+    return Comparison(
+        rows=rows, judged=judged, further=further, rate=rate, known=known, by=by, remarks=remarks, reach=reach
+    )
 
 
 def verdict_of(
@@ -132,38 +137,47 @@ def verdict_of(
     minibatches_per_s: Floats,
     workload: Workload,
     reach: Reach = UNMEASURED,
-    comparison: Comparison | None = None,
 ) -> Verdict:
     """Apply an objective to predicted rows, of which those too far from the evidence are not recommended.
 
-    Other rows than the current one are judged with the restart in their times and costs.
+    Raises
+    ------
+    NodewiseError
+        As :func:`decide`.
+    """
+    comparison = compare(objective, configurations, predictions, samples_per_s, minibatches_per_s, reach)
+    return decide(objective, comparison, configurations, predictions, samples_per_s, workload)
 
-    Parameters
-    ----------
-    comparison : Comparison or None
-        Of these rows by this objective; None = it is made.
+
+def decide(
+    objective: Objective,
+    comparison: Comparison,
+    configurations: Configurations,
+    predictions: Predictions,
+    samples_per_s: Floats,
+    workload: Workload,
+) -> Verdict:
+    """Apply an objective to rows that were compared by it.
+
+    Other rows than the current one are judged with the restart in their times and costs.
 
     Raises
     ------
     NodewiseError
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
     """
-    compared = comparison
-    if compared is None:
-        compared = compare(objective, configurations, predictions, samples_per_s, minibatches_per_s, reach)
-    rows, further, known, current = compared.rows, compared.further, compared.known, objective.current
+    rows, further, known, current = comparison.rows, comparison.further, comparison.known, objective.current
     work = work_of(objective, workload, known=known)
     charges = charged(objective, configurations)
-    finish_s = None if work is None else _work_s(objective, work, charges, compared, predictions)
-    costs = _costs(objective, charges, finish_s)
+    finish_s = weighed_s = None if work is None else _work_s(objective, work, charges, comparison, predictions)
     # Judged by what a move really takes; the columns say what each row would take by itself.
-    weighed_s, weighed_costs = finish_s, costs
     if finish_s is not None and current is not None:
         weighed_s = np.where(_elsewhere(predictions, current), finish_s + current.restart_cost_s, finish_s)
-        weighed_costs = _costs(objective, charges, weighed_s)
+    costs, weighed_costs = (_costs(objective, charges, each) for each in (finish_s, weighed_s))
     if weighed_s is not None:
         weighed = None if weighed_costs is None else weighed_costs[rows.index]
         rows = replace(rows, finish_s=weighed_s[rows.index], costs=weighed, currency=objective.currency)
+    reach, remarks = comparison.reach, comparison.remarks
     most = objective.most_extrapolation
     nothing: tuple[str, Preference] = "", (None, "no row was answered", {})
     rule, (chosen, why, numbers) = preferred(objective.rule, rows) if len(rows.nodes) else nothing
@@ -171,10 +185,10 @@ def verdict_of(
         far = "" if further is None else out_of_reach(configurations, reach, most, further)
         why = "; ".join(filter(None, (why if len(rows.nodes) or not far else "", far)))
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
-        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=compared.remarks)
+        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
     keeps, (bound, ends) = False, bound_of(objective.rule, rows, chosen, reach, most, further)
     index = rows.index
-    if current is not None and compared.judged[current.row]:
+    if current is not None and comparison.judged[current.row]:
         here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
         chosen, why, keeps = _or_kept(objective.rule, current, rows, here, (chosen, why))
         bound, ends = (RecommendationBound.NOTHING, "") if keeps else (bound, ends)
@@ -185,7 +199,7 @@ def verdict_of(
         nodes=int(configurations.nodes[row]),
         workers=int(configurations.workers[row]),
         rule=rule,
-        why=why + compared.by + ends,
+        why=why + comparison.by + ends,
         numbers=numbers,
         device=configurations.devices[configurations.device_index[row]],
         offer="" if charges is None else objective.offers[charges.index[row]].name,
@@ -195,7 +209,7 @@ def verdict_of(
         keeps_current=keeps,
         bounded_by=bound,
     )
-    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=compared.remarks)
+    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
 
 
 def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -> NDArray[np.bool_]:
@@ -205,14 +219,14 @@ def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -
 
 
 def _work_s(
-    objective: Objective, work: float, charges: Charged | None, compared: Comparison, predictions: Predictions
+    objective: Objective, work: float, charges: Charged | None, comparison: Comparison, predictions: Predictions
 ) -> Floats:
     """Seconds that the work takes in each row, the start of its nodes included where the job does not run there now."""
-    if not compared.known:
+    if not comparison.known:
         path = "configurations.batch_per_worker_samples"
         text = "must be known, here or from the profile's evidence: the work is counted in samples"
         raise invalid_field(path, text)
-    finish_s = _finish_s(work, compared.rate, predictions)
+    finish_s = _finish_s(work, comparison.rate, predictions)
     if charges is None:
         return finish_s
     return np.where(_elsewhere(predictions, objective.current), finish_s + charges.start_up_s, finish_s)
@@ -401,13 +415,13 @@ def bound_of(
     """
     asked, scale = rows.configurations, int(rows.scale[chosen])
     full = rule.max_nodes is not None and int(rows.held[chosen]) >= rule.max_nodes
-    if isinstance(rule, FewestDevices) or full or scale < rows.scale.max():
+    if isinstance(rule, FewestDevices) or full or scale < largest(rows.scale):
         return RecommendationBound.NOTHING, ""
     if further is not None:
         by_nodes = _by_nodes(asked, reach, most, further)
     else:
         sizes = asked.nodes if rows.scale_name == "nodes" else asked.workers
-        if scale == rows.scale.min() or scale < sizes.max():  # nothing was compared, or a larger row has no answer
+        if scale == rows.scale.min() or scale < largest(sizes):  # nothing was compared, or a larger row has no answer
             return RecommendationBound.NOTHING, ""
         most_nodes, most_workers = reach.limits(most)
         counts_nodes = rows.scale_name == "nodes"

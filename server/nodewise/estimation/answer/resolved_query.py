@@ -65,18 +65,22 @@ class ResolvedQuery:
     judged: tuple[Objective | None, Answer] | None = None
     number: int = field(default_factory=_numbers.__next__)
 
-    def comparison(self, objective: Objective | None, reach: Reach) -> Comparison | None:
-        """The rated rows as an objective compares them; None = it says something of its own about them."""
+    def comparison(self, objective: Objective | None) -> Comparison | None:
+        """The rated rows as an objective compares them, if another one compared them alike before."""
+        compared = self.compared
+        if compared is None or objective is None or not _is_plain(objective):
+            return None
+        return compared[1] if compared[0] == objective.most_extrapolation else None
+
+    def compare(self, objective: Objective | None, reach: Reach) -> Comparison | None:
+        """The same, made now; None = the objective says something of its own about the rows."""
         rows = self.rated
-        if rows is None or objective is None or objective.confidence is not None:
+        if rows is None or objective is None or not _is_plain(objective):
             return None
-        if objective.current is not None or objective.efficiency is not None:
-            return None
-        most, compared = objective.most_extrapolation, self.compared
-        if compared is None or compared[0] != most:
-            rates = rows.samples_per_s, rows.minibatches_per_s
-            compared = self.compared = most, compare(objective, rows.configurations, rows.predictions, *rates, reach)
-        return compared[1]
+        rates = rows.samples_per_s, rows.minibatches_per_s
+        comparison = compare(objective, rows.configurations, rows.predictions, *rates, reach)
+        self.compared = objective.most_extrapolation, comparison
+        return comparison
 
     @property
     def held(self) -> tuple[Part, ...]:
@@ -88,3 +92,15 @@ class ResolvedQuery:
     def lasting(self) -> bool:
         """Whether the same query has the same answer until a profile, the lessons or the estimators in use change."""
         return self.repeatable and not self.basis.stale and not self.basis.fallback
+
+
+def _is_plain(objective: Objective) -> bool:
+    """Whether an objective says no more than its rule, and how far rows may lie from the evidence."""
+    return (
+        objective.current is None
+        and objective.confidence is None
+        and objective.efficiency is None
+        and objective.remaining_samples is None
+        and objective.remaining_epochs is None
+        and not objective.offers
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import lt
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,8 +28,16 @@ Preference = tuple[int | None, str, dict[str, float]]
 """The row (None = no row keeps the rule's limits), why, and the numbers behind it."""
 
 
+class _Remembering:
+    """A place beside a value's fields for what was computed from them."""
+
+    __slots__ = ("_steps",)
+
+    _steps: tuple[list[int], list[float], Sequence[int]]
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Rows:
+class Rows(_Remembering):
     """The answered rows of a question, as rules compare them.
 
     Attributes
@@ -68,9 +77,27 @@ class Rows:
     @property
     def rate_key(self) -> str:
         """The rate's name among numbers."""
-        whole, _, of = self.rate_name.partition(" of ")
-        key = whole.replace("/", "_per_")
-        return f"goodput_{key}" if of == "goodput" else f"{key}_of_{of}".replace(" ", "_") if of else key
+        return _key_of(self.rate_name)
+
+    @property
+    def steps(self) -> tuple[list[int], list[float], Sequence[int]]:
+        """The scales in ascending order, the best rate of each, and its row: remembered, as every knee needs them."""
+        try:
+            return self._steps
+        except AttributeError:
+            # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than
+            # working.
+            scale, rate = self.scale.tolist(), self.rate.tolist()
+            steps: tuple[list[int], list[float], Sequence[int]] = scale, rate, range(len(scale))
+            if not all(map(lt, scale, scale[1:])):
+                best: dict[int, int] = {}
+                for row, count in enumerate(scale):
+                    if count not in best or rate[row] > rate[best[count]]:
+                        best[count] = row  # the best row of each scale stands for it
+                places = [best[count] for count in sorted(best)]
+                steps = [scale[row] for row in places], [rate[row] for row in places], places
+            object.__setattr__(self, "_steps", steps)
+            return steps
 
     def said(self, row: int) -> str:
         """The scale of a row, for people."""
@@ -100,6 +127,13 @@ class Rows:
         return {name: float(column[row]) for name in names if (column := known[name]) is not None}
 
 
+@lru_cache(maxsize=64)
+def _key_of(rate_name: str) -> str:
+    whole, _, of = rate_name.partition(" of ")
+    key = whole.replace("/", "_per_")
+    return f"goodput_{key}" if of == "goodput" else f"{key}_of_{of}".replace(" ", "_") if of else key
+
+
 def preferred(rule: Rule, rows: Rows) -> tuple[str, Preference]:
     """The name of a rule, and what it prefers of at least one row."""
     name, prefer = _RULES[type(rule)]
@@ -115,17 +149,7 @@ def _highest(rows: Rows, rule: HighestThroughput) -> Preference:
 
 
 def _knee(rows: Rows, rule: Knee) -> Preference:
-    # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than working.
-    scale, rate, share = rows.scale.tolist(), rows.rate.tolist(), rule.share
-    counts: list[int] = scale
-    best: dict[int, int] | None = None
-    if not all(map(lt, scale, scale[1:])):
-        best = {}
-        for row, count in enumerate(scale):
-            if count not in best or rate[row] > rate[best[count]]:
-                best[count] = row  # the best row of each scale stands for it
-        counts = sorted(best)
-    rates = rate if best is None else [rate[best[count]] for count in counts]
+    (counts, rates, places), share = rows.steps, rule.share
     base = rates[0] / counts[0]
     enough = share * base * (1.0 - KNEE_TOLERANCE)
     at, gain = 0, 0.0
@@ -135,9 +159,9 @@ def _knee(rows: Rows, rule: Knee) -> Preference:
         if gained >= enough:
             at, gain = place, gained
             break
-    chosen, unit = at if best is None else best[counts[at]], rows.rate_name
+    chosen, unit = places[at], rows.rate_name
     key, one = rows.rate_key, rows.scale_name[:-1]
-    numbers = {key: rate[chosen], "share": share, f"{key}_per_{one}": base}
+    numbers = {key: rates[at], "share": share, f"{key}_per_{one}": base}
     if at:
         numbers[f"gain_per_{one}"] = gain
         why = (
