@@ -46,13 +46,13 @@ class Reach:
         if not most or not self.measured:
             return None
         most_nodes, most_workers = self.limits(most)
-        if largest(configurations.nodes) <= most_nodes and largest(configurations.workers) <= most_workers:
-            return None
+        near: NDArray[np.bool_] = (configurations.nodes <= most_nodes) & (configurations.workers <= most_workers)
         most *= 1.0 + ROUNDING
-        if self.by_phases and max(np.maximum.reduce(extrapolation, initial=0.0), 1.0) <= most:
-            return None  # the ratios are not above that
-        kept = self.ratios(configurations, extrapolation) <= most
-        return None if kept.all() else kept
+        if self.by_phases and most >= 1.0:
+            near |= extrapolation <= most
+        if np.logical_and.reduce(near):
+            return None
+        return near if most >= 1.0 else np.zeros_like(near)  # no row counts as less than the evidence
 
     def ratios(self, configurations: Configurations, extrapolation: Floats) -> Floats:
         """How many times the measured nodes or workers rows have, at least 1; by phases at most ``extrapolation``."""

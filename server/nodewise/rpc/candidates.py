@@ -148,14 +148,14 @@ def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
     return too_much(f"{text}over StreamPredict", "rows_per_call", most, rows, "StreamPredict")
 
 
-_kept: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
+_kept: LruCache[tuple[object, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
 
 
 def _read_once(
     read: Callable[[Any, str, Limits], Configurations], message: Any, data: bytes, path: str, limits: Limits
 ) -> Configurations:
     """What was read from the same bytes before: schedulers ask about the same few configurations again and again."""
-    key = (read.__name__, data, path, limits)
+    key = (read, data, path, limits)
     known = _kept.get(key)
     if known is None:
         known = read(message, path, limits)

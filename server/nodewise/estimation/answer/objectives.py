@@ -110,7 +110,7 @@ def compare(
     judged, further = _within_reach(judged, near, current)
     index: slice | Ints = slice(None)
     nodes, workers, rates = configurations.nodes, configurations.workers, rate
-    if not ((judged is answered and every) or np.logical_and.reduce(judged)):
+    if further is not None or not ((judged is answered and every) or np.logical_and.reduce(judged)):
         index = np.flatnonzero(judged)
         nodes, workers, rates = nodes[index], workers[index], rate[index]
     varied = len(nodes) < 2 or only_value(nodes) is None
@@ -264,7 +264,7 @@ def _within_reach(
         near = near.copy()
         near[current.row] = True
     further = judging & ~near
-    return (judging & near, further) if further.any() else (judging, None)
+    return (judging & near, further) if np.logical_or.reduce(further) else (judging, None)
 
 
 def _or_kept(

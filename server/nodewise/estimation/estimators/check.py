@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from operator import attrgetter
 from typing import Any, Final
 
@@ -67,8 +68,10 @@ def _check(predictions: Predictions, rows: int) -> None:
     _check_texts(predictions, rows)
     if rows:
         stacked = np.concatenate(columns).reshape(-1, rows)
-        _check_values(stacked, predictions)
-        _check_rows(predictions, stacked)
+        # What is not a number is the least and the greatest of its column.
+        least, greatest = np.minimum.reduce(stacked, axis=1).tolist(), np.maximum.reduce(stacked, axis=1).tolist()
+        _check_values(predictions, least, greatest)
+        _check_rows(predictions, stacked, least[0], greatest[0])
 
 
 def _columns(predictions: Predictions) -> list[Any]:
@@ -185,24 +188,23 @@ def _names_no_row(named: Any, rows: int) -> bool:
     return numbers.dtype.kind != "i" or numbers.ndim != 1 or numbers.min() < 0 or numbers.max() >= rows
 
 
-def _check_values(stacked: NDArray[Any], predictions: Predictions) -> None:
-    if not np.logical_and.reduce(np.isfinite(stacked), axis=None):
+def _check_values(predictions: Predictions, least: Sequence[float], greatest: Sequence[float]) -> None:
+    if not (all(map(isfinite, least)) and all(map(isfinite, greatest))):
         wrong = next(name for name, column in _by_name(predictions).items() if not np.isfinite(column).all())
         raise ImpossibleAnswerError(f"{wrong} is not finite")
-    if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
+    if min(least[: len(least) - len(predictions.extra)]) < 0.0:
         negative = next(name for name, column in _by_name(predictions).items() if column.min() < 0.0)
         raise ImpossibleAnswerError(f"{negative} is negative")
-    if np.maximum.reduce(stacked[1]) > MOST_LOG_SPREAD:
+    if greatest[1] > MOST_LOG_SPREAD:
         raise ImpossibleAnswerError(f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}")
-    shares = len(predictions.utilisation)
-    if shares:
+    if predictions.utilisation:
         first = _FIXED + len(predictions.breakdown_s)
-        most = np.maximum.reduce(stacked[first : first + shares], axis=None)
+        most = max(greatest[first : first + len(predictions.utilisation)])
         if most > 1.0 + BREAKDOWN_TOLERANCE:
             raise ImpossibleAnswerError(f"utilisation is above 1 ({most:g}): it is a share of time")
 
 
-def _check_rows(predictions: Predictions, stacked: NDArray[Any]) -> None:
+def _check_rows(predictions: Predictions, stacked: NDArray[Any], shortest_s: float, longest_s: float) -> None:
     step_s, index = predictions.step_s, predictions.bottleneck_index
     if predictions.breakdown_s:
         parts = np.add.reduce(stacked[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
@@ -213,11 +215,12 @@ def _check_rows(predictions: Predictions, stacked: NDArray[Any]) -> None:
         answered = predictions.answered
         _check_unanswered(predictions, stacked, answered)
         step_s, index = step_s[answered], index[answered]
+        shortest_s = np.minimum.reduce(step_s, initial=longest_s)
         excess = None if excess is None else excess[answered]
     if excess is not None and excess.any():
         raise ImpossibleAnswerError("excess_memory_bytes is above 0 in an answered row")
-    if len(step_s) and (np.minimum.reduce(step_s) < LEAST_STEP_S or np.maximum.reduce(step_s) > MOST_STEP_S):
-        if np.minimum.reduce(step_s) <= 0.0:
+    if len(step_s) and (shortest_s < LEAST_STEP_S or longest_s > MOST_STEP_S):
+        if shortest_s <= 0.0:
             raise ImpossibleAnswerError("step_s is not positive in an answered row")
         raise ImpossibleAnswerError(f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s in an answered row")
     if len(index) and (np.minimum.reduce(index) < -1 or np.maximum.reduce(index) >= len(predictions.bottlenecks)):
