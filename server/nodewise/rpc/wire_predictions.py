@@ -304,7 +304,7 @@ def _write_bottlenecks(message: prediction_pb2.Predictions, found: Sequence[Pred
 
 def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answer]) -> None:
     """Statuses (left out when every row is answered), refusals and warnings, with rows counted over all answers."""
-    if not all([answer.predictions.all_answered for answer in answers]):
+    if not all(answer.predictions.all_answered for answer in answers):
         for answer in answers:
             message.statuses.extend(answer.predictions.status.tolist())
     firsts = accumulate([len(answer.predictions) for answer in answers], initial=0)
