@@ -221,7 +221,9 @@ class Answers:
         objective, before = question.objective, resolved.judged
         if before is not None and before[0] is objective:
             return before[1]
-        resolved, rows = self._rate_or_substitute(question, resolved)
+        rows = resolved.rated
+        if rows is None:
+            resolved, rows = self._rate_or_substitute(question, resolved)
         comparison = resolved.comparison(objective)
         reach = self._resolution.reach(question.profile) if comparison is None else comparison.reach
         if resolved.candidates is not None:

@@ -98,7 +98,6 @@ def rate(
     )
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def judge(question: Question, rows: Answer, basis: Basis, reach: Reach, comparison: Comparison | None = None) -> Answer:
     """The answer to a query about rated rows: with the time that its work takes, and the verdict of its objective.
 
@@ -120,7 +119,8 @@ def judge(question: Question, rows: Answer, basis: Basis, reach: Reach, comparis
         return rows if finish_s is None and basis is rows.basis else replace(rows, finish_s=finish_s, basis=basis)
     goodput = None
     if objective.efficiency is not None:
-        goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
+        with np.errstate(over="ignore", invalid="ignore"):
+            goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
     if comparison is None:
         comparison = compare(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, reach)
     verdict = decide(objective, comparison, configurations, predictions, samples_per_s, workload)

@@ -33,6 +33,10 @@ from nodewise.estimation.reach import UNMEASURED, Reach
 __all__ = ["Comparison", "Verdict", "compare", "decide", "verdict_of", "whole_finish_s", "work_of"]
 
 
+_LARGE: Final = np.errstate(over="ignore", invalid="ignore")
+"""Of times and costs that are no numbers any more, which is found out and said of the estimator."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Verdict:
     """Time and cost columns (None = no work is known), the recommendation, and a notice when there is none.
@@ -81,6 +85,7 @@ class Comparison:
     reach: Reach
 
 
+@_LARGE
 def compare(
     objective: Objective,
     configurations: Configurations,
@@ -173,7 +178,11 @@ def decide(
     # Judged by what a move really takes; the columns say what each row would take by itself.
     if finish_s is not None and current is not None:
         weighed_s = np.where(_elsewhere(predictions, current), finish_s + current.restart_cost_s, finish_s)
-    costs, weighed_costs = (_costs(objective, charges, each) for each in (finish_s, weighed_s))
+    costs = weighed_costs = None
+    if finish_s is not None or objective.rule.compares_costs:
+        costs = weighed_costs = _costs(objective, charges, finish_s)
+        if weighed_s is not finish_s:
+            weighed_costs = _costs(objective, charges, weighed_s)
     if weighed_s is not None:
         weighed = None if weighed_costs is None else weighed_costs[rows.index]
         rows = replace(rows, finish_s=weighed_s[rows.index], costs=weighed, currency=objective.currency)
@@ -218,6 +227,7 @@ def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -
     return answered if current is None else answered & (np.arange(len(answered)) != current.row)
 
 
+@_LARGE
 def _work_s(
     objective: Objective, work: float, charges: Charged | None, comparison: Comparison, predictions: Predictions
 ) -> Floats:
@@ -286,6 +296,7 @@ def _or_kept(
     return here, text, True
 
 
+@_LARGE
 def whole_finish_s(
     configurations: Configurations, predictions: Predictions, samples_per_s: Floats, workload: Workload
 ) -> Floats | None:
@@ -357,6 +368,7 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
     return whole if known or needs else None
 
 
+@_LARGE
 def _costs(objective: Objective, charges: Charged | None, finish_s: Floats | None) -> Floats | None:
     """Cost of the work, None without work or offers; refuses rules that need them without."""
     if charges is None or finish_s is None:
