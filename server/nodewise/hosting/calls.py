@@ -185,8 +185,9 @@ class _PluginCall:
         self, work: Callable[[], Any], check: Callable[[Any], AnswerT], following: Following | None = None
     ) -> AnswerT:
         """What the work comes to, checked and counted; ``following`` as of :func:`call`."""
-        count = self.plugin.calls.add
-        self._admit()
+        count, breaker = self.plugin.calls.add, self.plugin.breaker
+        if breaker is not None:
+            self._admit()
         start_s = perf_counter()
         try:
             answer = work()
@@ -210,7 +211,8 @@ class _PluginCall:
             self.note(partial(self.retry, work, check))
             raise self._unsound(exception) from None
         count(self.method, seconds, failed=False)
-        self.note(None)
+        if breaker is not None:
+            self.note(None)
         return result
 
     def retry(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> None:

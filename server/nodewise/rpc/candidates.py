@@ -105,15 +105,19 @@ def read_candidates(
     """
     explicit = b"" if ranges else configurations.SerializeToString()
     if explicit:
-        parts = [_read_once(_explicit, configurations, explicit, f"{path}configurations", limits)]
+        rows = _read_once(_explicit, configurations, explicit, f"{path}configurations", limits)
     else:
-        parts = [found for _, found in read_parts(configurations, ranges, limits, path)]
-    total = sum(map(len, parts))
+        parts = [part for _, part in read_parts(configurations, ranges, limits, path)]
+        total = sum(map(len, parts))
+        if total > limits.rows_per_call:
+            raise _too_many_rows(f"{path}configurations", total, limits)
+        rows = Configurations.concatenated(parts)
+    total = len(rows.workers)
     if total > limits.rows_per_call:
         raise _too_many_rows(f"{path}configurations", total, limits)
     if not total:
         raise invalid_field(f"{path}configurations", "must hold at least one row, or ranges at least one range")
-    return Configurations.concatenated(parts)
+    return rows
 
 
 def read_parts(

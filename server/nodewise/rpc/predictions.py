@@ -180,7 +180,8 @@ class Predictions:
         """What is asked, whatever it is asked about."""
         options = read_options(request.options).required_of(self.answering.answers)
         configurations = read_candidates(request.configurations, request.ranges, self.limits)
-        check_steps(len(configurations), options.terms.options, self.limits)
+        if options.terms.options.simulated_steps:
+            check_steps(len(configurations), options.terms.options, self.limits)
         objective = KNEE
         if request.ranges or request.configurations.offer_names or says_more(request):
             objective = objective_of(request, configurations, self.limits)

@@ -165,7 +165,6 @@ class Answers:
         NodewiseError
             Whatever stands in the way of every row and shows before a fit.
         """
-        self.estimators.require(question.terms.estimator)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
         key = self._key(question)
@@ -185,7 +184,8 @@ class Answers:
             question.terms.look_up()
             choice, fitted, basis = before
             self._note_newest(question.profile)
-            return self._keep(key, question, (configurations, candidates), fitted, basis, repeatable=choice.settled)
+            rows = (configurations, candidates)
+            return self._keep(key, question, rows, fitted, basis, repeatable=choice.settled, is_small=True)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -389,6 +389,7 @@ class Answers:
         basis: Basis,
         *,
         repeatable: bool,
+        is_small: bool | None = None,
     ) -> ResolvedQuery:
         """A query with its model; kept where the same would be resolved again."""
         terms, (configurations, candidates) = question.terms, rows
@@ -397,7 +398,7 @@ class Answers:
             candidates=candidates,
             fitted=fitted,
             basis=basis,
-            small=_is_small(configurations),
+            small=_is_small(configurations) if is_small is None else is_small,
             repeatable=repeatable
             and fitted.settled
             and terms.options.fidelity != Fidelity.SIMULATE

@@ -83,7 +83,7 @@ class Estimators:
     @property
     def epoch(self) -> int:
         """Another number after each change of who is left alone."""
-        return sum(map(_EPOCH, self._breakers))
+        return sum(map(_EPOCH, self._breakers)) if self._breakers else 0
 
     def named(self, name: str) -> LoadedPlugin[EstimatorRecord]:
         """A loaded estimator.
@@ -135,7 +135,8 @@ class Estimators:
         """
         loaded = self.named(name)
         supported = mask_unsupported(loaded.record.columns, configurations, profile.workload.precision or "")
-        if supported.refusals and not len(supported.configurations):
+        rows = len(supported.configurations.workers)
+        if supported.refusals and not rows:
             return Assessment(refusal=supported.refusals[0].refusal)
         query = Query(configurations=supported.configurations, options=options, catalogue=self.catalogue)
         try:
@@ -145,7 +146,7 @@ class Estimators:
                 "assess",
                 profile,
                 query,
-                check=partial(_assessment, rows=len(supported.configurations)),
+                check=partial(_assessment, rows=rows),
                 following=None if model is None else (model, "predict", (supported.configurations, options)),
             )
         except PluginError:
