@@ -221,7 +221,7 @@ def fill_unstated(configurations: Configurations, defaults: Defaults, max_worker
     if defaults.link_bytes_per_s and holds(configurations.link_bytes_per_s, 0.0):
         link = configurations.link_bytes_per_s
         changes["link_bytes_per_s"] = freeze(np.where(link == 0.0, defaults.link_bytes_per_s, link))
-    batch, none = configurations.batch_per_worker, constant_ints(len(configurations), 0)
+    batch, none = configurations.batch_per_worker, constant_ints(len(nodes), 0)
     if batch is none and configurations.global_batch is none:
         changes["batch_per_worker"] = constant_ints(len(batch), _batch_seen(defaults))
     found = configurations.replaced(**changes) if changes else configurations

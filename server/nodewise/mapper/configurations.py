@@ -217,7 +217,7 @@ def _consistent(configurations: Configurations, path: str, reader: Reader) -> No
     everyone = configurations.workers
     if configurations.worker_groups is not None:
         everyone = grouped_workers(everyone, configurations.worker_groups, path, reader)
-    none = constant_ints(len(configurations), 0)
+    none = constant_ints(len(everyone), 0)
     laid_out = (
         configurations.nodes is not none
         or configurations.placement is not None

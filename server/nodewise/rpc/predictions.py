@@ -164,17 +164,16 @@ class Predictions:
 
         Rows that no objective changes are written once for all objectives.
         """
-        answers, packed = self.answering.answers, resolved.packed
-        if packed is not None and packed[0] == columns:
-            verdict = answers.verdict(question, resolved)
-            if verdict is not None:
-                return packed[1] + _recommendation(verdict.recommendation) + packed[2]
-        answer = answers.complete(question, resolved)
-        if resolved.rated is None or not _tells_no_more(answer, resolved.rated):
+        answers = self.answering.answers
+        resolved, rows = answers.rate(question, resolved)
+        verdict = answers.verdict(question, resolved)
+        if verdict is None:
+            answer = answers.judge(question, resolved, rows)
             return _rows(answer, columns) + _verdict(answer)
+        packed = resolved.packed
         if packed is None or packed[0] != columns:
-            packed = resolved.packed = columns, _rows(answer, columns), _rests_on(answer.basis)
-        return packed[1] + _recommendation(answer.recommendation) + packed[2]
+            packed = resolved.packed = columns, _rows(rows, columns), _rests_on(resolved.basis)
+        return packed[1] + _recommendation(verdict.recommendation) + packed[2]
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
         """What is asked, whatever it is asked about."""
@@ -243,12 +242,6 @@ def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:
     if isinstance(answered, Basis):
         return pb.PredictResponse(basis=write_basis(answered), unchanged=True).SerializeToString()
     return _rows(answered, options.columns) + _verdict(answered)
-
-
-def _tells_no_more(answer: Answer, rows: Answer) -> bool:
-    """Whether an answer's rows are as those of every other objective."""
-    alone = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
-    return alone and answer.predictions is rows.predictions and answer.notices is rows.notices
 
 
 def _rows(answer: Answer, columns: frozenset[int]) -> bytes:

@@ -204,7 +204,7 @@ class Answers:
         if older is not None:
             self._ahead.begin(question)
             older_question = replace(question, profile=older)
-            resolved, rated = self._rate_or_substitute(older_question, self.resolve(older_question))
+            resolved, rated = self.rate(older_question, self.resolve(older_question))
             basis = replace(resolved.basis, stale=True)
             return replace(resolved, basis=basis, rated=rated, packed=None, compared=None, judged=None, number=0)
         try:
@@ -221,11 +221,11 @@ class Answers:
         objective, before = question.objective, resolved.judged
         if before is not None and before[0] is objective:
             return before[1]
-        rows = resolved.rated
-        if rows is None:
-            resolved, rows = self._rate_or_substitute(question, resolved)
-        comparison = resolved.comparison(objective)
-        reach = self._resolution.reach(question.profile) if comparison is None else comparison.reach
+        return self.judge(question, *self.rate(question, resolved))
+
+    def judge(self, question: Question, resolved: ResolvedQuery, rows: Answer) -> Answer:
+        """The answer to a resolved query of which the rows are rated, as :meth:`rate` returns both."""
+        objective, comparison, reach = question.objective, None, self._resolution.reach(question.profile)
         if resolved.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
             assert objective.efficiency is not None
@@ -233,7 +233,7 @@ class Answers:
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
             rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
-        elif comparison is None:
+        elif resolved.rated is not None:
             comparison = resolved.compare(objective, reach)
         answer = judge(question, rows, resolved.basis, reach, comparison)
         if resolved.rated is not None:
@@ -241,17 +241,21 @@ class Answers:
         return answer
 
     def verdict(self, question: Question, resolved: ResolvedQuery) -> Verdict | None:
-        """The verdict on rows that were rated before, where that is all there is to an answer; None = :meth:`complete`.
+        """The verdict on rated rows, where an answer tells no more besides them; None = ask :meth:`judge`.
 
-        That is: another objective compared them alike, and no work is known that would take time.
+        That is: the objective says nothing of its own about the rows, and no work is known that would take time.
         """
-        objective, rows = question.objective, resolved.rated
-        comparison = resolved.comparison(objective)
-        if comparison is None or objective is None or rows is None:
+        objective, rows, workload = question.objective, resolved.rated, question.profile.workload
+        if objective is None or rows is None:
+            return None
+        if workload.epochs is not None and workload.samples_per_epoch is not None:
+            return None
+        comparison = resolved.compare(objective, self._resolution.reach(question.profile))
+        if comparison is None:
             return None
         of_rows = rows.configurations, rows.predictions, rows.samples_per_s
-        verdict = decide(objective, comparison, *of_rows, question.profile.workload)
-        return verdict if verdict.notice is None and verdict.finish_s is None and verdict.costs is None else None
+        verdict = decide(objective, comparison, *of_rows, workload)
+        return None if verdict.notice is not None else verdict
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a query about the profile's own configurations would need."""
@@ -501,8 +505,10 @@ class Answers:
 
     # --- completing
 
-    def _rate_or_substitute(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
+    def rate(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
         """The rows predicted and rated; where an estimator fails, another one is resolved in its place."""
+        if resolved.rated is not None:
+            return resolved, resolved.rated
         failed: dict[str, Refusal] = {}
         while True:
             try:
@@ -515,8 +521,6 @@ class Answers:
 
     def _rate(self, question: Question, resolved: ResolvedQuery) -> Answer:
         """The rows predicted and rated: a model is pure, so that another objective needs the same rows."""
-        if resolved.rated is not None:
-            return resolved.rated
         configurations, fitted = resolved.configurations, resolved.fitted
         predictions = predict_rows(self.estimators, fitted, configurations, question)
         floors = self._floors(question.profile, configurations)

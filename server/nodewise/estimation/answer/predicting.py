@@ -41,7 +41,7 @@ def predict_rows(
     name = fitted.basis.estimator
     supported = estimators.supported_rows(name, question.profile, configurations)
     own = estimators.predict(name, fitted.model, supported.configurations, question.terms.options)
-    return supported.merged(fitted.calibration.applied(own), len(configurations))
+    return supported.merged(fitted.calibration.applied(own), len(configurations.workers))
 
 
 def _predict_others(

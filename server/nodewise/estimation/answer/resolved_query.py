@@ -65,22 +65,19 @@ class ResolvedQuery:
     judged: tuple[Objective | None, Answer] | None = None
     number: int = field(default_factory=_numbers.__next__)
 
-    def comparison(self, objective: Objective | None) -> Comparison | None:
-        """The rated rows as an objective compares them, if another one compared them alike before."""
-        compared = self.compared
-        if compared is None or objective is None or not _is_plain(objective):
-            return None
-        return compared[1] if compared[0] == objective.most_extrapolation else None
-
     def compare(self, objective: Objective | None, reach: Reach) -> Comparison | None:
-        """The same, made now; None = the objective says something of its own about the rows."""
-        rows = self.rated
+        """The rated rows as an objective compares them; None = it says something of its own about them.
+
+        Remembered for the next objective, and so is how far from the evidence these may lie.
+        """
+        rows, compared = self.rated, self.compared
         if rows is None or objective is None or not _is_plain(objective):
             return None
-        rates = rows.samples_per_s, rows.minibatches_per_s
-        comparison = compare(objective, rows.configurations, rows.predictions, *rates, reach)
-        self.compared = objective.most_extrapolation, comparison
-        return comparison
+        most = objective.most_extrapolation
+        if compared is None or compared[0] != most:
+            rates = rows.samples_per_s, rows.minibatches_per_s
+            compared = self.compared = most, compare(objective, rows.configurations, rows.predictions, *rates, reach)
+        return compared[1]
 
     @property
     def held(self) -> tuple[Part, ...]:

@@ -53,7 +53,7 @@ def check_predictions(predictions: Any, configurations: Configurations) -> Predi
     if not isinstance(predictions, Predictions):
         raise ImpossibleAnswerError(f"a {type(predictions).__name__} instead of Predictions")
     try:
-        _check(predictions, len(configurations))
+        _check(predictions, len(configurations.workers))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         # A breakdown that is no mapping, rows that are no numbers: not worth a check each, but no fault of the
         # server's.
@@ -149,8 +149,10 @@ def _check_texts(predictions: Predictions, rows: int) -> None:
     for name in ("notices", "refusals"):
         if not isinstance(getattr(predictions, name), tuple | list):
             raise ImpossibleAnswerError(f"{name} is a {type(getattr(predictions, name)).__name__} instead of a tuple")
-    _check_notices(predictions.notices, rows)
-    _check_refusals(predictions, rows)
+    if predictions.notices:
+        _check_notices(predictions.notices, rows)
+    if predictions.refusals:
+        _check_refusals(predictions, rows)
 
 
 def _check_notices(notices: Iterable[Any], rows: int) -> None:
