@@ -24,7 +24,7 @@ PACKAGES_LEFT: Final = (
         for name in ("laws", "policies", "scaling", "sharing", "simple", "transient", "unseen")
     ),
     *(f"server/nodewise/{name}" for name in ("catalogue", "completion", "conformance", "diagnosis", "domain")),
-    *(f"server/nodewise/{name}" for name in ("estimation", "evaluation", "planning", "scheduling")),
+    *(f"server/nodewise/{name}" for name in ("evaluation", "planning", "scheduling")),
 )
 """Folders whose names are not yet clear: make this empty."""
 PUBLIC: Final = frozenset({"advanced", "completed"})

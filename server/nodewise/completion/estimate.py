@@ -73,7 +73,7 @@ def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
     """Who tells completion: the one named, else the first by name that does."""
     able = {each: held for each, held in answers.registry.estimators.items() if CAPABILITY in held.record.capabilities}
     if name and name not in able:
-        answers.estimators.named(name)
+        answers.estimators.by_name(name)
         listed = ", ".join(able) or "none is loaded"
         raise invalid_field("completion_estimator", f"must tell completion ({listed}), found {name!r}")
     if not able:

@@ -34,7 +34,7 @@ class Reach:
     by_phases: bool = False
 
     @property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether there is a run at all."""
         return self.workers > 0
 
@@ -43,7 +43,7 @@ class Reach:
 
         Where phases were timed, rows also count that an estimator extrapolates to no further than that.
         """
-        if not most or not self.measured:
+        if not most or not self.is_measured:
             return None
         most_nodes, most_workers = self.limits(most)
         near: NDArray[np.bool_] = (configurations.nodes <= most_nodes) & (configurations.workers <= most_workers)

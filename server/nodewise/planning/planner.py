@@ -86,8 +86,8 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     )
     resolved = answers.resolve_configurations(question.profile, probe)
     name = _choose_estimator(answers, question, resolved)
-    fitted = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
-    loaded = answers.estimators.named(name)
+    fitted = answers.model_of(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
+    loaded = answers.estimators.by_name(name)
     if not has(loaded, fitted.model, PlanningModel, "space"):
         raise _no_planner(answers, name)
     model = CheckedModel(loaded, fitted.model)
@@ -113,14 +113,14 @@ def _choose_estimator(answers: Answers, question: PlanQuestion, probe: Configura
         names = _planners(answers)
         if not names:
             raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, "no estimator that plans is loaded", {"estimator": AUTO})
-    elif CAPABILITY not in answers.estimators.named(question.terms.estimator).record.capabilities:
+    elif CAPABILITY not in answers.estimators.by_name(question.terms.estimator).record.capabilities:
         raise _no_planner(answers, question.terms.estimator)
     able: list[tuple[float, str]] = []
     refusals: list[tuple[str, Refusal]] = []
     failures: list[NodewiseError] = []
     for name in names:
         try:
-            found = answers.estimators.assessed(name, question.profile, probe, question.terms.options)
+            found = answers.estimators.assess(name, question.profile, probe, question.terms.options)
         except NodewiseError as error:
             failures.append(error)
             continue

@@ -67,7 +67,7 @@ class ReadOptions:
         if name == AUTO:
             loaded = auto_version(answers.registry) if self.version else ""
         else:
-            loaded = answers.estimators.named(name).record.version
+            loaded = answers.estimators.by_name(name).record.version
         if self.version not in ("", loaded):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from nodewise.estimation.fit.fitted import Fitted, ModelKey
+from nodewise.estimation.fit.fitted_model import FittedModel, ModelKey
 from nodewise.estimation.lessons.trials import Trial
 from nodewise.ports.cache import CacheSpace, LruCache
 
@@ -20,7 +20,7 @@ class AnswerCache:
     """
 
     space: CacheSpace
-    models: LruCache[ModelKey, Fitted]
+    models: LruCache[ModelKey, FittedModel]
     trials: LruCache[tuple[object, ...], tuple[Trial, ...]]
     built_on: dict[str, frozenset[str]] = field(default_factory=dict)
 

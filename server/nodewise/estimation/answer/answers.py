@@ -23,7 +23,7 @@ from nodewise.estimation.answer.predicting import predict_rows
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.choice.chooser import NONE_FAILED, Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import Fitted, basis_of, misses_a_part
+from nodewise.estimation.fit.fitted_model import FittedModel, basis_of, misses_a_part
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
@@ -116,7 +116,7 @@ class Answers:
         self.adoptions = 0
         """How often something learned was adopted."""
         self._resolved: LruCache[tuple[object, ...], ResolvedQuery] = LruCache(space)
-        self._fitted: LruCache[tuple[Choice, int, Terms], tuple[Fitted, Basis]] = LruCache(space)
+        self._fitted: LruCache[tuple[Choice, int, Terms], tuple[FittedModel, Basis]] = LruCache(space)
         self._newest: LruCache[str, Profile] = LruCache(space)
         self._ahead = Ahead(ahead, self.resolve)
 
@@ -261,9 +261,9 @@ class Answers:
         """Fit what a query about the profile's own configurations would need."""
         configurations = evidence_of(profile)
         if configurations is not None:
-            self.fitted(Question(profile=profile, configurations=configurations))
+            self.model_of(Question(profile=profile, configurations=configurations))
 
-    def fitted(self, question: Question) -> Fitted:
+    def model_of(self, question: Question) -> FittedModel:
         """The model that answers a query, or the mixture of several; fitted now unless it is kept."""
         return self._resolve(question, None).fitted
 
@@ -327,10 +327,10 @@ class Answers:
 
         def predict(profile: Profile, configurations: Configurations) -> Predictions:
             rows = self._resolution.of(profile, configurations)
-            assessment = self.estimators.assessed(name, profile, rows, terms.options)
+            assessment = self.estimators.assess(name, profile, rows, terms.options)
             if assessment.refusal is not None:
                 raise NodewiseError.refused(assessment.refusal)
-            fitted = self._models.tried(profile, name, terms.options.seed, lessons)
+            fitted = self._models.fit_for_trial(profile, name, terms.options.seed, lessons)
             question = Question(profile=profile, configurations=configurations, terms=terms)
             return predict_rows(self.estimators, fitted, rows, question)
 
@@ -351,7 +351,7 @@ class Answers:
         question.terms.look_up()
         lessons = self.lessons_for(question)
         # A process of its own assesses and predicts in one exchange.
-        model = self._models.kept(question, lessons) if self.home(question) else None
+        model = self._models.cached_model(question, lessons) if self.home(question) else None
         choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model, failed=failed)
         assert choice is not None
         try:
@@ -361,7 +361,7 @@ class Answers:
             return self._resolve_without(question, names, error, failed)
         return self._keep(key, question, rows, fitted, self._basis(fitted, question), repeatable=choice.settled)
 
-    def _basis(self, fitted: Fitted, question: Question) -> Basis:
+    def _basis(self, fitted: FittedModel, question: Question) -> Basis:
         return basis_of(fitted, question.terms, self._generation, self._track)
 
     def _resolve_without(
@@ -389,7 +389,7 @@ class Answers:
         key: tuple[object, ...] | None,
         question: Question,
         rows: tuple[Configurations, Candidates | None],
-        fitted: Fitted,
+        fitted: FittedModel,
         basis: Basis,
         *,
         repeatable: bool,
@@ -411,7 +411,7 @@ class Answers:
         )
         if key is not None and resolved.repeatable:
             asked = () if question.configurations is configurations else (part_of_rows(question.configurations),)
-            self._resolved.put(key, resolved, ENTRY_BYTES, (*resolved.held, *asked))
+            self._resolved.put(key, resolved, ENTRY_BYTES, (*resolved.cache_parts, *asked))
         return resolved
 
     def _rows(self, question: Question) -> tuple[Configurations, Candidates | None]:
@@ -423,9 +423,9 @@ class Answers:
         candidates = candidates_of(configurations, bounds)
         return candidates.configurations, candidates
 
-    def _model(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
+    def _model(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel:
         """The chosen model, fitted; beside others' lessons where these move it."""
-        fitted = self._models.fitted(question, choice, lessons)
+        fitted = self._models.fit(question, choice, lessons)
         if lessons.others:
             fitted = self._models.beside_others(question, choice, lessons, fitted)
         self._note_newest(question.profile)
@@ -438,7 +438,9 @@ class Answers:
         if before is None or before.uid != profile.uid or before.revision < profile.revision:
             self._newest.put(name, profile, ENTRY_BYTES, (part_of_profile(profile),))
 
-    def _fitted_before(self, question: Question, configurations: Configurations) -> tuple[Choice, Fitted, Basis] | None:
+    def _fitted_before(
+        self, question: Question, configurations: Configurations
+    ) -> tuple[Choice, FittedModel, Basis] | None:
         """The choice of an estimator, its model and what answers rest on, if nothing has to be tried or fitted."""
         lessons = self.lessons_for(question)
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
@@ -447,12 +449,12 @@ class Answers:
         key = (choice, question.profile.revision, question.terms)
         known = self._fitted.get(key)
         if known is None:
-            fitted = self._models.fitted_before(question, choice, lessons)
+            fitted = self._models.find(question, choice, lessons)
             if fitted is None:
                 return None
             known = fitted, self._basis(fitted, question)
             if choice.is_kept:
-                self._fitted.put(key, known, ENTRY_BYTES + BASIS_BYTES, fitted.held)
+                self._fitted.put(key, known, ENTRY_BYTES + BASIS_BYTES, fitted.cache_parts)
         return choice, *known
 
     def _older(self, question: Question) -> Profile | None:
@@ -501,7 +503,7 @@ class Answers:
             return resolved.small
         fitted = resolved.fitted
         names = [part.fitted.basis.estimator for part in fitted.parts] or [fitted.basis.estimator]
-        return all(self.estimators.named(name).mode == "inline" for name in names)
+        return all(self.estimators.by_name(name).mode == "inline" for name in names)
 
     # --- completing
 

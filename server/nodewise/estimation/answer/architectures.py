@@ -25,14 +25,14 @@ from nodewise.estimation.answer.assembly import judge, rate
 from nodewise.estimation.answer.mixture import Part, mix
 from nodewise.estimation.answer.ranking import expected_kendall
 from nodewise.estimation.estimators.check_architectures import check_architectures
-from nodewise.estimation.fit.fitted import Fitted, relabel
+from nodewise.estimation.fit.fitted_model import FittedModel, relabel
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import UNMEASURED
 from nodewise.hosting.calls import call, has
 from nodewise.plugin import ArchitecturesModel
 from nodewise.profiles.digest import content_digest
 
-__all__ = ["ArchitecturesQuestion", "Ranked", "Ranking", "rank_architectures"]
+__all__ = ["ArchitecturesQuestion", "Ranking", "Rankings", "rank_architectures"]
 
 _TELLS_OF_FACTS: Final = frozenset({Kind.PRECONDITION, Kind.INVALID, Kind.INTERNAL})
 """Kinds of errors that are one architecture's own: the others are answered."""
@@ -77,7 +77,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
+class Rankings:
     """The answer: row ``a * configurations + c`` is of architecture a; one ranking for each configuration."""
 
     answer: Answer
@@ -85,7 +85,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Correlated:
+class _Correlation:
     """Predictions of every row, and how their errors hang together."""
 
     predictions: Predictions
@@ -93,12 +93,12 @@ class _Correlated:
     own: Floats
 
     @staticmethod
-    def apart(predictions: Predictions) -> _Correlated:
+    def apart(predictions: Predictions) -> _Correlation:
         """Errors of which nobody says that they hang together."""
-        return _Correlated(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
+        return _Correlation(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
 
 
-def rank_architectures(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = False) -> Ranked | None:
+def rank_architectures(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = False) -> Rankings | None:
     """Answer a question about architectures; what cannot be answered of one is refused in its rows.
 
     Parameters
@@ -116,7 +116,7 @@ def rank_architectures(answers: Answers, asked: ArchitecturesQuestion, *, togeth
     configurations = answers.resolve_configurations(asked.profile, asked.configurations)
     fitted = _choose(answers, asked, able, configurations)
     if isinstance(fitted, Predictions):
-        told, fitted = _Correlated.apart(fitted), _NOBODY
+        told, fitted = _Correlation.apart(fitted), _NOBODY
     elif together and not all(_takes_many(answers, part) for part in _parts(fitted)):
         return None
     else:
@@ -130,12 +130,12 @@ def rank_architectures(answers: Answers, asked: ArchitecturesQuestion, *, togeth
     question = Question(profile=asked.profile, configurations=tiled, terms=asked.terms)
     basis = relabel(fitted.basis, asked.profile)
     answer = judge(question, rate(asked.terms, tiled, whole, fitted, basis), basis, UNMEASURED)
-    return Ranked(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
+    return Rankings(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
 
 
 def _choose(
     answers: Answers, asked: ArchitecturesQuestion, able: Ints, configurations: Configurations
-) -> Fitted | Predictions:
+) -> FittedModel | Predictions:
     """Who answers: whoever does for the first of the architectures that tell most, or why nobody answers any."""
     rows, width = len(able) * len(configurations), len(configurations)
     if not rows:
@@ -147,7 +147,7 @@ def _choose(
         profile = _profile_of(asked.profile, architectures, representative)
         profile = replace(profile, digest=content_digest(profile))
         try:
-            return answers.fitted(
+            return answers.model_of(
                 Question(
                     profile=profile,
                     configurations=configurations,
@@ -163,25 +163,25 @@ def _choose(
     return Predictions.joined(rows, (), refusals=tuple(refusals))
 
 
-def _parts(fitted: Fitted) -> tuple[Fitted, ...]:
+def _parts(fitted: FittedModel) -> tuple[FittedModel, ...]:
     return tuple(part.fitted for part in fitted.parts) or (fitted,)
 
 
-def _takes_many(answers: Answers, fitted: Fitted) -> bool:
-    loaded = answers.estimators.named(fitted.basis.estimator)
+def _takes_many(answers: Answers, fitted: FittedModel) -> bool:
+    loaded = answers.estimators.by_name(fitted.basis.estimator)
     return has(loaded, fitted.model, ArchitecturesModel, "predict_architectures")
 
 
 def _answer(
-    answers: Answers, asked: ArchitecturesQuestion, fitted: Fitted, able: Ints, configurations: Configurations
-) -> _Correlated:
+    answers: Answers, asked: ArchitecturesQuestion, fitted: FittedModel, able: Ints, configurations: Configurations
+) -> _Correlation:
     """What is said of the architectures that can be asked about."""
     architectures = asked.architectures.take(able)
     if not fitted.parts:
         return _by(answers, asked, fitted, architectures, configurations)
     count = len(architectures)
 
-    def tiled(column: Floats) -> Floats:
+    def tile(column: Floats) -> Floats:
         """A column over configurations, once for each architecture."""
         return column if len(column) == 1 else np.tile(column, count)
 
@@ -189,31 +189,31 @@ def _answer(
         Part(
             part.share,
             _by(answers, asked, part.fitted, architectures, configurations).predictions,
-            tiled(part.weights),
-            tiled(part.errors),
+            tile(part.weights),
+            tile(part.errors),
         )
         for part in fitted.parts
     ]
-    return _Correlated.apart(mix(mixture))
+    return _Correlation.apart(mix(mixture))
 
 
 def _by(
     answers: Answers,
     asked: ArchitecturesQuestion,
-    fitted: Fitted,
+    fitted: FittedModel,
     architectures: Architectures,
     configurations: Configurations,
-) -> _Correlated:
+) -> _Correlation:
     """What one estimator says, its spreads calibrated."""
     name = fitted.basis.estimator
     if not _takes_many(answers, fitted):
-        return _Correlated.apart(_one_by_one(answers, asked, name, architectures, configurations))
+        return _Correlation.apart(_one_by_one(answers, asked, name, architectures, configurations))
     count, width = len(architectures), len(configurations)
     supported = answers.estimators.supported_rows(name, asked.profile, configurations)
     over = architectures.over(asked.profile.workload)
     rows = count * len(supported.configurations)
     found = call(
-        answers.estimators.named(name),
+        answers.estimators.by_name(name),
         fitted.model,
         "predict_architectures",
         over,
@@ -221,12 +221,12 @@ def _by(
         asked.terms.options,
         check=partial(check_architectures, rows=rows),
     )
-    own = fitted.calibration.applied(found.predictions)
+    own = fitted.calibration.apply(found.predictions)
     before = found.predictions.log_spread
     factor = np.divide(own.log_spread, before, out=np.ones(rows), where=before > 0.0)
     shared, alone = found.shared_log_errors * factor[:, np.newaxis], found.own_log_errors * factor
     if supported.rows is None:
-        return _Correlated(own, shared, alone)
+        return _Correlation(own, shared, alone)
     at = (np.arange(count)[:, np.newaxis] * width + supported.rows).ravel()
     refusals = tuple(
         RowRefusal(tuple((np.arange(count)[:, np.newaxis] * width + as_ints(each.rows)).ravel().tolist()), each.refusal)
@@ -234,7 +234,7 @@ def _by(
     )
     placed_shared, placed_own = np.zeros((count * width, shared.shape[1])), np.zeros(count * width)
     placed_shared[at], placed_own[at] = shared, alone
-    return _Correlated(Predictions.joined(count * width, [(at, own)], refusals=refusals), placed_shared, placed_own)
+    return _Correlation(Predictions.joined(count * width, [(at, own)], refusals=refusals), placed_shared, placed_own)
 
 
 def _one_by_one(
@@ -268,7 +268,7 @@ def _one_by_one(
     return Predictions.joined(len(architectures) * width, pieces)
 
 
-def _ranking(told: _Correlated, able: Ints, column: int, width: int, count: int) -> Ranking:
+def _ranking(told: _Correlation, able: Ints, column: int, width: int, count: int) -> Ranking:
     """How the architectures rank on one configuration."""
     rows = np.arange(column, len(told.predictions), width)
     answered = rows[told.predictions.answered[rows]]
@@ -297,7 +297,7 @@ class _Nobody:
         return Predictions.refused(len(configurations), Refusal.missing("nobody answers"))
 
 
-_NOBODY: Final = Fitted(
+_NOBODY: Final = FittedModel(
     model=_Nobody(),
     basis=Basis(estimator="", estimator_version="", choice="", profile_revision=0, profile_digest=""),
     fit_s=0.0,

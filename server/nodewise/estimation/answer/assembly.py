@@ -17,7 +17,7 @@ from nodewise.estimation.answer.floors import Floors
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import interval_of
 from nodewise.estimation.answer.objectives import Comparison, compare, decide, whole_finish_s
-from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.fit.fitted_model import FittedModel
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import Reach
 
@@ -33,7 +33,7 @@ def rate(
     terms: Terms,
     configurations: Configurations,
     predictions: Predictions,
-    fitted: Fitted,
+    fitted: FittedModel,
     basis: Basis,
     floors: Floors | None = None,
 ) -> Answer:

@@ -26,7 +26,7 @@ from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Predictions
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 
-__all__ = ["GROUPS", "MOST_POINT", "MOST_WIDTH", "agreed", "move_by_others"]
+__all__ = ["GROUPS", "MOST_POINT", "MOST_WIDTH", "agree", "move_by_others"]
 
 GROUPS: Final = 6
 """Groups of owners: each costs an answer one more model, and moves it by half a bound at most."""
@@ -39,7 +39,7 @@ together with the point that it goes with; in logarithms always."""
 _HALVINGS: Final = 48
 
 
-def agreed(differences: Floats, half: float) -> Floats:
+def agree(differences: Floats, half: float) -> Floats:
     """The root d of each column.
 
     Parameters
@@ -74,9 +74,9 @@ def move_by_others(own: Predictions, others: Sequence[Predictions]) -> Predictio
     answered = own.answered
     both = np.stack([answered & each.answered for each in others])
     half_point, half_width = 0.5 * np.log(MOST_POINT), 0.5 * np.log(MOST_WIDTH)
-    step = agreed(_log_ratios(own.step_s, [each.step_s for each in others], both), half_point)
+    step = agree(_log_ratios(own.step_s, [each.step_s for each in others], both), half_point)
     stated = both & (own.log_spread > 0.0)
-    width = agreed(_log_ratios(own.log_spread, [each.log_spread for each in others], stated), half_width)
+    width = agree(_log_ratios(own.log_spread, [each.log_spread for each in others], stated), half_width)
     if not step.any() and not width.any():
         return own
     factor = np.exp(step)

@@ -26,8 +26,8 @@ from nodewise.domain.words import counted, number
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
-from nodewise.estimation.answer.offers import Charged, charged
-from nodewise.estimation.answer.rules import Preference, Rows, preferred
+from nodewise.estimation.answer.offers import Charges, charges_of
+from nodewise.estimation.answer.rules import Preference, Rows, apply_rule
 from nodewise.estimation.reach import UNMEASURED, Reach
 
 __all__ = ["Comparison", "Verdict", "compare", "decide", "verdict_of", "whole_finish_s", "work_of"]
@@ -173,7 +173,7 @@ def decide(
     """
     rows, further, known, current = comparison.rows, comparison.further, comparison.known, objective.current
     work = work_of(objective, workload, known=known)
-    charges = charged(objective, configurations)
+    charges = charges_of(objective, configurations)
     finish_s = weighed_s = None if work is None else _work_s(objective, work, charges, comparison, predictions)
     # Judged by what a move really takes; the columns say what each row would take by itself.
     if finish_s is not None and current is not None:
@@ -189,7 +189,7 @@ def decide(
     reach, remarks = comparison.reach, comparison.remarks
     most = objective.most_extrapolation
     nothing: tuple[str, Preference] = "", (None, "no row was answered", {})
-    rule, (chosen, why, numbers) = preferred(objective.rule, rows) if len(rows.nodes) else nothing
+    rule, (chosen, why, numbers) = apply_rule(objective.rule, rows) if len(rows.nodes) else nothing
     if chosen is None:
         far = "" if further is None else out_of_reach(configurations, reach, most, further)
         why = "; ".join(filter(None, (why if len(rows.nodes) or not far else "", far)))
@@ -229,7 +229,7 @@ def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -
 
 @_LARGE
 def _work_s(
-    objective: Objective, work: float, charges: Charged | None, comparison: Comparison, predictions: Predictions
+    objective: Objective, work: float, charges: Charges | None, comparison: Comparison, predictions: Predictions
 ) -> Floats:
     """Seconds that the work takes in each row, the start of its nodes included where the job does not run there now."""
     if not comparison.known:
@@ -369,7 +369,7 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
 
 
 @_LARGE
-def _costs(objective: Objective, charges: Charged | None, finish_s: Floats | None) -> Floats | None:
+def _costs(objective: Objective, charges: Charges | None, finish_s: Floats | None) -> Floats | None:
     """Cost of the work, None without work or offers; refuses rules that need them without."""
     if charges is None or finish_s is None:
         if objective.rule.compares_costs:
@@ -426,7 +426,7 @@ def bound_of(
         Answered rows of the question that lie further; None = there are none.
     """
     asked, scale = rows.configurations, int(rows.scale[chosen])
-    full = rule.max_nodes is not None and int(rows.held[chosen]) >= rule.max_nodes
+    full = rule.max_nodes is not None and int(rows.nodes_held[chosen]) >= rule.max_nodes
     if isinstance(rule, FewestDevices) or full or scale < largest(rows.scale):
         return RecommendationBound.NOTHING, ""
     if further is not None:
@@ -440,9 +440,9 @@ def bound_of(
         by_nodes = counts_nodes and scale + 1 > most_nodes
         next_workers = int(rows.workers[chosen]) * (scale + 1) / scale
         if reach.by_phases or not (by_nodes or next_workers > most_workers):
-            measured = "" if reach.measured else ", and no run of the job was measured"
+            measured = "" if reach.is_measured else ", and no run of the job was measured"
             return RecommendationBound.RANGE, f"; the range asked about ends here{measured}"
-    text = f"; {_reaches(reach, most, by_nodes=by_nodes)}: measure {rows.said(chosen)} to look further"
+    text = f"; {_reaches(reach, most, by_nodes=by_nodes)}: measure {rows.scale_text(chosen)} to look further"
     return RecommendationBound.EVIDENCE, text
 
 

@@ -12,14 +12,14 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.objective import Objective, Offer
 
-__all__ = ["Charged", "charged", "offer_of_device"]
+__all__ = ["Charges", "charges_of", "offer_of_device"]
 
 NONE = -1
 _HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Charged:
+class Charges:
     """What rows are charged.
 
     Attributes
@@ -58,7 +58,7 @@ def offer_of_device(offers: Sequence[Offer], device: str) -> int:
     raise invalid_field("offers", f"none is of device {device!r}; add one, or one with an empty device_name")
 
 
-def charged(objective: Objective, configurations: Configurations) -> Charged | None:
+def charges_of(objective: Objective, configurations: Configurations) -> Charges | None:
     """What each row is charged; None without offers.
 
     Raises
@@ -80,7 +80,7 @@ def charged(objective: Objective, configurations: Configurations) -> Charged | N
         of_workers_s = _of_groups(configurations, price_s[np.maximum(of_devices, 0)], per_node_s, named)
     servers = np.maximum(configurations.parameter_servers, 0)
     start_up_s = np.array([offer.start_up_s for offer in offers])[index]
-    return Charged(
+    return Charges(
         index=as_ints(index),
         per_s=as_floats(of_workers_s * configurations.nodes + per_node_s * servers),
         start_up_s=as_floats(start_up_s),

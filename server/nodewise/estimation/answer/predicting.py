@@ -9,17 +9,17 @@ from dataclasses import replace
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Predictions
+from nodewise.estimation.answer.bounded_influence import move_by_others
 from nodewise.estimation.answer.mixture import Part, mix
-from nodewise.estimation.answer.shared import move_by_others
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import Fitted, lost_part
+from nodewise.estimation.fit.fitted_model import FittedModel, lost_part
 from nodewise.estimation.question import Question
 
 __all__ = ["predict_rows"]
 
 
 def predict_rows(
-    estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question
+    estimators: Estimators, fitted: FittedModel, configurations: Configurations, question: Question
 ) -> Predictions:
     """What a fitted model, or a mixture, predicts of every row, its spreads calibrated.
 
@@ -41,11 +41,11 @@ def predict_rows(
     name = fitted.basis.estimator
     supported = estimators.supported_rows(name, question.profile, configurations)
     own = estimators.predict(name, fitted.model, supported.configurations, question.terms.options)
-    return supported.merged(fitted.calibration.applied(own), len(configurations.workers))
+    return supported.merge(fitted.calibration.apply(own), len(configurations.workers))
 
 
 def _predict_others(
-    estimators: Estimators, others: Sequence[Fitted], configurations: Configurations, question: Question
+    estimators: Estimators, others: Sequence[FittedModel], configurations: Configurations, question: Question
 ) -> list[Predictions]:
     """What groups of other owners make of the rows; one that fails moves nothing."""
     found = []
@@ -55,7 +55,9 @@ def _predict_others(
     return found
 
 
-def _mix(estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
+def _mix(
+    estimators: Estimators, fitted: FittedModel, configurations: Configurations, question: Question
+) -> Predictions:
     """What the parts of a mixture predict together."""
     able = []
     failures = []

@@ -10,7 +10,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import Objective
 from nodewise.estimation.answer.goodput import Candidates
 from nodewise.estimation.answer.objectives import Comparison, compare
-from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.fit.fitted_model import FittedModel
 from nodewise.estimation.question import Answer, Basis
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.weights import part_of_rows, resolved_bytes
@@ -31,7 +31,7 @@ class ResolvedQuery:
         As resolved; where batches may be chosen, the rows with each of them.
     candidates : Candidates or None
         The batches that may be chosen in each row; None = the rows state theirs.
-    fitted : Fitted
+    fitted : FittedModel
         The model that answers.
     basis : Basis
         What the answer rests on.
@@ -55,7 +55,7 @@ class ResolvedQuery:
 
     configurations: Configurations
     candidates: Candidates | None
-    fitted: Fitted
+    fitted: FittedModel
     basis: Basis
     small: bool
     repeatable: bool
@@ -80,10 +80,10 @@ class ResolvedQuery:
         return compared[1]
 
     @property
-    def held(self) -> tuple[Part, ...]:
+    def cache_parts(self) -> tuple[Part, ...]:
         """What a cache that keeps this keeps alive."""
         rows = self.configurations
-        return (*self.fitted.held, part_of_rows(rows), (self, resolved_bytes(len(rows))))
+        return (*self.fitted.cache_parts, part_of_rows(rows), (self, resolved_bytes(len(rows))))
 
     @property
     def lasting(self) -> bool:

@@ -17,7 +17,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Rule
 from nodewise.domain.words import counted, number
 
-__all__ = ["Preference", "Rows", "preferred"]
+__all__ = ["Preference", "Rows", "apply_rule"]
 
 ONLY_ONE: Final = "the only size to choose from"
 """What is said where there was nothing to compare."""
@@ -65,7 +65,7 @@ class Rows(_Remembering):
     currency: str = ""
 
     @property
-    def held(self) -> Ints:
+    def nodes_held(self) -> Ints:
         """Nodes with those of parameter servers."""
         return self.configurations.nodes_held()[self.index]
 
@@ -99,7 +99,7 @@ class Rows(_Remembering):
             object.__setattr__(self, "_steps", steps)
             return steps
 
-    def said(self, row: int) -> str:
+    def scale_text(self, row: int) -> str:
         """The scale of a row, for people."""
         return counted(int(self.scale[row]), self.scale_name[:-1])
 
@@ -107,7 +107,7 @@ class Rows(_Remembering):
         """Rows that keep the limits of a rule, as far as what they need is known."""
         kept = np.ones(len(self.rate), dtype=bool)
         if rule.max_nodes is not None:
-            kept &= self.held <= rule.max_nodes
+            kept &= self.nodes_held <= rule.max_nodes
         for most, needed in ((rule.max_cost, self.costs), (rule.deadline_s, self.finish_s)):
             if most is not None and needed is not None:
                 kept &= needed <= most
@@ -134,7 +134,7 @@ def _key_of(rate_name: str) -> str:
     return f"goodput_{key}" if of == "goodput" else f"{key}_of_{of}".replace(" ", "_") if of else key
 
 
-def preferred(rule: Rule, rows: Rows) -> tuple[str, Preference]:
+def apply_rule(rule: Rule, rows: Rows) -> tuple[str, Preference]:
     """The name of a rule, and what it prefers of at least one row."""
     name, prefer = _RULES[type(rule)]
     return name, prefer(rows, rule)
@@ -142,7 +142,7 @@ def preferred(rule: Rule, rows: Rows) -> tuple[str, Preference]:
 
 def _highest(rows: Rows, rule: HighestThroughput) -> Preference:
     best = rows.least(rows.within(rule), -rows.rate, rows.nodes)
-    what = f"{number(float(rows.rate[best]))} {rows.rate_name} on {rows.said(best)}"
+    what = f"{number(float(rows.rate[best]))} {rows.rate_name} on {rows.scale_text(best)}"
     compared = len(rows.rate)
     why = f"{what} is the highest of {compared} configurations" if compared > 1 else f"{what}, {ONLY_ONE}"
     return best, why, rows.numbers(best, rows.rate_key)
@@ -165,15 +165,16 @@ def _knee(rows: Rows, rule: Knee) -> Preference:
     if at:
         numbers[f"gain_per_{one}"] = gain
         why = (
-            f"{rows.said(chosen)}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
+            f"{rows.scale_text(chosen)}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
             f"at least {share:g} of the {number(base)} at {counts[0]}"
         )
         if at < len(counts) - 1:
             why += "; no larger step does"
     elif len(counts) > 1:
-        why = f"{rows.said(chosen)}: no larger step brings {share:g} of the {number(base)} {unit} each at {counts[0]}"
+        gain_text = f"{share:g} of the {number(base)} {unit} each at {counts[0]}"
+        why = f"{rows.scale_text(chosen)}: no larger step brings {gain_text}"
     else:
-        why = f"{number(rates[0])} {unit} on {rows.said(chosen)}, {ONLY_ONE}"
+        why = f"{number(rates[0])} {unit} on {rows.scale_text(chosen)}, {ONLY_ONE}"
     return chosen, why, numbers
 
 
@@ -187,7 +188,7 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
     allowed = rows.within(rule)
     if not allowed.any():
         least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
-        return None, f"no row stays within {within}: the smallest has {rows.held.min()} nodes{least}", {}
+        return None, f"no row stays within {within}: the smallest has {rows.nodes_held.min()} nodes{least}", {}
     # What is spent once may turn the order of rates.
     best = rows.least(allowed, -rows.rate if rows.finish_s is None else rows.finish_s, rows.nodes)
     time = f"{number(rows.rate[best])} {rows.rate_name}"

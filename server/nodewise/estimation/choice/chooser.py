@@ -207,7 +207,7 @@ class Chooser:
                 estimator=name,
                 assessment=assessment,
                 similar=lessons.calibration(name).trials,
-                quick=QUICK in self._estimators.named(name).record.capabilities,
+                quick=QUICK in self._estimators.by_name(name).record.capabilities,
             )
             for name, assessment in able.items()
         ]
@@ -239,7 +239,7 @@ class Chooser:
         """What the estimator that is named says; its failure is a refusal where another may answer."""
         terms = question.terms
         try:
-            return self._estimators.assessed(terms.estimator, question.profile, configurations, terms.options, model)
+            return self._estimators.assess(terms.estimator, question.profile, configurations, terms.options, model)
         except PluginError as error:
             if not terms.allow_fallback:
                 raise
@@ -253,7 +253,7 @@ class Chooser:
         if name == asked or name not in self._estimators.predicting:
             return None
         try:
-            assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+            assessment = self._estimators.assess(name, question.profile, configurations, question.terms.options)
         except NodewiseError:
             return None
         if assessment.refusal is not None:
@@ -292,7 +292,7 @@ class Chooser:
         late: list[str] = []
         for name in names:
             try:
-                assessment = self._estimators.assessed_soon(name, question, configurations)
+                assessment = self._estimators.assess_soon(name, question, configurations)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
                 busy = isinstance(error, UnavailableError) and not self._estimators.is_left_alone(name)
@@ -306,7 +306,7 @@ class Chooser:
         for name in late if not able else ():
             # Nobody answers without them.
             with suppress(NodewiseError):
-                assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+                assessment = self._estimators.assess(name, question.profile, configurations, question.terms.options)
                 able |= {name: assessment} if assessment.refusal is None else {}
         return able, refusals, settled
 
@@ -328,7 +328,7 @@ class Chooser:
             if not held:
                 continue
             for name in names:
-                about = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
+                about = (profile.digest, mode, name, lessons.version(self._estimators.by_name(name)))
                 provenance = self._estimators.provenance
                 trials = self._trials.get((*about, provenance.of(name))) if profile.digest else None
                 if trials is None:
@@ -355,10 +355,10 @@ class Chooser:
 
         def trials() -> tuple[Trial, ...]:
             predict = self._predict(name, lessons)
-            made = (each.tried(predict) for each in held)
+            made = (each.predict_with(predict) for each in held)
             return tuple(trial for trial in made if trial is not None)
 
-        return soon(self._estimators.named(name), ("assess", "fit", "predict"), ("trials", about), trials)
+        return soon(self._estimators.by_name(name), ("assess", "fit", "predict"), ("trials", about), trials)
 
 
 def _statement(assessment: Assessment) -> tuple[object, ...]:

@@ -255,7 +255,7 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], errors:
         return f"strongest evidence of {len(candidates)} that can answer"
     chosen = {share.estimator for share in shares}
 
-    def described(share: MixtureShare) -> str:
+    def describe(share: MixtureShare) -> str:
         part = f"{share.estimator} {share.weight:.2f}" if len(shares) > 1 else share.estimator
         reasons = by_name[share.estimator].reasons(kinds.modes)
         return f"{part} (expected error {share.expected_log_error:.0%}: {reasons})"
@@ -268,7 +268,7 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], errors:
     left = f"; not {', '.join(f'{name} ({error:.0%})' for error, name in others[:MOST_NAMED])}" if others else ""
     more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
     kind = "mixture of " if len(shares) > 1 else "least expected error: "
-    return kind + ", ".join(described(share) for share in shares) + left + more
+    return kind + ", ".join(describe(share) for share in shares) + left + more
 
 
 def _first_least(errors: Floats) -> NDArray[np.bool_]:

@@ -77,7 +77,7 @@ class Estimators:
 
     def is_left_alone(self, name: str) -> bool:
         """Whether an estimator failed so often that it is not asked for a while."""
-        breaker = self.named(name).breaker
+        breaker = self.by_name(name).breaker
         return breaker is not None and not breaker.is_closed
 
     @property
@@ -85,7 +85,7 @@ class Estimators:
         """Another number after each change of who is left alone."""
         return sum(map(_EPOCH, self._breakers)) if self._breakers else 0
 
-    def named(self, name: str) -> LoadedPlugin[EstimatorRecord]:
+    def by_name(self, name: str) -> LoadedPlugin[EstimatorRecord]:
         """A loaded estimator.
 
         Raises
@@ -104,19 +104,19 @@ class Estimators:
         return loaded
 
     def require(self, name: str) -> None:
-        """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`named`."""
+        """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`by_name`."""
         if name != AUTO:
-            self.named(name)
+            self.by_name(name)
 
     def supported_rows(self, name: str, profile: Profile, configurations: Configurations) -> SupportedRows:
         """The resolved rows of which an estimator takes every stated column into account."""
-        return mask_unsupported(self.named(name).record.columns, configurations, profile.workload.precision or "")
+        return mask_unsupported(self.by_name(name).record.columns, configurations, profile.workload.precision or "")
 
     def silent(self, profile: Profile) -> Set[str]:
         """Estimators that are known to refuse whatever is asked about a profile."""
         return (self._silent.get(profile.digest) if profile.digest else None) or _NOBODY
 
-    def assessed(
+    def assess(
         self,
         name: str,
         profile: Profile,
@@ -133,7 +133,7 @@ class Estimators:
         PluginError
             ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
-        loaded = self.named(name)
+        loaded = self.by_name(name)
         supported = mask_unsupported(loaded.record.columns, configurations, profile.workload.precision or "")
         rows = len(supported.configurations.workers)
         if supported.refusals and not rows:
@@ -161,15 +161,15 @@ class Estimators:
             self._silent.put(profile.digest, known | {name}, ENTRY_BYTES)
         return found
 
-    def assessed_soon(self, name: str, question: Question, configurations: Configurations) -> Assessment:
-        """As :meth:`assessed`; raises UnavailableError where that takes longer than an asker who has others waits."""
+    def assess_soon(self, name: str, question: Question, configurations: Configurations) -> Assessment:
+        """As :meth:`assess`; raises UnavailableError where that takes longer than an asker who has others waits."""
         profile, options = question.profile, question.terms.options
-        loaded = self.named(name)
+        loaded = self.by_name(name)
         if loaded.background is None:
-            return self.assessed(name, profile, configurations, options)
+            return self.assess(name, profile, configurations, options)
         options = replace(options, budget=None)  # the asker may be gone by then
         key = ("assess", name, profile.digest, configurations, options) if profile.digest else object()
-        return soon(loaded, ("assess",), key, lambda: self.assessed(name, profile, configurations, options))
+        return soon(loaded, ("assess",), key, lambda: self.assess(name, profile, configurations, options))
 
     def predict(
         self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False
@@ -187,7 +187,7 @@ class Estimators:
             As the model refuses; ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
         """
         check = partial(check_predictions, configurations=configurations)
-        return call(self.named(name), model, "predict", configurations, options, check=check, quiet=quiet)
+        return call(self.by_name(name), model, "predict", configurations, options, check=check, quiet=quiet)
 
 
 def _asked_by_auto(registry: Registry) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class SupportedRows:
     rows: Ints | None
     refusals: tuple[RowRefusal, ...]
 
-    def merged(self, predictions: Predictions, rows: int) -> Predictions:
+    def merge(self, predictions: Predictions, rows: int) -> Predictions:
         """Predictions of what was shown, in their places among all rows, with the refusals of the others."""
         return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
 

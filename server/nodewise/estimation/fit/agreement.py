@@ -11,7 +11,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice, Options
 from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import ModelKey
+from nodewise.estimation.fit.fitted_model import ModelKey
 from nodewise.estimation.resolution import Resolution
 from nodewise.plugin import Model
 

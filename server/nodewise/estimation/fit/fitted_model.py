@@ -19,13 +19,13 @@ from nodewise.ports.cache import Part
 if TYPE_CHECKING:
     from nodewise.estimation.choice.chooser import Choice
 
-__all__ = ["Fitted", "MixturePart", "ModelKey", "basis_of", "lost_part", "misses_a_part", "mixture_of", "relabel"]
+__all__ = ["FittedModel", "MixturePart", "ModelKey", "basis_of", "lost_part", "misses_a_part", "mixture_of", "relabel"]
 
 _PART_MISSING: Final = "PART_MISSING"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Fitted:
+class FittedModel:
     """A model fitted to a profile, with what its answers rest on and what its spreads are multiplied by.
 
     ``parts`` are those of a mixture, the heaviest first; ``model`` is then the heaviest one's. Empty = one model alone.
@@ -41,14 +41,14 @@ class Fitted:
     parts: tuple[MixturePart, ...] = ()
     model_bytes: int = 0
     settled: bool = True
-    others: tuple[Fitted, ...] = ()
+    others: tuple[FittedModel, ...] = ()
 
     @property
-    def held(self) -> tuple[Part, ...]:
+    def cache_parts(self) -> tuple[Part, ...]:
         """The models, which whatever is kept of them keeps too."""
-        beside = tuple(held for other in self.others for held in other.held)
+        beside = tuple(held for other in self.others for held in other.cache_parts)
         if self.parts:
-            return (*(held for part in self.parts for held in part.fitted.held), *beside)
+            return (*(held for part in self.parts for held in part.fitted.cache_parts), *beside)
         return ((self.model, self.model_bytes), *beside)
 
 
@@ -57,7 +57,7 @@ class MixturePart:
     """A fitted model, its mean share of a mixture, and its weight and expected error in each row, or in all."""
 
     share: MixtureShare
-    fitted: Fitted
+    fitted: FittedModel
     weights: Floats
     errors: Floats
 
@@ -77,7 +77,7 @@ class ModelKey:
 
 def mixture_of(
     parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = (), *, settled: bool = True
-) -> Fitted:
+) -> FittedModel:
     """The models of a mixture as one, with what its answers rest on, and with notices besides the parts' own."""
     bases = [part.fitted.basis for part in parts]
     heaviest = parts[0].fitted
@@ -110,7 +110,7 @@ def mixture_of(
         for notice in part.fitted.notices
         if notice not in common
     ]
-    return Fitted(
+    return FittedModel(
         model=heaviest.model,
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
@@ -139,7 +139,7 @@ def relabel(basis: Basis, profile: Profile, choice: Choice | None = None) -> Bas
     return replace(basis, choice=choice.why, fallback=choice.fallback, evidence=choice.evidence)
 
 
-def basis_of(fitted: Fitted, terms: Terms, generation: str, track: str) -> Basis:
+def basis_of(fitted: FittedModel, terms: Terms, generation: str, track: str) -> Basis:
     """What answers of a model rest on, with the digest of all that they depend on but the query's rows.
 
     Parameters
@@ -164,7 +164,7 @@ def basis_of(fitted: Fitted, terms: Terms, generation: str, track: str) -> Basis
     return replace(basis, digest=digest, generation=generation, track=track)
 
 
-def _calibrations(fitted: Fitted) -> list[str]:
+def _calibrations(fitted: FittedModel) -> list[str]:
     return [each.calibration.calibration_id for each in (fitted, *(part.fitted for part in fitted.parts))]
 
 

@@ -68,7 +68,7 @@ class Calibration:
     distance_factor: float = 0.0
     trials: tuple[Trial, ...] = field(default=(), compare=False, repr=False)
 
-    def applied(self, predictions: Predictions) -> Predictions:
+    def apply(self, predictions: Predictions) -> Predictions:
         """Predictions with spreads multiplied; a simulation's interval is its own."""
         if predictions.simulated:
             return predictions

@@ -18,7 +18,7 @@ class Lessons:
     """Priors and calibrations by estimator; empty = nothing. Replaced as a whole, so that no answer mixes two.
 
     ``others`` are the same lessons learned together with jobs of other owners, one for each group of them: they move
-    answers within bounds (``answer.shared``). Empty = others move nothing.
+    answers within bounds (``answer.bounded_influence``). Empty = others move nothing.
     """
 
     priors: Mapping[str, Prior] = field(default_factory=dict)

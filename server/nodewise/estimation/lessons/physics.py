@@ -33,7 +33,7 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.workload import Transformer, Workload
 from nodewise.plugin import Catalogue
 
-__all__ = ["Trimmed", "trimmed"]
+__all__ = ["TeachingRuns", "drop_impossible_runs"]
 
 SHORTEST_STEP_S: Final = 1e-6
 LONGEST_STEP_S: Final = 86_400.0
@@ -80,7 +80,7 @@ _SAME: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trimmed:
+class TeachingRuns:
     """What of a job teaches.
 
     Attributes
@@ -95,11 +95,11 @@ class Trimmed:
     reasons: tuple[str, ...] = ()
 
 
-def trimmed(profile: Profile, catalogue: Catalogue) -> Trimmed:
+def drop_impossible_runs(profile: Profile, catalogue: Catalogue) -> TeachingRuns:
     """A job without the runs that contradict physics."""
     runs = profile.observations
     if not len(runs):
-        return Trimmed(profile=profile)
+        return TeachingRuns(profile=profile)
     wrong = np.zeros(len(runs), dtype=np.bool_)
     reasons = []
     for rule, found, text in _wrong_runs(profile.workload, runs, catalogue):
@@ -109,10 +109,12 @@ def trimmed(profile: Profile, catalogue: Catalogue) -> Trimmed:
     kept = runs.take(as_ints(np.flatnonzero(~wrong))) if reasons else runs
     against = _against_itself(kept)
     if against or 2 * wrong.sum() > len(runs):
-        return Trimmed(profile=None, reasons=(*reasons, *against))
+        return TeachingRuns(profile=None, reasons=(*reasons, *against))
     if not reasons:
-        return Trimmed(profile=profile)
-    return Trimmed(profile=replace(profile, digest=f"{profile.digest}-trimmed", observations=kept), reasons=(*reasons,))
+        return TeachingRuns(profile=profile)
+    return TeachingRuns(
+        profile=replace(profile, digest=f"{profile.digest}-trimmed", observations=kept), reasons=(*reasons,)
+    )
 
 
 def _wrong_runs(workload: Workload, runs: Observations, catalogue: Catalogue) -> Iterator[tuple[str, Mask, str]]:

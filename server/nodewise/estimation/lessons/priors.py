@@ -14,11 +14,11 @@ from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, has
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import LearningEstimator, Prior
 
-__all__ = ["Learned", "learned_from"]
+__all__ = ["LearningResult", "learned_from"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LearningResult:
     """What came of learning.
 
     Attributes
@@ -39,7 +39,9 @@ class Learned:
     failures: Mapping[str, NodewiseError]
 
 
-def learned_from(registry: Registry, corpus: Sequence[Profile], look: Callable[[], None] = lambda: None) -> Learned:
+def learned_from(
+    registry: Registry, corpus: Sequence[Profile], look: Callable[[], None] = lambda: None
+) -> LearningResult:
     """Let every estimator that can learn do so. Those that say that the corpus does not suffice go without a prior.
 
     Before each of them ``look`` is called; what it raises ends learning.
@@ -61,7 +63,7 @@ def learned_from(registry: Registry, corpus: Sequence[Profile], look: Callable[[
             pass  # it says that there is nothing to learn
         seconds[name] = time.perf_counter() - started
     able = {name: loaded for name, loaded in registry.estimators.items() if name not in failures}
-    return Learned(
+    return LearningResult(
         registry=replace(registry, estimators=MappingProxyType(able)),
         priors=MappingProxyType(priors),
         seconds=MappingProxyType(seconds),

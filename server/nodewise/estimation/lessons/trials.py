@@ -87,7 +87,7 @@ class HeldBack:
     shown: Profile
     runs: Observations
 
-    def tried(self, predict: Predict) -> Trial | None:
+    def predict_with(self, predict: Predict) -> Trial | None:
         """The errors on the runs held back; None where nothing is left to show, or nothing is answered."""
         if not len(self.shown.observations) and not len(self.shown.phase_timings):
             return None
@@ -122,13 +122,13 @@ def trials_at_largest(profile: Profile, predict: Predict) -> tuple[Trial, ...]:
     for mode in SyncMode:
         scales = _scales(profile.observations.configurations, mode)
         if len(scales) > 1:
-            found.append(_held_back(profile, scales[-1], mode).tried(predict))
+            found.append(_held_back(profile, scales[-1], mode).predict_with(predict))
     return tuple(trial for trial in found if trial is not None)
 
 
 def trials_left_out(profile: Profile, mode: SyncMode, predict: Predict) -> tuple[Trial | None, ...]:
     """Scales of a sync mode left out in turn, smallest first; None = it refused. Empty where there is one scale."""
-    return tuple(held.tried(predict) for held in left_out(profile, mode))
+    return tuple(held.predict_with(predict) for held in left_out(profile, mode))
 
 
 def left_out(profile: Profile, mode: SyncMode) -> tuple[HeldBack, ...]:

@@ -24,12 +24,12 @@ from nodewise.domain.words import counted
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.suggestion.boundaries import Boundary
-from nodewise.estimation.suggestion.covariance import LogCovariance, measured
+from nodewise.estimation.suggestion.covariance import LogCovariance, measure
 from nodewise.estimation.suggestion.ran_before import ran_before
 from nodewise.estimation.suggestion.regret import Decision, Samples, likelihoods
 from nodewise_values import MeasurementSuggestion
 
-__all__ = ["MOST_ROWS", "Suggestions", "Wish", "refusal_of", "suggested"]
+__all__ = ["MOST_ROWS", "Suggestions", "Wish", "choose_measurements", "refusal_of"]
 
 MOST_ROWS: Final = 1024
 """Rows that may be weighed against each other: their covariance is decomposed, the time of which grows with the third
@@ -97,7 +97,7 @@ def refusal_of(predictions: Predictions) -> Refusal | None:
     return Refusal(Reason.OBJECTIVE_UNREACHABLE, "no row fits into memory: there is nothing to run")
 
 
-def suggested(
+def choose_measurements(
     question: Question,
     answer: Answer,
     covariance: LogCovariance,
@@ -221,7 +221,7 @@ class _Search:
             row = self._first(candidates, goals) if crossing is None else crossing
             suggestions.append(self._suggestion(row, goals, regret, decided, first=not number))
             chosen.append(row)
-            covariance = measured(covariance, row, self._noise)
+            covariance = measure(covariance, row, self._noise)
         return tuple(suggestions), expected_regret
 
     def _samples(self, covariance: Floats) -> Samples:

@@ -11,11 +11,11 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
-from nodewise.estimation.fit.fitted import MixturePart
+from nodewise.estimation.fit.fitted_model import MixturePart
 from nodewise.estimation.question import Question
 from nodewise.estimation.suggestion.boundaries import boundary_of
-from nodewise.estimation.suggestion.covariance import covariance_of, doubted
-from nodewise.estimation.suggestion.search import Suggestions, Wish, refusal_of, suggested
+from nodewise.estimation.suggestion.covariance import add_doubt, covariance_of
+from nodewise.estimation.suggestion.search import Suggestions, Wish, choose_measurements, refusal_of
 
 __all__ = ["suggest"]
 
@@ -37,13 +37,13 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
         raise NodewiseError.refused(refusal)
     name = fitted.basis.estimator
     supported = answers.estimators.supported_rows(name, question.profile, resolved.configurations)
-    covariance = covariance_of(answers.estimators.named(name), fitted, supported, answer, question.terms.options)
+    covariance = covariance_of(answers.estimators.by_name(name), fitted, supported, answer, question.terms.options)
     reach = answers.reach(question.profile)
     ratios = reach.ratios(answer.configurations, answer.predictions.extrapolation)
     answered = as_ints(np.flatnonzero(answer.predictions.answered))
-    doubtful = doubted(covariance, ratios[answered])
+    doubtful = add_doubt(covariance, ratios[answered])
     boundary = boundary_of(question.profile, answer.configurations, answered, answers.estimators.catalogue)
-    return suggested(question, answer, doubtful, wish, reach, boundary)
+    return choose_measurements(question, answer, doubtful, wish, reach, boundary)
 
 
 def _of_one_model(answers: Answers, question: Question, parts: Sequence[MixturePart]) -> tuple[Question, ResolvedQuery]:
