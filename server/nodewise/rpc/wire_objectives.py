@@ -191,9 +191,10 @@ def _rule(message: pb.Objective, usual: Rule, reader: Reader) -> Rule:
         return usual
     if rule_name == "highest_throughput":
         return HighestThroughput()
-    return from_message(
-        getattr(message, rule_name), _RULES[rule_name], f"objective.{rule_name}.", reader, most=LARGEST_AMOUNT
-    )
+    limits = reader.read_scalars(getattr(message, rule_name), f"objective.{rule_name}.", most=LARGEST_AMOUNT)
+    if "deadline_seconds" in limits:
+        limits["deadline_s"] = limits.pop("deadline_seconds")
+    return _RULES[rule_name](**limits)
 
 
 def write_recommendation(recommendation: Recommendation | None) -> pb.Recommendation | None:

@@ -112,7 +112,9 @@ def compare(
         rate = one_sided_rate(predictions, rate, objective.confidence)
         judged, by, remarks = _with_spread(predictions, answered, objective.confidence)
     near = reach.within(objective.most_extrapolation, configurations, predictions.extrapolation)
-    judged, further = _within_reach(judged, near, current)
+    further = None
+    if near is not None:
+        judged, further = _within_reach(judged, near, current, alike=judged is answered and every)
     index: slice | Ints = slice(None)
     nodes, workers, rates = configurations.nodes, configurations.workers, rate
     if further is not None or not ((judged is answered and every) or np.logical_and.reduce(judged)):
@@ -262,14 +264,14 @@ def _alike_steps(
 
 
 def _within_reach(
-    judging: NDArray[np.bool_], near: NDArray[np.bool_] | None, current: CurrentConfiguration | None
+    judging: NDArray[np.bool_], near: NDArray[np.bool_], current: CurrentConfiguration | None, *, alike: bool
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """Of the rows to judge those that are near enough, and those that are not; None = there are none of these.
 
-    The job runs on the current one, however far that is.
+    The job runs on the current one, however far that is. ``alike``: all rows are to be judged.
     """
-    if near is None:
-        return judging, None
+    if current is None and alike:
+        return near, ~near
     if current is not None:
         near = near.copy()
         near[current.row] = True
