@@ -81,11 +81,11 @@ UNMEASURED: Final = Reach()
 
 def reach_of(profile: Profile) -> Reach:
     """Read the largest measured scale off a profile's phase timings, observations and traces."""
-    timed = profile.phase_timings.configurations
-    runs = (timed, profile.observations.configurations)
+    phases = profile.phase_timings.configurations
+    runs = (phases, profile.observations.configurations)
     ranks = max((trace.world_size for trace in profile.traces), default=0)
     return Reach(
         nodes=max(largest(each.nodes) for each in runs),
         workers=max(ranks, *(largest(each.workers) for each in runs)),
-        by_phases=len(timed) > 0,
+        by_phases=len(phases) > 0,
     )

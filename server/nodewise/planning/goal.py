@@ -142,7 +142,7 @@ def goal_of(objective: Objective, workload: Workload, constraints: PlanConstrain
     if objective.confidence is not None:
         text = "must be absent: a search compares points; the predictions of what it finds have their intervals"
         raise invalid_field("objective.confidence", text)
-    work = work_of(objective, workload, known=True)
+    work = work_of(objective, workload, is_known=True)
     offers = objective.offers
     found = {pool.device: offers[offer_of_device(offers, pool.device)] for pool in constraints.pools if offers}
     if objective.rule.compares_costs and (not offers or work is None):

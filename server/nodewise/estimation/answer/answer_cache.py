@@ -31,8 +31,8 @@ class AnswerCache:
 
     def drop_others(self, origins: Set[str]) -> None:
         """Forget what other code made than that of these origins: nobody will ask for it again."""
-        gone = [origin for origin in list(self.built_on) if origin not in origins]
-        for origin in gone:
+        dropped = [origin for origin in list(self.built_on) if origin not in origins]
+        for origin in dropped:
             self.built_on.pop(origin, None)
         self.models.drop(lambda key: not any(key.provenance.startswith(origin) for origin in origins))
         self.trials.drop(lambda key: not any(str(key[-1]).startswith(origin) for origin in origins))

@@ -38,7 +38,7 @@ def calibrations_of(
     """
     answers = Answers(registry, catalogue=catalogue, priors=priors, space=CacheSpace(KEPT_BYTES))
     provenance = answers.estimators.provenance
-    found = {}
+    calibrations = {}
     for name in registry.predicting:
         predict, prior = answers.alone(name), priors.get(name)
 
@@ -57,5 +57,5 @@ def calibrations_of(
 
         calibration = calibration_of(tuple(trial for profile in profiles for trial in try_estimator(profile)))
         if calibration.jobs:
-            found[name] = calibration
-    return found
+            calibrations[name] = calibration
+    return calibrations

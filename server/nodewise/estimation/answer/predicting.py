@@ -19,7 +19,7 @@ __all__ = ["predict_rows"]
 
 
 def predict_rows(
-    estimators: Estimators, fitted: FittedModel, configurations: Configurations, question: Question
+    estimators: Estimators, fit: FittedModel, configurations: Configurations, question: Question
 ) -> Predictions:
     """What a fitted model, or a mixture, predicts of every row, its spreads calibrated.
 
@@ -33,35 +33,33 @@ def predict_rows(
     NodewiseError
         As the estimator refused, ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
     """
-    if fitted.others:
-        own = predict_rows(estimators, replace(fitted, others=()), configurations, question)
-        return move_by_others(own, _predict_others(estimators, fitted.others, configurations, question))
-    if fitted.parts:
-        return _mix(estimators, fitted, configurations, question)
-    name = fitted.basis.estimator
-    supported = estimators.supported_rows(name, question.profile, configurations)
-    own = estimators.predict(name, fitted.model, supported.configurations, question.terms.options)
-    return supported.merge(fitted.calibration.apply(own), len(configurations.workers))
+    if fit.others:
+        own = predict_rows(estimators, replace(fit, others=()), configurations, question)
+        return move_by_others(own, _predict_others(estimators, fit.others, configurations, question))
+    if fit.parts:
+        return _mix(estimators, fit, configurations, question)
+    name = fit.basis.estimator
+    support = estimators.supported_rows(name, question.profile, configurations)
+    own = estimators.predict(name, fit.model, support.configurations, question.terms.options)
+    return support.merge(fit.calibration.apply(own), len(configurations.workers))
 
 
 def _predict_others(
     estimators: Estimators, others: Sequence[FittedModel], configurations: Configurations, question: Question
 ) -> list[Predictions]:
     """What groups of other owners make of the rows; one that fails moves nothing."""
-    found = []
+    predictions = []
     for other in others:
         with suppress(NodewiseError):
-            found.append(predict_rows(estimators, other, configurations, question))
-    return found
+            predictions.append(predict_rows(estimators, other, configurations, question))
+    return predictions
 
 
-def _mix(
-    estimators: Estimators, fitted: FittedModel, configurations: Configurations, question: Question
-) -> Predictions:
+def _mix(estimators: Estimators, fit: FittedModel, configurations: Configurations, question: Question) -> Predictions:
     """What the parts of a mixture predict together."""
     able = []
     failures = []
-    for part in fitted.parts:
+    for part in fit.parts:
         name = part.share.estimator
         try:
             predictions = predict_rows(estimators, part.fitted, configurations, question)
@@ -72,5 +70,5 @@ def _mix(
     if not able:
         raise failures[0][1]
     together = mix(able)
-    lost = tuple(lost_part(name, error) for name, error in failures)
-    return replace(together, notices=(*together.notices, *lost)) if lost else together
+    notices = tuple(lost_part(name, error) for name, error in failures)
+    return replace(together, notices=(*together.notices, *notices)) if notices else together

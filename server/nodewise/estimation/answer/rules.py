@@ -105,17 +105,17 @@ class Rows(_Remembering):
 
     def within(self, rule: Rule) -> NDArray[np.bool_]:
         """Rows that keep the limits of a rule, as far as what they need is known."""
-        kept = np.ones(len(self.rate), dtype=bool)
+        within_limits = np.ones(len(self.rate), dtype=bool)
         if rule.max_nodes is not None:
-            kept &= self.nodes_held <= rule.max_nodes
-        for most, needed in ((rule.max_cost, self.costs), (rule.deadline_s, self.finish_s)):
-            if most is not None and needed is not None:
-                kept &= needed <= most
-        return kept
+            within_limits &= self.nodes_held <= rule.max_nodes
+        for most, column in ((rule.max_cost, self.costs), (rule.deadline_s, self.finish_s)):
+            if most is not None and column is not None:
+                within_limits &= column <= most
+        return within_limits
 
-    def least(self, allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
+    def least(self, is_allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
         """The allowed row with the least keys, the first key first; among equals the first row."""
-        candidates = np.flatnonzero(allowed)
+        candidates = np.flatnonzero(is_allowed)
         for key in keys:
             found = key[candidates]
             candidates = candidates[found == found.min()]
@@ -123,8 +123,8 @@ class Rows(_Remembering):
 
     def numbers(self, row: int, *names: str) -> dict[str, float]:
         """What is known of a row, by name."""
-        known = {self.rate_key: self.rate, "finish_s": self.finish_s, "cost": self.costs}
-        return {name: float(column[row]) for name in names if (column := known[name]) is not None}
+        columns = {self.rate_key: self.rate, "finish_s": self.finish_s, "cost": self.costs}
+        return {name: float(column[row]) for name in names if (column := columns[name]) is not None}
 
 
 @lru_cache(maxsize=64)
@@ -143,8 +143,8 @@ def apply_rule(rule: Rule, rows: Rows) -> tuple[str, Preference]:
 def _highest(rows: Rows, rule: HighestThroughput) -> Preference:
     best = rows.least(rows.within(rule), -rows.rate, rows.nodes)
     what = f"{number(float(rows.rate[best]))} {rows.rate_name} on {rows.scale_text(best)}"
-    compared = len(rows.rate)
-    why = f"{what} is the highest of {compared} configurations" if compared > 1 else f"{what}, {ONLY_ONE}"
+    row_count = len(rows.rate)
+    why = f"{what} is the highest of {row_count} configurations" if row_count > 1 else f"{what}, {ONLY_ONE}"
     return best, why, rows.numbers(best, rows.rate_key)
 
 
@@ -155,27 +155,27 @@ def _knee(rows: Rows, rule: Knee) -> Preference:
     at, gain = 0, 0.0
     # The last step that is worth it decides: from the end the others need not be looked at.
     for place in range(len(counts) - 1, 0, -1):
-        gained = (rates[place] - rates[place - 1]) / (counts[place] - counts[place - 1])
-        if gained >= enough:
-            at, gain = place, gained
+        step_gain = (rates[place] - rates[place - 1]) / (counts[place] - counts[place - 1])
+        if step_gain >= enough:
+            at, gain = place, step_gain
             break
-    chosen, unit = places[at], rows.rate_name
+    row, unit = places[at], rows.rate_name
     key, one = rows.rate_key, rows.scale_name[:-1]
     numbers = {key: rates[at], "share": share, f"{key}_per_{one}": base}
     if at:
         numbers[f"gain_per_{one}"] = gain
         why = (
-            f"{rows.scale_text(chosen)}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
+            f"{rows.scale_text(row)}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
             f"at least {share:g} of the {number(base)} at {counts[0]}"
         )
         if at < len(counts) - 1:
             why += "; no larger step does"
     elif len(counts) > 1:
         gain_text = f"{share:g} of the {number(base)} {unit} each at {counts[0]}"
-        why = f"{rows.scale_text(chosen)}: no larger step brings {gain_text}"
+        why = f"{rows.scale_text(row)}: no larger step brings {gain_text}"
     else:
-        why = f"{number(rates[0])} {unit} on {rows.scale_text(chosen)}, {ONLY_ONE}"
-    return chosen, why, numbers
+        why = f"{number(rates[0])} {unit} on {rows.scale_text(row)}, {ONLY_ONE}"
+    return row, why, numbers
 
 
 def _least_time(rows: Rows, rule: LeastTime) -> Preference:
@@ -185,12 +185,12 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
     if rule.max_cost is not None:
         limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
     within = " and ".join(limits)
-    allowed = rows.within(rule)
-    if not allowed.any():
+    is_allowed = rows.within(rule)
+    if not is_allowed.any():
         least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
         return None, f"no row stays within {within}: the smallest has {rows.nodes_held.min()} nodes{least}", {}
     # What is spent once may turn the order of rates.
-    best = rows.least(allowed, -rows.rate if rows.finish_s is None else rows.finish_s, rows.nodes)
+    best = rows.least(is_allowed, -rows.rate if rows.finish_s is None else rows.finish_s, rows.nodes)
     time = f"{number(rows.rate[best])} {rows.rate_name}"
     if rows.finish_s is not None:
         time = f"{number(rows.finish_s[best])} s"
@@ -200,11 +200,11 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
 
 def _least_cost(rows: Rows, rule: LeastCost) -> Preference:
     assert rows.costs is not None  # least cost without prices was refused
-    allowed = rows.within(rule)
-    if not allowed.any():
+    is_allowed = rows.within(rule)
+    if not is_allowed.any():
         return _too_late(rows, rule, lambda row: f"{rows.nodes[row]} nodes")
     within = "without a deadline" if rule.deadline_s is None else f"within {number(rule.deadline_s)} s"
-    best = rows.least(allowed, rows.costs, rows.nodes)
+    best = rows.least(is_allowed, rows.costs, rows.nodes)
     cost = f"{number(rows.costs[best])} {rows.currency}".rstrip()
     why = f"{cost} on {rows.nodes[best]} nodes is the least cost {within}"
     return best, why, rows.numbers(best, "cost", rows.rate_key, "finish_s")

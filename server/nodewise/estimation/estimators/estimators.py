@@ -64,11 +64,11 @@ class Estimators:
         self.registry = registry
         self.catalogue = catalogue
         self.provenance = Provenance(registry, catalogue, {} if built_on is None else built_on)
-        self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
+        self.all_inline = all(plugin.mode == "inline" for plugin in registry.estimators.values())
         self.predicting = tuple(registry.predicting)
         self.asked_by_auto = _asked_by_auto(registry)
         """Who is asked where nobody is named."""
-        self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
+        self._breakers = tuple(plugin.breaker for plugin in registry.estimators.values() if plugin.breaker is not None)
         self._silent: LruCache[str, frozenset[str]] = LruCache(space)
 
     def forget(self) -> None:
@@ -93,15 +93,15 @@ class Estimators:
         NodewiseError
             ESTIMATOR_NOT_FOUND, with the names that are loaded.
         """
-        loaded = self.registry.estimators.get(name)
-        if loaded is None:
+        plugin = self.registry.estimators.get(name)
+        if plugin is None:
             available = ", ".join([AUTO, *self.registry.estimators])
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,
                 f"no estimator is named {name!r}; loaded are: {available}",
                 {"estimator": name, "available": available},
             )
-        return loaded
+        return plugin
 
     def require(self, name: str) -> None:
         """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`by_name`."""
@@ -133,43 +133,45 @@ class Estimators:
         PluginError
             ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
-        loaded = self.by_name(name)
-        supported = mask_unsupported(loaded.record.columns, configurations, profile.workload.precision or "")
-        rows = len(supported.configurations.workers)
-        if supported.refusals and not rows:
-            return Assessment(refusal=supported.refusals[0].refusal)
-        query = Query(configurations=supported.configurations, options=options, catalogue=self.catalogue)
+        plugin = self.by_name(name)
+        support = mask_unsupported(plugin.record.columns, configurations, profile.workload.precision or "")
+        rows = len(support.configurations.workers)
+        if support.refusals and not rows:
+            return Assessment(refusal=support.refusals[0].refusal)
+        query = Query(configurations=support.configurations, options=options, catalogue=self.catalogue)
         try:
-            found = call(
-                loaded,
-                loaded.record.estimator,
+            assessment = call(
+                plugin,
+                plugin.record.estimator,
                 "assess",
                 profile,
                 query,
                 check=partial(_assessment, rows=rows),
-                following=None if model is None else (model, "predict", (supported.configurations, options)),
+                following=None if model is None else (model, "predict", (support.configurations, options)),
             )
         except PluginError:
             raise
         except NodewiseError as error:
             missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
             return Assessment(refusal=Refusal(error.reason, error.message, missing))
-        if supported.rows is not None and found.refusal is None:
-            found = replace(found, expected_log_error=_of_all_rows(found, supported.rows, len(configurations)))
-        if found.refusal is not None and found.of_profile and profile.digest:
-            known = self._silent.get(profile.digest) or _NOBODY
-            self._silent.put(profile.digest, known | {name}, ENTRY_BYTES)
-        return found
+        if support.rows is not None and assessment.refusal is None:
+            assessment = replace(
+                assessment, expected_log_error=_of_all_rows(assessment, support.rows, len(configurations))
+            )
+        if assessment.refusal is not None and assessment.of_profile and profile.digest:
+            names = self._silent.get(profile.digest) or _NOBODY
+            self._silent.put(profile.digest, names | {name}, ENTRY_BYTES)
+        return assessment
 
     def assess_soon(self, name: str, question: Question, configurations: Configurations) -> Assessment:
         """As :meth:`assess`; raises UnavailableError where that takes longer than an asker who has others waits."""
         profile, options = question.profile, question.terms.options
-        loaded = self.by_name(name)
-        if loaded.background is None:
+        plugin = self.by_name(name)
+        if plugin.background is None:
             return self.assess(name, profile, configurations, options)
         options = replace(options, budget=None)  # the asker may be gone by then
         key = ("assess", name, profile.digest, configurations, options) if profile.digest else object()
-        return soon(loaded, ("assess",), key, lambda: self.assess(name, profile, configurations, options))
+        return soon(plugin, ("assess",), key, lambda: self.assess(name, profile, configurations, options))
 
     def predict(
         self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False
@@ -195,15 +197,15 @@ def _asked_by_auto(registry: Registry) -> tuple[str, ...]:
 
     By name within a distribution, and the first of each distribution before the second of any.
     """
-    inline = [name for name, loaded in registry.predicting.items() if loaded.mode == "inline"]
+    inline = [name for name, plugin in registry.predicting.items() if plugin.mode == "inline"]
     turns: Counter[str] = Counter()
     outside: list[tuple[int, str]] = []
-    for name, loaded in sorted(registry.predicting.items()):
-        if loaded.mode != "inline" and turns[loaded.distribution] < MOST_OF_ONE:
-            outside.append((turns[loaded.distribution], name))
-            turns[loaded.distribution] += 1
-    chosen = {*inline, *(name for _, name in sorted(outside)[:MOST_OUTSIDE])}
-    return tuple(name for name in registry.predicting if name in chosen)
+    for name, plugin in sorted(registry.predicting.items()):
+        if plugin.mode != "inline" and turns[plugin.distribution] < MOST_OF_ONE:
+            outside.append((turns[plugin.distribution], name))
+            turns[plugin.distribution] += 1
+    asked_names = {*inline, *(name for _, name in sorted(outside)[:MOST_OUTSIDE])}
+    return tuple(name for name in registry.predicting if name in asked_names)
 
 
 def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
@@ -223,12 +225,12 @@ def _missing_columns(refusal: Refusal) -> list[str]:
     return [field for field in refusal.missing_fields if field in {"batch_per_worker", "global_batch", "device"}]
 
 
-def _of_all_rows(found: Assessment, supported: Ints, rows: int) -> Floats | None:
+def _of_all_rows(assessment: Assessment, support: Ints, rows: int) -> Floats | None:
     """The expected error of every row of a question: infinite where the estimator does not support the row."""
-    if found.expected_log_error is None:
+    if assessment.expected_log_error is None:
         return None
     errors = np.full(rows, np.inf)
-    errors[supported] = found.expected_log_error
+    errors[support] = assessment.expected_log_error
     return freeze(errors)
 
 
@@ -250,8 +252,8 @@ def _assessment(answer: Any, *, rows: int) -> Assessment:
             "rows or of each, whose refusal has a Reason, whose evidence is a tuple of texts and whose of_profile is "
             "True or False"
         )
-    found: Assessment = answer
-    return found
+    assessment: Assessment = answer
+    return assessment
 
 
 def _is_error(value: Any, rows: int) -> bool:

@@ -64,7 +64,7 @@ class Flights:
 
     def _fly(self, key: ModelKey, flight: Future[FittedModel], fit: Callable[[], FittedModel]) -> FittedModel:
         try:
-            fitted = fit()
+            result = fit()
         except BaseException as error:
             with self._lock:
                 del self._flights[key]
@@ -72,5 +72,5 @@ class Flights:
             raise
         with self._lock:
             del self._flights[key]
-        flight.set_result(fitted)
-        return fitted
+        flight.set_result(result)
+        return result

@@ -49,20 +49,20 @@ def learned_from(
     priors: dict[str, Prior] = {}
     seconds: dict[str, float] = {}
     failures: dict[str, NodewiseError] = {}
-    for name, loaded in registry.estimators.items():
+    for name, plugin in registry.estimators.items():
         look()
-        estimator = loaded.record.estimator
-        started = time.perf_counter()
+        estimator = plugin.record.estimator
+        start_s = time.perf_counter()
         try:
-            if not has(loaded, estimator, LearningEstimator, "learn"):
+            if not has(plugin, estimator, LearningEstimator, "learn"):
                 continue
-            priors[name] = call(loaded, estimator, "learn", corpus, check=_prior)
+            priors[name] = call(plugin, estimator, "learn", corpus, check=_prior)
         except PluginError as error:
             failures[name] = error
         except NodewiseError:
             pass  # it says that there is nothing to learn
-        seconds[name] = time.perf_counter() - started
-    able = {name: loaded for name, loaded in registry.estimators.items() if name not in failures}
+        seconds[name] = time.perf_counter() - start_s
+    able = {name: plugin for name, plugin in registry.estimators.items() if name not in failures}
     return LearningResult(
         registry=replace(registry, estimators=MappingProxyType(able)),
         priors=MappingProxyType(priors),

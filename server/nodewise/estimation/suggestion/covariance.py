@@ -52,9 +52,9 @@ class LogCovariance:
 
 
 def covariance_of(
-    loaded: LoadedPlugin[EstimatorRecord],
-    fitted: FittedModel,
-    supported: SupportedRows,
+    plugin: LoadedPlugin[EstimatorRecord],
+    fit: FittedModel,
+    support: SupportedRows,
     answer: Answer,
     options: Options,
 ) -> LogCovariance:
@@ -62,9 +62,9 @@ def covariance_of(
 
     Parameters
     ----------
-    fitted : FittedModel
+    fit : FittedModel
         The model, and what its spreads are multiplied by; those of the answer are already.
-    supported : SupportedRows
+    support : SupportedRows
         What the model was asked about.
 
     Raises
@@ -72,16 +72,18 @@ def covariance_of(
     NodewiseError
         ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT naming what is wrong, or what the model raises.
     """
-    model = fitted.model
-    answered = as_ints(np.flatnonzero(answer.predictions.answered))
-    if not has(loaded, model, CovariantModel, "log_covariance"):
-        return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
-    rows = supported.configurations
+    model = fit.model
+    answered_rows = as_ints(np.flatnonzero(answer.predictions.answered))
+    if not has(plugin, model, CovariantModel, "log_covariance"):
+        return assumed_covariance(
+            answer.configurations.take(answered_rows), answer.predictions.log_spread[answered_rows]
+        )
+    rows = support.configurations
     check = unless_wrong(lambda values: wrong_with(values, len(rows)))
-    values: Floats = call(loaded, model, "log_covariance", rows, options, check=check)
-    noise: float = read(loaded, model, "measurement_log_spread", check=_noise, method="log_covariance")
-    places = answered if supported.rows is None else np.searchsorted(supported.rows, answered)
-    return LogCovariance(as_floats(values[np.ix_(places, places)] * fitted.calibration.factor**2), noise)
+    values: Floats = call(plugin, model, "log_covariance", rows, options, check=check)
+    noise: float = read(plugin, model, "measurement_log_spread", check=_noise, method="log_covariance")
+    places = answered_rows if support.rows is None else np.searchsorted(support.rows, answered_rows)
+    return LogCovariance(as_floats(values[np.ix_(places, places)] * fit.calibration.factor**2), noise)
 
 
 def wrong_with(values: Any, rows: int) -> str | None:

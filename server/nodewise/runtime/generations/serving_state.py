@@ -165,7 +165,7 @@ def serving_state_of(
         catalogue,
         resources.store.traces,
         ahead=resources.ahead,
-        kept=resources.kept,
+        cache=resources.kept,
         generation=loaded_plugins.name,
         track=track,
     )
