@@ -59,7 +59,7 @@ class Comparison:
     ----------
     rows : Rows
         Those that may be recommended, without times and costs.
-    judged : bool
+    is_judged : bool
         Which of the question's rows these are.
     further : bool or None
         Answered rows that are too far from the evidence to be recommended; None = there are none.
@@ -76,7 +76,7 @@ class Comparison:
     """
 
     rows: Rows
-    judged: NDArray[np.bool_]
+    is_judged: NDArray[np.bool_]
     further: NDArray[np.bool_] | None
     rate: Floats
     is_known: bool
@@ -106,19 +106,19 @@ def compare(
         if is_known
         else _alike_steps(configurations, is_answered, minibatches_per_s)
     )
-    judged, by = is_answered, ""
+    is_judged, by = is_answered, ""
     remarks: tuple[Notice, ...] = ()
     if objective.confidence is not None:
         rate = one_sided_rate(predictions, rate, objective.confidence)
-        judged, by, remarks = _with_spread(predictions, is_answered, objective.confidence)
+        is_judged, by, remarks = _with_spread(predictions, is_answered, objective.confidence)
     near = reach.within(objective.most_extrapolation, configurations, predictions.extrapolation)
     further = None
     if near is not None:
-        judged, further = _within_reach(judged, near, current, alike=judged is is_answered and every)
+        is_judged, further = _within_reach(is_judged, near, current, alike=is_judged is is_answered and every)
     index: slice | Ints = slice(None)
     nodes, workers, rates = configurations.nodes, configurations.workers, rate
-    if further is not None or not ((judged is is_answered and every) or np.logical_and.reduce(judged)):
-        index = np.flatnonzero(judged)
+    if further is not None or not ((is_judged is is_answered and every) or np.logical_and.reduce(is_judged)):
+        index = np.flatnonzero(is_judged)
         nodes, workers, rates = nodes[index], workers[index], rate[index]
     nodes_vary = len(nodes) < 2 or only_value(nodes) is None
     rows = Rows(
@@ -132,7 +132,14 @@ def compare(
         rate_name=rate_name,
     )
     return Comparison(
-        rows=rows, judged=judged, further=further, rate=rate, is_known=is_known, by=by, remarks=remarks, reach=reach
+        rows=rows,
+        is_judged=is_judged,
+        further=further,
+        rate=rate,
+        is_known=is_known,
+        by=by,
+        remarks=remarks,
+        reach=reach,
     )
 
 
@@ -186,8 +193,8 @@ def decide(
         if weighed_s is not finish_s:
             weighed_costs = _costs(objective, charges, weighed_s)
     if weighed_s is not None:
-        weighed = None if weighed_costs is None else weighed_costs[rows.index]
-        rows = replace(rows, finish_s=weighed_s[rows.index], costs=weighed, currency=objective.currency)
+        costs_of_rows = None if weighed_costs is None else weighed_costs[rows.index]
+        rows = replace(rows, finish_s=weighed_s[rows.index], costs=costs_of_rows, currency=objective.currency)
     reach, remarks = comparison.reach, comparison.remarks
     most = objective.most_extrapolation
     nothing: tuple[str, Preference] = "", (None, "no row was answered", {})
@@ -199,7 +206,7 @@ def decide(
         return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
     keeps, (bound, ends) = False, bound_of(objective.rule, rows, best, reach, most, further)
     index = rows.index
-    if current is not None and comparison.judged[current.row]:
+    if current is not None and comparison.is_judged[current.row]:
         here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
         best, why, keeps = _or_kept(objective.rule, current, rows, here, (best, why))
         bound, ends = (RecommendationBound.NOTHING, "") if keeps else (bound, ends)

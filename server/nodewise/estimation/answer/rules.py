@@ -117,8 +117,8 @@ class Rows(_Remembering):
         """The allowed row with the least keys, the first key first; among equals the first row."""
         candidates = np.flatnonzero(is_allowed)
         for key in keys:
-            found = key[candidates]
-            candidates = candidates[found == found.min()]
+            values = key[candidates]
+            candidates = candidates[values == values.min()]
         return int(candidates[0])
 
     def numbers(self, row: int, *names: str) -> dict[str, float]:

@@ -67,11 +67,11 @@ def _check(predictions: Predictions, rows: int) -> None:
     _check_shapes(columns, predictions, rows)
     _check_texts(predictions, rows)
     if rows:
-        stacked = np.concatenate(columns).reshape(-1, rows)
+        matrix = np.concatenate(columns).reshape(-1, rows)
         # What is not a number is the least and the greatest of its column.
-        least, greatest = np.minimum.reduce(stacked, axis=1).tolist(), np.maximum.reduce(stacked, axis=1).tolist()
+        least, greatest = np.minimum.reduce(matrix, axis=1).tolist(), np.maximum.reduce(matrix, axis=1).tolist()
         _check_values(predictions, least, greatest)
-        _check_rows(predictions, stacked, least[0], greatest[0])
+        _check_rows(predictions, matrix, least[0], greatest[0])
 
 
 def _columns(predictions: Predictions) -> list[Any]:
@@ -180,13 +180,13 @@ def _check_refusals(predictions: Predictions, rows: int) -> None:
             raise ImpossibleAnswerError("refusals names a row that is answered")
 
 
-def _names_no_row(named: Any, rows: int) -> bool:
+def _names_no_row(row_numbers: Any, rows: int) -> bool:
     """Whether anything but numbers of rows is among these."""
-    if not isinstance(named, tuple | list):
+    if not isinstance(row_numbers, tuple | list):
         return True
-    if not named:
+    if not row_numbers:
         return False
-    numbers = np.asarray(named)
+    numbers = np.asarray(row_numbers)
     return numbers.dtype.kind != "i" or numbers.ndim != 1 or numbers.min() < 0 or numbers.max() >= rows
 
 
@@ -206,19 +206,19 @@ def _check_values(predictions: Predictions, least: Sequence[float], greatest: Se
             raise ImpossibleAnswerError(f"utilisation is above 1 ({most:g}): it is a share of time")
 
 
-def _check_rows(predictions: Predictions, stacked: NDArray[Any], shortest_s: float, longest_s: float) -> None:
+def _check_rows(predictions: Predictions, matrix: NDArray[Any], shortest_s: float, longest_s: float) -> None:
     step_s, index = predictions.step_s, predictions.bottleneck_index
     if predictions.breakdown_s:
-        parts = np.add.reduce(stacked[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
+        parts = np.add.reduce(matrix[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
         if np.logical_or.reduce(np.abs(parts - step_s) > BREAKDOWN_TOLERANCE * step_s):
             raise ImpossibleAnswerError("the breakdown does not add up to step_s")
     excess: Any = predictions.excess_memory_bytes
     if not predictions.all_answered:
-        answered = predictions.answered
-        _check_unanswered(predictions, stacked, answered)
-        step_s, index = step_s[answered], index[answered]
+        is_answered = predictions.answered
+        _check_unanswered(predictions, matrix, is_answered)
+        step_s, index = step_s[is_answered], index[is_answered]
         shortest_s = np.minimum.reduce(step_s, initial=longest_s)
-        excess = None if excess is None else excess[answered]
+        excess = None if excess is None else excess[is_answered]
     if excess is not None and excess.any():
         raise ImpossibleAnswerError("excess_memory_bytes is above 0 in an answered row")
     if len(step_s) and (shortest_s < LEAST_STEP_S or longest_s > MOST_STEP_S):
@@ -229,20 +229,20 @@ def _check_rows(predictions: Predictions, stacked: NDArray[Any], shortest_s: flo
         raise ImpossibleAnswerError("bottleneck_index lies outside the dictionary")
 
 
-def _check_unanswered(predictions: Predictions, stacked: NDArray[Any], answered: NDArray[np.bool_]) -> None:
+def _check_unanswered(predictions: Predictions, matrix: NDArray[Any], is_answered: NDArray[np.bool_]) -> None:
     if not np.isin(predictions.status, _STATUSES).all():
         raise ImpossibleAnswerError("status holds an unknown value")
-    refused = predictions.status == RowStatus.REFUSED
+    is_refused = predictions.status == RowStatus.REFUSED
     # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
     measures = [
         place
         for place, name in enumerate(_by_name(predictions))
         if name not in _MEMORY and not name.startswith("extra[memory_")
     ]
-    if stacked[:, refused].any() or stacked[measures][:, ~answered].any():
+    if matrix[:, is_refused].any() or matrix[measures][:, ~is_answered].any():
         raise ImpossibleAnswerError("a row that is not answered holds a value")
-    if (predictions.bottleneck_index[~answered] != -1).any():
+    if (predictions.bottleneck_index[~is_answered] != -1).any():
         raise ImpossibleAnswerError("a row that is not answered names a bottleneck")
-    explained = {row for refusal in predictions.refusals for row in refusal.rows}
-    if not set(np.flatnonzero(refused).tolist()) <= explained:
+    explained_rows = {row for refusal in predictions.refusals for row in refusal.rows}
+    if not set(np.flatnonzero(is_refused).tolist()) <= explained_rows:
         raise ImpossibleAnswerError("a refused row has no refusal")

@@ -46,9 +46,9 @@ class FittedModel:
     @property
     def cache_parts(self) -> tuple[Part, ...]:
         """The models, which whatever is kept of them keeps too."""
-        beside = tuple(held for other in self.others for held in other.cache_parts)
+        beside = tuple(each for other in self.others for each in other.cache_parts)
         if self.parts:
-            return (*(held for part in self.parts for held in part.fitted.cache_parts), *beside)
+            return (*(each for part in self.parts for each in part.fitted.cache_parts), *beside)
         return ((self.model, self.model_bytes), *beside)
 
 
@@ -101,10 +101,10 @@ def mixture_of(
         fit_time_s=max(basis.fit_time_s for basis in bases),
         stale=any(basis.stale for basis in bases),
     )
-    tried = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
+    calibration = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
     # What all of them say is said of the evidence.
     common = [each for each in heaviest.notices if all(each in part.fitted.notices for part in parts)]
-    told = [
+    own_notices = [
         replace(notice, message=f"{part.share.estimator}: {notice.message}")
         for part in parts
         for notice in part.fitted.notices
@@ -114,9 +114,9 @@ def mixture_of(
         model=heaviest.model,
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
-        notices=(*common, *told, *notices),
+        notices=(*common, *own_notices, *notices),
         # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
-        calibration=tried,
+        calibration=calibration,
         parts=parts,
         settled=settled,
     )
@@ -139,7 +139,7 @@ def relabel(basis: Basis, profile: Profile, choice: Choice | None = None) -> Bas
     return replace(basis, choice=choice.why, fallback=choice.fallback, evidence=choice.evidence)
 
 
-def basis_of(fitted: FittedModel, terms: Terms, generation: str, track: str) -> Basis:
+def basis_of(model: FittedModel, terms: Terms, generation: str, track: str) -> Basis:
     """What answers of a model rest on, with the digest of all that they depend on but the query's rows.
 
     Parameters
@@ -147,25 +147,25 @@ def basis_of(fitted: FittedModel, terms: Terms, generation: str, track: str) -> 
     generation, track : str
         Of the plugins, as bases name them.
     """
-    basis, options = fitted.basis, terms.options
+    basis, options = model.basis, terms.options
     content = (
         basis.profile_digest,
         basis.estimator,
         basis.estimator_version,
         basis.mixture,
         basis.prior_ids,
-        _calibrations(fitted),
+        _calibrations(model),
         basis.catalogue_digest,
         basis.fallback,
         (options.seed, options.fidelity, options.simulated_steps, terms.coverage),
-        *((other.basis.prior_ids, _calibrations(other)) for other in fitted.others),
+        *((other.basis.prior_ids, _calibrations(other)) for other in model.others),
     )
     digest = hashlib.sha256(repr(content).encode()).hexdigest()
     return replace(basis, digest=digest, generation=generation, track=track)
 
 
-def _calibrations(fitted: FittedModel) -> list[str]:
-    return [each.calibration.calibration_id for each in (fitted, *(part.fitted for part in fitted.parts))]
+def _calibrations(model: FittedModel) -> list[str]:
+    return [each.calibration.calibration_id for each in (model, *(part.fitted for part in model.parts))]
 
 
 def misses_a_part(notices: Iterable[Notice]) -> bool:

@@ -128,8 +128,8 @@ def choose_measurements(
     NodewiseError
         DEADLINE_EXCEEDED: a shorter search would be another answer.
     """
-    found = _Search(question, answer, covariance, wish, reach, boundary)
-    rows, regret = found.best()
+    search = _Search(question, answer, covariance, wish, reach, boundary)
+    rows, regret = search.best()
     notices = answer.notices if boundary is None else (*answer.notices, boundary.notice)
     if not rows:
         notices = (*notices, _nothing(covariance))
@@ -251,15 +251,15 @@ class _Search:
         _in_time(self._budget, "not every row was weighed in time")
         gain = covariance[:, row] / (covariance[row, row] + self._noise**2)
         truths = samples.log_steps[:, row]
-        found = truths + samples.deviates
+        outcomes = truths + samples.deviates
         spread = self._remaining_spread(covariance.diagonal() - gain * covariance[:, row])
         decisions = [
-            self._decision.row(self._log_step + gain * by, spread) for by in (found - self._log_step[row]).tolist()
+            self._decision.row(self._log_step + gain * by, spread) for by in (outcomes - self._log_step[row]).tolist()
         ]
         savings = samples.losses[:, decision] - samples.losses[:, decisions].T
         if not savings.any():
             return 0.0
-        weights = likelihoods(found, truths, self._noise)
+        weights = likelihoods(outcomes, truths, self._noise)
         return max(0.0, float((weights * savings).sum(axis=1).mean()))
 
     def _width_falls(self, covariance: Floats) -> Floats:
