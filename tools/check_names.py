@@ -17,7 +17,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = ("server", "plugins", "clients/cli", "clients/python")
-PACKAGES_LEFT: Final = ("clients", "server/nodewise/estimation")
+PACKAGES_LEFT: Final = ("server/nodewise/estimation",)
 """Folders whose names are not yet clear: make this empty."""
 PUBLIC: Final = frozenset(
     """

@@ -73,7 +73,7 @@ def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
     """The estimator of completion: the one of the name, else the first by name."""
     able = {each: one for each, one in answers.registry.estimators.items() if CAPABILITY in one.record.capabilities}
     if name and name not in able:
-        answers.estimators.named(name)
+        answers.estimators.by_name(name)
         names = ", ".join(able) or "none is loaded"
         raise invalid_field("completion_estimator", f"must estimate completion ({names}), found {name!r}")
     if not able:

@@ -96,11 +96,17 @@ def take_rows(column: ArrayT, rows: NDArray[np.integer]) -> ArrayT:
 
 def holds(column: NDArray[Any], value: float) -> bool:
     """Whether some row has a value. A list is faster for short columns than NumPy: 16 rows in 0.4 against 3 us."""
+    base: Any = column.base
+    if type(base) is _Alike:
+        return bool(column.item(0) == value)
     return value in column.tolist() if len(column) <= SHARED_ROWS else bool((column == value).any())
 
 
 def only_value(column: NDArray[Any]) -> Any:
     """The value of all rows; None where rows differ, or there are none."""
+    base: Any = column.base
+    if type(base) is _Alike:
+        return column.item(0)
     if len(column) > SHARED_ROWS:
         return column[0].item() if (column == column[0]).all() else None
     values = column.tolist()
@@ -109,6 +115,9 @@ def only_value(column: NDArray[Any]) -> Any:
 
 def largest(column: Ints) -> int:
     """The largest value, at least 0."""
+    base: Any = column.base
+    if type(base) is _Alike:
+        return max(column.item(0), 0)
     if len(column) > SHARED_ROWS:
         return int(np.maximum.reduce(column, initial=0))
     return max(column.tolist(), default=0)

@@ -40,18 +40,18 @@ _STEPS: Final = "are these samples/s? A table takes those in a column samples_pe
 def doubts(profile: Profile, catalogue: Catalogue) -> tuple[Notice, ...]:
     """What is doubtful of a profile's observations, each kind of doubt once."""
     runs = profile.observations
-    measured = (runs.steps_per_s > 0.0) & (runs.configurations.workers > 0) & (runs.configurations.nodes > 0)
-    if not measured.any():
+    is_measured = (runs.steps_per_s > 0.0) & (runs.configurations.workers > 0) & (runs.configurations.nodes > 0)
+    if not is_measured.any():
         return ()
-    if not measured.all():
-        runs = runs.take(as_ints(np.flatnonzero(measured)))
+    if not is_measured.all():
+        runs = runs.take(as_ints(np.flatnonzero(is_measured)))
     if len(runs) > NEWEST:
         runs = runs.take(as_ints(np.sort(np.lexsort((runs.number, runs.measured_at_s))[-NEWEST:])))
-    grouped = runs.configurations.grouped()
+    has_groups = runs.configurations.grouped()
     return (
         *_too_short(runs),
         *_beyond_the_peak(runs, profile.workload, catalogue),
-        *_compare(runs.take(as_ints(np.flatnonzero(~grouped))) if grouped.any() else runs),
+        *_compare(runs.take(as_ints(np.flatnonzero(~has_groups))) if has_groups.any() else runs),
     )
 
 
@@ -111,12 +111,12 @@ def _compare(runs: Observations) -> Iterator[Notice]:
     per_replica = samples / np.where(configurations.steps_by_worker(), 1, configurations.replicas())
     nodes, workers = configurations.nodes, configurations.workers
     alike = _groups(*(getattr(configurations, name) for name in _ALIKE))
-    found: dict[str, tuple[int, int]] = {}
+    kinds: dict[str, tuple[int, int]] = {}
 
     def look(reason: str, first: Ints, second: Ints, excess: Floats) -> None:
         if len(excess) and excess.max() > 1.0:
             at = int(excess.argmax())
-            found.setdefault(reason, (int(first[at]), int(second[at])))
+            kinds.setdefault(reason, (int(first[at]), int(second[at])))
 
     least, most = _ends(_groups(alike, *(getattr(configurations, name) for name in _APART)), work)
     look("RUNS_CONTRADICT", least, most, work[most] / (CONTRADICTION * work[least]))
@@ -129,21 +129,21 @@ def _compare(runs: Observations) -> Iterator[Notice]:
             look("MORE_THAN_LINEAR", first, second, work[second] / (SUPERLINEAR * linear * work[first]))
         first, second = _next_scale(group, workers, work)
         look("THROUGHPUT_COLLAPSES", first, second, work[first] / (COLLAPSE * work[second]))
-    for reason, (one, other) in found.items():
+    for reason, (one, other) in kinds.items():
         ratio = float(work[other] / work[one])
-        told = f"{_rate(runs, work, one)}, and {_rate(runs, work, other)}"
-        told += "" if samples[other] > 0 else ", of an equal batch of each worker"
-        yield Notice(reason, _MESSAGES[reason].format(told=told, ratio=number(max(ratio, 1.0 / ratio))))
+        text = f"{_rate(runs, work, one)}, and {_rate(runs, work, other)}"
+        text += "" if samples[other] > 0 else ", of an equal batch of each worker"
+        yield Notice(reason, _MESSAGES[reason].format(told=text, ratio=number(max(ratio, 1.0 / ratio))))
 
 
 def _groups(*columns: Ints | Floats) -> Ints:
     """Numbers of rows that are the same in every column."""
-    found = np.zeros(len(columns[0]), dtype=np.int64)
+    kinds = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         if only_value(column) is None:
             values, codes = np.unique(column, return_inverse=True)
-            found = np.unique(found * len(values) + codes, return_inverse=True)[1]
-    return found
+            kinds = np.unique(kinds * len(values) + codes, return_inverse=True)[1]
+    return kinds
 
 
 def _ends(group: Ints, work: Floats) -> tuple[Ints, Ints]:
@@ -177,15 +177,17 @@ _MESSAGES: Final = {
 
 def _rate(runs: Observations, work: Floats, row: int) -> str:
     """A run with its throughput, in samples where the batch is known."""
-    known = runs.configurations.rates.samples_per_step[row] > 0
-    rate = f"{number(float(work[row]))} samples/s" if known else f"{number(float(runs.steps_per_s[row]))} steps/s"
+    batch_is_known = runs.configurations.rates.samples_per_step[row] > 0
+    rate = (
+        f"{number(float(work[row]))} samples/s" if batch_is_known else f"{number(float(runs.steps_per_s[row]))} steps/s"
+    )
     return f"{_name(runs, row)}: {rate}"
 
 
 def _name(runs: Observations, row: int) -> str:
     nodes, workers = int(runs.configurations.nodes[row]), int(runs.configurations.workers[row])
-    numbered = f"number {runs.number[row]}, " if runs.number[row] else ""
-    return f"{numbered}{workers} worker{'s' if workers > 1 else ''} on {nodes} node{'s' if nodes > 1 else ''}"
+    number_text = f"number {runs.number[row]}, " if runs.number[row] else ""
+    return f"{number_text}{workers} worker{'s' if workers > 1 else ''} on {nodes} node{'s' if nodes > 1 else ''}"
 
 
 def _count(wrong: NDArray[np.bool_]) -> str:

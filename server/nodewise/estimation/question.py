@@ -148,8 +148,8 @@ class Basis:
     @property
     def prior_ids(self) -> tuple[str, ...]:
         """Priors that were used, each once."""
-        used = (share.prior_id for share in self.mixture) if self.mixture else (self.prior_id,)
-        return tuple(dict.fromkeys(each for each in used if each))
+        ids = (share.prior_id for share in self.mixture) if self.mixture else (self.prior_id,)
+        return tuple(dict.fromkeys(each for each in ids if each))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

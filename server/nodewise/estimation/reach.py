@@ -34,7 +34,7 @@ class Reach:
     by_phases: bool = False
 
     @property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether there is a run at all."""
         return self.workers > 0
 
@@ -43,16 +43,16 @@ class Reach:
 
         Where phases were timed, rows also count that an estimator extrapolates to no further than that.
         """
-        if not most or not self.measured:
+        if not most or not self.is_measured:
             return None
         most_nodes, most_workers = self.limits(most)
-        if largest(configurations.nodes) <= most_nodes and largest(configurations.workers) <= most_workers:
-            return None
+        near: NDArray[np.bool_] = (configurations.nodes <= most_nodes) & (configurations.workers <= most_workers)
         most *= 1.0 + ROUNDING
-        if self.by_phases and max(np.maximum.reduce(extrapolation, initial=0.0), 1.0) <= most:
-            return None  # the ratios are not above that
-        kept = self.ratios(configurations, extrapolation) <= most
-        return None if kept.all() else kept
+        if self.by_phases and most >= 1.0:
+            near |= extrapolation <= most
+        if np.logical_and.reduce(near):
+            return None
+        return near if most >= 1.0 else np.zeros_like(near)  # no row counts as less than the evidence
 
     def ratios(self, configurations: Configurations, extrapolation: Floats) -> Floats:
         """How many times the measured nodes or workers rows have, at least 1; by phases at most ``extrapolation``."""
@@ -81,11 +81,11 @@ UNMEASURED: Final = Reach()
 
 def reach_of(profile: Profile) -> Reach:
     """Read the largest measured scale off a profile's phase timings, observations and traces."""
-    timed = profile.phase_timings.configurations
-    runs = (timed, profile.observations.configurations)
+    phases = profile.phase_timings.configurations
+    runs = (phases, profile.observations.configurations)
     ranks = max((trace.world_size for trace in profile.traces), default=0)
     return Reach(
         nodes=max(largest(each.nodes) for each in runs),
         workers=max(ranks, *(largest(each.workers) for each in runs)),
-        by_phases=len(timed) > 0,
+        by_phases=len(phases) > 0,
     )

@@ -70,11 +70,11 @@ def defaults_of(profile: Profile) -> Defaults:
     """Read the defaults off a profile's phase timings and observations."""
     evidence = [profile.phase_timings.configurations, profile.observations.configurations]
 
-    def distinct(name: str, unstated: int) -> tuple[int, ...]:
+    def distinct(name: str, default: int) -> tuple[int, ...]:
         values: set[int] = set()
         for configurations in evidence:
             values.update(getattr(configurations, name).tolist())
-        values.discard(unstated)
+        values.discard(default)
         return tuple(sorted(values))
 
     devices = sorted({name for part in evidence if len(part) for name in part.device_names() if name})
@@ -137,12 +137,12 @@ class Resolution:
         """The configurations with everything filled in that the profile's evidence tells; raises as ``resolved``."""
         defaults = self._defaults_of(profile)
         key = (configurations, defaults)
-        found = self._resolved.get(key)
-        if found is None:
-            found = fill_unstated(on_devices(configurations, self._catalogue), defaults, self._max_workers)
-            parts = (part_of_rows(configurations), part_of_rows(found)) if found is not configurations else ()
-            self._resolved.put(key, found, ENTRY_BYTES, parts)
-        return found
+        rows = self._resolved.get(key)
+        if rows is None:
+            rows = fill_unstated(on_devices(configurations, self._catalogue), defaults, self._max_workers)
+            parts = (part_of_rows(configurations), part_of_rows(rows)) if rows is not configurations else ()
+            self._resolved.put(key, rows, ENTRY_BYTES, parts)
+        return rows
 
 
 def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configurations:
@@ -150,15 +150,15 @@ def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configur
 
     Its link stands where a row states none; full nodes where a row counts nodes or workers alone.
     """
-    named = [catalogue.named_machine(name) for name in configurations.devices]
-    if not any(named):
+    machines = [catalogue.named_machine(name) for name in configurations.devices]
+    if not any(machines):
         return configurations
     devices = tuple(
-        machine.device if machine else name for machine, name in zip(named, configurations.devices, strict=True)
+        machine.device if machine else name for machine, name in zip(machines, configurations.devices, strict=True)
     )
     # One place more: rows without a device have index -1.
-    links = np.array([machine.node_link_bytes_per_s if machine else 0.0 for machine in named] + [0.0])
-    sizes = np.array([int(machine.devices_per_node) if machine else 0 for machine in named] + [0])
+    links = np.array([machine.node_link_bytes_per_s if machine else 0.0 for machine in machines] + [0.0])
+    sizes = np.array([int(machine.devices_per_node) if machine else 0 for machine in machines] + [0])
     index = configurations.device_index
     link, nodes, workers, per_node = (
         configurations.link_bytes_per_s,
@@ -166,13 +166,13 @@ def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configur
         configurations.workers,
         sizes[index],
     )
-    counted = (per_node > 0) & (configurations.placement is None and configurations.worker_groups is None)
-    filled = np.where((workers == 0) & counted, nodes * per_node, workers)
-    full = np.where((nodes == 0) & counted, -(-workers // np.maximum(per_node, 1)), nodes)
+    counts_scale = (per_node > 0) & (configurations.placement is None and configurations.worker_groups is None)
+    whole = np.where((workers == 0) & counts_scale, nodes * per_node, workers)
+    full = np.where((nodes == 0) & counts_scale, -(-workers // np.maximum(per_node, 1)), nodes)
     return configurations.replaced(
         devices=devices,
         link_bytes_per_s=freeze(np.where(link == 0.0, links[index], link)),
-        workers=freeze(filled),
+        workers=freeze(whole),
         nodes=freeze(full),
     )
 
@@ -191,12 +191,12 @@ def fill_unstated(configurations: Configurations, defaults: Defaults, max_worker
 
     sync_mode = configurations.sync_mode
     if holds(sync_mode, _UNSPECIFIED):
-        seen = [SyncMode(value).name for value in defaults.sync_modes]
-        mode = _only(seen, "configurations.sync_modes", SyncMode.ALLREDUCE.name)
-        column, known = sync_mode, int(SyncMode[mode])
+        modes = [SyncMode(value).name for value in defaults.sync_modes]
+        mode = _only(modes, "configurations.sync_modes", SyncMode.ALLREDUCE.name)
+        column, mode_number = sync_mode, int(SyncMode[mode])
         alike = only_value(column) is not None
-        filled = None if alike else freeze(np.where(column == _UNSPECIFIED, known, column))
-        sync_mode = constant_ints(len(column), known) if filled is None else filled
+        whole_column = None if alike else freeze(np.where(column == _UNSPECIFIED, mode_number, column))
+        sync_mode = constant_ints(len(column), mode_number) if whole_column is None else whole_column
         changes["sync_mode"] = sync_mode
 
     if "" in configurations.devices and defaults.devices:
@@ -221,14 +221,14 @@ def fill_unstated(configurations: Configurations, defaults: Defaults, max_worker
     if defaults.link_bytes_per_s and holds(configurations.link_bytes_per_s, 0.0):
         link = configurations.link_bytes_per_s
         changes["link_bytes_per_s"] = freeze(np.where(link == 0.0, defaults.link_bytes_per_s, link))
-    batch, none = configurations.batch_per_worker, constant_ints(len(configurations), 0)
+    batch, none = configurations.batch_per_worker, constant_ints(len(nodes), 0)
     if batch is none and configurations.global_batch is none:
         changes["batch_per_worker"] = constant_ints(len(batch), _batch_seen(defaults))
-    found = configurations.replaced(**changes) if changes else configurations
-    _agree(found)
+    result = configurations.replaced(**changes) if changes else configurations
+    _agree(result)
     if "batch_per_worker" not in changes and holds(batch, 0):
-        found = found.replaced(batch_per_worker=_batch(found, defaults))
-    return found
+        result = result.replaced(batch_per_worker=_batch(result, defaults))
+    return result
 
 
 def check_simulated(configurations: Configurations, options: Options, most: int) -> None:
@@ -245,15 +245,15 @@ def check_simulated(configurations: Configurations, options: Options, most: int)
         LIMIT_EXCEEDED.
     """
     cycles = counted_cycles(configurations.sync_mode, configurations.workers, options.simulated_steps)
-    found = int(cycles.sum())
-    if found > most:
+    cycle_count = int(cycles.sum())
+    if cycle_count > most:
         row = int(cycles.argmax())
         text = (
-            f"options.simulated_steps_count: {found} cycles of single workers would be simulated, {int(cycles[row])} "
-            f"of them for row {row} of {int(configurations.workers[row])} workers; a question takes "
+            f"options.simulated_steps_count: {cycle_count} cycles of single workers would be simulated, "
+            f"{int(cycles[row])} of them for row {row} of {int(configurations.workers[row])} workers; a question takes "
             f"simulated_cycles_per_question = {most}; ask for fewer steps, rows or workers, or for FIDELITY_MODEL"
         )
-        limit = {"limit": "simulated_cycles_per_question", "value": str(most), "found": str(found)}
+        limit = {"limit": "simulated_cycles_per_question", "value": str(most), "found": str(cycle_count)}
         raise NodewiseError(Reason.LIMIT_EXCEEDED, text, limit)
 
 
@@ -261,9 +261,9 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     """Nodes and workers: stated, else as placed or grouped, else by the workers per node that the evidence shows."""
     nodes, workers = configurations.nodes, configurations.workers
     if configurations.placement is not None:
-        placed_nodes, placed = configurations.placement.nodes_and_workers()
+        placed_nodes, placed_workers = configurations.placement.nodes_and_workers()
         nodes = _follow("nodes", nodes, placed_nodes, "placement")
-        workers = _follow("workers", workers, placed, "placement")
+        workers = _follow("workers", workers, placed_workers, "placement")
     if configurations.worker_groups is not None:
         workers = _follow("workers", workers, configurations.worker_groups.row_workers(), "groups")
     per_node = defaults.workers_per_node
@@ -300,39 +300,39 @@ def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
     if mode is not None and mode != _ALLREDUCE and only_value(servers) is not None:
         return constant_ints(len(servers), int(_servers_seen(defaults)))
     open_rows = (servers == UNSTATED) & (sync_mode != SyncMode.ALLREDUCE)
-    seen = "1"
+    count = "1"
     if open_rows.any():
-        seen = _servers_seen(defaults)
-    wanted = np.where(sync_mode == SyncMode.ALLREDUCE, 0, int(seen))
-    return freeze(np.where(servers == UNSTATED, wanted, servers))
+        count = _servers_seen(defaults)
+    servers_of_rows = np.where(sync_mode == SyncMode.ALLREDUCE, 0, int(count))
+    return freeze(np.where(servers == UNSTATED, servers_of_rows, servers))
 
 
 def _servers_seen(defaults: Defaults) -> str:
     return _only([str(count) for count in defaults.parameter_servers], "configurations.parameter_servers", "1")
 
 
-def _agree(found: Configurations) -> None:
+def _agree(rows: Configurations) -> None:
     """Refuse resolved rows whose degrees or backup workers their workers cannot fill, and hybrids that are none."""
     for field, stated in (
-        ("hybrid_sync_fractions", found.hybrid_sync_fraction),
-        ("hybrid_switch_seconds", found.hybrid_switch_s),
+        ("hybrid_sync_fractions", rows.hybrid_sync_fraction),
+        ("hybrid_switch_seconds", rows.hybrid_switch_s),
     ):
         if stated is not constant_floats(len(stated), 0.0):
-            wrong = (stated > 0.0) & (found.sync_mode != SyncMode.HYBRID)
-            _refuse(wrong, lambda row: f"must be 0 where sync_modes is {SyncMode(found.sync_mode[row]).name}", field)
-    if found.is_whole():
+            wrong = (stated > 0.0) & (rows.sync_mode != SyncMode.HYBRID)
+            _refuse(wrong, lambda row: f"must be 0 where sync_modes is {SyncMode(rows.sync_mode[row]).name}", field)
+    if rows.is_whole():
         return
-    workers = found.workers
-    if all(getattr(found, name).max(initial=0) <= 1 for name in _SPLITTING) and not found.backup_workers.any():
+    workers = rows.workers
+    if all(getattr(rows, name).max(initial=0) <= 1 for name in _SPLITTING) and not rows.backup_workers.any():
         return
-    needed = found.degree() * np.maximum(found.data_parallel, 1)
-    wrong = needed > workers
-    named = [f"{name}_degrees" for name in _SPLITTING if getattr(found, name)[wrong.argmax()] > 1]
+    workers_needed = rows.degree() * np.maximum(rows.data_parallel, 1)
+    wrong = workers_needed > workers
+    fields = [f"{name}_degrees" for name in _SPLITTING if getattr(rows, name)[wrong.argmax()] > 1]
     most = "the product of a row's degrees must be at most its workers"
-    _refuse(wrong, lambda row: f"{most}: {needed[row]:.0f} for {workers[row]} workers", *named)
-    replicas = np.where(found.data_parallel > 0, found.data_parallel, np.floor(workers / found.degree()))
-    backup = found.backup_workers
-    wrong = (found.sync_mode != SyncMode.ASYNC) & (backup > 0) & (backup >= replicas)
+    _refuse(wrong, lambda row: f"{most}: {workers_needed[row]:.0f} for {workers[row]} workers", *fields)
+    replicas = np.where(rows.data_parallel > 0, rows.data_parallel, np.floor(workers / rows.degree()))
+    backup = rows.backup_workers
+    wrong = (rows.sync_mode != SyncMode.ASYNC) & (backup > 0) & (backup >= replicas)
     needs = "a step needs the result of at least one"
     _refuse(wrong, lambda row: f"is {backup[row]} of {replicas[row]:.0f} workers: {needs}", "backup_workers")
 
@@ -341,8 +341,8 @@ def _refuse(wrong: NDArray[np.bool_], says: Callable[[int], str], *fields: str) 
     """Raise what is said of the first row that is wrong, if one is, in each of the fields."""
     if wrong.any():
         row = int(wrong.argmax())
-        found = [Violation(f"configurations.{field}[{row}]", says(row)) for field in fields]
-        raise NodewiseError.invalid(found, Reason.CONTRADICTORY_FACTS)
+        violations = [Violation(f"configurations.{field}[{row}]", says(row)) for field in fields]
+        raise NodewiseError.invalid(violations, Reason.CONTRADICTORY_FACTS)
 
 
 def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
@@ -352,14 +352,14 @@ def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
     """
     whole = configurations.replicas() * configurations.accumulation.astype(np.float64)
     shares = np.ceil(configurations.global_batch / whole)
-    seen = _batch_seen(defaults)
+    evidence_batch = _batch_seen(defaults)
     if defaults.micro_batches_open:
         cut = (configurations.accumulation == 1) & (configurations.sync_mode == _ALLREDUCE)
-        as_seen = np.mod(shares, max(seen, 1)) == 0
-        shares = np.where(cut, np.where(as_seen, seen, 0), shares)
-    derived = np.where(configurations.global_batch > 0, shares, seen)
-    known = configurations.batch_per_worker
-    return freeze(np.where(known == 0, derived, known).astype(np.int64))
+        as_in_evidence = np.mod(shares, max(evidence_batch, 1)) == 0
+        shares = np.where(cut, np.where(as_in_evidence, evidence_batch, 0), shares)
+    derived_batch = np.where(configurations.global_batch > 0, shares, evidence_batch)
+    stated_batch = configurations.batch_per_worker
+    return freeze(np.where(stated_batch == 0, derived_batch, stated_batch).astype(np.int64))
 
 
 def _batch_seen(defaults: Defaults) -> int:
@@ -367,8 +367,8 @@ def _batch_seen(defaults: Defaults) -> int:
     return defaults.batches_per_worker[0] if len(defaults.batches_per_worker) == 1 else 0
 
 
-def _only(seen: list[str] | tuple[str, ...], path: str, otherwise: str) -> str:
-    if len(seen) > 1:
-        listed = ", ".join(seen)
-        raise invalid_field(path, f"must be stated: the profile's evidence holds several values ({listed})")
-    return seen[0] if seen else otherwise
+def _only(values: list[str] | tuple[str, ...], path: str, otherwise: str) -> str:
+    if len(values) > 1:
+        text = ", ".join(values)
+        raise invalid_field(path, f"must be stated: the profile's evidence holds several values ({text})")
+    return values[0] if values else otherwise

@@ -21,7 +21,7 @@ from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.predictions import RowStatus
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.calibrations import calibrations_of
-from nodewise.estimation.lessons.priors import Learned, learned_from
+from nodewise.estimation.lessons.priors import LearningResult, learned_from
 from nodewise.estimation.question import AUTO, Answer, Question, Terms
 from nodewise.evaluation.cases import Case, cases_of, evidence_of
 from nodewise.evaluation.held_back import folds_of, shown_of_each
@@ -128,7 +128,7 @@ def run_backtest(
     return BacktestResult(evaluations=evaluations, prior=_describe_priors(lessons, runs))
 
 
-def _describe_priors(lessons: Sequence[Learned], runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
+def _describe_priors(lessons: Sequence[LearningResult], runs: Sequence[tuple[str, Sequence[_CaseResult]]]) -> str:
     """The priors that answers rest on, and their sources; priors with the same sources are listed together."""
     bases = [case.answer.basis for _, run in runs for case in run if case.answer is not None]
     prior_ids = {part.prior_id for basis in bases for part in basis.mixture or (basis,)}
@@ -144,7 +144,7 @@ def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
     for request in estimators or (AUTO,):
         for name in answers.registry.predicting if request == ALL else (request,):
             if name != AUTO:
-                answers.estimators.named(name)
+                answers.estimators.by_name(name)
             names[name] = None
     return list(names)
 
@@ -160,7 +160,7 @@ class _CaseResult:
     predict_s: float
 
 
-def _predict(answers: Answers, lesson: Learned, name: str, case: Case) -> _CaseResult:
+def _predict(answers: Answers, lesson: LearningResult, name: str, case: Case) -> _CaseResult:
     if name in lesson.failures:
         return _CaseResult(case=case, answer=None, error=lesson.failures[name], fit_s=0.0, predict_s=0.0)
     question = Question(
@@ -181,7 +181,7 @@ def _predict(answers: Answers, lesson: Learned, name: str, case: Case) -> _CaseR
 
 
 def _evaluation(
-    answers: Answers, truth: Truth, lessons: Sequence[Learned], name: str, run: Sequence[_CaseResult]
+    answers: Answers, truth: Truth, lessons: Sequence[LearningResult], name: str, run: Sequence[_CaseResult]
 ) -> EstimatorEvaluation:
     predictions = _gather(truth, run)
     outcomes, memory = truth.outcomes(predictions), truth.memory(predictions)
@@ -199,7 +199,7 @@ def _evaluation(
     by_job = metrics_of(as_ints(number[truth.job]), len(jobs))
     return EstimatorEvaluation(
         estimator=name,
-        version="" if name == AUTO else answers.estimators.named(name).record.version,
+        version="" if name == AUTO else answers.estimators.by_name(name).record.version,
         predictions=predictions,
         overall=replace(
             everything,

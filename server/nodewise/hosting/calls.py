@@ -186,6 +186,9 @@ class _PluginCall:
         """The checked result of the work; the call is counted. ``following`` as in :func:`call`."""
         count = self.plugin.calls.add
         self._admit()
+        count, breaker = self.plugin.calls.add, self.plugin.breaker
+        if breaker is not None:
+            self._admit()
         start_s = perf_counter()
         try:
             with span(f"plugin.{self.method}", plugin=self.plugin.record.name, distribution=self.plugin.distribution):
@@ -210,7 +213,8 @@ class _PluginCall:
             self.note(partial(self.retry, work, check))
             raise self._unsound(exception) from None
         count(self.method, seconds, failed=False)
-        self.note(None)
+        if breaker is not None:
+            self.note(None)
         return result
 
     def retry(self, work: Callable[[], Any], check: Callable[[Any], Any]) -> None:

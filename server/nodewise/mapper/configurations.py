@@ -147,9 +147,10 @@ def read_configurations(message: pb.Configurations, path: str, reader: Reader, l
         "nodes": reader.ints(message.nodes, f"{path}.nodes", rows, default=0, most=limits.max_nodes),
         "workers": reader.ints(message.workers, f"{path}.workers", rows, default=0, most=limits.max_workers),
     }
-    for fact in NUMBER_COLUMNS:
-        if fact.field in values_by_name and fact.row not in _SCALE:
-            columns[fact.row] = reader.column(values_by_name[fact.field], f"{path}.{fact.field}", rows, fact)
+    for name, values in values_by_name.items():
+        if name in _NUMBERS and name not in _SCALE:
+            fact = CONFIGURATIONS[name]
+            columns[fact.row] = reader.column(values, f"{path}.{name}", rows, fact)
     if values_by_name.keys() - _NUMBERS:
         columns.update(_dictionaries(message, path, rows, reader))
     configurations = Configurations.defaults(rows).replaced(**columns)
@@ -216,7 +217,7 @@ def _consistent(configurations: Configurations, path: str, reader: Reader) -> No
     everyone = configurations.workers
     if configurations.worker_groups is not None:
         everyone = grouped_workers(everyone, configurations.worker_groups, path, reader)
-    none = constant_ints(len(configurations), 0)
+    none = constant_ints(len(everyone), 0)
     laid_out = (
         configurations.nodes is not none
         or configurations.placement is not None

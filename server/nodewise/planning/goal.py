@@ -143,7 +143,7 @@ def goal_of(objective: Objective, workload: Workload, constraints: PlanConstrain
     if objective.confidence is not None:
         text = "must be absent: a plan compares step times without their intervals, which the predictions state"
         raise invalid_field("objective.confidence", text)
-    work = work_of(objective, workload, known=True)
+    work = work_of(objective, workload, is_known=True)
     offers = objective.offers
     by_device = {pool.device: offers[offer_of_device(offers, pool.device)] for pool in constraints.pools if offers}
     if objective.rule.compares_costs and (not offers or work is None):

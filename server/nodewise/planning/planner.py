@@ -89,8 +89,8 @@ def planner_of(answers: Answers, question: PlanQuestion) -> Planner:
     )
     configurations = answers.resolve_configurations(question.profile, probe)
     name = _choose_estimator(answers, question, configurations)
-    fit = answers.fitted(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
-    plugin = answers.estimators.named(name)
+    fit = answers.model_of(Question(profile=question.profile, configurations=probe, terms=question.terms.by(name)))
+    plugin = answers.estimators.by_name(name)
     if not has(plugin, fit.model, PlanningModel, "space"):
         raise _no_planner(answers, name)
     model = CheckedModel(plugin, fit.model)
@@ -117,14 +117,14 @@ def _choose_estimator(answers: Answers, question: PlanQuestion, probe: Configura
         if not names:
             text = "no loaded estimator can plan: install one with the capability 'plan'"
             raise NodewiseError(Reason.ESTIMATOR_NOT_FOUND, text, {"estimator": AUTO})
-    elif CAPABILITY not in answers.estimators.named(question.terms.estimator).record.capabilities:
+    elif CAPABILITY not in answers.estimators.by_name(question.terms.estimator).record.capabilities:
         raise _no_planner(answers, question.terms.estimator)
     able: list[tuple[float, str]] = []
     refusals: list[tuple[str, Refusal]] = []
     failures: list[NodewiseError] = []
     for name in names:
         try:
-            assessment = answers.estimators.assessed(name, question.profile, probe, question.terms.options)
+            assessment = answers.estimators.assess(name, question.profile, probe, question.terms.options)
         except NodewiseError as error:
             failures.append(error)
             continue

@@ -16,7 +16,7 @@ from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, rank_architectures
+from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Rankings, rank_architectures
 from nodewise.mapper.reading import Reader
 from nodewise.ports.compute import Compute, LongRun
 from nodewise.ports.limits import Limits
@@ -180,7 +180,7 @@ def _right(fact: Fact) -> str:
     return f"must be {what} {least}{most}, or 0 where it is not known"
 
 
-def write_ranked(result: Ranked, columns: frozenset[int]) -> pb.BatchPredictResponse:
+def write_ranked(result: Rankings, columns: frozenset[int]) -> pb.BatchPredictResponse:
     """The reply about architectures."""
     reply = pb.BatchPredictResponse()
     write_predictions(reply.predictions, [result.answer], columns)

@@ -107,15 +107,19 @@ def read_candidates(
     """
     explicit = b"" if ranges else configurations.SerializeToString()
     if explicit:
-        parts = [_read_once(_explicit, configurations, explicit, f"{path}configurations", limits)]
+        rows = _read_once(_explicit, configurations, explicit, f"{path}configurations", limits)
     else:
         parts = [part for _, part in read_parts(configurations, ranges, limits, path)]
-    total = sum(map(len, parts))
+        total = sum(map(len, parts))
+        if total > limits.rows_per_call:
+            raise _too_many_rows(f"{path}configurations", total, limits)
+        rows = Configurations.concatenated(parts)
+    total = len(rows.workers)
     if total > limits.rows_per_call:
         raise _too_many_rows(f"{path}configurations", total, limits)
     if not total:
         raise invalid_field(f"{path}configurations", "must hold at least one row, or ranges at least one range")
-    return Configurations.concatenated(parts)
+    return rows
 
 
 def read_parts(
@@ -150,14 +154,14 @@ def _too_many_rows(path: str, rows: int, limits: Limits) -> NodewiseError:
     return too_much(f"{text}over StreamPredict", "rows_per_call", most, rows, "StreamPredict")
 
 
-_cache: LruCache[tuple[str, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
+_cache: LruCache[tuple[object, bytes, str, Limits], Configurations] = LruCache(KEPT_BYTES)
 
 
 def _read_once(
     read: Callable[[Any, str, Limits], Configurations], message: Any, data: bytes, path: str, limits: Limits
 ) -> Configurations:
     """The cached configurations of the same bytes, else read ones: schedulers repeat the same few configurations."""
-    key = (read.__name__, data, path, limits)
+    key = (read, data, path, limits)
     configurations = _cache.get(key)
     if configurations is None:
         configurations = read(message, path, limits)

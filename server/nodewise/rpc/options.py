@@ -67,7 +67,7 @@ class ReadOptions:
         if name == AUTO:
             loaded_version = auto_version(answers.registry) if self.version else ""
         else:
-            loaded_version = answers.estimators.named(name).record.version
+            loaded_version = answers.estimators.by_name(name).record.version
         if self.version not in ("", loaded_version):
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,

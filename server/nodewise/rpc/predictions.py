@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.objective import KNEE
+from nodewise.domain.objective import KNEE, Recommendation
 from nodewise.domain.predictions import Fidelity
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
@@ -164,19 +164,23 @@ class Predictions:
 
         Rows that do not depend on the objective are serialised once for all objectives.
         """
-        answer = self.answering.answers.complete(question, resolved)
-        if resolved.rated is None or not _tells_no_more(answer, resolved.rated):
+        answers = self.answering.answers
+        resolved, rows = answers.rate(question, resolved)
+        verdict = answers.verdict(question, resolved)
+        if verdict is None:
+            answer = answers.judge(question, resolved, rows)
             return _rows(answer, columns) + _verdict(answer)
         packed = resolved.packed
         if packed is None or packed[0] != columns:
-            packed = resolved.packed = columns, _rows(answer, columns), _rests_on(answer.basis)
-        return packed[1] + _recommendation(answer) + packed[2]
+            packed = resolved.packed = columns, _rows(rows, columns), _rests_on(resolved.basis)
+        return packed[1] + _recommendation(verdict.recommendation) + packed[2]
 
     def _as_read(self, request: pb.PredictRequest) -> tuple[ReadOptions, Job]:
         """The request as read, without its profile."""
         options = read_options(request.options).required_of(self.answering.answers)
         configurations = read_candidates(request.configurations, request.ranges, self.limits)
-        check_steps(len(configurations), options.terms.options, self.limits)
+        if options.terms.options.simulated_steps:
+            check_steps(len(configurations), options.terms.options, self.limits)
         objective = KNEE
         if request.ranges or request.configurations.offer_names or says_more(request):
             objective = objective_of(request, configurations, self.limits)
@@ -240,12 +244,6 @@ def _reply(answered: Answer | Basis, options: ReadOptions) -> bytes:
     return _rows(answered, options.columns) + _verdict(answered)
 
 
-def _tells_no_more(answer: Answer, rows: Answer) -> bool:
-    """Whether an answer's rows do not depend on the objective."""
-    alone = answer.finish_s is None and answer.costs is None and answer.goodput_per_s is None
-    return alone and answer.predictions is rows.predictions and answer.notices is rows.notices
-
-
 def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
     """A part of a reply with the rows alone: concatenated serialised messages are one message."""
     return length_delimited(_PREDICTIONS, packed_predictions([answer], columns))
@@ -253,12 +251,12 @@ def _rows(answer: Answer, columns: frozenset[int]) -> bytes:
 
 def _verdict(answer: Answer) -> bytes:
     """A part of a reply with everything but the rows."""
-    return _recommendation(answer) + _rests_on(answer.basis)
+    return _recommendation(answer.recommendation) + _rests_on(answer.basis)
 
 
-def _recommendation(answer: Answer) -> bytes:
+def _recommendation(recommendation: Recommendation | None) -> bytes:
     """A part of a reply with the recommendation; b"" = there is none."""
-    message = write_recommendation(answer.recommendation)
+    message = write_recommendation(recommendation)
     return b"" if message is None else length_delimited(_RECOMMENDATION, message.SerializeToString())
 
 

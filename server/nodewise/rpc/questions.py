@@ -47,8 +47,8 @@ def objective_of(
         rows_of = request if request.HasField("configurations") or request.ranges else shared
     own = () if isinstance(request, pb.SuggestMeasurementsRequest) else _OWN_PARTS
     own_parts: dict[str, Any] = {name: getattr(request, name) for name in own if request.HasField(name)}
-    objective = read_objective(best, request.work, offers, **own_parts)
-    rows = len(configurations)
+    objective = read_objective(best, request.work if request.HasField("work") else None, offers, **own_parts)
+    rows = len(configurations.workers)
     if objective.current is not None and objective.current.row >= rows:
         raise invalid_field("current.row", f"must be a row of the question, 0 to {rows - 1}")
     if objective.batch_bounds is not None:

@@ -33,14 +33,15 @@ class Streams:
     Attributes
     ----------
     answer_one, answer_batch : callable
-        Answer a question, and a batch, with a serialised reply.
+        Answer a question, and a batch, with a serialised reply; a question with an awaitable of it only where something
+        is waited for.
     reply_bytes : int
         Largest reply.
     known_one : callable
         The cached reply to a PredictRequest of these bytes; None = there is none.
     """
 
-    answer_one: Callable[[pb.PredictRequest, Call], Awaitable[bytes]]
+    answer_one: Callable[[pb.PredictRequest, Call], bytes | Awaitable[bytes]]
     answer_batch: Callable[[pb.BatchPredictRequest, Call], Awaitable[bytes]]
     reply_bytes: int
     known_one: Callable[[bytes], bytes | None]
@@ -88,7 +89,9 @@ class Streams:
     async def _reply(self, request: pb.StreamPredictRequest, call: Call) -> bytes:
         question = request.WhichOneof("question")
         if question == "predict":
-            return _on_stream(request.question_id, await self.answer_one(request.predict, call), _PREDICT_TAG)
+            answered = self.answer_one(request.predict, call)
+            reply = answered if isinstance(answered, bytes) else await answered
+            return _on_stream(request.question_id, reply, _PREDICT_TAG)
         if question == "batch":
             return _on_stream(request.question_id, await self.answer_batch(request.batch, call), _BATCH_TAG)
         raise invalid_field("question", "must be predict or batch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from google.protobuf.message import Message
 
@@ -104,7 +104,12 @@ _RULES: Final[Mapping[str, type[Knee | LeastTime | LeastCost | FewestDevices]]] 
 )
 
 
-PartT = TypeVar("PartT", CurrentConfiguration, StatisticalEfficiency, BatchBounds)
+_PARTS: Final[tuple[tuple[str, type, type[Message]], ...]] = (
+    ("current", CurrentConfiguration, pb.CurrentConfiguration),
+    ("efficiency", StatisticalEfficiency, pb.StatisticalEfficiency),
+    ("batch_bounds", BatchBounds, pb.BatchBounds),
+)
+"""What else an objective is computed from, where it is stated."""
 
 
 def read_objective(
@@ -129,46 +134,47 @@ def read_objective(
     NodewiseError
         INVALID_FIELD; CONTRADICTORY_FACTS for offers that do not go together.
     """
-    rule = None if objective is None else objective.SerializeToString()
-    amount = None if work is None else work.SerializeToString()
+    rule = b"" if objective is None else objective.SerializeToString()
+    amount = b"" if work is None else work.SerializeToString()
+    otherwise = None if usual is KNEE.rule else usual
     if not offers and current is None and efficiency is None and batch_bounds is None:
         # Most questions state no more.
-        is_stated = rule or amount or usual is not KNEE.rule
-        return _read(rule, amount, None, None, None, (), usual) if is_stated else KNEE
+        is_stated = rule or amount or otherwise is not None
+        return _read(rule, amount, None, None, None, (), otherwise) if is_stated else KNEE
     parts = (None if part is None else part.SerializeToString() for part in (current, efficiency, batch_bounds))
-    return _read(rule, amount, *parts, tuple(offer.SerializeToString() for offer in offers), usual)
+    return _read(rule, amount, *parts, tuple(offer.SerializeToString() for offer in offers), otherwise)
 
 
 @lru_cache(maxsize=1024)
 def _read(
-    objective: bytes | None,
-    work: bytes | None,
+    objective: bytes,
+    work: bytes,
     current: bytes | None,
     efficiency: bytes | None,
     bounds: bytes | None,
     offers: tuple[bytes, ...],
-    usual: Rule,
+    usual: Rule | None,
 ) -> Objective:
-    reader = Reader()
-
-    def part(kind: type[PartT], of: type[Message], data: bytes | None, name: str) -> PartT | None:
-        if data is None:
-            return None
-        return from_message(of.FromString(data), kind, f"{name}.", reader, most=LARGEST_AMOUNT)
-
-    message = pb.Objective.FromString(objective or b"")
-    scalars = reader.read_scalars(message, "objective.") if objective else {}
-    amount = reader.read_scalars(pb.Work.FromString(work), "work.", most=LARGEST_AMOUNT) if work else {}
+    reader, scalars, amount = Reader(), {}, {}
+    message = pb.Objective()
+    if objective:
+        message.MergeFromString(objective)
+        scalars = reader.read_scalars(message, "objective.")
+    if work:
+        amount = reader.read_scalars(pb.Work.FromString(work), "work.", most=LARGEST_AMOUNT)
+    parts: dict[str, Any] = {
+        name: from_message(of.FromString(data), kind, f"{name}.", reader, most=LARGEST_AMOUNT)
+        for (name, kind, of), data in zip(_PARTS, (current, efficiency, bounds), strict=True)
+        if data is not None
+    }
     result = Objective(
-        rule=_rule(message, usual, reader),
+        rule=_rule(message, usual or KNEE.rule, reader),
         most_extrapolation=scalars.get("max_extrapolation_ratio", KNEE.most_extrapolation),
         confidence=scalars.get("confidence"),
         remaining_samples=amount.get("samples"),
         remaining_epochs=amount.get("epochs"),
         offers=read_offers([*map(pb.Offer.FromString, offers)], "offers", reader) if offers else (),
-        current=part(CurrentConfiguration, pb.CurrentConfiguration, current, "current"),
-        efficiency=part(StatisticalEfficiency, pb.StatisticalEfficiency, efficiency, "efficiency"),
-        batch_bounds=part(BatchBounds, pb.BatchBounds, bounds, "batch_bounds"),
+        **parts,
     )
     batch_bounds = result.batch_bounds
     if batch_bounds is not None and reader.clean and batch_bounds.most < batch_bounds.least:
@@ -186,9 +192,10 @@ def _rule(message: pb.Objective, usual: Rule, reader: Reader) -> Rule:
         return usual
     if rule_name == "highest_throughput":
         return HighestThroughput()
-    return from_message(
-        getattr(message, rule_name), _RULES[rule_name], f"objective.{rule_name}.", reader, most=LARGEST_AMOUNT
-    )
+    limits = reader.read_scalars(getattr(message, rule_name), f"objective.{rule_name}.", most=LARGEST_AMOUNT)
+    if "deadline_seconds" in limits:
+        limits["deadline_s"] = limits.pop("deadline_seconds")
+    return _RULES[rule_name](**limits)
 
 
 def write_recommendation(recommendation: Recommendation | None) -> pb.Recommendation | None:

@@ -99,15 +99,16 @@ def write_predictions(message: prediction_pb2.Predictions, answers: Sequence[Ans
 def packed_predictions(answers: Sequence[Answer], columns: frozenset[int]) -> bytes:
     """The same, serialised; columns of floats are copied without a loop over their numbers."""
     others = prediction_pb2.Predictions(rows_count=sum(len(answer.predictions) for answer in answers))
+    others = prediction_pb2.Predictions(rows_count=sum([len(answer.predictions) for answer in answers]))
     parts: list[bytes] = []
     if len(answers) == 1:
         _pack_alone(parts, others, answers[0], columns)
     else:
         _pack_together(parts, others, answers, columns)
-    interval = next((answer.interval for answer in answers if answer.interval is not None), None)
-    if interval is not None and options_pb2.PREDICTION_COLUMN_INTERVAL in columns:
-        others.interval_coverage = interval.coverage
-        others.interval_basis = int(interval.basis)  # type: ignore[assignment]  # the same numbers, tested
+    intervals = [answer.interval for answer in answers if answer.interval is not None]
+    if intervals and options_pb2.PREDICTION_COLUMN_INTERVAL in columns:
+        others.interval_coverage = intervals[0].coverage
+        others.interval_basis = int(intervals[0].basis)  # type: ignore[assignment]  # the same numbers, tested
     if options_pb2.PREDICTION_COLUMN_BREAKDOWN in columns:
         _write_bottlenecks(others, [answer.predictions for answer in answers])
     _write_statuses(others, answers)
@@ -123,19 +124,17 @@ def _pack_alone(
     wanted = _alone(columns, rows, interval=answer.interval is not None)
     for head, column in zip(wanted.heads, wanted.floats(answer)):
         if column is not None and rows:
-            parts.append(head)
-            parts.append(column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column))
+            parts += head, column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column)
     for field, of in wanted.whole:
         column = of(answer)
         if column is not None:
             getattr(others, field).extend(column.tolist())
     if rows and _knows_samples(answer):
-        parts.append(wanted.samples)
-        parts.append(_floats(answer.samples_per_s))
+        parts += wanted.samples, _floats(answer.samples_per_s)
     for tag, held in wanted.named:
         for name, column in held(answer).items():
-            parts.append(_head_of_named(tag, name, rows))
-            parts.append(column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column))
+            head = _head_of_named(tag, name, rows)
+            parts += head, column.tobytes() if column.dtype is _WIRE_FLOAT else _floats(column)
 
 
 def _pack_together(
@@ -287,10 +286,12 @@ def _name_of_column(name: str) -> bytes:
 
 def _write_bottlenecks(message: prediction_pb2.Predictions, found: Sequence[Predictions]) -> None:
     """Write bottlenecks with one dictionary for all answers; an empty name = none. No column if no row has one."""
-    if len(found) == 1 and found[0].all_answered and not (found[0].bottleneck_index < 0).any():
-        message.bottleneck_indexes.extend(found[0].bottleneck_index.tolist())
-        message.bottleneck_names.extend(found[0].bottlenecks)
-        return
+    if len(found) == 1 and found[0].all_answered:
+        alone = found[0].bottleneck_index.tolist()
+        if min(alone, default=0) >= 0:
+            message.bottleneck_indexes.extend(alone)
+            message.bottleneck_names.extend(found[0].bottlenecks)
+            return
     dictionary: dict[str, int] = {}
     indexes: list[int] = []
     for predictions in found:
@@ -307,13 +308,13 @@ def _write_statuses(message: prediction_pb2.Predictions, answers: Sequence[Answe
     if not all(answer.predictions.all_answered for answer in answers):
         for answer in answers:
             message.statuses.extend(answer.predictions.status.tolist())
-    firsts = accumulate((len(answer.predictions) for answer in answers), initial=0)
+    firsts = accumulate([len(answer.predictions) for answer in answers], initial=0)
     for offset, answer in zip(firsts, answers):
         for row_refusal in answer.predictions.refusals:
             rows: Sequence[int] = [offset + row for row in row_refusal.rows]
             message.refusals.add(rows=rows, problem=write_refusal(row_refusal.refusal))
         for notice in answer.notices:
-            rows = [offset + row for row in notice.rows]
+            rows = [offset + row for row in notice.rows] if offset else notice.rows
             if not rows and len(answers) > 1:
                 rows = range(offset, offset + len(answer.predictions))
             message.warnings.append(write_notice(notice, rows))

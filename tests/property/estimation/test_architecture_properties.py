@@ -19,7 +19,7 @@ from nodewise.domain.predictions import Predictions
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, rank_architectures
+from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Rankings, rank_architectures
 from nodewise.estimation.question import Question, Terms
 
 ROUNDING = 1e-9
@@ -52,7 +52,7 @@ def asked(rows: list[tuple[int, int, str]]) -> Configurations:
     return found.replaced(devices=devices, device_index=as_ints(range(len(rows))), batch_per_worker=as_ints(batches))
 
 
-def batch(many: Architectures, configurations: Configurations, shared: Workload) -> Ranked:
+def batch(many: Architectures, configurations: Configurations, shared: Workload) -> Rankings:
     question = ArchitecturesQuestion(
         profile=Profile(workload=shared),
         architectures=many,

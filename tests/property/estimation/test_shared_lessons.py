@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodewise.domain.columns import as_floats
 from nodewise.domain.predictions import Predictions
-from nodewise.estimation.answer.shared import GROUPS, MOST_POINT, MOST_WIDTH, agreed, move_by_others
+from nodewise.estimation.answer.bounded_influence import GROUPS, MOST_POINT, MOST_WIDTH, agree, move_by_others
 
 HALF = 0.5 * math.log(MOST_POINT)
 LOGS = st.one_of(st.floats(-50.0, 50.0), st.just(0.0))
@@ -27,13 +27,13 @@ def test_a_group_that_says_something_else_moves_an_answer_within_the_bound(
 ) -> None:
     changed = list(differences)
     changed[place % len(changed)] = other
-    before, after = (float(agreed(np.array(each)[:, None], HALF)[0]) for each in (differences, changed))
+    before, after = (float(agree(np.array(each)[:, None], HALF)[0]) for each in (differences, changed))
     assert abs(after - before) <= 2.0 * HALF + 1e-12
 
 
 @given(EVERY)
 def test_groups_move_an_answer_towards_what_they_say_and_no_further(differences: list[float]) -> None:
-    found = float(agreed(np.array(differences)[:, None], HALF)[0])
+    found = float(agree(np.array(differences)[:, None], HALF)[0])
     assert min(0.0, *differences) - 1e-12 <= found <= max(0.0, *differences) + 1e-12
     assert abs(found) <= len(differences) * HALF + 1e-12
 

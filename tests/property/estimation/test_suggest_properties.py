@@ -13,7 +13,7 @@ from nodewise.domain.objective import HighestThroughput, Knee, LeastTime, Object
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Question, Terms
-from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
+from nodewise.estimation.suggestion.covariance import assumed_covariance, measure
 from nodewise.estimation.suggestion.search import Wish
 from nodewise.estimation.suggestion.suggest import suggest
 
@@ -73,7 +73,7 @@ def test_measurements_leave_a_covariance(rows: list[tuple[int, float]], data: st
     for _ in range(3):
         assert np.linalg.eigvalsh(covariance).min() >= -1e-9 * scale
         row = data.draw(st.integers(0, len(rows) - 1))
-        left = measured(covariance, row, noise)
+        left = measure(covariance, row, noise)
         assert (left == left.T).all()
         assert (left.diagonal() >= 0.0).all()
         assert (left.diagonal() <= covariance.diagonal() + 1e-9 * scale).all()

@@ -18,7 +18,7 @@ from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Ranked, rank_architectures
+from nodewise.estimation.answer.architectures import ArchitecturesQuestion, Rankings, rank_architectures
 from nodewise.estimation.question import Terms
 from nodewise.plugin import ArchitecturePredictions, Assessment, Context, Query
 
@@ -67,7 +67,7 @@ def estimator(kind: Callable[..., Any] = Together, claim: float | None = None) -
     return Fake(assess=assess, fit=fit), asked
 
 
-def ask(fakes: dict[str, Fake], many: Architectures, *workers: int, **more: Any) -> Ranked:
+def ask(fakes: dict[str, Fake], many: Architectures, *workers: int, **more: Any) -> Rankings:
     configurations = Configurations.of(len(workers), nodes=workers, workers=workers, batch_per_worker=1)
     question = ArchitecturesQuestion(
         profile=more.pop("profile", Profile()),

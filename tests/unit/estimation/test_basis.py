@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 
 from nodewise.domain.profile import Profile
-from nodewise.estimation.fit.fitted import relabel
+from nodewise.estimation.fit.fitted_model import relabel
 from nodewise.estimation.question import Basis
 
 OF_MODEL = {

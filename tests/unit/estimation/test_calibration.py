@@ -76,7 +76,7 @@ def test_the_order_of_jobs_is_irrelevant_and_so_are_jobs_that_are_refused() -> N
 def test_simulations_keep_their_interval() -> None:
     found = calibrated([job(1.5)] * 20, constant_step(0.1))
     plain = Predictions.of(constant_floats(2, 1.0), log_spread=0.1)
-    np.testing.assert_allclose(found.applied(plain).log_spread, 0.1 * found.factor)
+    np.testing.assert_allclose(found.apply(plain).log_spread, 0.1 * found.factor)
     simulated = Predictions(
         status=plain.status,
         step_s=plain.step_s,
@@ -87,4 +87,4 @@ def test_simulations_keep_their_interval() -> None:
         extrapolation=plain.extrapolation,
         simulated=True,
     )
-    assert found.applied(simulated) is simulated
+    assert found.apply(simulated) is simulated

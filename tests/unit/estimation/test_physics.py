@@ -11,7 +11,7 @@ from measurement_tables import Row, table_of
 from nodewise.catalogue.loading import load_catalogue
 from nodewise.domain.profile import Profile
 from nodewise.domain.workload import Transformer, Workload
-from nodewise.estimation.lessons.physics import trimmed
+from nodewise.estimation.lessons.physics import drop_impossible_runs
 
 CATALOGUE = load_catalogue()
 NOTHING = Workload()
@@ -50,22 +50,22 @@ def runs(*rates: float, batch: int = 8) -> list[Row]:
     ],
 )
 def test_each_rule(rows: list[Row], workload: Workload, rule: str) -> None:
-    found = trimmed(job(*rows, workload=workload), CATALOGUE)
+    found = drop_impossible_runs(job(*rows, workload=workload), CATALOGUE)
     assert [reason.partition(":")[0] for reason in found.reasons] == ([rule] if rule else [])
 
 
 def test_single_runs_are_left_out_and_a_job_of_mostly_such_runs_whole() -> None:
     most = job(*runs(4.0, 4.0, 100.0), workload=COUNTED)
-    found = trimmed(most, CATALOGUE)
+    found = drop_impossible_runs(most, CATALOGUE)
     assert found.profile is not None
     assert found.profile.observations.steps_per_s.tolist() == [4.0, 4.0]
     assert found.profile.digest != most.digest
     assert found.reasons == ("ABOVE_PEAK: 1 of 3 runs compute more than their devices' peak",)
-    assert trimmed(job(*runs(100.0, 100.0, 4.0), workload=COUNTED), CATALOGUE).profile is None
+    assert drop_impossible_runs(job(*runs(100.0, 100.0, 4.0), workload=COUNTED), CATALOGUE).profile is None
     untouched = job(*runs(4.0, 4.0))
-    assert trimmed(untouched, CATALOGUE).profile is untouched
+    assert drop_impossible_runs(untouched, CATALOGUE).profile is untouched
 
 
 def test_a_device_that_nobody_knows_has_no_peak_to_contradict() -> None:
     rows = [replace(row, device="X9") for row in runs(4e4, 4e4)]
-    assert trimmed(job(*rows, workload=COUNTED), CATALOGUE).reasons == ()
+    assert drop_impossible_runs(job(*rows, workload=COUNTED), CATALOGUE).reasons == ()

@@ -19,7 +19,7 @@ from nodewise.domain.predictions import Options, Predictions, RowRefusal
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Question, Terms
 from nodewise.estimation.suggestion import search
-from nodewise.estimation.suggestion.covariance import assumed_covariance, measured
+from nodewise.estimation.suggestion.covariance import assumed_covariance, measure
 from nodewise.estimation.suggestion.search import Suggestions, Wish
 from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.plugin import CovariantModel, Floats
@@ -382,14 +382,14 @@ def test_assumed_errors_are_alike_where_scales_are() -> None:
 
 def test_a_measurement_conditions_the_rest() -> None:
     covariance = np.array([[0.04, 0.02], [0.02, 0.09]])
-    left = measured(covariance, 0, 0.1)
+    left = measure(covariance, 0, 0.1)
     np.testing.assert_allclose(left, covariance - np.outer([0.04, 0.02], [0.04, 0.02]) / 0.05)
-    assert measured(np.zeros((2, 2)), 0, 0.0).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert measure(np.zeros((2, 2)), 0, 0.0).tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_a_row_that_rounding_alone_leaves_open_teaches_nothing() -> None:
     covariance = np.outer([1e-15, 1.0, 1.0], [1e-15, 1.0, 1.0])
     for _ in range(3):
-        left = measured(covariance, 0, 0.0)
+        left = measure(covariance, 0, 0.0)
         assert np.linalg.eigvalsh(left).min() >= -1e-9
         covariance = left

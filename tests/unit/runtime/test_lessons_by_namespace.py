@@ -17,7 +17,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
-from nodewise.estimation.answer.shared import MOST_POINT, MOST_WIDTH
+from nodewise.estimation.answer.bounded_influence import MOST_POINT, MOST_WIDTH
 from nodewise.plugin import Context, Corpus, Prior
 from nodewise.profiles.store import ProfileSummary
 from nodewise.runtime.learning import learning as looks

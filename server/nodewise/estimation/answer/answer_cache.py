@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from nodewise.estimation.fit.fitted import Fitted, ModelKey
+from nodewise.estimation.fit.fitted_model import FittedModel, ModelKey
 from nodewise.estimation.lessons.trials import Trial
 from nodewise.ports.cache import CacheSpace, LruCache
 
@@ -20,7 +20,7 @@ class AnswerCache:
     """
 
     space: CacheSpace
-    models: LruCache[ModelKey, Fitted]
+    models: LruCache[ModelKey, FittedModel]
     trials: LruCache[tuple[object, ...], tuple[Trial, ...]]
     built_on: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -31,8 +31,8 @@ class AnswerCache:
 
     def drop_others(self, origins: Set[str]) -> None:
         """Forget what other code made than that of these origins: nobody will ask for it again."""
-        gone = [origin for origin in list(self.built_on) if origin not in origins]
-        for origin in gone:
+        dropped = [origin for origin in list(self.built_on) if origin not in origins]
+        for origin in dropped:
             self.built_on.pop(origin, None)
         self.models.drop(lambda key: not any(key.provenance.startswith(origin) for origin in origins))
         self.trials.drop(lambda key: not any(str(key[-1]).startswith(origin) for origin in origins))

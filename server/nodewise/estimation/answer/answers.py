@@ -18,11 +18,12 @@ from nodewise.estimation.answer.answer_cache import AnswerCache
 from nodewise.estimation.answer.assembly import judge, rate
 from nodewise.estimation.answer.floors import Floors, floors_of, raise_to_floors
 from nodewise.estimation.answer.goodput import Candidates, candidates_of
+from nodewise.estimation.answer.objectives import Verdict, decide
 from nodewise.estimation.answer.predicting import predict_rows
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.choice.chooser import NONE_FAILED, Choice, Chooser
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import Fitted, basis_of, misses_a_part
+from nodewise.estimation.fit.fitted_model import FittedModel, basis_of, misses_a_part
 from nodewise.estimation.fit.models import Models, evidence_of
 from nodewise.estimation.lessons.calibration import Calibration
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
@@ -72,7 +73,7 @@ class Answers:
         Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
     fallbacks : sequence of str
         Who stands in for an estimator that is named and cannot answer, in this order.
-    kept : AnswerCache or None
+    cache : AnswerCache or None
         Models and trials that others of this process may share; None = nobody does.
     generation, track : str
         Of the plugins, as bases name them; "" = a digest of the registry, and the only track.
@@ -92,13 +93,13 @@ class Answers:
         traces: Callable[[Profile], Sequence[Trace]] | None = None,
         ahead: Callable[[Callable[[], None]], None] | None = None,
         fallbacks: Sequence[str] = (),
-        kept: AnswerCache | None = None,
+        cache: AnswerCache | None = None,
         generation: str = "",
         track: str = "",
     ) -> None:
-        kept = kept or AnswerCache.of(space or CacheSpace(CACHE_BYTES))
-        self.space = space = kept.space
-        self.estimators = Estimators(registry, catalogue or Catalogue(), space, kept.built_on)
+        cache = cache or AnswerCache.of(space or CacheSpace(CACHE_BYTES))
+        self.space = space = cache.space
+        self.estimators = Estimators(registry, catalogue or Catalogue(), space, cache.built_on)
         self._generation, self._track = generation or registry.generation, track
         self._most_cycles = most_cycles
         self._resolution = Resolution(max_workers, space, self.estimators.catalogue)
@@ -106,16 +107,16 @@ class Answers:
             self.estimators,
             self._resolution,
             space=space,
-            kept=kept.models,
+            kept=cache.models,
             clock=clock or SystemClock(),
             traces=traces,
         )
-        self._chooser = Chooser(self.estimators, space, self._asking_alone, fallbacks, kept.trials)
+        self._chooser = Chooser(self.estimators, space, self._asking_alone, fallbacks, cache.trials)
         self._teachings = Teachings(Lessons(dict(priors or {}), dict(calibrations or {})))
         self.adoptions = 0
         """How often something learned was adopted."""
         self._resolved: LruCache[tuple[object, ...], ResolvedQuery] = LruCache(space)
-        self._fitted: LruCache[tuple[Choice, int, Terms], tuple[Fitted, Basis]] = LruCache(space)
+        self._fitted: LruCache[tuple[Choice, int, Terms], tuple[FittedModel, Basis]] = LruCache(space)
         self._newest: LruCache[str, Profile] = LruCache(space)
         self._ahead = Ahead(ahead, self.resolve)
 
@@ -164,13 +165,12 @@ class Answers:
         NodewiseError
             Whatever stands in the way of every row and shows before a fit.
         """
-        self.estimators.require(question.terms.estimator)
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
         key = self._key(question)
-        known = self._resolved.get(key)
-        if known is not None:
-            return known if self._is_quick(known) else None
+        entry = self._resolved.get(key)
+        if entry is not None:
+            return entry if self._is_quick(entry) else None
         if not question.profile.digest or len(question.configurations) > INLINE_ROWS or not self._inline(question):
             return None
         if fitted_only and self._newest.get(_name_of(question.profile)) is None:
@@ -182,9 +182,10 @@ class Answers:
             if before is None:
                 return None
             question.terms.look_up()
-            choice, fitted, basis = before
+            choice, fit, basis = before
             self._note_newest(question.profile)
-            return self._keep(key, question, (configurations, candidates), fitted, basis, repeatable=choice.settled)
+            rows = (configurations, candidates)
+            return self._keep(key, question, rows, fit, basis, repeatable=choice.is_settled, is_small=True)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
@@ -196,53 +197,73 @@ class Answers:
         which everything is fitted. Whatever it does not wait for is begun.
         """
         key = self._key(question)
-        known = self._resolved.get(key) if question.profile.digest else None
-        if known is not None:
-            return known
+        entry = self._resolved.get(key) if question.profile.digest else None
+        if entry is not None:
+            return entry
         older = self._older(question)
         if older is not None:
             self._ahead.begin(question)
             older_question = replace(question, profile=older)
-            resolved, rated = self._rate_or_substitute(older_question, self.resolve(older_question))
-            basis = replace(resolved.basis, stale=True)
-            return replace(resolved, basis=basis, rated=rated, packed=None, compared=None, judged=None, number=0)
+            query, rated = self.rate(older_question, self.resolve(older_question))
+            basis = replace(query.basis, stale=True)
+            return replace(query, basis=basis, rated=rated, packed=None, compared=None, judged=None, number=0)
         try:
             return self._resolve(question, key)
         except NodewiseError as error:
             self._begin_if_missed(question, error)
             raise
 
-    def complete(self, question: Question, resolved: ResolvedQuery) -> Answer:
+    def complete(self, question: Question, query: ResolvedQuery) -> Answer:
         """The answer to a resolved query, of each row at the batch of best goodput.
 
         Predicted rows stay with the resolved query for as long as nothing that they depend on changes.
         """
-        objective, before = question.objective, resolved.judged
+        objective, before = question.objective, query.judged
         if before is not None and before[0] is objective:
             return before[1]
-        resolved, rows = self._rate_or_substitute(question, resolved)
-        reach = self._resolution.reach(question.profile)
-        if resolved.candidates is not None:
+        return self.judge(question, *self.rate(question, query))
+
+    def judge(self, question: Question, query: ResolvedQuery, rows: Answer) -> Answer:
+        """The answer to a resolved query of which the rows are rated, as :meth:`rate` returns both."""
+        objective, comparison, reach = question.objective, None, self._resolution.reach(question.profile)
+        if query.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
             assert objective.efficiency is not None
-            best = resolved.candidates.best(objective.efficiency, rows.predictions)
+            best = query.candidates.best(objective.efficiency, rows.predictions)
             configurations, predictions = rows.configurations.take(best), rows.predictions.take(best)
             floors = self._floors(question.profile, configurations)
-            rows = rate(question.terms, configurations, predictions, resolved.fitted, resolved.basis, floors)
-            answer = judge(question, rows, resolved.basis, reach)
-        else:
-            answer = judge(question, rows, resolved.basis, reach, resolved.comparison(objective, reach))
-        if resolved.rated is not None:
-            resolved.judged = objective, answer
+            rows = rate(question.terms, configurations, predictions, query.fitted, query.basis, floors)
+        elif query.rated is not None:
+            comparison = query.compare(objective, reach)
+        answer = judge(question, rows, query.basis, reach, comparison)
+        if query.rated is not None:
+            query.judged = objective, answer
         return answer
+
+    def verdict(self, question: Question, query: ResolvedQuery) -> Verdict | None:
+        """The verdict on rated rows, where an answer tells no more besides them; None = ask :meth:`judge`.
+
+        That is: the objective says nothing of its own about the rows, and no work is known that would take time.
+        """
+        objective, rows, workload = question.objective, query.rated, question.profile.workload
+        if objective is None or rows is None:
+            return None
+        if workload.epochs is not None and workload.samples_per_epoch is not None:
+            return None
+        comparison = query.compare(objective, self._resolution.reach(question.profile))
+        if comparison is None:
+            return None
+        of_rows = rows.configurations, rows.predictions, rows.samples_per_s
+        verdict = decide(objective, comparison, *of_rows, workload)
+        return None if verdict.notice is not None else verdict
 
     def fit_ahead(self, profile: Profile) -> None:
         """Fit what a query about the profile's own configurations would need."""
         configurations = evidence_of(profile)
         if configurations is not None:
-            self.fitted(Question(profile=profile, configurations=configurations))
+            self.model_of(Question(profile=profile, configurations=configurations))
 
-    def fitted(self, question: Question) -> Fitted:
+    def model_of(self, question: Question) -> FittedModel:
         """The model that answers a query, or the mixture of several; fitted now unless it is kept."""
         return self._resolve(question, None).fitted
 
@@ -297,8 +318,8 @@ class Answers:
 
     def home(self, question: Question) -> str:
         """The distribution in whose process a query is answered; "" = here, or not in one alone."""
-        loaded = self.registry.estimators.get(question.terms.estimator)
-        return loaded.distribution if loaded is not None and loaded.mode == "process" else ""
+        plugin = self.registry.estimators.get(question.terms.estimator)
+        return plugin.distribution if plugin is not None and plugin.mode == "process" else ""
 
     def _asking_alone(self, name: str, lessons: Lessons) -> Predict:
         """A way of asking one estimator about a profile: trials need predictions alone, no intervals or verdict."""
@@ -306,23 +327,23 @@ class Answers:
 
         def predict(profile: Profile, configurations: Configurations) -> Predictions:
             rows = self._resolution.of(profile, configurations)
-            assessment = self.estimators.assessed(name, profile, rows, terms.options)
+            assessment = self.estimators.assess(name, profile, rows, terms.options)
             if assessment.refusal is not None:
                 raise NodewiseError.refused(assessment.refusal)
-            fitted = self._models.tried(profile, name, terms.options.seed, lessons)
+            fit = self._models.fit_for_trial(profile, name, terms.options.seed, lessons)
             question = Question(profile=profile, configurations=configurations, terms=terms)
-            return predict_rows(self.estimators, fitted, rows, question)
+            return predict_rows(self.estimators, fit, rows, question)
 
         return predict
 
     # --- resolving
 
     def _resolve(
-        self, question: Question, key: tuple[object, ...] | None, failed: Mapping[str, Refusal] = NONE_FAILED
+        self, question: Question, key: tuple[object, ...] | None, failures: Mapping[str, Refusal] = NONE_FAILED
     ) -> ResolvedQuery:
         """The query resolved now, with its model fitted; kept under a key unless that is None.
 
-        ``failed`` are estimators that others stand in for, with their failures.
+        ``failures`` are those of estimators that others stand in for.
         """
         rows = configurations, _ = self._rows(question)
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
@@ -330,21 +351,21 @@ class Answers:
         question.terms.look_up()
         lessons = self.lessons_for(question)
         # A process of its own assesses and predicts in one exchange.
-        model = self._models.kept(question, lessons) if self.home(question) else None
-        choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model, failed=failed)
+        model = self._models.cached_model(question, lessons) if self.home(question) else None
+        choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model, failures=failures)
         assert choice is not None
         try:
-            fitted = self._model(question, choice, lessons)
+            fit = self._model(question, choice, lessons)
         except PluginError as error:
             names = [share.estimator for share in choice.shares.mixture]
-            return self._resolve_without(question, names, error, failed)
-        return self._keep(key, question, rows, fitted, self._basis(fitted, question), repeatable=choice.settled)
+            return self._resolve_without(question, names, error, failures)
+        return self._keep(key, question, rows, fit, self._basis(fit, question), repeatable=choice.is_settled)
 
-    def _basis(self, fitted: Fitted, question: Question) -> Basis:
-        return basis_of(fitted, question.terms, self._generation, self._track)
+    def _basis(self, fit: FittedModel, question: Question) -> Basis:
+        return basis_of(fit, question.terms, self._generation, self._track)
 
     def _resolve_without(
-        self, question: Question, names: Sequence[str], error: PluginError, failed: Mapping[str, Refusal]
+        self, question: Question, names: Sequence[str], error: PluginError, failures: Mapping[str, Refusal]
     ) -> ResolvedQuery:
         """The query resolved with others in the place of estimators that failed.
 
@@ -357,7 +378,7 @@ class Answers:
         if terms.estimator != AUTO and not terms.allow_fallback:
             raise error
         try:
-            return self._resolve(question, None, {**failed, **dict.fromkeys(names, error.refusal)})
+            return self._resolve(question, None, {**failures, **dict.fromkeys(names, error.refusal)})
         except NodewiseError as another:
             if another.reason in (Reason.DEADLINE_EXCEEDED, Reason.MODEL_NOT_CACHED):
                 raise
@@ -368,29 +389,30 @@ class Answers:
         key: tuple[object, ...] | None,
         question: Question,
         rows: tuple[Configurations, Candidates | None],
-        fitted: Fitted,
+        fit: FittedModel,
         basis: Basis,
         *,
         repeatable: bool,
+        is_small: bool | None = None,
     ) -> ResolvedQuery:
         """A query with its model; kept where the same would be resolved again."""
         terms, (configurations, candidates) = question.terms, rows
-        resolved = ResolvedQuery(
+        query = ResolvedQuery(
             configurations=configurations,
             candidates=candidates,
-            fitted=fitted,
+            fitted=fit,
             basis=basis,
-            small=_is_small(configurations),
+            small=_is_small(configurations) if is_small is None else is_small,
             repeatable=repeatable
-            and fitted.settled
+            and fit.settled
             and terms.options.fidelity != Fidelity.SIMULATE
             and bool(question.profile.digest)
-            and not misses_a_part(fitted.notices),
+            and not misses_a_part(fit.notices),
         )
-        if key is not None and resolved.repeatable:
+        if key is not None and query.repeatable:
             asked = () if question.configurations is configurations else (part_of_rows(question.configurations),)
-            self._resolved.put(key, resolved, ENTRY_BYTES, (*resolved.held, *asked))
-        return resolved
+            self._resolved.put(key, query, ENTRY_BYTES, (*query.cache_parts, *asked))
+        return query
 
     def _rows(self, question: Question) -> tuple[Configurations, Candidates | None]:
         """The rows of a query as resolved, with every batch that may be chosen, and which these are."""
@@ -401,13 +423,13 @@ class Answers:
         candidates = candidates_of(configurations, bounds)
         return candidates.configurations, candidates
 
-    def _model(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
+    def _model(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel:
         """The chosen model, fitted; beside others' lessons where these move it."""
-        fitted = self._models.fitted(question, choice, lessons)
+        fit = self._models.fit(question, choice, lessons)
         if lessons.others:
-            fitted = self._models.beside_others(question, choice, lessons, fitted)
+            fit = self._models.beside_others(question, choice, lessons, fit)
         self._note_newest(question.profile)
-        return fitted
+        return fit
 
     def _note_newest(self, profile: Profile) -> None:
         """Remember the newest revision that something was fitted for."""
@@ -416,22 +438,24 @@ class Answers:
         if before is None or before.uid != profile.uid or before.revision < profile.revision:
             self._newest.put(name, profile, ENTRY_BYTES, (part_of_profile(profile),))
 
-    def _fitted_before(self, question: Question, configurations: Configurations) -> tuple[Choice, Fitted, Basis] | None:
+    def _fitted_before(
+        self, question: Question, configurations: Configurations
+    ) -> tuple[Choice, FittedModel, Basis] | None:
         """The choice of an estimator, its model and what answers rest on, if nothing has to be tried or fitted."""
         lessons = self.lessons_for(question)
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
         if choice is None:
             return None
         key = (choice, question.profile.revision, question.terms)
-        known = self._fitted.get(key)
-        if known is None:
-            fitted = self._models.fitted_before(question, choice, lessons)
-            if fitted is None:
+        entry = self._fitted.get(key)
+        if entry is None:
+            fit = self._models.find(question, choice, lessons)
+            if fit is None:
                 return None
-            known = fitted, self._basis(fitted, question)
+            entry = fit, self._basis(fit, question)
             if choice.is_kept:
-                self._fitted.put(key, known, ENTRY_BYTES + BASIS_BYTES, fitted.held)
-        return choice, *known
+                self._fitted.put(key, entry, ENTRY_BYTES + BASIS_BYTES, fit.cache_parts)
+        return choice, *entry
 
     def _older(self, question: Question) -> Profile | None:
         """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
@@ -468,47 +492,47 @@ class Answers:
 
     def _inline(self, question: Question) -> bool:
         """Whether every estimator that a query may reach runs in the caller's thread."""
-        loaded = self.registry.estimators.get(question.terms.estimator)
+        plugin = self.registry.estimators.get(question.terms.estimator)
         return (
-            self.estimators.all_inline if loaded is None or question.terms.allow_fallback else loaded.mode == "inline"
+            self.estimators.all_inline if plugin is None or question.terms.allow_fallback else plugin.mode == "inline"
         )
 
-    def _is_quick(self, resolved: ResolvedQuery) -> bool:
+    def _is_quick(self, query: ResolvedQuery) -> bool:
         """Whether it can be completed here and now: by models of the caller's thread, or from memory."""
-        if not resolved.small or resolved.rated is not None or self.estimators.all_inline:
-            return resolved.small
-        fitted = resolved.fitted
-        names = [part.fitted.basis.estimator for part in fitted.parts] or [fitted.basis.estimator]
-        return all(self.estimators.named(name).mode == "inline" for name in names)
+        if not query.small or query.rated is not None or self.estimators.all_inline:
+            return query.small
+        fit = query.fitted
+        names = [part.fitted.basis.estimator for part in fit.parts] or [fit.basis.estimator]
+        return all(self.estimators.by_name(name).mode == "inline" for name in names)
 
     # --- completing
 
-    def _rate_or_substitute(self, question: Question, resolved: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
+    def rate(self, question: Question, query: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
         """The rows predicted and rated; where an estimator fails, another one is resolved in its place."""
-        failed: dict[str, Refusal] = {}
+        if query.rated is not None:
+            return query, query.rated
+        failures: dict[str, Refusal] = {}
         while True:
             try:
-                return resolved, self._rate(question, resolved)
+                return query, self._rate(question, query)
             except PluginError as error:
-                names = [part.fitted.basis.estimator for part in resolved.fitted.parts]
-                names = names or [resolved.fitted.basis.estimator]
-                resolved = self._resolve_without(question, names, error, failed)
-                failed |= dict.fromkeys(names, error.refusal)
+                names = [part.fitted.basis.estimator for part in query.fitted.parts]
+                names = names or [query.fitted.basis.estimator]
+                query = self._resolve_without(question, names, error, failures)
+                failures |= dict.fromkeys(names, error.refusal)
 
-    def _rate(self, question: Question, resolved: ResolvedQuery) -> Answer:
+    def _rate(self, question: Question, query: ResolvedQuery) -> Answer:
         """The rows predicted and rated: a model is pure, so that another objective needs the same rows."""
-        if resolved.rated is not None:
-            return resolved.rated
-        configurations, fitted = resolved.configurations, resolved.fitted
-        predictions = predict_rows(self.estimators, fitted, configurations, question)
+        configurations, fit = query.configurations, query.fitted
+        predictions = predict_rows(self.estimators, fit, configurations, question)
         floors = self._floors(question.profile, configurations)
         if floors is not None and not predictions.simulated and question.profile.workload.transformer is None:
             # An estimator that is asked for by name is shown as it is: only facts correct it.
-            chosen = question.terms.estimator == AUTO
-            predictions = raise_to_floors(predictions, floors if chosen else floors.of_facts())
-        rows = rate(question.terms, configurations, predictions, fitted, resolved.basis, floors)
+            by_auto = question.terms.estimator == AUTO
+            predictions = raise_to_floors(predictions, floors if by_auto else floors.of_facts())
+        rows = rate(question.terms, configurations, predictions, fit, query.basis, floors)
         if not misses_a_part(rows.notices):
-            resolved.rated = rows
+            query.rated = rows
         return rows
 
     def _floors(self, profile: Profile, rows: Configurations) -> Floors | None:

@@ -25,14 +25,14 @@ from nodewise.estimation.answer.assembly import judge, rate
 from nodewise.estimation.answer.mixture import Part, mix
 from nodewise.estimation.answer.ranking import expected_kendall
 from nodewise.estimation.estimators.check_architectures import check_architectures
-from nodewise.estimation.fit.fitted import Fitted, relabel
+from nodewise.estimation.fit.fitted_model import FittedModel, relabel
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import UNMEASURED
 from nodewise.hosting.calls import call, has
 from nodewise.plugin import ArchitecturesModel
 from nodewise.profiles.digest import content_digest
 
-__all__ = ["ArchitecturesQuestion", "Ranked", "Ranking", "rank_architectures"]
+__all__ = ["ArchitecturesQuestion", "Ranking", "Rankings", "rank_architectures"]
 
 _TELLS_OF_FACTS: Final = frozenset({Kind.PRECONDITION, Kind.INVALID, Kind.INTERNAL})
 """Kinds of errors that are one architecture's own: the others are answered."""
@@ -77,7 +77,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
+class Rankings:
     """The answer: row ``a * configurations + c`` is of architecture a; one ranking for each configuration."""
 
     answer: Answer
@@ -85,7 +85,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Correlated:
+class _Correlation:
     """Predictions of every row, and how their errors hang together."""
 
     predictions: Predictions
@@ -93,12 +93,12 @@ class _Correlated:
     own: Floats
 
     @staticmethod
-    def apart(predictions: Predictions) -> _Correlated:
+    def apart(predictions: Predictions) -> _Correlation:
         """Errors of which nobody says that they hang together."""
-        return _Correlated(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
+        return _Correlation(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
 
 
-def rank_architectures(answers: Answers, asked: ArchitecturesQuestion, *, together: bool = False) -> Ranked | None:
+def rank_architectures(answers: Answers, query: ArchitecturesQuestion, *, together: bool = False) -> Rankings | None:
     """Answer a question about architectures; what cannot be answered of one is refused in its rows.
 
     Parameters
@@ -111,48 +111,48 @@ def rank_architectures(answers: Answers, asked: ArchitecturesQuestion, *, togeth
     NodewiseError
         What is wrong with the profile, the configurations or the options, whatever the architecture.
     """
-    count, width = len(asked.architectures), len(asked.configurations)
-    able = as_ints(np.flatnonzero(RowRefusal.left(count, asked.refusals)))
-    configurations = answers.resolve_configurations(asked.profile, asked.configurations)
-    fitted = _choose(answers, asked, able, configurations)
-    if isinstance(fitted, Predictions):
-        told, fitted = _Correlated.apart(fitted), _NOBODY
-    elif together and not all(_takes_many(answers, part) for part in _parts(fitted)):
+    count, width = len(query.architectures), len(query.configurations)
+    able = as_ints(np.flatnonzero(RowRefusal.left(count, query.refusals)))
+    configurations = answers.resolve_configurations(query.profile, query.configurations)
+    fit = _choose(answers, query, able, configurations)
+    if isinstance(fit, Predictions):
+        correlation, fit = _Correlation.apart(fit), _NOBODY
+    elif together and not all(_takes_many(answers, part) for part in _parts(fit)):
         return None
     else:
-        told = _answer(answers, asked, fitted, able, configurations)
+        correlation = _answer(answers, query, fit, able, configurations)
     rows = _rows_of(able, width)
-    refusals = tuple(RowRefusal(tuple(_rows_of(each.rows, width).tolist()), each.refusal) for each in asked.refusals)
-    whole = told.predictions
+    refusals = tuple(RowRefusal(tuple(_rows_of(each.rows, width).tolist()), each.refusal) for each in query.refusals)
+    whole = correlation.predictions
     if refusals:
-        whole = Predictions.joined(count * width, [(rows, told.predictions)], refusals=refusals)
-    tiled = configurations.take(as_ints(np.tile(np.arange(width), count)))
-    question = Question(profile=asked.profile, configurations=tiled, terms=asked.terms)
-    basis = relabel(fitted.basis, asked.profile)
-    answer = judge(question, rate(asked.terms, tiled, whole, fitted, basis), basis, UNMEASURED)
-    return Ranked(answer, tuple(_ranking(told, able, column, width, count) for column in range(width)))
+        whole = Predictions.joined(count * width, [(rows, correlation.predictions)], refusals=refusals)
+    all_rows = configurations.take(as_ints(np.tile(np.arange(width), count)))
+    question = Question(profile=query.profile, configurations=all_rows, terms=query.terms)
+    basis = relabel(fit.basis, query.profile)
+    answer = judge(question, rate(query.terms, all_rows, whole, fit, basis), basis, UNMEASURED)
+    return Rankings(answer, tuple(_ranking(correlation, able, column, width, count) for column in range(width)))
 
 
 def _choose(
-    answers: Answers, asked: ArchitecturesQuestion, able: Ints, configurations: Configurations
-) -> Fitted | Predictions:
+    answers: Answers, query: ArchitecturesQuestion, able: Ints, configurations: Configurations
+) -> FittedModel | Predictions:
     """Who answers: whoever does for the first of the architectures that tell most, or why nobody answers any."""
     rows, width = len(able) * len(configurations), len(configurations)
     if not rows:
         return Predictions.joined(0, ())
-    architectures = asked.architectures.take(able)
+    architectures = query.architectures.take(able)
     representatives, of_row = architectures.patterns()
     refusals = []
     for place, representative in enumerate(representatives.tolist()):
-        profile = _profile_of(asked.profile, architectures, representative)
+        profile = _profile_of(query.profile, architectures, representative)
         profile = replace(profile, digest=content_digest(profile))
         try:
-            return answers.fitted(
+            return answers.model_of(
                 Question(
                     profile=profile,
                     configurations=configurations,
-                    terms=asked.terms,
-                    asked_by=asked.profile.profile_id,
+                    terms=query.terms,
+                    asked_by=query.profile.profile_id,
                 )
             )
         except NodewiseError as error:
@@ -163,121 +163,123 @@ def _choose(
     return Predictions.joined(rows, (), refusals=tuple(refusals))
 
 
-def _parts(fitted: Fitted) -> tuple[Fitted, ...]:
-    return tuple(part.fitted for part in fitted.parts) or (fitted,)
+def _parts(fit: FittedModel) -> tuple[FittedModel, ...]:
+    return tuple(part.fitted for part in fit.parts) or (fit,)
 
 
-def _takes_many(answers: Answers, fitted: Fitted) -> bool:
-    loaded = answers.estimators.named(fitted.basis.estimator)
-    return has(loaded, fitted.model, ArchitecturesModel, "predict_architectures")
+def _takes_many(answers: Answers, fit: FittedModel) -> bool:
+    plugin = answers.estimators.by_name(fit.basis.estimator)
+    return has(plugin, fit.model, ArchitecturesModel, "predict_architectures")
 
 
 def _answer(
-    answers: Answers, asked: ArchitecturesQuestion, fitted: Fitted, able: Ints, configurations: Configurations
-) -> _Correlated:
+    answers: Answers, query: ArchitecturesQuestion, fit: FittedModel, able: Ints, configurations: Configurations
+) -> _Correlation:
     """What is said of the architectures that can be asked about."""
-    architectures = asked.architectures.take(able)
-    if not fitted.parts:
-        return _by(answers, asked, fitted, architectures, configurations)
+    architectures = query.architectures.take(able)
+    if not fit.parts:
+        return _by(answers, query, fit, architectures, configurations)
     count = len(architectures)
 
-    def tiled(column: Floats) -> Floats:
+    def tile(column: Floats) -> Floats:
         """A column over configurations, once for each architecture."""
         return column if len(column) == 1 else np.tile(column, count)
 
     mixture = [
         Part(
             part.share,
-            _by(answers, asked, part.fitted, architectures, configurations).predictions,
-            tiled(part.weights),
-            tiled(part.errors),
+            _by(answers, query, part.fitted, architectures, configurations).predictions,
+            tile(part.weights),
+            tile(part.errors),
         )
-        for part in fitted.parts
+        for part in fit.parts
     ]
-    return _Correlated.apart(mix(mixture))
+    return _Correlation.apart(mix(mixture))
 
 
 def _by(
     answers: Answers,
-    asked: ArchitecturesQuestion,
-    fitted: Fitted,
+    query: ArchitecturesQuestion,
+    fit: FittedModel,
     architectures: Architectures,
     configurations: Configurations,
-) -> _Correlated:
+) -> _Correlation:
     """What one estimator says, its spreads calibrated."""
-    name = fitted.basis.estimator
-    if not _takes_many(answers, fitted):
-        return _Correlated.apart(_one_by_one(answers, asked, name, architectures, configurations))
+    name = fit.basis.estimator
+    if not _takes_many(answers, fit):
+        return _Correlation.apart(_one_by_one(answers, query, name, architectures, configurations))
     count, width = len(architectures), len(configurations)
-    supported = answers.estimators.supported_rows(name, asked.profile, configurations)
-    over = architectures.over(asked.profile.workload)
-    rows = count * len(supported.configurations)
-    found = call(
-        answers.estimators.named(name),
-        fitted.model,
+    support = answers.estimators.supported_rows(name, query.profile, configurations)
+    over = architectures.over(query.profile.workload)
+    rows = count * len(support.configurations)
+    output = call(
+        answers.estimators.by_name(name),
+        fit.model,
         "predict_architectures",
         over,
-        supported.configurations,
-        asked.terms.options,
+        support.configurations,
+        query.terms.options,
         check=partial(check_architectures, rows=rows),
     )
-    own = fitted.calibration.applied(found.predictions)
-    before = found.predictions.log_spread
+    own = fit.calibration.apply(output.predictions)
+    before = output.predictions.log_spread
     factor = np.divide(own.log_spread, before, out=np.ones(rows), where=before > 0.0)
-    shared, alone = found.shared_log_errors * factor[:, np.newaxis], found.own_log_errors * factor
-    if supported.rows is None:
-        return _Correlated(own, shared, alone)
-    at = (np.arange(count)[:, np.newaxis] * width + supported.rows).ravel()
+    shared, alone = output.shared_log_errors * factor[:, np.newaxis], output.own_log_errors * factor
+    if support.rows is None:
+        return _Correlation(own, shared, alone)
+    at = (np.arange(count)[:, np.newaxis] * width + support.rows).ravel()
     refusals = tuple(
         RowRefusal(tuple((np.arange(count)[:, np.newaxis] * width + as_ints(each.rows)).ravel().tolist()), each.refusal)
-        for each in supported.refusals
+        for each in support.refusals
     )
     placed_shared, placed_own = np.zeros((count * width, shared.shape[1])), np.zeros(count * width)
     placed_shared[at], placed_own[at] = shared, alone
-    return _Correlated(Predictions.joined(count * width, [(at, own)], refusals=refusals), placed_shared, placed_own)
+    return _Correlation(Predictions.joined(count * width, [(at, own)], refusals=refusals), placed_shared, placed_own)
 
 
 def _one_by_one(
     answers: Answers,
-    asked: ArchitecturesQuestion,
+    query: ArchitecturesQuestion,
     name: str,
     architectures: Architectures,
     configurations: Configurations,
 ) -> Predictions:
     """What an estimator says that takes one architecture at a time, each as a profile of its own."""
     width = len(configurations)
-    budget = asked.terms.options.budget
+    budget = query.terms.options.budget
     pieces = []
     for place in range(len(architectures)):
         if budget is not None and budget.remaining_s() <= 0.0:
-            done = f"{place} of {len(architectures)} architectures were answered in time"
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
+            progress = f"{place} of {len(architectures)} architectures were answered in time"
+            raise NodewiseError(
+                Reason.DEADLINE_EXCEEDED, f"the call's time was over: {progress}", {"progress": progress}
+            )
         question = Question(
-            profile=_profile_of(asked.profile, architectures, place),
+            profile=_profile_of(query.profile, architectures, place),
             configurations=configurations,
-            terms=asked.terms.by(name),
-            asked_by=asked.profile.profile_id,
+            terms=query.terms.by(name),
+            asked_by=query.profile.profile_id,
         )
         try:
-            found = answers.answer(question, keep=False).predictions
+            output = answers.answer(question, keep=False).predictions
         except NodewiseError as error:
             if error.kind not in _TELLS_OF_FACTS:
                 raise
-            found = Predictions.refused(width, error.refusal)
-        pieces.append((_rows_of([place], width), found))
+            output = Predictions.refused(width, error.refusal)
+        pieces.append((_rows_of([place], width), output))
     return Predictions.joined(len(architectures) * width, pieces)
 
 
-def _ranking(told: _Correlated, able: Ints, column: int, width: int, count: int) -> Ranking:
+def _ranking(correlation: _Correlation, able: Ints, column: int, width: int, count: int) -> Ranking:
     """How the architectures rank on one configuration."""
-    rows = np.arange(column, len(told.predictions), width)
-    answered = rows[told.predictions.answered[rows]]
-    steps = told.predictions.step_s[answered]
-    order = able[answered[np.argsort(steps, kind="stable")] // width]
-    shared, own = told.shared[answered], told.own[answered]
+    rows = np.arange(column, len(correlation.predictions), width)
+    answered_rows = rows[correlation.predictions.answered[rows]]
+    steps = correlation.predictions.step_s[answered_rows]
+    order = able[answered_rows[np.argsort(steps, kind="stable")] // width]
+    shared, own = correlation.shared[answered_rows], correlation.own[answered_rows]
     spread = bool(own.any() or shared.any())
     tau = expected_kendall(np.log(steps), shared, own) if spread else None
-    return Ranking(as_ints(order), tau, 1.0 - len(answered) / count)
+    return Ranking(as_ints(order), tau, 1.0 - len(answered_rows) / count)
 
 
 def _profile_of(shared: Profile, architectures: Architectures, place: int) -> Profile:
@@ -297,7 +299,7 @@ class _Nobody:
         return Predictions.refused(len(configurations), Refusal.missing("nobody answers"))
 
 
-_NOBODY: Final = Fitted(
+_NOBODY: Final = FittedModel(
     model=_Nobody(),
     basis=Basis(estimator="", estimator_version="", choice="", profile_revision=0, profile_digest=""),
     fit_s=0.0,

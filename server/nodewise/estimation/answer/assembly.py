@@ -16,8 +16,8 @@ from nodewise.domain.predictions import Fidelity, Notice, Predictions
 from nodewise.estimation.answer.floors import Floors
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import interval_of
-from nodewise.estimation.answer.objectives import Comparison, verdict_of, whole_finish_s
-from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.answer.objectives import Comparison, compare, decide, whole_finish_s
+from nodewise.estimation.fit.fitted_model import FittedModel
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 from nodewise.estimation.reach import Reach
 
@@ -33,7 +33,7 @@ def rate(
     terms: Terms,
     configurations: Configurations,
     predictions: Predictions,
-    fitted: Fitted,
+    fit: FittedModel,
     basis: Basis,
     floors: Floors | None = None,
 ) -> Answer:
@@ -54,19 +54,19 @@ def rate(
     if predictions.all_answered:
         steps_per_s = rates.cycles_per_step / step_s
     else:
-        answered = predictions.answered
-        steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=answered)
+        is_answered = predictions.answered
+        steps_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=is_answered)
     most = None
     if floors is not None and not predictions.simulated:
         floor_s = floors.step_s
         most = np.divide(rates.cycles_per_step, floor_s, out=np.full(len(step_s), np.inf), where=floor_s > 0.0)
-    calibrated = fitted.calibration.jobs > 0
-    interval = interval_of(predictions, steps_per_s, terms.coverage, calibrated=calibrated, most_steps_per_s=most)
+    is_calibrated = fit.calibration.jobs > 0
+    interval = interval_of(predictions, steps_per_s, terms.coverage, is_calibrated=is_calibrated, most_steps_per_s=most)
     samples_per_s = steps_per_s * rates.samples_per_step
     one_each = shared_value(rates.minibatches_per_step) == 1.0
     minibatches_per_s = steps_per_s if one_each else steps_per_s * rates.minibatches_per_step
     _require_finite(
-        fitted.basis.estimator,
+        fit.basis.estimator,
         {
             "steps_per_s": steps_per_s,
             "samples_per_s": samples_per_s,
@@ -75,9 +75,9 @@ def rate(
             "upper_steps_per_s": None if interval is None else interval.upper_steps_per_s,
         },
     )
-    notices = (*predictions.notices, *fitted.notices)
+    notices = (*predictions.notices, *fit.notices)
     if terms.options.fidelity == Fidelity.SIMULATE and not predictions.simulated:
-        message = f"estimator {fitted.basis.estimator!r} has no simulation: answered by its model"
+        message = f"estimator {fit.basis.estimator!r} has no simulation: answered by its model"
         notices = (*notices, Notice("NOT_SIMULATED", message))
     furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
     if furthest > FAR_EXTRAPOLATION:
@@ -98,7 +98,6 @@ def rate(
     )
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def judge(question: Question, rows: Answer, basis: Basis, reach: Reach, comparison: Comparison | None = None) -> Answer:
     """The answer to a query about rated rows: with the time that its work takes, and the verdict of its objective.
 
@@ -120,28 +119,29 @@ def judge(question: Question, rows: Answer, basis: Basis, reach: Reach, comparis
         return rows if finish_s is None and basis is rows.basis else replace(rows, finish_s=finish_s, basis=basis)
     goodput = None
     if objective.efficiency is not None:
-        goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
-    verdict = verdict_of(
-        objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, workload, reach, comparison
-    )
+        with np.errstate(over="ignore", invalid="ignore"):
+            goodput = goodput_per_s(objective.efficiency, configurations, samples_per_s)
+    if comparison is None:
+        comparison = compare(objective, configurations, predictions, samples_per_s, rows.minibatches_per_s, reach)
+    verdict = decide(objective, comparison, configurations, predictions, samples_per_s, workload)
     finish_s, costs = verdict.finish_s, verdict.costs
     _require_finite(basis.estimator, {"finish_s": finish_s, "costs": costs, "goodput_per_s": goodput})
-    said = (*verdict.remarks, verdict.notice) if verdict.notice is not None else tuple(verdict.remarks)
+    remarks = (*verdict.remarks, verdict.notice) if verdict.notice is not None else tuple(verdict.remarks)
     return replace(
         rows,
         finish_s=finish_s,
         costs=costs,
         recommendation=verdict.recommendation,
-        notices=(*rows.notices, *said) if said else rows.notices,
+        notices=(*rows.notices, *remarks) if remarks else rows.notices,
         basis=basis,
         goodput_per_s=goodput,
     )
 
 
 def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
-    known = [column for column in columns.values() if column is not None]
+    present = [column for column in columns.values() if column is not None]
     # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
-    if not known or isfinite(np.add.reduce(known[0] if len(known) == 1 else np.concatenate(known))):
+    if not present or isfinite(np.add.reduce(present[0] if len(present) == 1 else np.concatenate(present))):
         return
     for name, column in columns.items():
         if column is not None and not np.isfinite(column).all():

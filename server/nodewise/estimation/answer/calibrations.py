@@ -38,11 +38,11 @@ def calibrations_of(
     """
     answers = Answers(registry, catalogue=catalogue, priors=priors, space=CacheSpace(KEPT_BYTES))
     provenance = answers.estimators.provenance
-    found = {}
+    calibrations = {}
     for name in registry.predicting:
         predict, prior = answers.alone(name), priors.get(name)
 
-        def tried(
+        def try_estimator(
             profile: Profile, name: str = name, predict: Predict = predict, prior: Prior | None = prior
         ) -> Trials:
             look()
@@ -55,7 +55,7 @@ def calibrations_of(
                     known.put(key, trials, ENTRY_BYTES + footprint(trials))
             return trials
 
-        calibration = calibration_of(tuple(trial for profile in profiles for trial in tried(profile)))
+        calibration = calibration_of(tuple(trial for profile in profiles for trial in try_estimator(profile)))
         if calibration.jobs:
-            found[name] = calibration
-    return found
+            calibrations[name] = calibration
+    return calibrations

@@ -99,13 +99,13 @@ def floors_of(profile: Profile, ran: Configurations | None, rows: Configurations
     linear_s = np.zeros(len(rows))
     observations = profile.observations
     if ran is not None and len(observations):
-        measured = observations.steps_per_s > 0.0
-        step_s = np.divide(ran.cycles_per_step(), observations.steps_per_s, out=np.zeros(len(ran)), where=measured)
-        if exchange_s.any() and _contradicts(_exchange_s(profile, ran), step_s, measured):
+        is_measured = observations.steps_per_s > 0.0
+        step_s = np.divide(ran.cycles_per_step(), observations.steps_per_s, out=np.zeros(len(ran)), where=is_measured)
+        if exchange_s.any() and _contradicts(_exchange_s(profile, ran), step_s, is_measured):
             exchange_s = np.zeros(len(rows))
-        if compute_s.any() and _contradicts(_compute_s(profile, ran, catalogue), step_s, measured):
+        if compute_s.any() and _contradicts(_compute_s(profile, ran, catalogue), step_s, is_measured):
             compute_s = np.zeros(len(rows))
-        linear_s = _linear_s(_Runs.of(ran, step_s, measured), rows)
+        linear_s = _linear_s(_Runs.of(ran, step_s, is_measured), rows)
     return Floors(exchange_s, compute_s, linear_s)
 
 
@@ -151,13 +151,13 @@ def _exchange_s(profile: Profile, rows: Configurations) -> Floats:
     workload = profile.workload
     if not workload.parameter_bytes or (rows.nodes <= 1).all():
         return np.zeros(len(rows))
-    trained = 1.0 - (workload.frozen_weights_share or 0.0)
+    trained_share = 1.0 - (workload.frozen_weights_share or 0.0)
     # What 16-bit training exchanges may be 16-bit gradients of parameters that are stated as 32-bit ones.
     width = 0.5 if (workload.precision or "").lower() in _HALF_FORMATS else 1.0
     nodes, link = rows.nodes.astype(np.float64), rows.link_bytes_per_s
     applies = (rows.sync_mode == SyncMode.ALLREDUCE) & (rows.degree() <= 1.0) & (nodes > 1.0) & (link > 0.0)
-    sent = 2.0 * (nodes - 1.0) / np.maximum(nodes, 1.0) * width * trained * workload.parameter_bytes
-    floor_s: Floats = np.divide(sent, link, out=np.zeros(len(rows)), where=applies & (link > 0.0))
+    bytes_sent = 2.0 * (nodes - 1.0) / np.maximum(nodes, 1.0) * width * trained_share * workload.parameter_bytes
+    floor_s: Floats = np.divide(bytes_sent, link, out=np.zeros(len(rows)), where=applies & (link > 0.0))
     return floor_s
 
 
@@ -170,8 +170,8 @@ def _compute_s(profile: Profile, rows: Configurations, catalogue: Catalogue) -> 
     peaks = []
     for device in rows.devices:
         facts = catalogue.device(device) or {}
-        stated = facts.get(f"{number_format}{_FACT}", 0.0)
-        peaks.append(stated or max((value for name, value in facts.items() if name.endswith(_FACT)), default=0.0))
+        stated_peak = facts.get(f"{number_format}{_FACT}", 0.0)
+        peaks.append(stated_peak or max((value for name, value in facts.items() if name.endswith(_FACT)), default=0.0))
     peak = np.array(peaks)[rows.device_index]
     applies = (rows.degree() <= 1.0) & (peak > 0.0) & ~rows.grouped() & (rows.backup_workers == 0)
     flops = workload.flops_per_sample * _samples_per_worker(rows)
@@ -179,8 +179,8 @@ def _compute_s(profile: Profile, rows: Configurations, catalogue: Catalogue) -> 
     return floor_s
 
 
-def _contradicts(floor_s: Floats, step_s: Floats, measured: Mask) -> bool:
-    return bool((measured & (step_s < floor_s * np.exp(-CONTRADICTED))).any())
+def _contradicts(floor_s: Floats, step_s: Floats, is_measured: Mask) -> bool:
+    return bool((is_measured & (step_s < floor_s * np.exp(-CONTRADICTED))).any())
 
 
 def _samples_per_worker(rows: Configurations) -> Floats:
@@ -200,13 +200,13 @@ class _Runs:
     """Device and number format of each."""
 
     @staticmethod
-    def of(ran: Configurations, step_s: Floats, measured: Mask) -> _Runs:
-        usable = np.flatnonzero(measured & ~ran.grouped() & (ran.sync_mode != SyncMode.HYBRID))
+    def of(ran: Configurations, step_s: Floats, is_measured: Mask) -> _Runs:
+        usable = np.flatnonzero(is_measured & ~ran.grouped() & (ran.sync_mode != SyncMode.HYBRID))
         if len(usable) > MOST_RUNS:
             samples = np.maximum(_samples_per_worker(ran)[usable], 1.0)
             usable = np.sort(usable[np.argsort(step_s[usable] / samples, kind="stable")[:MOST_RUNS]])
-        kept = ran.take(as_ints(usable))
-        return _Runs(kept, step_s[usable], _samples_per_worker(kept), _names(kept))
+        usable_runs = ran.take(as_ints(usable))
+        return _Runs(usable_runs, step_s[usable], _samples_per_worker(usable_runs), _names(usable_runs))
 
     def __len__(self) -> int:
         return len(self.step_s)
@@ -229,26 +229,26 @@ def _linear_s(runs: _Runs, rows: Configurations) -> Floats:
     codes = {name: code for code, name in enumerate(dict.fromkeys((*runs.names, *_names(rows))))}
     run_codes = np.array([codes[name] for name in runs.names])
     superlinear = _superlinear(runs, run_codes)
-    found = np.zeros(len(rows))
-    asked = _Runs(rows, found, _samples_per_worker(rows), _names(rows))
-    codes_asked = np.array([codes[name] for name in asked.names])
+    result = np.zeros(len(rows))
+    own_runs = _Runs(rows, result, _samples_per_worker(rows), _names(rows))
+    codes_asked = np.array([codes[name] for name in own_runs.names])
     usable = ~rows.grouped() & (rows.sync_mode != SyncMode.HYBRID)
     size = max(_CHUNK // len(runs), 1)
     for start in range(0, len(rows), size):
         at = np.arange(start, min(start + size, len(rows)))
-        bounds, floor_s = _bounds(runs, run_codes, asked, codes_asked, at)
+        bounds, floor_s = _bounds(runs, run_codes, own_runs, codes_asked, at)
         bounds &= usable[at][:, None]
         bounds[(bounds & superlinear).any(axis=1)] = False
         least = np.where(bounds, floor_s, np.inf).min(axis=1)
-        found[at] = np.where(np.isfinite(least), least, 0.0)
-    return found
+        result[at] = np.where(np.isfinite(least), least, 0.0)
+    return result
 
 
 def _bounds(
-    runs: _Runs, run_codes: NDArray[np.int64], asked: _Runs, codes: NDArray[np.int64], at: NDArray[np.int64]
+    runs: _Runs, run_codes: NDArray[np.int64], own_runs: _Runs, codes: NDArray[np.int64], at: NDArray[np.int64]
 ) -> tuple[Mask, Floats]:
     """Which runs bound which rows, and the floor that each would force."""
-    rows = asked.rows
+    rows = own_runs.rows
     bounds = codes[at][:, None] == run_codes
     for name in _ALIKE:
         column, own = getattr(rows, name), getattr(runs.rows, name)
@@ -257,24 +257,24 @@ def _bounds(
     workers, own_workers = rows.workers[at][:, None], runs.rows.workers
     bounds &= (workers > own_workers) & (nodes >= own_nodes)
     bounds &= -(-workers // nodes) >= -(-own_workers // own_nodes)
-    samples, own_samples = asked.samples[at][:, None], runs.samples
-    known = (samples > 0.0) & (own_samples > 0.0)
+    samples, own_samples = own_runs.samples[at][:, None], runs.samples
+    both_known = (samples > 0.0) & (own_samples > 0.0)
     # Of a global step whose batch is not known, more workers may share the same samples.
-    bounds &= known | ((samples == own_samples) & rows.steps_by_worker()[at][:, None])
+    bounds &= both_known | ((samples == own_samples) & rows.steps_by_worker()[at][:, None])
     # More samples at once use a device better, whatever the step's total.
     bounds &= rows.batch_per_worker[at][:, None] <= np.maximum(runs.rows.batch_per_worker, 0)
-    share = np.divide(samples, own_samples, out=np.ones(bounds.shape), where=known)
+    share = np.divide(samples, own_samples, out=np.ones(bounds.shape), where=both_known)
     return bounds, runs.step_s * np.minimum(share, 1.0)
 
 
 def _superlinear(runs: _Runs, codes: NDArray[np.int64]) -> Mask:
     """Runs of which one on more workers is quicker than linear scaling allows, and these."""
-    found = np.zeros(len(runs), dtype=bool)
+    result = np.zeros(len(runs), dtype=bool)
     size = max(_CHUNK // len(runs), 1)
     for start in range(0, len(runs), size):
         at = np.arange(start, min(start + size, len(runs)))
         bounds, floor_s = _bounds(runs, codes, runs, codes, at)
         quicker = bounds & (runs.step_s[at][:, None] < floor_s * np.exp(-SUPERLINEAR))
-        found |= quicker.any(axis=0)
-        found[at] |= quicker.any(axis=1)
-    return found
+        result |= quicker.any(axis=0)
+        result[at] |= quicker.any(axis=1)
+    return result

@@ -64,16 +64,18 @@ def candidates_of(configurations: Configurations, bounds: BatchBounds) -> Candid
     counts = np.where(free, len(batches), 1)
     row_of = as_ints(np.repeat(np.arange(len(configurations)), counts))
     rows = configurations.take(row_of)
-    chosen = free[row_of]
+    best_rows = free[row_of]
     replicas = rows.replicas()
-    crowded = chosen & (replicas > bounds.most)
-    if crowded.any():
-        place = int(crowded.argmax())
+    too_large = best_rows & (replicas > bounds.most)
+    if too_large.any():
+        place = int(too_large.argmax())
         text = f"must be at least the {replicas[place]} replicas of row {row_of[place]}, which train on a sample each"
         raise invalid_field("batch_bounds.max_global_batch_samples", text)
     starts = np.cumsum(counts) - counts
-    batch = np.where(chosen, batches[np.where(chosen, np.arange(len(rows)) - starts[row_of], 0)], rows.global_batch)
-    batch = np.where(chosen, np.maximum(batch, replicas), batch)
+    batch = np.where(
+        best_rows, batches[np.where(best_rows, np.arange(len(rows)) - starts[row_of], 0)], rows.global_batch
+    )
+    batch = np.where(best_rows, np.maximum(batch, replicas), batch)
     share = -(-batch // replicas)
     most = share if bounds.most_per_worker is None else np.minimum(share, bounds.most_per_worker)
     accumulation = np.maximum(rows.accumulation, -(-share // np.maximum(most, 1)))
@@ -81,8 +83,8 @@ def candidates_of(configurations: Configurations, bounds: BatchBounds) -> Candid
     return Candidates(
         rows.replaced(
             global_batch=freeze(batch),
-            accumulation=freeze(np.where(chosen, accumulation, rows.accumulation)),
-            batch_per_worker=freeze(np.where(chosen, each, rows.batch_per_worker)),
+            accumulation=freeze(np.where(best_rows, accumulation, rows.accumulation)),
+            batch_per_worker=freeze(np.where(best_rows, each, rows.batch_per_worker)),
         ),
         row_of,
     )

@@ -19,7 +19,7 @@ def interval_of(
     steps_per_s: Floats,
     coverage: float,
     *,
-    calibrated: bool = False,
+    is_calibrated: bool = False,
     most_steps_per_s: Floats | None = None,
 ) -> Interval | None:
     """Bounds of steps/s from the spread of ln(step time), taken as normal.
@@ -33,7 +33,7 @@ def interval_of(
     if not np.logical_or.reduce(spread):
         return None
     factor = np.exp(_deviations((1.0 - coverage) / 2.0) * spread)
-    basis = IntervalBasis.CONFORMAL if calibrated else IntervalBasis.MODEL_SPREAD
+    basis = IntervalBasis.CONFORMAL if is_calibrated else IntervalBasis.MODEL_SPREAD
     if predictions.simulated:
         basis = IntervalBasis.SIMULATION
     upper = steps_per_s * factor

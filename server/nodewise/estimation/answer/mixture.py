@@ -73,22 +73,22 @@ def mix(parts: Sequence[Part]) -> Predictions:
     status = np.where(shares > 0.0, np.stack([part.predictions.status for part in parts]), int(RowStatus.REFUSED))
     answers = status == int(RowStatus.ANSWERED)
     too_large = (status == int(RowStatus.INFEASIBLE_MEMORY)).any(axis=0)
-    answered = answers.any(axis=0) & ~too_large
+    is_answered = answers.any(axis=0) & ~too_large
     weights = shares * answers
     total = weights.sum(axis=0)
-    weights = np.divide(weights, total, out=np.zeros_like(weights), where=answered & (total > 0.0))
+    weights = np.divide(weights, total, out=np.zeros_like(weights), where=is_answered & (total > 0.0))
     logs = np.stack([_log_steps(part.predictions) for part in parts])
     log_step = _median(logs, weights)
     spreads = np.stack([_deviation(part) for part in parts])
     variance = (weights * (spreads**2 + (logs - log_step) ** 2)).sum(axis=0)
-    step_s = np.where(answered, np.exp(log_step), 0.0)
+    step_s = np.where(is_answered, np.exp(log_step), 0.0)
     breakdown = _breakdown(parts, weights, step_s)
     furthest = np.max([part.predictions.extrapolation * own for part, own in zip(parts, answers, strict=True)], axis=0)
     names = tuple(breakdown)
     largest = bottlenecks_of(breakdown, rows)
 
     def mean(columns: Iterable[Floats | None]) -> Floats | None:
-        return _mean(columns, weights, answered)
+        return _mean(columns, weights, is_answered)
 
     def by_name(group: str) -> dict[str, Floats]:
         columns = [getattr(part.predictions, group) for part in parts]
@@ -98,23 +98,23 @@ def mix(parts: Sequence[Part]) -> Predictions:
     alone: dict[str, Any] = {name: mean(getattr(part.predictions, name) for part in parts) for name in _ALONE}
     unfit = _unfit(parts, status)
     for name in ("memory_bytes", "excess_memory_bytes"):
-        alone[name] = _with_unfit(alone[name], [(rows, getattr(found, name)) for rows, found in unfit])
+        alone[name] = _with_unfit(alone[name], [(rows, getattr(result, name)) for rows, result in unfit])
     extra: dict[str, Floats | None] = {**by_name("extra")}
-    for name in dict.fromkeys(name for _, found in unfit for name in found.extra if name.startswith("memory_")):
-        extra[name] = _with_unfit(extra.get(name), [(rows, found.extra.get(name)) for rows, found in unfit])
+    for name in dict.fromkeys(name for _, result in unfit for name in result.extra if name.startswith("memory_")):
+        extra[name] = _with_unfit(extra.get(name), [(rows, result.extra.get(name)) for rows, result in unfit])
     return Predictions(
-        status=freeze(np.select([answered, too_large], [RowStatus.ANSWERED, RowStatus.INFEASIBLE_MEMORY], 2)),
+        status=freeze(np.select([is_answered, too_large], [RowStatus.ANSWERED, RowStatus.INFEASIBLE_MEMORY], 2)),
         step_s=freeze(step_s),
-        log_spread=freeze(np.minimum(np.sqrt(np.where(answered, variance, 0.0)), MOST_LOG_SPREAD)),
+        log_spread=freeze(np.minimum(np.sqrt(np.where(is_answered, variance, 0.0)), MOST_LOG_SPREAD)),
         breakdown_s=breakdown,
         bottlenecks=names,
-        bottleneck_index=freeze(np.where(answered, largest, -1)),
-        extrapolation=freeze(np.where(answered, furthest, 0.0)),
+        bottleneck_index=freeze(np.where(is_answered, largest, -1)),
+        extrapolation=freeze(np.where(is_answered, furthest, 0.0)),
         utilisation=by_name("utilisation"),
         extra={name: column for name, column in extra.items() if column is not None},
         **alone,
         simulated=any(part.predictions.simulated for part in parts),
-        refusals=_refusals(~answered & ~too_large, parts, shares),
+        refusals=_refusals(~is_answered & ~too_large, parts, shares),
         notices=_notices(parts, weights),
     )
 
@@ -138,44 +138,44 @@ def _log_steps(predictions: Predictions) -> Floats:
 
 def _deviation(part: Part) -> Floats:
     """Deviation of ln(step): what is stated, else what is expected."""
-    stated = part.predictions.log_spread
+    is_stated = part.predictions.log_spread
     errors = (
         part.share.expected_log_error if part.errors is None else np.where(np.isfinite(part.errors), part.errors, 0.0)
     )
-    return np.where(stated > 0.0, stated, MEAN_TO_DEVIATION * errors)
+    return np.where(is_stated > 0.0, is_stated, MEAN_TO_DEVIATION * errors)
 
 
 def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mapping[str, Floats]:
     """Shares of the step, weighed as the answers are; they add up to the step again."""
-    found: dict[str, Floats] = {}
+    result: dict[str, Floats] = {}
     for part, weight in zip(parts, weights, strict=True):
         own = part.predictions.step_s
         scale = np.divide(weight * step_s, own, out=np.zeros_like(step_s), where=own > 0.0)
         for name, seconds in (part.predictions.breakdown_s or {UNATTRIBUTED: own}).items():
-            found[name] = found.get(name, 0.0) + scale * seconds
-    return {name: freeze(np.asarray(seconds)) for name, seconds in found.items()}
+            result[name] = result.get(name, 0.0) + scale * seconds
+    return {name: freeze(np.asarray(seconds)) for name, seconds in result.items()}
 
 
-def _mean(columns: Iterable[Floats | None], weights: Floats, answered: Mask) -> Floats | None:
+def _mean(columns: Iterable[Floats | None], weights: Floats, is_answered: Mask) -> Floats | None:
     """Mean of an optional column over the parts that have it; None unless it is there for every answered row."""
-    total, weight = np.zeros(len(answered)), np.zeros(len(answered))
+    total, weight = np.zeros(len(is_answered)), np.zeros(len(is_answered))
     for column, own in zip(columns, weights, strict=True):
         if column is not None:
             total, weight = total + own * column, weight + own
-    if (answered & (weight == 0.0)).any() or not weight.any():
+    if (is_answered & (weight == 0.0)).any() or not weight.any():
         return None
     return freeze(np.divide(total, weight, out=np.zeros_like(total), where=weight > 0.0))
 
 
 def _unfit(parts: Sequence[Part], status: NDArray[np.int64]) -> list[tuple[Mask, Predictions]]:
     """Rows that do not fit into memory, with the first part that says so."""
-    found, left = [], np.ones(status.shape[1], dtype=bool)
-    for part, said in zip(parts, status, strict=True):
-        own = left & (said == int(RowStatus.INFEASIBLE_MEMORY))
+    result, left = [], np.ones(status.shape[1], dtype=bool)
+    for part, notices in zip(parts, status, strict=True):
+        own = left & (notices == int(RowStatus.INFEASIBLE_MEMORY))
         if own.any():
-            found.append((own, part.predictions))
+            result.append((own, part.predictions))
             left &= ~own
-    return found
+    return result
 
 
 def _with_unfit(column: Floats | None, unfit: Iterable[tuple[Mask, Floats | None]]) -> Floats | None:
@@ -185,30 +185,30 @@ def _with_unfit(column: Floats | None, unfit: Iterable[tuple[Mask, Floats | None
     return column
 
 
-def _refusals(refused: Mask, parts: Sequence[Part], shares: Floats) -> tuple[RowRefusal, ...]:
+def _refusals(is_refused: Mask, parts: Sequence[Part], shares: Floats) -> tuple[RowRefusal, ...]:
     """Of each refused row what the first part says that has a weight in it and a word on it, else the first of all."""
-    found: list[RowRefusal] = []
-    left = refused.copy()
+    result: list[RowRefusal] = []
+    left = is_refused.copy()
     for own in (shares > 0.0, np.ones_like(shares, dtype=bool)):
         for part, counts in zip(parts, own, strict=True):
             for refusal in part.predictions.refusals:
                 rows = tuple(row for row in refusal.rows if left[row] and counts[row])
                 if rows:
                     left[list(rows)] = False
-                    found.append(RowRefusal(rows, refusal.refusal))
+                    result.append(RowRefusal(rows, refusal.refusal))
     if left.any():
         # Its part is lost, or answers what others say does not fit.
-        found.append(RowRefusal(tuple(np.flatnonzero(left).tolist()), _LOST))
-    return tuple(found)
+        result.append(RowRefusal(tuple(np.flatnonzero(left).tolist()), _LOST))
+    return tuple(result)
 
 
 def _notices(parts: Sequence[Part], weights: Floats) -> tuple[Notice, ...]:
     """What any of them says of rows that it takes part in, and who says it."""
-    found: dict[Notice, None] = {}
+    result: dict[Notice, None] = {}
     for part, own in zip(parts, weights, strict=True):
         there = own > 0.0
         for notice in part.predictions.notices:
             rows = tuple(row for row in notice.rows if there[row])
             if rows or not notice.rows:
-                found[Notice(notice.reason, f"{part.share.estimator}: {notice.message}", rows)] = None
-    return tuple(found)
+                result[Notice(notice.reason, f"{part.share.estimator}: {notice.message}", rows)] = None
+    return tuple(result)

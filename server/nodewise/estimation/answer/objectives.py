@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nodewise.domain.columns import Floats, Ints, only_value
+from nodewise.domain.columns import Floats, Ints, largest, only_value
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, invalid_field
 from nodewise.domain.objective import (
@@ -26,11 +26,15 @@ from nodewise.domain.words import number, pluralize
 from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.goodput import goodput_per_s
 from nodewise.estimation.answer.intervals import one_sided_rate
-from nodewise.estimation.answer.offers import Charged, charged
-from nodewise.estimation.answer.rules import Preference, Rows, preferred
+from nodewise.estimation.answer.offers import Charges, charges_of
+from nodewise.estimation.answer.rules import Preference, Rows, apply_rule
 from nodewise.estimation.reach import UNMEASURED, Reach
 
-__all__ = ["Comparison", "Verdict", "compare", "verdict_of", "whole_finish_s", "work_of"]
+__all__ = ["Comparison", "Verdict", "compare", "decide", "verdict_of", "whole_finish_s", "work_of"]
+
+
+_LARGE: Final = np.errstate(over="ignore", invalid="ignore")
+"""Of times and costs that are no numbers any more, which is found out and said of the estimator."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -55,29 +59,33 @@ class Comparison:
     ----------
     rows : Rows
         Those that may be recommended, without times and costs.
-    judged : bool
+    is_judged : bool
         Which of the question's rows these are.
     further : bool or None
         Answered rows that are too far from the evidence to be recommended; None = there are none.
     rate : float
         Of each of the question's rows.
-    known : bool
+    is_known : bool
         Whether every row's batch is known: rates are of samples, else of steps.
     by : str
         What rows are judged by, for people; empty = by the point.
     remarks : tuple of Notice
         What holds with or without a recommendation.
+    reach : Reach
+        Of the evidence.
     """
 
     rows: Rows
-    judged: NDArray[np.bool_]
+    is_judged: NDArray[np.bool_]
     further: NDArray[np.bool_] | None
     rate: Floats
-    known: bool
+    is_known: bool
     by: str
     remarks: tuple[Notice, ...]
+    reach: Reach
 
 
+@_LARGE
 def compare(
     objective: Objective,
     configurations: Configurations,
@@ -91,37 +99,48 @@ def compare(
     Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
     not known, steps/s of as many workers as the smallest row has, which compare rows of one batch alike.
     """
-    every, answered, current = predictions.all_answered, predictions.answered, objective.current
-    known = _batch_known(configurations, predictions, samples_per_s)
+    every, is_answered, current = predictions.all_answered, predictions.answered, objective.current
+    is_known = _batch_known(configurations, predictions, samples_per_s)
     rate, rate_name = (
         _of_samples(objective, configurations, samples_per_s)
-        if known
-        else _alike_steps(configurations, answered, minibatches_per_s)
+        if is_known
+        else _alike_steps(configurations, is_answered, minibatches_per_s)
     )
-    judged, by = answered, ""
+    is_judged, by = is_answered, ""
     remarks: tuple[Notice, ...] = ()
     if objective.confidence is not None:
         rate = one_sided_rate(predictions, rate, objective.confidence)
-        judged, by, remarks = _with_spread(predictions, answered, objective.confidence)
+        is_judged, by, remarks = _with_spread(predictions, is_answered, objective.confidence)
     near = reach.within(objective.most_extrapolation, configurations, predictions.extrapolation)
-    judged, further = _within_reach(judged, near, current)
+    further = None
+    if near is not None:
+        is_judged, further = _within_reach(is_judged, near, current, alike=is_judged is is_answered and every)
     index: slice | Ints = slice(None)
     nodes, workers, rates = configurations.nodes, configurations.workers, rate
-    if not ((judged is answered and every) or np.logical_and.reduce(judged)):
-        index = np.flatnonzero(judged)
+    if further is not None or not ((is_judged is is_answered and every) or np.logical_and.reduce(is_judged)):
+        index = np.flatnonzero(is_judged)
         nodes, workers, rates = nodes[index], workers[index], rate[index]
-    varied = len(nodes) < 2 or only_value(nodes) is None
+    nodes_vary = len(nodes) < 2 or only_value(nodes) is None
     rows = Rows(
         nodes=nodes,
         workers=workers,
         configurations=configurations,
         index=index,
-        scale=nodes if varied else workers,
-        scale_name="nodes" if varied else "workers",
+        scale=nodes if nodes_vary else workers,
+        scale_name="nodes" if nodes_vary else "workers",
         rate=rates,
         rate_name=rate_name,
     )
-    return Comparison(rows=rows, judged=judged, further=further, rate=rate, known=known, by=by, remarks=remarks)
+    return Comparison(
+        rows=rows,
+        is_judged=is_judged,
+        further=further,
+        rate=rate,
+        is_known=is_known,
+        by=by,
+        remarks=remarks,
+        reach=reach,
+    )
 
 
 def verdict_of(
@@ -132,87 +151,101 @@ def verdict_of(
     minibatches_per_s: Floats,
     workload: Workload,
     reach: Reach = UNMEASURED,
-    comparison: Comparison | None = None,
 ) -> Verdict:
     """Apply an objective to predicted rows, of which those too far from the evidence are not recommended.
 
-    Other rows than the current one are judged with the restart in their times and costs.
+    Raises
+    ------
+    NodewiseError
+        As :func:`decide`.
+    """
+    comparison = compare(objective, configurations, predictions, samples_per_s, minibatches_per_s, reach)
+    return decide(objective, comparison, configurations, predictions, samples_per_s, workload)
 
-    Parameters
-    ----------
-    comparison : Comparison or None
-        Of these rows by this objective; None = it is made.
+
+def decide(
+    objective: Objective,
+    comparison: Comparison,
+    configurations: Configurations,
+    predictions: Predictions,
+    samples_per_s: Floats,
+    workload: Workload,
+) -> Verdict:
+    """Apply an objective to rows that were compared by it.
+
+    Other rows than the current one are judged with the restart in their times and costs.
 
     Raises
     ------
     NodewiseError
         INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
     """
-    compared = comparison
-    if compared is None:
-        compared = compare(objective, configurations, predictions, samples_per_s, minibatches_per_s, reach)
-    rows, further, known, current = compared.rows, compared.further, compared.known, objective.current
-    work = work_of(objective, workload, known=known)
-    charges = charged(objective, configurations)
-    finish_s = None if work is None else _work_s(objective, work, charges, compared, predictions)
-    costs = _costs(objective, charges, finish_s)
+    rows, further, is_known, current = comparison.rows, comparison.further, comparison.is_known, objective.current
+    work = work_of(objective, workload, is_known=is_known)
+    charges = charges_of(objective, configurations)
+    finish_s = weighed_s = None if work is None else _work_s(objective, work, charges, comparison, predictions)
     # Judged by what a move really takes; the columns say what each row would take by itself.
-    weighed_s, weighed_costs = finish_s, costs
     if finish_s is not None and current is not None:
         weighed_s = np.where(_elsewhere(predictions, current), finish_s + current.restart_cost_s, finish_s)
-        weighed_costs = _costs(objective, charges, weighed_s)
+    costs = weighed_costs = None
+    if finish_s is not None or objective.rule.compares_costs:
+        costs = weighed_costs = _costs(objective, charges, finish_s)
+        if weighed_s is not finish_s:
+            weighed_costs = _costs(objective, charges, weighed_s)
     if weighed_s is not None:
-        weighed = None if weighed_costs is None else weighed_costs[rows.index]
-        rows = replace(rows, finish_s=weighed_s[rows.index], costs=weighed, currency=objective.currency)
+        costs_of_rows = None if weighed_costs is None else weighed_costs[rows.index]
+        rows = replace(rows, finish_s=weighed_s[rows.index], costs=costs_of_rows, currency=objective.currency)
+    reach, remarks = comparison.reach, comparison.remarks
     most = objective.most_extrapolation
     nothing: tuple[str, Preference] = "", (None, "no row was answered", {})
-    rule, (chosen, why, numbers) = preferred(objective.rule, rows) if len(rows.nodes) else nothing
-    if chosen is None:
+    rule, (best, why, numbers) = apply_rule(objective.rule, rows) if len(rows.nodes) else nothing
+    if best is None:
         far = "" if further is None else out_of_reach(configurations, reach, most, further)
         why = "; ".join(filter(None, (why if len(rows.nodes) or not far else "", far)))
         notice = Notice(Reason.OBJECTIVE_UNREACHABLE, why)
-        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=compared.remarks)
-    keeps, (bound, ends) = False, bound_of(objective.rule, rows, chosen, reach, most, further)
+        return Verdict(finish_s=finish_s, costs=costs, recommendation=None, notice=notice, remarks=remarks)
+    keeps, (bound, ends) = False, bound_of(objective.rule, rows, best, reach, most, further)
     index = rows.index
-    if current is not None and compared.judged[current.row]:
+    if current is not None and comparison.is_judged[current.row]:
         here = current.row if isinstance(index, slice) else int(np.searchsorted(index, current.row))
-        chosen, why, keeps = _or_kept(objective.rule, current, rows, here, (chosen, why))
+        best, why, keeps = _or_kept(objective.rule, current, rows, here, (best, why))
         bound, ends = (RecommendationBound.NOTHING, "") if keeps else (bound, ends)
-        numbers |= {rows.rate_key: float(rows.rate[chosen]), "restart_cost_s": current.restart_cost_s}
-    row = chosen if isinstance(index, slice) else int(index[chosen])
+        numbers |= {rows.rate_key: float(rows.rate[best]), "restart_cost_s": current.restart_cost_s}
+    row = best if isinstance(index, slice) else int(index[best])
     recommendation = Recommendation(
         row=row,
         nodes=int(configurations.nodes[row]),
         workers=int(configurations.workers[row]),
         rule=rule,
-        why=why + compared.by + ends,
+        why=why + comparison.by + ends,
         numbers=numbers,
         device=configurations.devices[configurations.device_index[row]],
         offer="" if charges is None else objective.offers[charges.index[row]].name,
-        samples_per_s=float(samples_per_s[row]) if known else None,
+        samples_per_s=float(samples_per_s[row]) if is_known else None,
         finish_s=None if weighed_s is None else float(weighed_s[row]),
         cost=None if weighed_costs is None else float(weighed_costs[row]),
         keeps_current=keeps,
         bounded_by=bound,
     )
-    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=compared.remarks)
+    return Verdict(finish_s=finish_s, costs=costs, recommendation=recommendation, notice=None, remarks=remarks)
 
 
 def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -> NDArray[np.bool_]:
     """Answered rows that a job does not run on now."""
-    answered = predictions.answered
-    return answered if current is None else answered & (np.arange(len(answered)) != current.row)
+    is_answered = predictions.answered
+    return is_answered if current is None else is_answered & (np.arange(len(is_answered)) != current.row)
 
 
+@_LARGE
 def _work_s(
-    objective: Objective, work: float, charges: Charged | None, compared: Comparison, predictions: Predictions
+    objective: Objective, work: float, charges: Charges | None, comparison: Comparison, predictions: Predictions
 ) -> Floats:
     """Seconds that the work takes in each row, the start of its nodes included where the job does not run there now."""
-    if not compared.known:
+    if not comparison.is_known:
         path = "configurations.batch_per_worker_samples"
         text = "must be known, here or from the profile's evidence: the work is counted in samples"
         raise invalid_field(path, text)
-    finish_s = _finish_s(work, compared.rate, predictions)
+    finish_s = _finish_s(work, comparison.rate, predictions)
     if charges is None:
         return finish_s
     return np.where(_elsewhere(predictions, objective.current), finish_s + charges.start_up_s, finish_s)
@@ -226,10 +259,10 @@ def _of_samples(objective: Objective, configurations: Configurations, samples_pe
 
 
 def _alike_steps(
-    configurations: Configurations, answered: NDArray[np.bool_], minibatches_per_s: Floats
+    configurations: Configurations, is_answered: NDArray[np.bool_], minibatches_per_s: Floats
 ) -> tuple[Floats, str]:
     """Steps/s as if every row's step were as large as the smallest one's, and what they are called."""
-    sizes = configurations.rates.minibatches_per_step[answered]
+    sizes = configurations.rates.minibatches_per_step[is_answered]
     smallest, largest = sizes.min(initial=np.inf), sizes.max(initial=1.0)
     if largest == 1.0:
         return minibatches_per_s, "steps/s"
@@ -238,40 +271,41 @@ def _alike_steps(
 
 
 def _within_reach(
-    judging: NDArray[np.bool_], near: NDArray[np.bool_] | None, current: CurrentConfiguration | None
+    judging: NDArray[np.bool_], near: NDArray[np.bool_], current: CurrentConfiguration | None, *, alike: bool
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """Of the rows to judge those that are near enough, and those that are not; None = there are none of these.
 
-    The job runs on the current one, however far that is.
+    The job runs on the current one, however far that is. ``alike``: all rows are to be judged.
     """
-    if near is None:
-        return judging, None
+    if current is None and alike:
+        return near, ~near
     if current is not None:
         near = near.copy()
         near[current.row] = True
     further = judging & ~near
-    return (judging & near, further) if further.any() else (judging, None)
+    return (judging & near, further) if np.logical_or.reduce(further) else (judging, None)
 
 
 def _or_kept(
-    rule: Rule, current: CurrentConfiguration, rows: Rows, here: int, preferred: tuple[int, str]
+    rule: Rule, current: CurrentConfiguration, rows: Rows, here: int, preference: tuple[int, str]
 ) -> tuple[int, str, bool]:
     """The preferred row and why, or the current one where moving does not pay; and whether it is the current one."""
-    chosen, why = preferred
-    if chosen == here:
+    best, why = preference
+    if best == here:
         return here, f"{why}, and it runs there now", True
-    window_s = payback_window_s(rule, current, here, chosen, rows)
+    window_s = payback_window_s(rule, current, here, best, rows)
     if window_s is None:
-        return chosen, f"{why}, worth a restart of {number(current.restart_cost_s)} s", False
+        return best, f"{why}, worth a restart of {number(current.restart_cost_s)} s", False
     where = f"{rows.scale[here]} {rows.scale_name}"
     text = (
-        f"{where}, as now: {number(float(rows.rate[chosen]))} {rows.rate_name} on {rows.scale[chosen]} instead of "
+        f"{where}, as now: {number(float(rows.rate[best]))} {rows.rate_name} on {rows.scale[best]} instead of "
         f"{number(float(rows.rate[here]))} do not pay for a restart of {number(current.restart_cost_s)} s within "
         f"{number(window_s)} s"
     )
     return here, text, True
 
 
+@_LARGE
 def whole_finish_s(
     configurations: Configurations, predictions: Predictions, samples_per_s: Floats, workload: Workload
 ) -> Floats | None:
@@ -295,17 +329,17 @@ def _finish_s(work: float, rate: Floats, predictions: Predictions) -> Floats:
 
 
 def _with_spread(
-    predictions: Predictions, answered: NDArray[np.bool_], confidence: float
+    predictions: Predictions, is_answered: NDArray[np.bool_], confidence: float
 ) -> tuple[NDArray[np.bool_], str, tuple[Notice, ...]]:
     """Rows to judge at a confidence, by what they are judged then, and what the reader should know of it."""
-    spread = answered & (predictions.log_spread > 0)
-    without = answered & ~spread
+    spread = is_answered & (predictions.log_spread > 0)
+    without = is_answered & ~spread
     by = f", judged by what is reached with probability {confidence:g}"
     if not without.any():
-        return answered, by, ()
+        return is_answered, by, ()
     if not spread.any():
         message = "no row has a spread: the objective's confidence cannot be kept, rows are judged by their points"
-        return answered, ", judged by the point: the model states no spread", (Notice("NO_SPREAD", message),)
+        return is_answered, ", judged by the point: the model states no spread", (Notice("NO_SPREAD", message),)
     rows = tuple(np.flatnonzero(without).tolist())
     message = f"{len(rows)} rows have no spread and are not recommended: the objective asks for a confidence"
     return spread, by, (Notice("NO_SPREAD", message, rows),)
@@ -318,7 +352,7 @@ def _whole(workload: Workload) -> float | None:
     return workload.epochs * workload.samples_per_epoch
 
 
-def work_of(objective: Objective, workload: Workload, *, known: bool) -> float | None:
+def work_of(objective: Objective, workload: Workload, *, is_known: bool) -> float | None:
     """Samples left: as the objective says, else all of the workload's; refuses rules that need them without.
 
     None = not known. Without a known batch the workload's epochs are work only for a rule that needs some.
@@ -331,8 +365,8 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
             raise invalid_field("work.epochs", text)
         return objective.remaining_epochs * workload.samples_per_epoch
     rule = objective.rule
-    limited = rule.deadline_s is not None or rule.max_cost is not None
-    needs = limited or (rule.compares_costs and bool(objective.offers))
+    has_limits = rule.deadline_s is not None or rule.max_cost is not None
+    needs = has_limits or (rule.compares_costs and bool(objective.offers))
     whole = _whole(workload)
     if needs and whole is None:
         text = (
@@ -340,10 +374,11 @@ def work_of(objective: Objective, workload: Workload, *, known: bool) -> float |
             "with a time or a cost"
         )
         raise invalid_field("work", text)
-    return whole if known or needs else None
+    return whole if is_known or needs else None
 
 
-def _costs(objective: Objective, charges: Charged | None, finish_s: Floats | None) -> Floats | None:
+@_LARGE
+def _costs(objective: Objective, charges: Charges | None, finish_s: Floats | None) -> Floats | None:
     """Cost of the work, None without work or offers; refuses rules that need them without."""
     if charges is None or finish_s is None:
         if objective.rule.compares_costs:
@@ -370,8 +405,8 @@ def payback_window_s(rule: Rule, current: CurrentConfiguration, here: int, there
     now, then = _key(rule, rows, here), _key(rule, rows, there)
     if now is not None and then is not None:
         return None if then < now else work_s if work_s is not None else window_s
-    done = float(rows.rate[there]) * max(window_s - current.restart_cost_s, 0.0)
-    return None if done > float(rows.rate[here]) * window_s else window_s
+    samples = float(rows.rate[there]) * max(window_s - current.restart_cost_s, 0.0)
+    return None if samples > float(rows.rate[here]) * window_s else window_s
 
 
 def _key(rule: Rule, rows: Rows, row: int) -> tuple[float, ...] | None:
@@ -386,7 +421,7 @@ def _key(rule: Rule, rows: Rows, row: int) -> tuple[float, ...] | None:
 
 
 def bound_of(
-    rule: Rule, rows: Rows, chosen: int, reach: Reach, most: float, further: NDArray[np.bool_] | None
+    rule: Rule, rows: Rows, best: int, reach: Reach, most: float, further: NDArray[np.bool_] | None
 ) -> tuple[RecommendationBound, str]:
     """What kept the recommendation from being larger, and how its reason says so.
 
@@ -399,31 +434,31 @@ def bound_of(
     further : bool or None
         Answered rows of the question that lie further; None = there are none.
     """
-    asked, scale = rows.configurations, int(rows.scale[chosen])
-    full = rule.max_nodes is not None and int(rows.held[chosen]) >= rule.max_nodes
-    if isinstance(rule, FewestDevices) or full or scale < rows.scale.max():
+    question_rows, scale = rows.configurations, int(rows.scale[best])
+    full = rule.max_nodes is not None and int(rows.nodes_held[best]) >= rule.max_nodes
+    if isinstance(rule, FewestDevices) or full or scale < largest(rows.scale):
         return RecommendationBound.NOTHING, ""
     if further is not None:
-        by_nodes = _by_nodes(asked, reach, most, further)
+        by_nodes = _by_nodes(question_rows, reach, most, further)
     else:
-        sizes = asked.nodes if rows.scale_name == "nodes" else asked.workers
-        if scale == rows.scale.min() or scale < sizes.max():  # nothing was compared, or a larger row has no answer
+        sizes = question_rows.nodes if rows.scale_name == "nodes" else question_rows.workers
+        if scale == rows.scale.min() or scale < largest(sizes):  # nothing was compared, or a larger row has no answer
             return RecommendationBound.NOTHING, ""
         most_nodes, most_workers = reach.limits(most)
         counts_nodes = rows.scale_name == "nodes"
         by_nodes = counts_nodes and scale + 1 > most_nodes
-        next_workers = int(rows.workers[chosen]) * (scale + 1) / scale
+        next_workers = int(rows.workers[best]) * (scale + 1) / scale
         if reach.by_phases or not (by_nodes or next_workers > most_workers):
-            measured = "" if reach.measured else ", and no run of the job was measured"
-            return RecommendationBound.RANGE, f"; the range asked about ends here{measured}"
-    text = f"; {_reaches(reach, most, by_nodes=by_nodes)}: measure {rows.said(chosen)} to look further"
+            unmeasured_text = "" if reach.is_measured else ", and no run of the job was measured"
+            return RecommendationBound.RANGE, f"; the range asked about ends here{unmeasured_text}"
+    text = f"; {_reaches(reach, most, by_nodes=by_nodes)}: measure {rows.scale_text(best)} to look further"
     return RecommendationBound.EVIDENCE, text
 
 
 def out_of_reach(configurations: Configurations, reach: Reach, most: float, further: NDArray[np.bool_]) -> str:
     """Why no row is recommended where those that could be lie further than the evidence reaches."""
-    told = _reaches(reach, most, by_nodes=_by_nodes(configurations, reach, most, further))
-    return f"no row is near enough: {told}; measure a larger run, or state max_extrapolation_ratio (0 = no limit)"
+    text = _reaches(reach, most, by_nodes=_by_nodes(configurations, reach, most, further))
+    return f"no row is near enough: {text}; measure a larger run, or state max_extrapolation_ratio (0 = no limit)"
 
 
 def _by_nodes(configurations: Configurations, reach: Reach, most: float, further: NDArray[np.bool_]) -> bool:

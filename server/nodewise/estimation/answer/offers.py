@@ -12,14 +12,14 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import invalid_field
 from nodewise.domain.objective import Objective, Offer
 
-__all__ = ["Charged", "charged", "offer_of_device"]
+__all__ = ["Charges", "charges_of", "offer_of_device"]
 
 NONE = -1
 _HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Charged:
+class Charges:
     """What rows are charged.
 
     Attributes
@@ -45,20 +45,19 @@ def offer_of_device(offers: Sequence[Offer], device: str) -> int:
     NodewiseError
         INVALID_FIELD where several fit, or none.
     """
-    for wanted in (device, ""):
-        found = [place for place, offer in enumerate(offers) if offer.device == wanted]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            whose = f"device {wanted!r}" if wanted else "any device"
-            text = (
-                f"{len(found)} of them are of {whose}: rows must say by configurations.offer_names which one is theirs"
-            )
+    for device_name in (device, ""):
+        offer_places = [place for place, offer in enumerate(offers) if offer.device == device_name]
+        if len(offer_places) == 1:
+            return offer_places[0]
+        if offer_places:
+            whose = f"device {device_name!r}" if device_name else "any device"
+            stated = "rows must say by configurations.offer_names which one is theirs"
+            text = f"{len(offer_places)} of them are of {whose}: {stated}"
             raise invalid_field("offers", text)
     raise invalid_field("offers", f"none is of device {device!r}; add one, or one with an empty device_name")
 
 
-def charged(objective: Objective, configurations: Configurations) -> Charged | None:
+def charges_of(objective: Objective, configurations: Configurations) -> Charges | None:
     """What each row is charged; None without offers.
 
     Raises
@@ -70,40 +69,40 @@ def charged(objective: Objective, configurations: Configurations) -> Charged | N
     if not offers:
         return None
     rows = len(configurations)
-    named = np.full(rows, NONE) if objective.offers_of_rows is None else np.array(objective.offers_of_rows)
-    of_devices = _of_devices(objective, configurations, named)
-    index = np.where(named == NONE, of_devices[configurations.device_index], named)
+    named_offers = np.full(rows, NONE) if objective.offers_of_rows is None else np.array(objective.offers_of_rows)
+    of_devices = _of_devices(objective, configurations, named_offers)
+    index = np.where(named_offers == NONE, of_devices[configurations.device_index], named_offers)
     price_s = np.array([offer.price_per_node_hour for offer in offers]) / _HOUR_S
     per_node_s = price_s[index]
     of_workers_s = per_node_s
     if configurations.worker_groups is not None:
-        of_workers_s = _of_groups(configurations, price_s[np.maximum(of_devices, 0)], per_node_s, named)
+        of_workers_s = _of_groups(configurations, price_s[np.maximum(of_devices, 0)], per_node_s, named_offers)
     servers = np.maximum(configurations.parameter_servers, 0)
     start_up_s = np.array([offer.start_up_s for offer in offers])[index]
-    return Charged(
+    return Charges(
         index=as_ints(index),
         per_s=as_floats(of_workers_s * configurations.nodes + per_node_s * servers),
         start_up_s=as_floats(start_up_s),
     )
 
 
-def _of_devices(objective: Objective, configurations: Configurations, named: Ints) -> Ints:
+def _of_devices(objective: Objective, configurations: Configurations, named_offers: Ints) -> Ints:
     """The offer of each device of the dictionary that a row without a named one uses; ``NONE`` for the others."""
-    used = set(configurations.device_index[named == NONE].tolist())
+    devices = set(configurations.device_index[named_offers == NONE].tolist())
     groups = configurations.worker_groups
     if groups is not None:
-        used |= set(groups.device_index[(named == NONE)[groups.row_of_group()]].tolist())
-    found = np.full(len(configurations.devices), NONE)
-    for device in used:
-        found[device] = offer_of_device(objective.offers, configurations.devices[device])
-    return found
+        devices |= set(groups.device_index[(named_offers == NONE)[groups.row_of_group()]].tolist())
+    offer_places = np.full(len(configurations.devices), NONE)
+    for device in devices:
+        offer_places[device] = offer_of_device(objective.offers, configurations.devices[device])
+    return offer_places
 
 
-def _of_groups(configurations: Configurations, per_device_s: Floats, per_node_s: Floats, named: Ints) -> Floats:
+def _of_groups(configurations: Configurations, per_device_s: Floats, per_node_s: Floats, named_offers: Ints) -> Floats:
     """Price of a second of one of a row's nodes, in proportion to the workers on each device; as named where it is."""
     groups = configurations.worker_groups
     assert groups is not None
     workers = groups.row_workers()
     weights = groups.workers * per_device_s[groups.device_index]
-    paid = np.bincount(groups.row_of_group(), weights=weights, minlength=len(configurations))
-    return np.where((workers > 0) & (named == NONE), paid / np.maximum(workers, 1), per_node_s)
+    prices = np.bincount(groups.row_of_group(), weights=weights, minlength=len(configurations))
+    return np.where((workers > 0) & (named_offers == NONE), prices / np.maximum(workers, 1), per_node_s)

@@ -9,17 +9,17 @@ from dataclasses import replace
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Predictions
+from nodewise.estimation.answer.bounded_influence import move_by_others
 from nodewise.estimation.answer.mixture import Part, mix
-from nodewise.estimation.answer.shared import move_by_others
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import Fitted, lost_part
+from nodewise.estimation.fit.fitted_model import FittedModel, lost_part
 from nodewise.estimation.question import Question
 
 __all__ = ["predict_rows"]
 
 
 def predict_rows(
-    estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question
+    estimators: Estimators, fit: FittedModel, configurations: Configurations, question: Question
 ) -> Predictions:
     """What a fitted model, or a mixture, predicts of every row, its spreads calibrated.
 
@@ -33,33 +33,33 @@ def predict_rows(
     NodewiseError
         As the estimator refused, ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
     """
-    if fitted.others:
-        own = predict_rows(estimators, replace(fitted, others=()), configurations, question)
-        return move_by_others(own, _predict_others(estimators, fitted.others, configurations, question))
-    if fitted.parts:
-        return _mix(estimators, fitted, configurations, question)
-    name = fitted.basis.estimator
-    supported = estimators.supported_rows(name, question.profile, configurations)
-    own = estimators.predict(name, fitted.model, supported.configurations, question.terms.options)
-    return supported.merged(fitted.calibration.applied(own), len(configurations))
+    if fit.others:
+        own = predict_rows(estimators, replace(fit, others=()), configurations, question)
+        return move_by_others(own, _predict_others(estimators, fit.others, configurations, question))
+    if fit.parts:
+        return _mix(estimators, fit, configurations, question)
+    name = fit.basis.estimator
+    support = estimators.supported_rows(name, question.profile, configurations)
+    own = estimators.predict(name, fit.model, support.configurations, question.terms.options)
+    return support.merge(fit.calibration.apply(own), len(configurations.workers))
 
 
 def _predict_others(
-    estimators: Estimators, others: Sequence[Fitted], configurations: Configurations, question: Question
+    estimators: Estimators, others: Sequence[FittedModel], configurations: Configurations, question: Question
 ) -> list[Predictions]:
     """What groups of other owners make of the rows; one that fails moves nothing."""
-    found = []
+    predictions = []
     for other in others:
         with suppress(NodewiseError):
-            found.append(predict_rows(estimators, other, configurations, question))
-    return found
+            predictions.append(predict_rows(estimators, other, configurations, question))
+    return predictions
 
 
-def _mix(estimators: Estimators, fitted: Fitted, configurations: Configurations, question: Question) -> Predictions:
+def _mix(estimators: Estimators, fit: FittedModel, configurations: Configurations, question: Question) -> Predictions:
     """What the parts of a mixture predict together."""
     able = []
     failures = []
-    for part in fitted.parts:
+    for part in fit.parts:
         name = part.share.estimator
         try:
             predictions = predict_rows(estimators, part.fitted, configurations, question)
@@ -70,5 +70,5 @@ def _mix(estimators: Estimators, fitted: Fitted, configurations: Configurations,
     if not able:
         raise failures[0][1]
     together = mix(able)
-    lost = tuple(lost_part(name, error) for name, error in failures)
-    return replace(together, notices=(*together.notices, *lost)) if lost else together
+    notices = tuple(lost_part(name, error) for name, error in failures)
+    return replace(together, notices=(*together.notices, *notices)) if notices else together

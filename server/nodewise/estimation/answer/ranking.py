@@ -20,25 +20,25 @@ MOST_PAIRS: Final = 50_000
 the root of this many)."""
 
 
-def faster_probability(log_steps: Floats, shared: Floats, own: Floats, first: Ints, second: Ints) -> Floats:
+def faster_probability(log_steps: Floats, common: Floats, own: Floats, first: Ints, second: Ints) -> Floats:
     """Probability that row `first` is faster than row `second`, for each pair.
 
     Parameters
     ----------
     log_steps : (rows,) float
         ln(step time).
-    shared, own : (rows, variables), (rows,) float
+    common, own : (rows, variables), (rows,) float
         Deviations of their errors, as in ``ArchitecturePredictions``. Rows without any are sure; equal ones then give
         1/2.
     """
-    apart = shared[first] - shared[second]
+    apart = common[first] - common[second]
     spread = np.sqrt(np.einsum("ij,ij->i", apart, apart) + own[first] ** 2 + own[second] ** 2)
     ratio = log_steps[second] - log_steps[first]
     surely = np.where(ratio == 0.0, 0.0, np.copysign(np.inf, ratio))
     return np.asarray(scipy.special.ndtr(np.divide(ratio, spread, out=surely, where=spread > 0.0)))
 
 
-def expected_kendall(log_steps: Floats, shared: Floats, own: Floats) -> float | None:
+def expected_kendall(log_steps: Floats, common: Floats, own: Floats) -> float | None:
     """Kendall's tau that the predicted order has with the true one, expected; None below two rows.
 
     The mean of 2 P - 1 over pairs in their predicted order; of very many pairs some are drawn, always the same.
@@ -52,5 +52,5 @@ def expected_kendall(log_steps: Floats, shared: Floats, own: Floats) -> float | 
         generator = np.random.default_rng(0)
         first = generator.integers(0, count, MOST_PAIRS)
         second = (first + generator.integers(1, count, MOST_PAIRS)) % count
-    right = faster_probability(log_steps, shared, own, first, second)
+    right = faster_probability(log_steps, common, own, first, second)
     return float(np.mean(2.0 * np.maximum(right, 1.0 - right) - 1.0))

@@ -10,7 +10,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import Objective
 from nodewise.estimation.answer.goodput import Candidates
 from nodewise.estimation.answer.objectives import Comparison, compare
-from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.fit.fitted_model import FittedModel
 from nodewise.estimation.question import Answer, Basis
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.weights import part_of_rows, resolved_bytes
@@ -31,7 +31,7 @@ class ResolvedQuery:
         As resolved; where batches may be chosen, the rows with each of them.
     candidates : Candidates or None
         The batches that may be chosen in each row; None = the rows state theirs.
-    fitted : Fitted
+    fitted : FittedModel
         The model that answers.
     basis : Basis
         What the answer rests on.
@@ -55,7 +55,7 @@ class ResolvedQuery:
 
     configurations: Configurations
     candidates: Candidates | None
-    fitted: Fitted
+    fitted: FittedModel
     basis: Basis
     small: bool
     repeatable: bool
@@ -65,26 +65,39 @@ class ResolvedQuery:
     judged: tuple[Objective | None, Answer] | None = None
     number: int = field(default_factory=_numbers.__next__)
 
-    def comparison(self, objective: Objective | None, reach: Reach) -> Comparison | None:
-        """The rated rows as an objective compares them; None = it says something of its own about them."""
-        rows = self.rated
-        if rows is None or objective is None or objective.confidence is not None:
+    def compare(self, objective: Objective | None, reach: Reach) -> Comparison | None:
+        """The rated rows as an objective compares them; None = it says something of its own about them.
+
+        Remembered for the next objective, and so is how far from the evidence these may lie.
+        """
+        rows, compared = self.rated, self.compared
+        if rows is None or objective is None or not _is_plain(objective):
             return None
-        if objective.current is not None or objective.efficiency is not None:
-            return None
-        most, compared = objective.most_extrapolation, self.compared
+        most = objective.most_extrapolation
         if compared is None or compared[0] != most:
             rates = rows.samples_per_s, rows.minibatches_per_s
             compared = self.compared = most, compare(objective, rows.configurations, rows.predictions, *rates, reach)
         return compared[1]
 
     @property
-    def held(self) -> tuple[Part, ...]:
+    def cache_parts(self) -> tuple[Part, ...]:
         """What a cache that keeps this keeps alive."""
         rows = self.configurations
-        return (*self.fitted.held, part_of_rows(rows), (self, resolved_bytes(len(rows))))
+        return (*self.fitted.cache_parts, part_of_rows(rows), (self, resolved_bytes(len(rows))))
 
     @property
     def lasting(self) -> bool:
         """Whether the same query has the same answer until a profile, the lessons or the estimators in use change."""
         return self.repeatable and not self.basis.stale and not self.basis.fallback
+
+
+def _is_plain(objective: Objective) -> bool:
+    """Whether an objective says no more than its rule, and how far rows may lie from the evidence."""
+    return (
+        objective.current is None
+        and objective.confidence is None
+        and objective.efficiency is None
+        and objective.remaining_samples is None
+        and objective.remaining_epochs is None
+        and not objective.offers
+    )

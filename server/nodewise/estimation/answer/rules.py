@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import lt
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,7 +17,7 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import FewestDevices, HighestThroughput, Knee, LeastCost, LeastTime, Rule
 from nodewise.domain.words import number, pluralize
 
-__all__ = ["Preference", "Rows", "preferred"]
+__all__ = ["Preference", "Rows", "apply_rule"]
 
 ONLY_ONE: Final = "the only size to choose from"
 """What is said where there was nothing to compare."""
@@ -27,8 +28,16 @@ Preference = tuple[int | None, str, dict[str, float]]
 """The row (None = no row keeps the rule's limits), why, and the numbers behind it."""
 
 
+class _Remembering:
+    """A place beside a value's fields for what was computed from them."""
+
+    __slots__ = ("_steps",)
+
+    _steps: tuple[list[int], list[float], Sequence[int]]
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Rows:
+class Rows(_Remembering):
     """The answered rows of a question, as rules compare them.
 
     Attributes
@@ -56,7 +65,7 @@ class Rows:
     currency: str = ""
 
     @property
-    def held(self) -> Ints:
+    def nodes_held(self) -> Ints:
         """Nodes with those of parameter servers."""
         return self.configurations.nodes_held()[self.index]
 
@@ -68,39 +77,64 @@ class Rows:
     @property
     def rate_key(self) -> str:
         """The rate's name among numbers."""
-        whole, _, of = self.rate_name.partition(" of ")
-        key = whole.replace("/", "_per_")
-        return f"goodput_{key}" if of == "goodput" else f"{key}_of_{of}".replace(" ", "_") if of else key
+        return _key_of(self.rate_name)
 
-    def said(self, row: int) -> str:
+    @property
+    def steps(self) -> tuple[list[int], list[float], Sequence[int]]:
+        """The scales in ascending order, the best rate of each, and its row: remembered, as every knee needs them."""
+        try:
+            return self._steps
+        except AttributeError:
+            # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than
+            # working.
+            scale, rate = self.scale.tolist(), self.rate.tolist()
+            steps: tuple[list[int], list[float], Sequence[int]] = scale, rate, range(len(scale))
+            if not all(map(lt, scale, scale[1:])):
+                best: dict[int, int] = {}
+                for row, count in enumerate(scale):
+                    if count not in best or rate[row] > rate[best[count]]:
+                        best[count] = row  # the best row of each scale stands for it
+                places = [best[count] for count in sorted(best)]
+                steps = [scale[row] for row in places], [rate[row] for row in places], places
+            object.__setattr__(self, "_steps", steps)
+            return steps
+
+    def scale_text(self, row: int) -> str:
         """The scale of a row, for people."""
         return pluralize(int(self.scale[row]), self.scale_name[:-1])
 
     def within(self, rule: Rule) -> NDArray[np.bool_]:
         """Rows that keep the limits of a rule, as far as what they need is known."""
-        kept = np.ones(len(self.rate), dtype=bool)
+        within_limits = np.ones(len(self.rate), dtype=bool)
         if rule.max_nodes is not None:
-            kept &= self.held <= rule.max_nodes
-        for most, needed in ((rule.max_cost, self.costs), (rule.deadline_s, self.finish_s)):
-            if most is not None and needed is not None:
-                kept &= needed <= most
-        return kept
+            within_limits &= self.nodes_held <= rule.max_nodes
+        for most, column in ((rule.max_cost, self.costs), (rule.deadline_s, self.finish_s)):
+            if most is not None and column is not None:
+                within_limits &= column <= most
+        return within_limits
 
-    def least(self, allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
+    def least(self, is_allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
         """The allowed row with the least keys, the first key first; among equals the first row."""
-        candidates = np.flatnonzero(allowed)
+        candidates = np.flatnonzero(is_allowed)
         for key in keys:
-            found = key[candidates]
-            candidates = candidates[found == found.min()]
+            values = key[candidates]
+            candidates = candidates[values == values.min()]
         return int(candidates[0])
 
     def numbers(self, row: int, *names: str) -> dict[str, float]:
         """What is known of a row, by name."""
-        known = {self.rate_key: self.rate, "finish_s": self.finish_s, "cost": self.costs}
-        return {name: float(column[row]) for name in names if (column := known[name]) is not None}
+        columns = {self.rate_key: self.rate, "finish_s": self.finish_s, "cost": self.costs}
+        return {name: float(column[row]) for name in names if (column := columns[name]) is not None}
 
 
-def preferred(rule: Rule, rows: Rows) -> tuple[str, Preference]:
+@lru_cache(maxsize=64)
+def _key_of(rate_name: str) -> str:
+    whole, _, of = rate_name.partition(" of ")
+    key = whole.replace("/", "_per_")
+    return f"goodput_{key}" if of == "goodput" else f"{key}_of_{of}".replace(" ", "_") if of else key
+
+
+def apply_rule(rule: Rule, rows: Rows) -> tuple[str, Preference]:
     """The name of a rule, and what it prefers of at least one row."""
     name, prefer = _RULES[type(rule)]
     return name, prefer(rows, rule)
@@ -108,49 +142,40 @@ def preferred(rule: Rule, rows: Rows) -> tuple[str, Preference]:
 
 def _highest(rows: Rows, rule: HighestThroughput) -> Preference:
     best = rows.least(rows.within(rule), -rows.rate, rows.nodes)
-    what = f"{number(float(rows.rate[best]))} {rows.rate_name} on {rows.said(best)}"
-    compared = len(rows.rate)
-    why = f"{what} is the highest of {compared} configurations" if compared > 1 else f"{what}, {ONLY_ONE}"
+    what = f"{number(float(rows.rate[best]))} {rows.rate_name} on {rows.scale_text(best)}"
+    row_count = len(rows.rate)
+    why = f"{what} is the highest of {row_count} configurations" if row_count > 1 else f"{what}, {ONLY_ONE}"
     return best, why, rows.numbers(best, rows.rate_key)
 
 
 def _knee(rows: Rows, rule: Knee) -> Preference:
-    # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than working.
-    scale, rate, share = rows.scale.tolist(), rows.rate.tolist(), rule.share
-    counts: list[int] = scale
-    best: dict[int, int] | None = None
-    if not all(map(lt, scale, scale[1:])):
-        best = {}
-        for row, count in enumerate(scale):
-            if count not in best or rate[row] > rate[best[count]]:
-                best[count] = row  # the best row of each scale stands for it
-        counts = sorted(best)
-    rates = rate if best is None else [rate[best[count]] for count in counts]
+    (counts, rates, places), share = rows.steps, rule.share
     base = rates[0] / counts[0]
     enough = share * base * (1.0 - KNEE_TOLERANCE)
     at, gain = 0, 0.0
     # The last step that is worth it decides: from the end the others need not be looked at.
     for place in range(len(counts) - 1, 0, -1):
-        gained = (rates[place] - rates[place - 1]) / (counts[place] - counts[place - 1])
-        if gained >= enough:
-            at, gain = place, gained
+        step_gain = (rates[place] - rates[place - 1]) / (counts[place] - counts[place - 1])
+        if step_gain >= enough:
+            at, gain = place, step_gain
             break
-    chosen, unit = at if best is None else best[counts[at]], rows.rate_name
+    row, unit = places[at], rows.rate_name
     key, one = rows.rate_key, rows.scale_name[:-1]
-    numbers = {key: rate[chosen], "share": share, f"{key}_per_{one}": base}
+    numbers = {key: rates[at], "share": share, f"{key}_per_{one}": base}
     if at:
         numbers[f"gain_per_{one}"] = gain
         why = (
-            f"{rows.said(chosen)}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
+            f"{rows.scale_text(row)}: the step from {counts[at - 1]} brings {number(gain)} {unit} each, "
             f"at least {share:g} of the {number(base)} at {counts[0]}"
         )
         if at < len(counts) - 1:
             why += "; no larger step does"
     elif len(counts) > 1:
-        why = f"{rows.said(chosen)}: no larger step brings {share:g} of the {number(base)} {unit} each at {counts[0]}"
+        gain_text = f"{share:g} of the {number(base)} {unit} each at {counts[0]}"
+        why = f"{rows.scale_text(row)}: no larger step brings {gain_text}"
     else:
-        why = f"{number(rates[0])} {unit} on {rows.said(chosen)}, {ONLY_ONE}"
-    return chosen, why, numbers
+        why = f"{number(rates[0])} {unit} on {rows.scale_text(row)}, {ONLY_ONE}"
+    return row, why, numbers
 
 
 def _least_time(rows: Rows, rule: LeastTime) -> Preference:
@@ -160,12 +185,12 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
     if rule.max_cost is not None:
         limits.append(f"a cost of {rule.max_cost:g} {rows.currency}".rstrip())
     within = " and ".join(limits)
-    allowed = rows.within(rule)
-    if not allowed.any():
+    is_allowed = rows.within(rule)
+    if not is_allowed.any():
         least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
-        return None, f"no row stays within {within}: the smallest has {rows.held.min()} nodes{least}", {}
+        return None, f"no row stays within {within}: the smallest has {rows.nodes_held.min()} nodes{least}", {}
     # What is spent once may turn the order of rates.
-    best = rows.least(allowed, -rows.rate if rows.finish_s is None else rows.finish_s, rows.nodes)
+    best = rows.least(is_allowed, -rows.rate if rows.finish_s is None else rows.finish_s, rows.nodes)
     time = f"{number(rows.rate[best])} {rows.rate_name}"
     if rows.finish_s is not None:
         time = f"{number(rows.finish_s[best])} s"
@@ -175,11 +200,11 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
 
 def _least_cost(rows: Rows, rule: LeastCost) -> Preference:
     assert rows.costs is not None  # least cost without prices was refused
-    allowed = rows.within(rule)
-    if not allowed.any():
+    is_allowed = rows.within(rule)
+    if not is_allowed.any():
         return _too_late(rows, rule, lambda row: f"{rows.nodes[row]} nodes")
     within = "without a deadline" if rule.deadline_s is None else f"within {number(rule.deadline_s)} s"
-    best = rows.least(allowed, rows.costs, rows.nodes)
+    best = rows.least(is_allowed, rows.costs, rows.nodes)
     cost = f"{number(rows.costs[best])} {rows.currency}".rstrip()
     why = f"{cost} on {rows.nodes[best]} nodes is the least cost {within}"
     return best, why, rows.numbers(best, "cost", rows.rate_key, "finish_s")

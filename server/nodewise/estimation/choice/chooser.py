@@ -55,7 +55,7 @@ class Choice:
         Whether they stand in for another one that was asked for.
     evidence : tuple of str
         What the answer rests on, in words.
-    settled : bool
+    is_settled : bool
         Whether the same would be chosen again: nobody was passed over that was only busy.
     is_kept : bool
         Whether the same object is chosen again, for other rows too, until something else is learned.
@@ -65,7 +65,7 @@ class Choice:
     why: str
     fallback: bool
     evidence: tuple[str, ...]
-    settled: bool = True
+    is_settled: bool = True
     is_kept: bool = False
 
 
@@ -112,7 +112,7 @@ class Chooser:
         *,
         may_try: bool,
         model: Model | None = None,
-        failed: Mapping[str, Refusal] = NONE_FAILED,
+        failures: Mapping[str, Refusal] = NONE_FAILED,
     ) -> Choice | None:
         """Who answers, or None where that takes trials which may not be made here. Choices are kept.
 
@@ -124,7 +124,7 @@ class Chooser:
             What was tried on the store's jobs, and the priors that predictions depend on.
         model : Model or None
             Of the estimator that is named, where it is fitted already.
-        failed : mapping of str to Refusal
+        failures : mapping of str to Refusal
             Estimators that were chosen for this question and failed, with their failures: others answer, and what is
             chosen so is not kept.
 
@@ -135,12 +135,12 @@ class Chooser:
             and the question does not wait.
         """
         self._estimators.require(question.terms.estimator)
-        if failed:
-            instead = self._choose(question, configurations, lessons, may_try=may_try, model=model, failed=failed)
+        if failures:
+            instead = self._choose(question, configurations, lessons, may_try=may_try, model=model, failures=failures)
             if instead is None:
                 return None
-            names = ", ".join(f"{name} failed ({refusal.reason})" for name, refusal in failed.items())
-            return replace(instead, why=f"{names}; {instead.why}", settled=False, is_kept=False)
+            names = ", ".join(f"{name} failed ({refusal.reason})" for name, refusal in failures.items())
+            return replace(instead, why=f"{names}; {instead.why}", is_settled=False, is_kept=False)
         return self._choose(question, configurations, lessons, may_try=may_try, model=model)
 
     def _choose(
@@ -151,23 +151,25 @@ class Chooser:
         *,
         may_try: bool,
         model: Model | None,
-        failed: Mapping[str, Refusal] = NONE_FAILED,
+        failures: Mapping[str, Refusal] = NONE_FAILED,
     ) -> Choice | None:
         refusal: Refusal | None = None
         if question.terms.estimator != AUTO:
-            failure = failed.get(question.terms.estimator)
-            named = self._assess(question, configurations, model) if failure is None else Assessment(refusal=failure)
-            if named.refusal is None:
+            failure = failures.get(question.terms.estimator)
+            assessment = (
+                self._assess(question, configurations, model) if failure is None else Assessment(refusal=failure)
+            )
+            if assessment.refusal is None:
                 shares = Shares.alone(question.terms.estimator)
-                return Choice(shares=shares, why="asked for by name", fallback=False, evidence=named.evidence)
+                return Choice(shares=shares, why="asked for by name", fallback=False, evidence=assessment.evidence)
             if not question.terms.allow_fallback:
-                raise NodewiseError.refused(named.refusal)
-            refusal = named.refusal
-            for name in (name for name in self._fallbacks if name not in failed):
+                raise NodewiseError.refused(assessment.refusal)
+            refusal = assessment.refusal
+            for name in (name for name in self._fallbacks if name not in failures):
                 standing_in = self._standing_in(name, question, configurations, refusal)
                 if standing_in is not None:
                     return standing_in
-        able, settled = self._able(question, configurations, refusal, failed)
+        able, is_settled = self._able(question, configurations, refusal, failures)
         kinds = RowKinds.of(configurations)
         # Other rows of which the same is said are answered by the same: of these only their modes and devices count.
         key = (
@@ -179,16 +181,16 @@ class Chooser:
             kinds.key,
             lessons,
         )
-        known = self._among.get(key) if settled and question.profile.digest else None
-        if known is None:
-            known = self._weigh(question, able, refusal, kinds, lessons, may_try=may_try)
-            if known is None:
+        choice = self._among.get(key) if is_settled and question.profile.digest else None
+        if choice is None:
+            choice = self._weigh(question, able, refusal, kinds, lessons, may_try=may_try)
+            if choice is None:
                 return None
-            settled = settled and known.settled
-            known = replace(known, settled=settled, is_kept=settled and bool(question.profile.digest))
-            if known.is_kept:
-                self._among.put(key, known, ENTRY_BYTES + BASIS_BYTES)
-        return known
+            is_settled = is_settled and choice.is_settled
+            choice = replace(choice, is_settled=is_settled, is_kept=is_settled and bool(question.profile.digest))
+            if choice.is_kept:
+                self._among.put(key, choice, ENTRY_BYTES + BASIS_BYTES)
+        return choice
 
     def _weigh(
         self,
@@ -201,31 +203,31 @@ class Chooser:
         may_try: bool,
     ) -> Choice | None:
         """Who answers among those that can, or None as :meth:`choose`."""
-        settled = True
+        is_settled = True
         candidates = [
             Candidate(
                 estimator=name,
                 assessment=assessment,
                 similar=lessons.calibration(name).trials,
-                quick=QUICK in self._estimators.named(name).record.capabilities,
+                quick=QUICK in self._estimators.by_name(name).record.capabilities,
             )
             for name, assessment in able.items()
         ]
         errors = expected_log_errors(candidates, kinds)
         for quick in (True, False) if len(able) > 1 else ():
             # Trials of others than rules are fits, and cost most of a first answer.
-            decided = None if quick else _decide(candidates, errors)
-            if decided is not None and decided.all():
+            is_decided = None if quick else _decide(candidates, errors)
+            if is_decided is not None and is_decided.all():
                 break
             names = tuple(candidate.estimator for candidate in candidates if candidate.quick == quick)
-            tried = self._own_trials(question, names, kinds.modes, lessons, may_try=may_try)
-            if tried is None:
+            own_trials = self._own_trials(question, names, kinds.modes, lessons, may_try=may_try)
+            if own_trials is None:
                 return None
-            own, all_tried = tried
-            settled = settled and all_tried
+            own, all_made = own_trials
+            is_settled = is_settled and all_made
             candidates = [replace(each, own=own.get(each.estimator, each.own)) for each in candidates]
             after = expected_log_errors(candidates, kinds)
-            errors = after if decided is None else np.where(decided, errors, after)
+            errors = after if is_decided is None else np.where(is_decided, errors, after)
         # The interval of a simulation is its own: it is not mixed with others'.
         shares = shares_of(candidates, errors, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
         text = why(shares.mixture, candidates, errors, kinds)
@@ -233,13 +235,13 @@ class Chooser:
             text = f"{question.terms.estimator} refused ({refusal.reason}); {text}"
         evidence = dict.fromkeys(line for share in shares.mixture for line in able[share.estimator].evidence)
         fallback = refusal is not None
-        return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), settled=settled)
+        return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), is_settled=is_settled)
 
     def _assess(self, question: Question, configurations: Configurations, model: Model | None) -> Assessment:
         """What the estimator that is named says; its failure is a refusal where another may answer."""
         terms = question.terms
         try:
-            return self._estimators.assessed(terms.estimator, question.profile, configurations, terms.options, model)
+            return self._estimators.assess(terms.estimator, question.profile, configurations, terms.options, model)
         except PluginError as error:
             if not terms.allow_fallback:
                 raise
@@ -249,54 +251,58 @@ class Chooser:
         self, name: str, question: Question, configurations: Configurations, refusal: Refusal
     ) -> Choice | None:
         """An estimator of the configured order in place of the one that is named; None = it cannot answer."""
-        asked = question.terms.estimator
-        if name == asked or name not in self._estimators.predicting:
+        asked_name = question.terms.estimator
+        if name == asked_name or name not in self._estimators.predicting:
             return None
         try:
-            assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+            assessment = self._estimators.assess(name, question.profile, configurations, question.terms.options)
         except NodewiseError:
             return None
         if assessment.refusal is not None:
             return None
-        text = f"{asked} refused ({refusal.reason}); {name} is the next in the configured order that can answer"
+        text = f"{asked_name} refused ({refusal.reason}); {name} is the next in the configured order that can answer"
         # The named one is asked again next time: what failed may be back.
-        settled = not self._estimators.is_left_alone(asked) and refusal.reason is not Reason.ESTIMATOR_UNAVAILABLE
-        return Choice(shares=Shares.alone(name), why=text, fallback=True, evidence=assessment.evidence, settled=settled)
+        is_settled = (
+            not self._estimators.is_left_alone(asked_name) and refusal.reason is not Reason.ESTIMATOR_UNAVAILABLE
+        )
+        return Choice(
+            shares=Shares.alone(name), why=text, fallback=True, evidence=assessment.evidence, is_settled=is_settled
+        )
 
     def _able(
         self,
         question: Question,
         configurations: Configurations,
         refusal: Refusal | None,
-        failed: Mapping[str, Refusal],
+        failures: Mapping[str, Refusal],
     ) -> tuple[dict[str, Assessment], bool]:
         """What the estimators say that can answer, by name, and whether all could be asked."""
-        excluded = {question.terms.estimator, *failed}
-        names = [name for name in self._estimators.asked_by_auto if name not in excluded]
+        others = {question.terms.estimator, *failures}
+        names = [name for name in self._estimators.asked_by_auto if name not in others]
         silent = self._estimators.silent(question.profile)
-        able, refusals, settled = self._ask(question, configurations, [name for name in names if name not in silent])
+        able, refusals, is_settled = self._ask(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:
             # Who refuses every question about the profile is asked too, for what it says of this one.
-            able, refusals, settled = self._ask(question, configurations, names)
+            able, refusals, is_settled = self._ask(question, configurations, names)
         if not able:
             raise NodewiseError.refused(refusal or joint_refusal(refusals))
-        return able, settled
+        return able, is_settled
 
     def _ask(
         self, question: Question, configurations: Configurations, names: Sequence[str]
     ) -> tuple[dict[str, Assessment], list[tuple[str, Refusal]], bool]:
         """What those say that can answer, why the others refuse, and whether all could be asked."""
-        settled = True
+        is_settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
         late: list[str] = []
         for name in names:
             try:
-                assessment = self._estimators.assessed_soon(name, question, configurations)
+                assessment = self._estimators.assess_soon(name, question, configurations)
             except NodewiseError as error:
                 # One broken estimator must not cost the others their answers.
                 busy = isinstance(error, UnavailableError) and not self._estimators.is_left_alone(name)
-                settled = settled and not busy
+                is_settled = is_settled and not busy
                 late += [name] if busy else []
                 assessment = Assessment(refusal=Refusal(error.reason, error.message))
             if assessment.refusal is None:
@@ -306,9 +312,9 @@ class Chooser:
         for name in late if not able else ():
             # Nobody answers without them.
             with suppress(NodewiseError):
-                assessment = self._estimators.assessed(name, question.profile, configurations, question.terms.options)
+                assessment = self._estimators.assess(name, question.profile, configurations, question.terms.options)
                 able |= {name: assessment} if assessment.refusal is None else {}
-        return able, refusals, settled
+        return able, refusals, is_settled
 
     def _own_trials(
         self,
@@ -320,15 +326,15 @@ class Chooser:
         may_try: bool,
     ) -> tuple[dict[str, tuple[Trial, ...]], bool] | None:
         """Trials on the job's own runs by estimator, and whether all were made; None where they may not be made."""
-        found: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
-        settled = True
+        trials_by_name: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
+        is_settled = True
         profile = question.profile
         for mode in modes:
-            held = left_out(profile, mode)
-            if not held:
+            held_back = left_out(profile, mode)
+            if not held_back:
                 continue
             for name in names:
-                about = (profile.digest, mode, name, lessons.version(self._estimators.named(name)))
+                about = (profile.digest, mode, name, lessons.version(self._estimators.by_name(name)))
                 provenance = self._estimators.provenance
                 trials = self._trials.get((*about, provenance.of(name))) if profile.digest else None
                 if trials is None:
@@ -341,24 +347,24 @@ class Chooser:
                     if not may_try:
                         return None
                     try:
-                        trials = self._try(name, lessons, held, about if profile.digest else object())
+                        trials = self._try(name, lessons, held_back, about if profile.digest else object())
                     except UnavailableError:
-                        settled = False
+                        is_settled = False
                         continue
                     if profile.digest:
                         self._trials.put((*about, provenance.of(name)), trials, ENTRY_BYTES + footprint(trials))
-                found[name] += trials
-        return found, settled
+                trials_by_name[name] += trials
+        return trials_by_name, is_settled
 
-    def _try(self, name: str, lessons: Lessons, held: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
+    def _try(self, name: str, lessons: Lessons, held_back: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
         """Trials on what is held back; raises UnavailableError where they take longer than the asker waits."""
 
         def trials() -> tuple[Trial, ...]:
             predict = self._predict(name, lessons)
-            made = (each.tried(predict) for each in held)
-            return tuple(trial for trial in made if trial is not None)
+            outcomes = (each.predict_with(predict) for each in held_back)
+            return tuple(trial for trial in outcomes if trial is not None)
 
-        return soon(self._estimators.named(name), ("assess", "fit", "predict"), ("trials", about), trials)
+        return soon(self._estimators.by_name(name), ("assess", "fit", "predict"), ("trials", about), trials)
 
 
 def _statement(assessment: Assessment) -> tuple[object, ...]:

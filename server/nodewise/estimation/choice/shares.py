@@ -144,24 +144,24 @@ class Candidate:
         similar = [trial for trial in self.similar if trial.sync_mode == mode]
         elsewhere = sum(trial.device != device for trial in similar)
         other = min(OTHER_DEVICE_WEIGHT, CLAIM_WEIGHT / elsewhere) if elsewhere else 0.0
-        weighed = [(trial, 1.0) for trial in own]
-        weighed += [(trial, 1.0 if trial.device == device else other) for trial in similar]
-        for trial, own_weight in weighed:
-            error, stated = trial.mean_absolute_log_error, trial.stated_log_error
+        weighted_trials = [(trial, 1.0) for trial in own]
+        weighted_trials += [(trial, 1.0 if trial.device == device else other) for trial in similar]
+        for trial, own_weight in weighted_trials:
+            error, stated_error = trial.mean_absolute_log_error, trial.stated_log_error
             weight += own_weight
-            if stated == 0.0:
+            if stated_error == 0.0:
                 offset += own_weight * error
             else:
-                slope += own_weight * min(max(error / stated, 1.0 / MOST_RATIO), MOST_RATIO)
+                slope += own_weight * min(max(error / stated_error, 1.0 / MOST_RATIO), MOST_RATIO)
         return slope / weight, offset / weight
 
     @property
     def claim(self) -> float | Floats:
         """The error that it claims, or that its strength of evidence is worth."""
-        expected = self.assessment.expected_log_error
-        if expected is None:
+        claim = self.assessment.expected_log_error
+        if claim is None:
             return STRONG_LOG_ERROR + (WEAK_LOG_ERROR - STRONG_LOG_ERROR) * (1.0 - self.assessment.strength)
-        return expected
+        return claim
 
     def reasons(self, modes: Sequence[SyncMode]) -> str:
         """What the expected error rests on besides the claim, for people."""
@@ -230,19 +230,19 @@ def shares_of(candidates: Sequence[Candidate], errors: Floats, *, mixed: bool = 
     weights = np.where(taking_part, np.maximum(errors, LEAST_LOG_ERROR) ** -2.0, 0.0)
     total = weights.sum(axis=0)
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0.0)
-    kept = [place for place in range(len(candidates)) if taking_part[place].any()]
-    if not kept:
-        kept = [0]  # every row is refused: its refusals are the answer
+    places = [place for place in range(len(candidates)) if taking_part[place].any()]
+    if not places:
+        places = [0]  # every row is refused: its refusals are the answer
     means = [
         MixtureShare(
             estimator=candidates[place].estimator,
             weight=float(weights[place].mean()),
             expected_log_error=_mean_where(errors[place], taking_part[place]),
         )
-        for place in kept
+        for place in places
     ]
-    heaviest = sorted(range(len(kept)), key=lambda at: (-means[at].weight, means[at].estimator))
-    places = [kept[at] for at in heaviest]
+    heaviest = sorted(range(len(places)), key=lambda at: (-means[at].weight, means[at].estimator))
+    places = [places[at] for at in heaviest]
     return Shares(tuple(means[at] for at in heaviest), weights[places], errors[places])
 
 
@@ -253,9 +253,9 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], errors:
     by_name = {candidate.estimator: candidate for candidate in candidates}
     if len(shares) == 1 and not any(candidate.own or candidate.similar for candidate in candidates):
         return f"strongest evidence of {len(candidates)} that can answer"
-    chosen = {share.estimator for share in shares}
+    names = {share.estimator for share in shares}
 
-    def described(share: MixtureShare) -> str:
+    def describe(share: MixtureShare) -> str:
         part = f"{share.estimator} {share.weight:.2f}" if len(shares) > 1 else share.estimator
         reasons = by_name[share.estimator].reasons(kinds.modes)
         return f"{part} (expected error {share.expected_log_error:.0%}: {reasons})"
@@ -263,12 +263,12 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], errors:
     others = sorted(
         (_mean_where(own, np.isfinite(own)), candidate.estimator)
         for own, candidate in zip(errors, candidates, strict=True)
-        if candidate.estimator not in chosen
+        if candidate.estimator not in names
     )
     left = f"; not {', '.join(f'{name} ({error:.0%})' for error, name in others[:MOST_NAMED])}" if others else ""
     more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
     kind = "mixture of " if len(shares) > 1 else "least expected error: "
-    return kind + ", ".join(described(share) for share in shares) + left + more
+    return kind + ", ".join(describe(share) for share in shares) + left + more
 
 
 def _first_least(errors: Floats) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from operator import attrgetter
 from typing import Any, Final
 
@@ -52,7 +53,7 @@ def check_predictions(predictions: Any, configurations: Configurations) -> Predi
     if not isinstance(predictions, Predictions):
         raise ImpossibleAnswerError(f"a {type(predictions).__name__} instead of Predictions")
     try:
-        _check(predictions, len(configurations))
+        _check(predictions, len(configurations.workers))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         # A breakdown that is no mapping, rows that are no numbers: not worth a check each, but no fault of the
         # server's.
@@ -66,9 +67,11 @@ def _check(predictions: Predictions, rows: int) -> None:
     _check_shapes(columns, predictions, rows)
     _check_texts(predictions, rows)
     if rows:
-        stacked = np.concatenate(columns).reshape(-1, rows)
-        _check_values(stacked, predictions)
-        _check_rows(predictions, stacked)
+        matrix = np.concatenate(columns).reshape(-1, rows)
+        # What is not a number is the least and the greatest of its column.
+        least, greatest = np.minimum.reduce(matrix, axis=1).tolist(), np.maximum.reduce(matrix, axis=1).tolist()
+        _check_values(predictions, least, greatest)
+        _check_rows(predictions, matrix, least[0], greatest[0])
 
 
 def _columns(predictions: Predictions) -> list[Any]:
@@ -146,8 +149,10 @@ def _check_texts(predictions: Predictions, rows: int) -> None:
     for name in ("notices", "refusals"):
         if not isinstance(getattr(predictions, name), tuple | list):
             raise ImpossibleAnswerError(f"{name} is a {type(getattr(predictions, name)).__name__} instead of a tuple")
-    _check_notices(predictions.notices, rows)
-    _check_refusals(predictions, rows)
+    if predictions.notices:
+        _check_notices(predictions.notices, rows)
+    if predictions.refusals:
+        _check_refusals(predictions, rows)
 
 
 def _check_notices(notices: Iterable[Any], rows: int) -> None:
@@ -175,69 +180,69 @@ def _check_refusals(predictions: Predictions, rows: int) -> None:
             raise ImpossibleAnswerError("refusals names a row that is answered")
 
 
-def _names_no_row(named: Any, rows: int) -> bool:
+def _names_no_row(row_numbers: Any, rows: int) -> bool:
     """Whether anything but numbers of rows is among these."""
-    if not isinstance(named, tuple | list):
+    if not isinstance(row_numbers, tuple | list):
         return True
-    if not named:
+    if not row_numbers:
         return False
-    numbers = np.asarray(named)
+    numbers = np.asarray(row_numbers)
     return numbers.dtype.kind != "i" or numbers.ndim != 1 or numbers.min() < 0 or numbers.max() >= rows
 
 
-def _check_values(stacked: NDArray[Any], predictions: Predictions) -> None:
-    if not np.logical_and.reduce(np.isfinite(stacked), axis=None):
+def _check_values(predictions: Predictions, least: Sequence[float], greatest: Sequence[float]) -> None:
+    if not (all(map(isfinite, least)) and all(map(isfinite, greatest))):
         wrong = next(name for name, column in _by_name(predictions).items() if not np.isfinite(column).all())
         raise ImpossibleAnswerError(f"{wrong} is not finite")
-    if np.minimum.reduce(stacked[: len(stacked) - len(predictions.extra)], axis=None) < 0.0:
+    if min(least[: len(least) - len(predictions.extra)]) < 0.0:
         negative = next(name for name, column in _by_name(predictions).items() if column.min() < 0.0)
         raise ImpossibleAnswerError(f"{negative} is negative")
-    if np.maximum.reduce(stacked[1]) > MOST_LOG_SPREAD:
+    if greatest[1] > MOST_LOG_SPREAD:
         raise ImpossibleAnswerError(f"log_spread is above {MOST_LOG_SPREAD:g}, a factor of e^{MOST_LOG_SPREAD:g}")
-    shares = len(predictions.utilisation)
-    if shares:
+    if predictions.utilisation:
         first = _FIXED + len(predictions.breakdown_s)
-        most = np.maximum.reduce(stacked[first : first + shares], axis=None)
+        most = max(greatest[first : first + len(predictions.utilisation)])
         if most > 1.0 + BREAKDOWN_TOLERANCE:
             raise ImpossibleAnswerError(f"utilisation is above 1 ({most:g}): it is a share of time")
 
 
-def _check_rows(predictions: Predictions, stacked: NDArray[Any]) -> None:
+def _check_rows(predictions: Predictions, matrix: NDArray[Any], shortest_s: float, longest_s: float) -> None:
     step_s, index = predictions.step_s, predictions.bottleneck_index
     if predictions.breakdown_s:
-        parts = np.add.reduce(stacked[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
+        parts = np.add.reduce(matrix[_FIXED : _FIXED + len(predictions.breakdown_s)], axis=0)
         if np.logical_or.reduce(np.abs(parts - step_s) > BREAKDOWN_TOLERANCE * step_s):
             raise ImpossibleAnswerError("the breakdown does not add up to step_s")
     excess: Any = predictions.excess_memory_bytes
     if not predictions.all_answered:
-        answered = predictions.answered
-        _check_unanswered(predictions, stacked, answered)
-        step_s, index = step_s[answered], index[answered]
-        excess = None if excess is None else excess[answered]
+        is_answered = predictions.answered
+        _check_unanswered(predictions, matrix, is_answered)
+        step_s, index = step_s[is_answered], index[is_answered]
+        shortest_s = np.minimum.reduce(step_s, initial=longest_s)
+        excess = None if excess is None else excess[is_answered]
     if excess is not None and excess.any():
         raise ImpossibleAnswerError("excess_memory_bytes is above 0 in an answered row")
-    if len(step_s) and (np.minimum.reduce(step_s) < LEAST_STEP_S or np.maximum.reduce(step_s) > MOST_STEP_S):
-        if np.minimum.reduce(step_s) <= 0.0:
+    if len(step_s) and (shortest_s < LEAST_STEP_S or longest_s > MOST_STEP_S):
+        if shortest_s <= 0.0:
             raise ImpossibleAnswerError("step_s is not positive in an answered row")
         raise ImpossibleAnswerError(f"step_s lies outside {LEAST_STEP_S:g} to {MOST_STEP_S:g} s in an answered row")
     if len(index) and (np.minimum.reduce(index) < -1 or np.maximum.reduce(index) >= len(predictions.bottlenecks)):
         raise ImpossibleAnswerError("bottleneck_index lies outside the dictionary")
 
 
-def _check_unanswered(predictions: Predictions, stacked: NDArray[Any], answered: NDArray[np.bool_]) -> None:
+def _check_unanswered(predictions: Predictions, matrix: NDArray[Any], is_answered: NDArray[np.bool_]) -> None:
     if not np.isin(predictions.status, _STATUSES).all():
         raise ImpossibleAnswerError("status holds an unknown value")
-    refused = predictions.status == RowStatus.REFUSED
+    is_refused = predictions.status == RowStatus.REFUSED
     # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
     measures = [
         place
         for place, name in enumerate(_by_name(predictions))
         if name not in _MEMORY and not name.startswith("extra[memory_")
     ]
-    if stacked[:, refused].any() or stacked[measures][:, ~answered].any():
+    if matrix[:, is_refused].any() or matrix[measures][:, ~is_answered].any():
         raise ImpossibleAnswerError("a row that is not answered holds a value")
-    if (predictions.bottleneck_index[~answered] != -1).any():
+    if (predictions.bottleneck_index[~is_answered] != -1).any():
         raise ImpossibleAnswerError("a row that is not answered names a bottleneck")
-    explained = {row for refusal in predictions.refusals for row in refusal.rows}
-    if not set(np.flatnonzero(refused).tolist()) <= explained:
+    explained_rows = {row for refusal in predictions.refusals for row in refusal.rows}
+    if not set(np.flatnonzero(is_refused).tolist()) <= explained_rows:
         raise ImpossibleAnswerError("a refused row has no refusal")

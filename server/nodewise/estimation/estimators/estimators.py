@@ -64,11 +64,11 @@ class Estimators:
         self.registry = registry
         self.catalogue = catalogue
         self.provenance = Provenance(registry, catalogue, {} if built_on is None else built_on)
-        self.all_inline = all(loaded.mode == "inline" for loaded in registry.estimators.values())
+        self.all_inline = all(plugin.mode == "inline" for plugin in registry.estimators.values())
         self.predicting = tuple(registry.predicting)
         self.asked_by_auto = _asked_by_auto(registry)
         """Who is asked where nobody is named."""
-        self._breakers = tuple(loaded.breaker for loaded in registry.estimators.values() if loaded.breaker is not None)
+        self._breakers = tuple(plugin.breaker for plugin in registry.estimators.values() if plugin.breaker is not None)
         self._silent: LruCache[str, frozenset[str]] = LruCache(space)
 
     def forget(self) -> None:
@@ -77,15 +77,15 @@ class Estimators:
 
     def is_left_alone(self, name: str) -> bool:
         """Whether an estimator failed so often that it is not asked for a while."""
-        breaker = self.named(name).breaker
+        breaker = self.by_name(name).breaker
         return breaker is not None and not breaker.is_closed
 
     @property
     def epoch(self) -> int:
         """Another number after each change of who is left alone."""
-        return sum(map(_EPOCH, self._breakers))
+        return sum(map(_EPOCH, self._breakers)) if self._breakers else 0
 
-    def named(self, name: str) -> LoadedPlugin[EstimatorRecord]:
+    def by_name(self, name: str) -> LoadedPlugin[EstimatorRecord]:
         """A loaded estimator.
 
         Raises
@@ -93,30 +93,30 @@ class Estimators:
         NodewiseError
             ESTIMATOR_NOT_FOUND, with the names that are loaded.
         """
-        loaded = self.registry.estimators.get(name)
-        if loaded is None:
+        plugin = self.registry.estimators.get(name)
+        if plugin is None:
             available = ", ".join([AUTO, *self.registry.estimators])
             raise NodewiseError(
                 Reason.ESTIMATOR_NOT_FOUND,
                 f"no estimator is named {name!r}; loaded are: {available}",
                 {"estimator": name, "available": available},
             )
-        return loaded
+        return plugin
 
     def require(self, name: str) -> None:
-        """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`named`."""
+        """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`by_name`."""
         if name != AUTO:
-            self.named(name)
+            self.by_name(name)
 
     def supported_rows(self, name: str, profile: Profile, configurations: Configurations) -> SupportedRows:
         """The resolved rows of which an estimator takes every stated column into account."""
-        return mask_unsupported(self.named(name).record.columns, configurations, profile.workload.precision or "")
+        return mask_unsupported(self.by_name(name).record.columns, configurations, profile.workload.precision or "")
 
     def silent(self, profile: Profile) -> Set[str]:
         """Estimators that are known to refuse whatever is asked about a profile."""
         return (self._silent.get(profile.digest) if profile.digest else None) or _NOBODY
 
-    def assessed(
+    def assess(
         self,
         name: str,
         profile: Profile,
@@ -133,42 +133,45 @@ class Estimators:
         PluginError
             ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT.
         """
-        loaded = self.named(name)
-        supported = mask_unsupported(loaded.record.columns, configurations, profile.workload.precision or "")
-        if supported.refusals and not len(supported.configurations):
-            return Assessment(refusal=supported.refusals[0].refusal)
-        query = Query(configurations=supported.configurations, options=options, catalogue=self.catalogue)
+        plugin = self.by_name(name)
+        support = mask_unsupported(plugin.record.columns, configurations, profile.workload.precision or "")
+        rows = len(support.configurations.workers)
+        if support.refusals and not rows:
+            return Assessment(refusal=support.refusals[0].refusal)
+        query = Query(configurations=support.configurations, options=options, catalogue=self.catalogue)
         try:
-            found = call(
-                loaded,
-                loaded.record.estimator,
+            assessment = call(
+                plugin,
+                plugin.record.estimator,
                 "assess",
                 profile,
                 query,
-                check=partial(_assessment, rows=len(supported.configurations)),
-                following=None if model is None else (model, "predict", (supported.configurations, options)),
+                check=partial(_assessment, rows=rows),
+                following=None if model is None else (model, "predict", (support.configurations, options)),
             )
         except PluginError:
             raise
         except NodewiseError as error:
             missing = tuple(filter(None, error.metadata.get("missing_fields", "").split(",")))
             return Assessment(refusal=Refusal(error.reason, error.message, missing))
-        if supported.rows is not None and found.refusal is None:
-            found = replace(found, expected_log_error=_of_all_rows(found, supported.rows, len(configurations)))
-        if found.refusal is not None and found.of_profile and profile.digest:
-            known = self._silent.get(profile.digest) or _NOBODY
-            self._silent.put(profile.digest, known | {name}, ENTRY_BYTES)
-        return found
+        if support.rows is not None and assessment.refusal is None:
+            assessment = replace(
+                assessment, expected_log_error=_of_all_rows(assessment, support.rows, len(configurations))
+            )
+        if assessment.refusal is not None and assessment.of_profile and profile.digest:
+            names = self._silent.get(profile.digest) or _NOBODY
+            self._silent.put(profile.digest, names | {name}, ENTRY_BYTES)
+        return assessment
 
-    def assessed_soon(self, name: str, question: Question, configurations: Configurations) -> Assessment:
-        """As :meth:`assessed`; raises UnavailableError where that takes longer than an asker who has others waits."""
+    def assess_soon(self, name: str, question: Question, configurations: Configurations) -> Assessment:
+        """As :meth:`assess`; raises UnavailableError where that takes longer than an asker who has others waits."""
         profile, options = question.profile, question.terms.options
-        loaded = self.named(name)
-        if loaded.background is None:
-            return self.assessed(name, profile, configurations, options)
+        plugin = self.by_name(name)
+        if plugin.background is None:
+            return self.assess(name, profile, configurations, options)
         options = replace(options, budget=None)  # the asker may be gone by then
         key = ("assess", name, profile.digest, configurations, options) if profile.digest else object()
-        return soon(loaded, ("assess",), key, lambda: self.assessed(name, profile, configurations, options))
+        return soon(plugin, ("assess",), key, lambda: self.assess(name, profile, configurations, options))
 
     def predict(
         self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False
@@ -186,7 +189,7 @@ class Estimators:
             As the model refuses; ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
         """
         check = partial(check_predictions, configurations=configurations)
-        return call(self.named(name), model, "predict", configurations, options, check=check, quiet=quiet)
+        return call(self.by_name(name), model, "predict", configurations, options, check=check, quiet=quiet)
 
 
 def _asked_by_auto(registry: Registry) -> tuple[str, ...]:
@@ -194,15 +197,15 @@ def _asked_by_auto(registry: Registry) -> tuple[str, ...]:
 
     By name within a distribution, and the first of each distribution before the second of any.
     """
-    inline = [name for name, loaded in registry.predicting.items() if loaded.mode == "inline"]
+    inline = [name for name, plugin in registry.predicting.items() if plugin.mode == "inline"]
     turns: Counter[str] = Counter()
     outside: list[tuple[int, str]] = []
-    for name, loaded in sorted(registry.predicting.items()):
-        if loaded.mode != "inline" and turns[loaded.distribution] < MOST_OF_ONE:
-            outside.append((turns[loaded.distribution], name))
-            turns[loaded.distribution] += 1
-    chosen = {*inline, *(name for _, name in sorted(outside)[:MOST_OUTSIDE])}
-    return tuple(name for name in registry.predicting if name in chosen)
+    for name, plugin in sorted(registry.predicting.items()):
+        if plugin.mode != "inline" and turns[plugin.distribution] < MOST_OF_ONE:
+            outside.append((turns[plugin.distribution], name))
+            turns[plugin.distribution] += 1
+    asked_names = {*inline, *(name for _, name in sorted(outside)[:MOST_OUTSIDE])}
+    return tuple(name for name in registry.predicting if name in asked_names)
 
 
 def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
@@ -222,12 +225,12 @@ def _missing_columns(refusal: Refusal) -> list[str]:
     return [field for field in refusal.missing_fields if field in {"batch_per_worker", "global_batch", "device"}]
 
 
-def _of_all_rows(found: Assessment, supported: Ints, rows: int) -> Floats | None:
+def _of_all_rows(assessment: Assessment, support: Ints, rows: int) -> Floats | None:
     """The expected error of every row of a question: infinite where the estimator does not support the row."""
-    if found.expected_log_error is None:
+    if assessment.expected_log_error is None:
         return None
     errors = np.full(rows, np.inf)
-    errors[supported] = found.expected_log_error
+    errors[support] = assessment.expected_log_error
     return freeze(errors)
 
 
@@ -249,8 +252,8 @@ def _assessment(answer: Any, *, rows: int) -> Assessment:
             "rows or of each, whose refusal has a Reason, whose evidence is a tuple of texts and whose of_profile is "
             "True or False"
         )
-    found: Assessment = answer
-    return found
+    assessment: Assessment = answer
+    return assessment
 
 
 def _is_error(value: Any, rows: int) -> bool:

@@ -35,7 +35,7 @@ class SupportedRows:
     rows: Ints | None
     refusals: tuple[RowRefusal, ...]
 
-    def merged(self, predictions: Predictions, rows: int) -> Predictions:
+    def merge(self, predictions: Predictions, rows: int) -> Predictions:
         """Predictions of what was shown, in their places among all rows, with the refusals of the others."""
         return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
 
@@ -70,12 +70,12 @@ def mask_unsupported(columns: frozenset[str], configurations: Configurations, pr
         return SupportedRows(configurations, None, ())
     rows = len(configurations)
     refusals = RowRefusal.first(
-        rows, ((stated, _not_known(name)) for name, stated in _stated_columns(columns, configurations, precision))
+        rows, ((is_stated, _not_known(name)) for name, is_stated in _stated_columns(columns, configurations, precision))
     )
     if not refusals:
         return SupportedRows(configurations, None, ())
-    kept = as_ints(np.flatnonzero(RowRefusal.left(rows, refusals)))
-    return SupportedRows(configurations.take(kept), kept, refusals)
+    supported_rows = as_ints(np.flatnonzero(RowRefusal.left(rows, refusals)))
+    return SupportedRows(configurations.take(supported_rows), supported_rows, refusals)
 
 
 def _not_known(name: str) -> Refusal:
@@ -89,19 +89,19 @@ def _stated_columns(
 ) -> list[tuple[str, NDArray[np.bool_]]]:
     """Columns that are not known and not at their defaults throughout, with the rows that state them."""
     rows = len(configurations)
-    found: list[tuple[str, NDArray[np.bool_]]] = []
+    columns_of_rows: list[tuple[str, NDArray[np.bool_]]] = []
     for name, default in _DEFAULTS.items():
         constant = constant_floats(rows, default) if isinstance(default, float) else constant_ints(rows, default)
         if name in columns or getattr(configurations, name) is constant:
             continue
-        stated = getattr(configurations, name) != default
+        is_stated = getattr(configurations, name) != default
         if name == "data_parallel":
             # Every worker a replica is what an unstated degree means as well.
-            stated &= configurations.data_parallel != configurations.workers
-        found.append((name, stated))
+            is_stated &= configurations.data_parallel != configurations.workers
+        columns_of_rows.append((name, is_stated))
     if configurations.has_groups and "groups" not in columns:
-        found.append(("groups", configurations.grouped()))
+        columns_of_rows.append(("groups", configurations.grouped()))
     if "precision" not in columns and configurations.precisions != ("",):
         new = np.array([name not in ("", precision) for name in configurations.precisions], dtype=bool)
-        found.append(("precision", new[configurations.precision_index]))
-    return found
+        columns_of_rows.append(("precision", new[configurations.precision_index]))
+    return columns_of_rows

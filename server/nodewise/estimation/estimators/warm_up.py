@@ -20,24 +20,24 @@ _log = structlog.get_logger(__name__)
 
 def warm_up(estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]) -> None:
     """Let every estimator that wants to warm up; one that fails has a slow first answer, and the others theirs."""
-    for name, loaded in estimators.items():
-        estimator = loaded.record.estimator
-        started = time.perf_counter()
+    for name, plugin in estimators.items():
+        estimator = plugin.record.estimator
+        start_s = time.perf_counter()
         try:
-            if not has(loaded, estimator, WarmingEstimator, "warm_up"):
+            if not has(plugin, estimator, WarmingEstimator, "warm_up"):
                 continue
-            call(loaded, estimator, "warm_up", check=lambda _: None)
+            call(plugin, estimator, "warm_up", check=lambda _: None)
         except NodewiseError as error:
-            _log.warning("warm_up_failed", estimator=name, distribution=loaded.distribution, reason=str(error.reason))
+            _log.warning("warm_up_failed", estimator=name, distribution=plugin.distribution, reason=str(error.reason))
         else:
-            _log.info("warmed_up", estimator=name, seconds=round(time.perf_counter() - started, 3))
+            _log.info("warmed_up", estimator=name, seconds=round(time.perf_counter() - start_s, 3))
 
 
 def warm_up_aside(estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]) -> None:
     """As :func:`warm_up` for those in hosts, without waiting: one that hangs delays nobody but those of its host."""
     homes: dict[str, dict[str, LoadedPlugin[EstimatorRecord]]] = {}
-    for name, loaded in estimators.items():
-        if loaded.mode == "process":
-            homes.setdefault(loaded.distribution, {})[name] = loaded
+    for name, plugin in estimators.items():
+        if plugin.mode == "process":
+            homes.setdefault(plugin.distribution, {})[name] = plugin
     for home in homes.values():
         threading.Thread(target=warm_up, args=(home,), name="nodewise-warming", daemon=True).start()

@@ -11,7 +11,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Notice, Options
 from nodewise.domain.profile import Profile
 from nodewise.estimation.estimators.estimators import Estimators
-from nodewise.estimation.fit.fitted import ModelKey
+from nodewise.estimation.fit.fitted_model import ModelKey
 from nodewise.estimation.resolution import Resolution
 from nodewise.plugin import Model
 
@@ -37,28 +37,28 @@ def disagreement(
         return ()
     try:
         newest = np.lexsort((observations.number, observations.measured_at_s))[-COMPARED_OBSERVATIONS:]
-        compared = observations.take(as_ints(np.sort(newest)))
-        supported = estimators.supported_rows(key.estimator, profile, resolution.of(profile, compared.configurations))
+        comparisons = observations.take(as_ints(np.sort(newest)))
+        support = estimators.supported_rows(key.estimator, profile, resolution.of(profile, comparisons.configurations))
         options = Options(seed=key.seed)
-        predictions = estimators.predict(key.estimator, model, supported.configurations, options, quiet=True)
+        predictions = estimators.predict(key.estimator, model, support.configurations, options, quiet=True)
     except NodewiseError:
         return ()
-    measured = compared if supported.rows is None else compared.take(supported.rows)
-    rows = np.flatnonzero(predictions.answered & (measured.steps_per_s > 0))
-    rate = supported.configurations.rates.cycles_per_step[rows] / predictions.step_s[rows]
-    log_ratio = np.abs(np.log(rate / measured.steps_per_s[rows]))
+    runs = comparisons if support.rows is None else comparisons.take(support.rows)
+    rows = np.flatnonzero(predictions.answered & (runs.steps_per_s > 0))
+    rate = support.configurations.rates.cycles_per_step[rows] / predictions.step_s[rows]
+    log_ratio = np.abs(np.log(rate / runs.steps_per_s[rows]))
     apart = int((log_ratio > np.log(DISAGREEMENT)).sum())
     if not apart:
         return ()
     at = int(log_ratio.argmax())
     worst = int(rows[at])
-    number = int(measured.number[worst])
-    named = f"number {number}" if number else f"the one with {supported.configurations.workers[worst]} workers"
-    batch = supported.configurations.rates.samples_per_step[worst]
+    number = int(runs.number[worst])
+    names = f"number {number}" if number else f"the one with {support.configurations.workers[worst]} workers"
+    batch = support.configurations.rates.samples_per_step[worst]
     per_step, unit = (batch, "samples/s") if batch > 0 else (1.0, "steps/s")
     message = (
         f"{apart} of {len(rows)} observations differ from the model by more than a factor of {DISAGREEMENT:g}; the "
-        f"worst is {named}: measured {measured.steps_per_s[worst] * per_step:.4g} {unit}, predicted "
+        f"worst is {names}: measured {runs.steps_per_s[worst] * per_step:.4g} {unit}, predicted "
         f"{rate[at] * per_step:.4g}"
     )
     return (Notice("EVIDENCE_DISAGREES", message),)

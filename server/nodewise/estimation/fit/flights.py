@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.estimation.fit.fitted import Fitted, ModelKey
+from nodewise.estimation.fit.fitted_model import FittedModel, ModelKey
 
 __all__ = ["Flights", "circle", "fitting"]
 
@@ -29,10 +29,10 @@ class Flights:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._flights: dict[ModelKey, Future[Fitted]] = {}
+        self._flights: dict[ModelKey, Future[FittedModel]] = {}
         self._waiting: dict[ModelKey, ModelKey] = {}
 
-    def joined(self, key: ModelKey, fit: Callable[[], Fitted]) -> Fitted:
+    def join(self, key: ModelKey, fit: Callable[[], FittedModel]) -> FittedModel:
         """What the fit under way returns or raises; ``fit`` is called where there is none.
 
         Raises
@@ -62,9 +62,9 @@ class Flights:
                 for waiting in own:
                     self._waiting.pop(waiting, None)
 
-    def _fly(self, key: ModelKey, flight: Future[Fitted], fit: Callable[[], Fitted]) -> Fitted:
+    def _fly(self, key: ModelKey, flight: Future[FittedModel], fit: Callable[[], FittedModel]) -> FittedModel:
         try:
-            fitted = fit()
+            result = fit()
         except BaseException as error:
             with self._lock:
                 del self._flights[key]
@@ -72,5 +72,5 @@ class Flights:
             raise
         with self._lock:
             del self._flights[key]
-        flight.set_result(fitted)
-        return fitted
+        flight.set_result(result)
+        return result

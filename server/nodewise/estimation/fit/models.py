@@ -15,7 +15,7 @@ from nodewise.domain.trace import Trace
 from nodewise.estimation.choice.chooser import Choice
 from nodewise.estimation.estimators.estimators import Estimators
 from nodewise.estimation.fit.agreement import disagreement
-from nodewise.estimation.fit.fitted import Fitted, MixturePart, ModelKey, lost_part, mixture_of, relabel
+from nodewise.estimation.fit.fitted_model import FittedModel, MixturePart, ModelKey, lost_part, mixture_of, relabel
 from nodewise.estimation.fit.flights import Flights, circle, fitting
 from nodewise.estimation.lessons.lessons import Lessons
 from nodewise.estimation.plausibility import doubts
@@ -69,7 +69,7 @@ class Models:
         resolution: Resolution,
         *,
         space: CacheSpace,
-        kept: LruCache[ModelKey, Fitted],
+        kept: LruCache[ModelKey, FittedModel],
         clock: Clock,
         traces: Callable[[Profile], Sequence[Trace]] | None,
     ) -> None:
@@ -85,7 +85,7 @@ class Models:
         """Let go of what is kept here alone."""
         self._failed.clear()
 
-    def fitted(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted:
+    def fit(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel:
         """The model that answers a question, or the mixture of several; fitted now unless it is kept.
 
         Raises
@@ -100,8 +100,8 @@ class Models:
         for share, weights, errors in zip(shares.mixture, shares.weights, shares.errors, strict=True):
             question.terms.look_up()
             try:
-                fitted = self._part(question, share.estimator, choice, lessons)
-                parts.append(MixturePart(share, fitted, weights, errors))
+                fit_result = self._part(question, share.estimator, choice, lessons)
+                parts.append(MixturePart(share, fit_result, weights, errors))
             except NodewiseError as error:
                 # One broken part must not cost the others their answer.
                 failures.append((share.estimator, error))
@@ -112,10 +112,10 @@ class Models:
             raise failures[0][1]
         if len(choice.shares.mixture) == 1:
             return parts[0].fitted
-        lost = tuple(lost_part(name, error) for name, error in failures)
-        return mixture_of(tuple(parts), choice.why, lost, settled=not late)
+        lost_parts = tuple(lost_part(name, error) for name, error in failures)
+        return mixture_of(tuple(parts), choice.why, lost_parts, settled=not late)
 
-    def beside_others(self, question: Question, choice: Choice, lessons: Lessons, own: Fitted) -> Fitted:
+    def beside_others(self, question: Question, choice: Choice, lessons: Lessons, own: FittedModel) -> FittedModel:
         """A model by the asker's own lessons, with those by the lessons that other owners have a part in.
 
         Of a group that cannot be asked the asker's own stands in: it moves nothing.
@@ -125,47 +125,47 @@ class Models:
         NodewiseError
             MODEL_NOT_CACHED where the question does not wait for a fit; DEADLINE_EXCEEDED.
         """
-        others, settled = [], own.settled
+        others, is_settled = [], own.settled
         for each in lessons.others:
             try:
-                others.append(self.fitted(question, choice, each))
+                others.append(self.fit(question, choice, each))
             except NodewiseError as error:
                 if error.reason in (Reason.MODEL_NOT_CACHED, Reason.DEADLINE_EXCEEDED):
                     raise
                 others.append(own)
-                settled = settled and not isinstance(error, UnavailableError)
+                is_settled = is_settled and not isinstance(error, UnavailableError)
         if all(other is own for other in others):
-            return replace(own, settled=settled) if settled != own.settled else own
-        return _with_others(own, others, settled=settled)
+            return replace(own, settled=is_settled) if is_settled != own.settled else own
+        return _with_others(own, others, is_settled=is_settled)
 
-    def fitted_before(self, question: Question, choice: Choice, lessons: Lessons) -> Fitted | None:
-        """As :meth:`fitted` and :meth:`beside_others`, of models that are kept; None = one would have to be fitted."""
+    def find(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel | None:
+        """As :meth:`fit` and :meth:`beside_others`, of models that are kept; None = one would have to be fitted."""
         profile, seed = question.profile, question.terms.options.seed
         parts, shares = [], choice.shares
         for share, weights, errors in zip(shares.mixture, shares.weights, shares.errors, strict=True):
             kept = self._kept.get(self._key(profile, share.estimator, seed, lessons))
             if kept is None:
                 return None
-            labelled = replace(kept, basis=relabel(kept.basis, profile, choice))
-            parts.append(MixturePart(share, labelled, weights, errors))
+            own_model = replace(kept, basis=relabel(kept.basis, profile, choice))
+            parts.append(MixturePart(share, own_model, weights, errors))
         own = parts[0].fitted if len(parts) == 1 else mixture_of(tuple(parts), choice.why)
-        others = [self.fitted_before(question, choice, each) for each in lessons.others]
-        found = [other for other in others if other is not None]
-        if len(found) < len(others):
+        others = [self.find(question, choice, each) for each in lessons.others]
+        result = [other for other in others if other is not None]
+        if len(result) < len(others):
             return None
-        return _with_others(own, found, settled=own.settled) if found else own
+        return _with_others(own, result, is_settled=own.settled) if result else own
 
-    def kept(self, question: Question, lessons: Lessons) -> Model | None:
+    def cached_model(self, question: Question, lessons: Lessons) -> Model | None:
         """The model of the estimator that is named, where it was fitted before."""
         terms, profile = question.terms, question.profile
         if not profile.digest:
             return None
-        found = self._kept.get(self._key(profile, terms.estimator, terms.options.seed, lessons))
-        return None if found is None else found.model
+        result = self._kept.get(self._key(profile, terms.estimator, terms.options.seed, lessons))
+        return None if result is None else result.model
 
-    def tried(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Fitted:
+    def fit_for_trial(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> FittedModel:
         """A model for a trial, which is asked once: neither kept nor compared with its own evidence."""
-        return self._fit(profile, self._key(profile, estimator, seed, lessons), lessons, compared=False)
+        return self._fit(profile, self._key(profile, estimator, seed, lessons), lessons, compares=False)
 
     def beside(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Model:
         """The model of an estimator on which another one's fit builds.
@@ -173,12 +173,12 @@ class Models:
         It is asked about the profile's own evidence, whatever question came first: no fitted model may depend on it.
         """
         chain = fitting.get()
-        self.estimators.named(estimator)  # a name, not AUTO: what AUTO finds is the choice of a question
+        self.estimators.by_name(estimator)  # a name, not AUTO: what AUTO finds is the choice of a question
         if any(key.estimator == estimator for key in chain):
             raise circle(chain, estimator)
         evidence = evidence_of(profile) or Configurations.of(1, nodes=1, workers=1)
         configurations = self._resolution.of(profile, evidence)
-        assessment = self.estimators.assessed(estimator, profile, configurations, Options(seed=seed))
+        assessment = self.estimators.assess(estimator, profile, configurations, Options(seed=seed))
         if assessment.refusal is not None:
             raise NodewiseError.refused(assessment.refusal)
         model = self._model(profile, self._key(profile, estimator, seed, lessons), lessons).model
@@ -200,16 +200,16 @@ class Models:
             raise NodewiseError(Reason.EVIDENCE_MISSING, "traces cannot be read here: there is no trace store")
         return self._traces(profile)
 
-    def _part(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
+    def _part(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> FittedModel:
         """One estimator's model; of a mixture, which can do without, only if that is not too long a wait."""
         if len(choice.shares.mixture) == 1 or not question.profile.digest:
             return self._alone(question, name, choice, lessons)
         key = ("fit", self._key(question.profile, name, question.terms.options.seed, lessons), choice)
         # Predictions of its own evidence are compared with a fit.
         methods = ("fit", "predict")
-        return soon(self.estimators.named(name), methods, key, lambda: self._alone(question, name, choice, lessons))
+        return soon(self.estimators.by_name(name), methods, key, lambda: self._alone(question, name, choice, lessons))
 
-    def _alone(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> Fitted:
+    def _alone(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> FittedModel:
         """One estimator's model, with what answers to the question say of it."""
         profile = question.profile
         key = self._key(profile, name, question.terms.options.seed, lessons)
@@ -220,40 +220,40 @@ class Models:
                 f"no fitted model of {name!r} is cached for this profile; ask with FRESHNESS_WAIT",
                 {"estimator": name},
             )
-        fitted = self._model(profile, key, lessons)
+        fit_result = self._model(profile, key, lessons)
         # One model serves queries that differ in what their answers say they rest on.
-        return replace(fitted, basis=relabel(fitted.basis, profile, choice))
+        return replace(fit_result, basis=relabel(fit_result.basis, profile, choice))
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
-        version, prior_id = lessons.version(self.estimators.named(name))
+        version, prior_id = lessons.version(self.estimators.by_name(name))
         calibration_id = lessons.calibration(name).calibration_id
         provenance = self.estimators.provenance.of(name)
         return ModelKey(profile.digest, name, version, prior_id, calibration_id, seed, provenance)
 
-    def _model(self, profile: Profile, key: ModelKey, lessons: Lessons) -> Fitted:
+    def _model(self, profile: Profile, key: ModelKey, lessons: Lessons) -> FittedModel:
         """A model, kept from now on if its profile has a digest."""
         if not profile.digest:
             return self._fit(profile, key, lessons)
 
-        def fit() -> Fitted:
+        def fit() -> FittedModel:
             # Somebody may have put it there since the caller looked.
-            found = self._kept.get(key)
-            if found is None:
-                found = self._fit(profile, key, lessons)
+            result = self._kept.get(key)
+            if result is None:
+                result = self._fit(profile, key, lessons)
                 # Only its fit shows on which others a model builds.
-                stated = replace(key, provenance=self.estimators.provenance.of(key.estimator))
-                self._kept.put(stated, found, BASIS_BYTES + ENTRY_BYTES, found.held)
-            return found
+                stated_key = replace(key, provenance=self.estimators.provenance.of(key.estimator))
+                self._kept.put(stated_key, result, BASIS_BYTES + ENTRY_BYTES, result.cache_parts)
+            return result
 
-        known = self._kept.get(key)
-        if known is not None:
-            return known
-        failed = self._failed.get(key)
-        if failed is not None and self._clock.now_s() - failed[1] < FAILED_KEPT_S:
+        entry = self._kept.get(key)
+        if entry is not None:
+            return entry
+        failure = self._failed.get(key)
+        if failure is not None and self._clock.now_s() - failure[1] < FAILED_KEPT_S:
             # As new: each raising adds to the traceback that it carries.
-            raise failed[0].with_traceback(None)
+            raise failure[0].with_traceback(None)
         try:
-            return self._flights.joined(key, fit)
+            return self._flights.join(key, fit)
         except UnavailableError:
             raise  # it was not asked, which says nothing of this profile
         except PluginError as error:
@@ -262,24 +262,24 @@ class Models:
             self._failed.put(key, (error, self._clock.now_s()), weight, (part_of_profile(profile),))
             raise
 
-    def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons, *, compared: bool = True) -> Fitted:
-        loaded = self.estimators.named(key.estimator)
+    def _fit(self, profile: Profile, key: ModelKey, lessons: Lessons, *, compares: bool = True) -> FittedModel:
+        plugin = self.estimators.by_name(key.estimator)
         prior = lessons.priors.get(key.estimator)
         chain = (*fitting.get(), key)
         context = _Context(prior, key.seed, profile, self, lessons, chain)
-        started = time.perf_counter()
+        start_s = time.perf_counter()
 
         def fit() -> Model:
             token = fitting.set(chain)
             try:
-                return call(loaded, loaded.record.estimator, "fit", profile, context, check=_check)
+                return call(plugin, plugin.record.estimator, "fit", profile, context, check=_check)
             finally:
                 fitting.reset(token)
 
         model = make_renewable(fit)
         basis = Basis(
             estimator=key.estimator,
-            estimator_version=loaded.record.version,
+            estimator_version=plugin.record.version,
             choice="",
             profile_revision=profile.revision,
             profile_digest=profile.digest,
@@ -287,14 +287,14 @@ class Models:
             catalogue_digest=self.estimators.catalogue.digest,
             fit_time_s=self._clock.now_s(),
         )
-        return Fitted(
+        return FittedModel(
             model=model,
             basis=basis,
-            fit_s=time.perf_counter() - started,
-            notices=self._notices(key, model, profile) if compared else (),
+            fit_s=time.perf_counter() - start_s,
+            notices=self._notices(key, model, profile) if compares else (),
             calibration=lessons.calibration(key.estimator),
             # What a trial fits is not kept.
-            model_bytes=self._bytes_of(model, profile, key, lessons) if compared else 0,
+            model_bytes=self._bytes_of(model, profile, key, lessons) if compares else 0,
         )
 
     def _notices(self, key: ModelKey, model: Model, profile: Profile) -> tuple[Notice, ...]:
@@ -304,7 +304,7 @@ class Models:
 
     def _bytes_of(self, model: Model, profile: Profile, key: ModelKey, lessons: Lessons) -> int:
         """About what a model takes."""
-        if self.estimators.named(key.estimator).mode == "process":
+        if self.estimators.by_name(key.estimator).mode == "process":
             # Here is its handle, with what the model is made anew from should its host be replaced.
             return HOSTED_MODEL_BYTES + profile_bytes(profile)
         # Priors and the catalogue are there anyway.
@@ -341,10 +341,10 @@ class _Context:
             fitting.reset(token)
 
 
-def _with_others(own: Fitted, others: Sequence[Fitted], *, settled: bool) -> Fitted:
+def _with_others(own: FittedModel, others: Sequence[FittedModel], *, is_settled: bool) -> FittedModel:
     """A model with those that jobs of other owners have a part in."""
     basis = replace(own.basis, evidence=(*own.basis.evidence, MOVED))
-    return replace(own, others=tuple(others), settled=settled, basis=basis)
+    return replace(own, others=tuple(others), settled=is_settled, basis=basis)
 
 
 def _check(answer: Any) -> Model:

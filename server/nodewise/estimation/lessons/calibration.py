@@ -68,7 +68,7 @@ class Calibration:
     distance_factor: float = 0.0
     trials: tuple[Trial, ...] = field(default=(), compare=False, repr=False)
 
-    def applied(self, predictions: Predictions) -> Predictions:
+    def apply(self, predictions: Predictions) -> Predictions:
         """Predictions with spreads multiplied; a simulation's interval is its own."""
         if predictions.simulated:
             return predictions
@@ -90,21 +90,23 @@ def calibration_of(trials: tuple[Trial, ...]) -> Calibration:
     """What an estimator's trials make of its spreads."""
     if not trials:
         return UNTRIED
-    stated = _scores((trial, trial.log_spreads) for trial in trials)
-    unstated = _scores((trial, np.where(trial.log_spreads > 0.0, 0.0, trial.distances)) for trial in trials)
-    digest = hashlib.sha256(b"".join(np.round(scores, 6).tobytes() for scores in (*stated, *unstated)))
+    scores_of_stated = _scores((trial, trial.log_spreads) for trial in trials)
+    scores_of_unstated = _scores((trial, np.where(trial.log_spreads > 0.0, 0.0, trial.distances)) for trial in trials)
+    digest = hashlib.sha256(
+        b"".join(np.round(scores, 6).tobytes() for scores in (*scores_of_stated, *scores_of_unstated))
+    )
     factor, distance_factor = 1.0, 0.0
-    if stated:
+    if scores_of_stated:
         pseudo = (_half_normal(), PSEUDO_JOBS)
-        factor = float(np.clip(_quantile(stated, pseudo) / _nominal(), _SMALLEST_FACTOR, _LARGEST_FACTOR))
-    if unstated:
-        distance_factor = _quantile(unstated) / _nominal()
+        factor = float(np.clip(_quantile(scores_of_stated, pseudo) / _nominal(), _SMALLEST_FACTOR, _LARGEST_FACTOR))
+    if scores_of_unstated:
+        distance_factor = _quantile(scores_of_unstated) / _nominal()
     return Calibration(digest.hexdigest()[:16], factor, len(trials), distance_factor, trials)
 
 
 def _scores(trials: Iterable[tuple[Trial, Floats]]) -> list[Floats]:
     """Errors over a normaliser, trial by trial, sorted and thinned; where it is 0 nothing is scored."""
-    found = []
+    quantiles = []
     for trial, normaliser in trials:
         usable = normaliser > 0.0
         if not usable.any():
@@ -112,16 +114,16 @@ def _scores(trials: Iterable[tuple[Trial, Floats]]) -> list[Floats]:
         scores = np.sort(np.minimum(np.abs(trial.log_errors[usable]) / normaliser[usable], LARGEST_SCORE))
         if len(scores) > SCORES_PER_JOB:
             scores = scores[np.linspace(0, len(scores) - 1, SCORES_PER_JOB).astype(np.int64)]
-        found.append(scores)
-    found.sort(key=lambda scores: (len(scores), scores.tolist()))
-    return found
+        quantiles.append(scores)
+    quantiles.sort(key=lambda scores: (len(scores), scores.tolist()))
+    return quantiles
 
 
-def _quantile(tried: Sequence[Floats], pseudo: tuple[Floats, float] | None = None) -> float:
+def _quantile(scores: Sequence[Floats], pseudo: tuple[Floats, float] | None = None) -> float:
     """Weighted quantile of the scores at LEVEL, jobs weighing alike, with pseudo-jobs' scores and their number."""
-    several = [(scores, 1.0) for scores in tried]
+    several = [(scores, 1.0) for scores in scores]
     # Without pseudo-jobs one more job counts as worse than all others: the correction of a finite sample.
-    several.append(pseudo or (np.array([max(float(scores[-1]) for scores in tried)]), 1.0))
+    several.append(pseudo or (np.array([max(float(scores[-1]) for scores in scores)]), 1.0))
     values = np.concatenate([scores for scores, _ in several])
     weights = np.concatenate([np.full(len(scores), weight / len(scores)) for scores, weight in several])
     order = np.argsort(values, kind="stable")

@@ -18,7 +18,7 @@ class Lessons:
     """Priors and calibrations by estimator; empty = nothing. Replaced as a whole, so that no answer mixes two.
 
     ``others`` are the same lessons learned together with jobs of other owners, one for each group of them: they move
-    answers within bounds (``answer.shared``). Empty = others move nothing.
+    answers within bounds (``answer.bounded_influence``). Empty = others move nothing.
     """
 
     priors: Mapping[str, Prior] = field(default_factory=dict)
@@ -33,10 +33,10 @@ class Lessons:
         """How far off an estimator was where it was tried."""
         return self.calibrations.get(estimator, UNTRIED)
 
-    def version(self, loaded: LoadedPlugin[EstimatorRecord]) -> tuple[str, str]:
+    def version(self, plugin: LoadedPlugin[EstimatorRecord]) -> tuple[str, str]:
         """What an estimator's predictions depend on besides profile, question and calibration: itself and its prior."""
-        prior = self.priors.get(loaded.record.name)
-        return loaded.record.version, prior.prior_id if prior else ""
+        prior = self.priors.get(plugin.record.name)
+        return plugin.record.version, prior.prior_id if prior else ""
 
     def all(self) -> Iterator[Lessons]:
         """These, and those together with other owners' jobs."""

@@ -33,7 +33,7 @@ from nodewise.domain.profile import Observations, Profile
 from nodewise.domain.workload import Transformer, Workload
 from nodewise.plugin import Catalogue
 
-__all__ = ["Trimmed", "trimmed"]
+__all__ = ["TeachingRuns", "drop_impossible_runs"]
 
 SHORTEST_STEP_S: Final = 1e-6
 LONGEST_STEP_S: Final = 86_400.0
@@ -80,7 +80,7 @@ _SAME: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trimmed:
+class TeachingRuns:
     """What of a job teaches.
 
     Attributes
@@ -95,44 +95,46 @@ class Trimmed:
     reasons: tuple[str, ...] = ()
 
 
-def trimmed(profile: Profile, catalogue: Catalogue) -> Trimmed:
+def drop_impossible_runs(profile: Profile, catalogue: Catalogue) -> TeachingRuns:
     """A job without the runs that contradict physics."""
     runs = profile.observations
     if not len(runs):
-        return Trimmed(profile=profile)
+        return TeachingRuns(profile=profile)
     wrong = np.zeros(len(runs), dtype=np.bool_)
     reasons = []
-    for rule, found, text in _wrong_runs(profile.workload, runs, catalogue):
-        if found.any():
-            wrong |= found
-            reasons.append(f"{rule}: {int(found.sum())} of {len(runs)} runs {text}")
-    kept = runs.take(as_ints(np.flatnonzero(~wrong))) if reasons else runs
-    against = _against_itself(kept)
+    for rule, contradictions, text in _wrong_runs(profile.workload, runs, catalogue):
+        if contradictions.any():
+            wrong |= contradictions
+            reasons.append(f"{rule}: {int(contradictions.sum())} of {len(runs)} runs {text}")
+    teaching_runs = runs.take(as_ints(np.flatnonzero(~wrong))) if reasons else runs
+    against = _against_itself(teaching_runs)
     if against or 2 * wrong.sum() > len(runs):
-        return Trimmed(profile=None, reasons=(*reasons, *against))
+        return TeachingRuns(profile=None, reasons=(*reasons, *against))
     if not reasons:
-        return Trimmed(profile=profile)
-    return Trimmed(profile=replace(profile, digest=f"{profile.digest}-trimmed", observations=kept), reasons=(*reasons,))
+        return TeachingRuns(profile=profile)
+    return TeachingRuns(
+        profile=replace(profile, digest=f"{profile.digest}-trimmed", observations=teaching_runs), reasons=(*reasons,)
+    )
 
 
 def _wrong_runs(workload: Workload, runs: Observations, catalogue: Catalogue) -> Iterator[tuple[str, Mask, str]]:
     """Single runs that contradict, by rule."""
-    asked, rates = runs.configurations, runs.configurations.rates
-    measured = runs.steps_per_s > 0.0
-    rate = np.where(measured, runs.steps_per_s, 1.0)
+    configurations, rates = runs.configurations, runs.configurations.rates
+    is_measured = runs.steps_per_s > 0.0
+    rate = np.where(is_measured, runs.steps_per_s, 1.0)
     step_s = rates.cycles_per_step / rate
-    impossible = measured & ((step_s < SHORTEST_STEP_S) | (step_s > LONGEST_STEP_S))
+    impossible = is_measured & ((step_s < SHORTEST_STEP_S) | (step_s > LONGEST_STEP_S))
     yield "NO_STEP", impossible, "take less than a microsecond or more than a day a step"
     flops = workload.flops_per_sample or _least_flops(workload.transformer)
     if not flops:
         return
-    peak = _peaks(asked, catalogue)
+    peak = _peaks(configurations, catalogue)
     with np.errstate(over="ignore"):
-        achieved = flops * rate * rates.samples_per_step
-    told = measured & (peak > 0.0) & (rates.samples_per_step > 0.0) & ~asked.grouped()
-    yield "ABOVE_PEAK", told & (achieved > peak), "compute more than their devices' peak"
-    stalled = told & (step_s > STALL_S) & (achieved < LEAST_SHARE_OF_PEAK * peak)
-    yield "STALLED", stalled, "take more than a minute a step, of which their devices' peak needs a thousandth"
+        flops_per_s = flops * rate * rates.samples_per_step
+    is_counted = is_measured & (peak > 0.0) & (rates.samples_per_step > 0.0) & ~configurations.grouped()
+    yield "ABOVE_PEAK", is_counted & (flops_per_s > peak), "compute more than their devices' peak"
+    is_stalled = is_counted & (step_s > STALL_S) & (flops_per_s < LEAST_SHARE_OF_PEAK * peak)
+    yield "STALLED", is_stalled, "take more than a minute a step, of which their devices' peak needs a thousandth"
 
 
 def _least_flops(transformer: Transformer | None) -> float:
@@ -140,58 +142,64 @@ def _least_flops(transformer: Transformer | None) -> float:
     return 0.0 if transformer is None else 4.0 * transformer.multiplied_elements() * transformer.sequence_length
 
 
-def _peaks(asked: Configurations, catalogue: Catalogue) -> Floats:
+def _peaks(configurations: Configurations, catalogue: Catalogue) -> Floats:
     """FLOP/s of all of a row's devices; 0 = not known."""
     each, in_node = [], []
-    for name in asked.devices:
+    for name in configurations.devices:
         facts = catalogue.device(name) or {}
         each.append(max((value for fact, value in facts.items() if fact.endswith("flops_per_s")), default=0.0))
         in_node.append(max(float(facts.get("devices_per_node", 0.0)), float(DEVICES_PER_NODE)))
     if not each:
-        return np.zeros(len(asked))
-    index = asked.device_index
-    usual = np.maximum(asked.nodes, 1) * np.array(in_node)[index]
-    devices = np.where(asked.workers > 0, asked.workers.astype(np.float64), usual)
+        return np.zeros(len(configurations))
+    index = configurations.device_index
+    usual = np.maximum(configurations.nodes, 1) * np.array(in_node)[index]
+    devices = np.where(configurations.workers > 0, configurations.workers.astype(np.float64), usual)
     return np.where(index >= 0, devices * np.array(each)[index], 0.0)
 
 
 def _against_itself(runs: Observations) -> list[str]:
     """Why the runs of a job cannot all be right."""
-    measured = np.flatnonzero(runs.steps_per_s > 0.0)
-    if len(measured) < 2:
+    is_measured = np.flatnonzero(runs.steps_per_s > 0.0)
+    if len(is_measured) < 2:
         return []
-    asked, rate = runs.configurations.take(as_ints(measured)), runs.steps_per_s[measured]
-    found = []
-    for rows in _groups(asked, _SAME, asked.rates.samples_per_step):
+    configurations, rate = runs.configurations.take(as_ints(is_measured)), runs.steps_per_s[is_measured]
+    contradictions = []
+    for rows in _groups(configurations, _SAME, configurations.rates.samples_per_step):
         low, high = rate[rows].min(), rate[rows].max()
         if len(rows) >= MIDDLE_RUNS:
             tenth, ninth = np.quantile(rate[rows], (0.1, 0.9))
-            scattered = ninth > MOST_MIDDLE_RATIO * tenth
+            varies = ninth > MOST_MIDDLE_RATIO * tenth
         else:
-            scattered = high > MOST_RATIO * low
-        if scattered:
-            found.append(f"SCATTERED: {len(rows)} runs of one configuration make {low:.3g} to {high:.3g} steps/s")
+            varies = high > MOST_RATIO * low
+        if varies:
+            contradictions.append(
+                f"SCATTERED: {len(rows)} runs of one configuration make {low:.3g} to {high:.3g} steps/s"
+            )
             break
-    replicas = np.where(asked.steps_by_worker(), 1, asked.replicas())
-    batch = asked.rates.samples_per_step / replicas
+    replicas = np.where(configurations.steps_by_worker(), 1, configurations.replicas())
+    batch = configurations.rates.samples_per_step / replicas
     # Samples a second of one worker; steps of one, where nobody says how many samples they take.
-    own = rate * np.where(batch > 0.0, asked.rates.samples_per_step, replicas) / np.maximum(asked.workers, 1)
-    for rows in _groups(asked, _ALIKE, batch):
-        against = _against_scale(asked.workers[rows], own[rows], stated=bool(batch[rows[0]] > 0.0))
+    own = (
+        rate
+        * np.where(batch > 0.0, configurations.rates.samples_per_step, replicas)
+        / np.maximum(configurations.workers, 1)
+    )
+    for rows in _groups(configurations, _ALIKE, batch):
+        against = _against_scale(configurations.workers[rows], own[rows], states_scale=bool(batch[rows[0]] > 0.0))
         if against:
-            found.append(against)
+            contradictions.append(against)
             break
-    return found
+    return contradictions
 
 
-def _against_scale(workers: Ints, own: Floats, *, stated: bool) -> str:
+def _against_scale(workers: Ints, own: Floats, *, states_scale: bool) -> str:
     """Why rates of single workers cannot all be right; ``stated``: whether each has the same batch, and as it says."""
     scales = np.unique(workers[workers > 0])
     if len(scales) < 2:
         return ""
     medians = np.array([np.median(own[workers == scale]) for scale in scales])
     # Where batches are not told, all workers may share one.
-    most = medians if stated else medians / scales
+    most = medians if states_scale else medians / scales
     least_before = np.minimum.accumulate(most)[:-1]
     above = most[1:] > MOST_SPEED_UP * least_before
     if above.any():
@@ -204,9 +212,9 @@ def _against_scale(workers: Ints, own: Floats, *, stated: bool) -> str:
     return ""
 
 
-def _groups(asked: Configurations, columns: tuple[str, ...], beside: Floats) -> Iterator[Ints]:
+def _groups(configurations: Configurations, columns: tuple[str, ...], beside: Floats) -> Iterator[Ints]:
     """Rows that agree in some columns, and one more, two or more of them."""
-    keys = np.stack([*(getattr(asked, name).astype(np.float64) for name in columns), beside], axis=1)
+    keys = np.stack([*(getattr(configurations, name).astype(np.float64) for name in columns), beside], axis=1)
     _, group, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     group = group.reshape(-1)
     for number in np.flatnonzero(counts > 1):

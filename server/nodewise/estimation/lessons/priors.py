@@ -14,11 +14,11 @@ from nodewise.hosting.calls import ImpossibleAnswerError, PluginError, call, has
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import LearningEstimator, Prior
 
-__all__ = ["Learned", "learned_from"]
+__all__ = ["LearningResult", "learned_from"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LearningResult:
     """What came of learning.
 
     Attributes
@@ -39,7 +39,9 @@ class Learned:
     failures: Mapping[str, NodewiseError]
 
 
-def learned_from(registry: Registry, corpus: Sequence[Profile], look: Callable[[], None] = lambda: None) -> Learned:
+def learned_from(
+    registry: Registry, corpus: Sequence[Profile], look: Callable[[], None] = lambda: None
+) -> LearningResult:
     """Let every estimator that can learn do so. Those that say that the corpus does not suffice go without a prior.
 
     Before each of them ``look`` is called; what it raises ends learning.
@@ -47,21 +49,21 @@ def learned_from(registry: Registry, corpus: Sequence[Profile], look: Callable[[
     priors: dict[str, Prior] = {}
     seconds: dict[str, float] = {}
     failures: dict[str, NodewiseError] = {}
-    for name, loaded in registry.estimators.items():
+    for name, plugin in registry.estimators.items():
         look()
-        estimator = loaded.record.estimator
-        started = time.perf_counter()
+        estimator = plugin.record.estimator
+        start_s = time.perf_counter()
         try:
-            if not has(loaded, estimator, LearningEstimator, "learn"):
+            if not has(plugin, estimator, LearningEstimator, "learn"):
                 continue
-            priors[name] = call(loaded, estimator, "learn", corpus, check=_prior)
+            priors[name] = call(plugin, estimator, "learn", corpus, check=_prior)
         except PluginError as error:
             failures[name] = error
         except NodewiseError:
             pass  # it says that there is nothing to learn
-        seconds[name] = time.perf_counter() - started
-    able = {name: loaded for name, loaded in registry.estimators.items() if name not in failures}
-    return Learned(
+        seconds[name] = time.perf_counter() - start_s
+    able = {name: plugin for name, plugin in registry.estimators.items() if name not in failures}
+    return LearningResult(
         registry=replace(registry, estimators=MappingProxyType(able)),
         priors=MappingProxyType(priors),
         seconds=MappingProxyType(seconds),

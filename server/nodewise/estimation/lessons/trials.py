@@ -87,21 +87,21 @@ class HeldBack:
     shown: Profile
     runs: Observations
 
-    def tried(self, predict: Predict) -> Trial | None:
+    def predict_with(self, predict: Predict) -> Trial | None:
         """The errors on the runs held back; None where nothing is left to show, or nothing is answered."""
         if not len(self.shown.observations) and not len(self.shown.phase_timings):
             return None
-        asked = self.runs.configurations
+        configurations = self.runs.configurations
         try:
-            predictions = predict(self.shown, asked)
+            predictions = predict(self.shown, configurations)
         except NodewiseError:
             return None
         usable = predictions.answered & (self.runs.steps_per_s > 0.0)
         if not usable.any():
             return None
-        rate = asked.cycles_per_step()[usable] / predictions.step_s[usable]
+        rate = configurations.cycles_per_step()[usable] / predictions.step_s[usable]
         log_errors = np.log(rate) - np.log(self.runs.steps_per_s[usable])
-        devices, counts = np.unique(np.array(asked.device_names())[usable], return_counts=True)
+        devices, counts = np.unique(np.array(configurations.device_names())[usable], return_counts=True)
         return Trial(
             sync_mode=self.sync_mode,
             device=str(devices[counts.argmax()]),
@@ -118,17 +118,17 @@ def distance_of(predictions: Predictions) -> Floats:
 
 def trials_at_largest(profile: Profile, predict: Predict) -> tuple[Trial, ...]:
     """Every sync mode's largest scale, predicted from all smaller ones."""
-    found = []
+    trials = []
     for mode in SyncMode:
         scales = _scales(profile.observations.configurations, mode)
         if len(scales) > 1:
-            found.append(_held_back(profile, scales[-1], mode).tried(predict))
-    return tuple(trial for trial in found if trial is not None)
+            trials.append(_held_back(profile, scales[-1], mode).predict_with(predict))
+    return tuple(trial for trial in trials if trial is not None)
 
 
 def trials_left_out(profile: Profile, mode: SyncMode, predict: Predict) -> tuple[Trial | None, ...]:
     """Scales of a sync mode left out in turn, smallest first; None = it refused. Empty where there is one scale."""
-    return tuple(held.tried(predict) for held in left_out(profile, mode))
+    return tuple(runs.predict_with(predict) for runs in left_out(profile, mode))
 
 
 def left_out(profile: Profile, mode: SyncMode) -> tuple[HeldBack, ...]:
@@ -136,8 +136,8 @@ def left_out(profile: Profile, mode: SyncMode) -> tuple[HeldBack, ...]:
     scales = _scales(profile.observations.configurations, mode)
     if len(scales) < 2:
         return ()
-    kept = np.unique(np.linspace(0, len(scales) - 1, min(MOST_LEFT_OUT, len(scales))).round().astype(np.int64))
-    return tuple(_held_back(profile, scales[index], mode) for index in kept)
+    places = np.unique(np.linspace(0, len(scales) - 1, min(MOST_LEFT_OUT, len(scales))).round().astype(np.int64))
+    return tuple(_held_back(profile, scales[index], mode) for index in places)
 
 
 def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
@@ -151,9 +151,9 @@ def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
     return [of_mode & np.all(keys == key, axis=1) for key in distinct]
 
 
-def _held_back(profile: Profile, held: Mask, mode: SyncMode) -> HeldBack:
+def _held_back(profile: Profile, run_mask: Mask, mode: SyncMode) -> HeldBack:
     observations = profile.observations
-    shown, runs = (observations.take(_thin(observations, mask)) for mask in (~held, held))
+    shown, runs = (observations.take(_thin(observations, mask)) for mask in (~run_mask, run_mask))
     return HeldBack(mode, replace(profile, digest="", observations=shown), runs)
 
 
@@ -161,9 +161,14 @@ def _thin(observations: Observations, mask: Mask) -> Ints:
     """Rows of a mask, at most MOST_RUNS of them, evenly over configurations, whatever order they came in."""
     rows = np.flatnonzero(mask)
     if len(rows) > MOST_RUNS:
-        asked = observations.configurations
-        columns = (asked.batch_per_worker, asked.global_batch, asked.workers, asked.nodes)
+        configurations = observations.configurations
+        columns = (
+            configurations.batch_per_worker,
+            configurations.global_batch,
+            configurations.workers,
+            configurations.nodes,
+        )
         order = np.lexsort((observations.steps_per_s[rows], *(column[rows] for column in columns)))
-        kept = np.unique(np.linspace(0, len(rows) - 1, MOST_RUNS).round().astype(np.int64))
-        rows = np.sort(rows[order[kept]])
+        places = np.unique(np.linspace(0, len(rows) - 1, MOST_RUNS).round().astype(np.int64))
+        rows = np.sort(rows[order[places]])
     return as_ints(rows)

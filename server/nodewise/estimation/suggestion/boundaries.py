@@ -31,7 +31,7 @@ class Boundary:
 
 
 def boundary_of(
-    profile: Profile, configurations: Configurations, answered: Ints, catalogue: Catalogue
+    profile: Profile, configurations: Configurations, is_answered: Ints, catalogue: Catalogue
 ) -> Boundary | None:
     """The first boundary that some answered rows cross and no run does; None = there is none, or no run at all.
 
@@ -45,14 +45,14 @@ def boundary_of(
     ran = evidence_of(profile)
     if ran is None or not ran.nodes.all():
         return None
-    rows = configurations.take(answered)
+    rows = configurations.take(is_answered)
     both = zip(_crossings(rows, catalogue), _crossings(ran, catalogue), strict=True)
-    for (where, between, crossed), (_, _, crossed_before) in both:
-        if crossed.any() and not crossed_before.any():
-            places = np.flatnonzero(crossed)
+    for (where, between, crossings), (_, _, crossed_before) in both:
+        if crossings.any() and not crossed_before.any():
+            places = np.flatnonzero(crossings)
             first = np.lexsort((rows.workers[places], rows.nodes_held()[places]))[0]
             reason = f"every run was {where}: what the exchange between {between} costs is not known"
-            return Boundary(int(answered[places[first]]), reason)
+            return Boundary(int(is_answered[places[first]]), reason)
     return None
 
 

@@ -13,13 +13,13 @@ from nodewise.domain.configurations import Configurations
 from nodewise.domain.predictions import Options
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 from nodewise.estimation.estimators.supported_rows import SupportedRows
-from nodewise.estimation.fit.fitted import Fitted
+from nodewise.estimation.fit.fitted_model import FittedModel
 from nodewise.estimation.question import Answer
 from nodewise.hosting.calls import ImpossibleAnswerError, call, has, read, unless_wrong
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRecord
 
-__all__ = ["LogCovariance", "assumed_covariance", "covariance_of", "doubted", "measured", "wrong_with"]
+__all__ = ["LogCovariance", "add_doubt", "assumed_covariance", "covariance_of", "measure", "wrong_with"]
 
 CORRELATION_SCALE: Final = math.log(4.0)
 """Distance in ln(workers), and in ln(batch), over which assumed errors keep 1/e of their correlation."""
@@ -52,15 +52,19 @@ class LogCovariance:
 
 
 def covariance_of(
-    loaded: LoadedPlugin[EstimatorRecord], fitted: Fitted, supported: SupportedRows, answer: Answer, options: Options
+    plugin: LoadedPlugin[EstimatorRecord],
+    fit: FittedModel,
+    support: SupportedRows,
+    answer: Answer,
+    options: Options,
 ) -> LogCovariance:
     """How the errors of a model's answered rows hang together: as it says, else as is assumed.
 
     Parameters
     ----------
-    fitted : Fitted
+    fit : FittedModel
         The model, and what its spreads are multiplied by; those of the answer are already.
-    supported : SupportedRows
+    support : SupportedRows
         What the model was asked about.
 
     Raises
@@ -68,16 +72,18 @@ def covariance_of(
     NodewiseError
         ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT naming what is wrong, or what the model raises.
     """
-    model = fitted.model
-    answered = as_ints(np.flatnonzero(answer.predictions.answered))
-    if not has(loaded, model, CovariantModel, "log_covariance"):
-        return assumed_covariance(answer.configurations.take(answered), answer.predictions.log_spread[answered])
-    rows = supported.configurations
+    model = fit.model
+    answered_rows = as_ints(np.flatnonzero(answer.predictions.answered))
+    if not has(plugin, model, CovariantModel, "log_covariance"):
+        return assumed_covariance(
+            answer.configurations.take(answered_rows), answer.predictions.log_spread[answered_rows]
+        )
+    rows = support.configurations
     check = unless_wrong(lambda values: wrong_with(values, len(rows)))
-    values: Floats = call(loaded, model, "log_covariance", rows, options, check=check)
-    noise: float = read(loaded, model, "measurement_log_spread", check=_noise, method="log_covariance")
-    places = answered if supported.rows is None else np.searchsorted(supported.rows, answered)
-    return LogCovariance(as_floats(values[np.ix_(places, places)] * fitted.calibration.factor**2), noise)
+    values: Floats = call(plugin, model, "log_covariance", rows, options, check=check)
+    noise: float = read(plugin, model, "measurement_log_spread", check=_noise, method="log_covariance")
+    places = answered_rows if support.rows is None else np.searchsorted(support.rows, answered_rows)
+    return LogCovariance(as_floats(values[np.ix_(places, places)] * fit.calibration.factor**2), noise)
 
 
 def wrong_with(values: Any, rows: int) -> str | None:
@@ -133,7 +139,7 @@ def assumed_covariance(configurations: Configurations, log_spread: Floats) -> Lo
     return LogCovariance(as_floats(np.outer(log_spread, log_spread) * np.exp(-distance)))
 
 
-def doubted(covariance: LogCovariance, ratios: Floats) -> LogCovariance:
+def add_doubt(covariance: LogCovariance, ratios: Floats) -> LogCovariance:
     """The same with the doubt of extrapolating: one power of the scale, unknown, that all rows beyond it share.
 
     A model that states no spread is left as it is.
@@ -149,7 +155,7 @@ def doubted(covariance: LogCovariance, ratios: Floats) -> LogCovariance:
     return replace(covariance, values=as_floats(covariance.values + np.outer(doubt, doubt)))
 
 
-def measured(covariance: Floats, row: int, noise: float) -> Floats:
+def measure(covariance: Floats, row: int, noise: float) -> Floats:
     """The covariance that is left when a row was measured once.
 
     ``C - c c' / (c_row + noise^2)`` with ``c`` the row's column: the normal distribution conditioned on the

@@ -32,26 +32,26 @@ def ran_before(configurations: Configurations, profile: Profile) -> NDArray[np.b
     What an observation does not state is as asked; a batch that is not known is only that of another such. A row of
     workers that are not alike is no other's repeat.
     """
-    observed = profile.observations.configurations
-    near = np.isin(observed.nodes, configurations.nodes) & np.isin(observed.workers, configurations.workers)
-    seen = observed.take(as_ints(np.flatnonzero(near & ~observed.grouped())))
+    rows_run = profile.observations.configurations
+    near = np.isin(rows_run.nodes, configurations.nodes) & np.isin(rows_run.workers, configurations.workers)
+    near_runs = rows_run.take(as_ints(np.flatnonzero(near & ~rows_run.grouped())))
     runs: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for run, scale in enumerate(zip(seen.nodes.tolist(), seen.workers.tolist(), strict=True)):
+    for run, scale in enumerate(zip(near_runs.nodes.tolist(), near_runs.workers.tolist(), strict=True)):
         runs[scale].append(run)
-    devices, seen_devices = configurations.device_names(), np.array(seen.device_names())
-    batches, seen_batches = _batches(configurations), _batches(seen)
-    found = ~configurations.grouped()
-    for row in np.flatnonzero(found).tolist():
+    devices, seen_devices = configurations.device_names(), np.array(near_runs.device_names())
+    batches, seen_batches = _batches(configurations), _batches(near_runs)
+    ran = ~configurations.grouped()
+    for row in np.flatnonzero(ran).tolist():
         alike = np.array(
             runs.get((int(configurations.nodes[row]), int(configurations.workers[row])), ()), dtype=np.int64
         )
         same = (seen_batches[alike] == batches[row]) & np.isin(seen_devices[alike], ("", devices[row]))
-        for name, unstated in _EQUAL:
-            column = getattr(seen, name)[alike]
-            same &= (column == getattr(configurations, name)[row]) | (column == unstated)
-        placed = sorted(configurations.placement_of(row)) if same.any() else []
-        found[row] = any(sorted(seen.placement_of(run)) == placed for run in alike[same].tolist())
-    return found
+        for name, default in _EQUAL:
+            column = getattr(near_runs, name)[alike]
+            same &= (column == getattr(configurations, name)[row]) | (column == default)
+        placement = sorted(configurations.placement_of(row)) if same.any() else []
+        ran[row] = any(sorted(near_runs.placement_of(run)) == placement for run in alike[same].tolist())
+    return ran
 
 
 def _batches(configurations: Configurations) -> Floats:

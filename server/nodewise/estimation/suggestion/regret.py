@@ -36,12 +36,12 @@ class Decision:
         reach: Reach,
     ) -> None:
         rates = configurations.rates
-        counted = rates.samples_per_step if rates.batch_known else rates.minibatches_per_step
+        per_step = rates.samples_per_step if rates.batch_known else rates.minibatches_per_step
         self._objective, self._workload, self._reach = objective, workload, reach
         self._configurations, self._predictions = configurations, predictions
         self._samples = rates.cycles_per_step * rates.samples_per_step
         self._minibatches = rates.cycles_per_step * rates.minibatches_per_step
-        self._counted = rates.cycles_per_step * counted
+        self._counted = rates.cycles_per_step * per_step
 
     def row(self, log_step: Floats, log_spread: Floats) -> int:
         """The recommended row, -1 where none meets the objective."""
@@ -75,8 +75,8 @@ class Decision:
         truths, rows = log_steps.shape
         log_rates = np.log(self._counted) - log_steps
         right = log_rates[np.arange(truths), best][:, np.newaxis]
-        found = np.where(best[:, np.newaxis] >= 0, np.abs(np.expm1(log_rates - right)), 1.0)
-        return np.column_stack([found, best >= 0]).reshape(truths, rows + 1)
+        outcomes = np.where(best[:, np.newaxis] >= 0, np.abs(np.expm1(log_rates - right)), 1.0)
+        return np.column_stack([outcomes, best >= 0]).reshape(truths, rows + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,8 +101,8 @@ class Samples:
     losses: Floats
 
 
-def likelihoods(found: Floats, truths: Floats, noise: float) -> Floats:
+def likelihoods(outcomes: Floats, truths: Floats, noise: float) -> Floats:
     """How likely each truth would have been measured so, of shape (measurements, truths); each row adds up to 1."""
-    apart = np.subtract.outer(found, truths) / max(noise, LEAST_NOISE)
+    apart = np.subtract.outer(outcomes, truths) / max(noise, LEAST_NOISE)
     weights = np.exp(-0.5 * (apart**2 - (apart**2).min(axis=1, keepdims=True)))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

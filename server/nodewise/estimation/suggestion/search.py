@@ -24,12 +24,12 @@ from nodewise.domain.words import pluralize
 from nodewise.estimation.question import Answer, Basis, Question
 from nodewise.estimation.reach import Reach
 from nodewise.estimation.suggestion.boundaries import Boundary
-from nodewise.estimation.suggestion.covariance import LogCovariance, measured
+from nodewise.estimation.suggestion.covariance import LogCovariance, measure
 from nodewise.estimation.suggestion.ran_before import ran_before
 from nodewise.estimation.suggestion.regret import Decision, Samples, likelihoods
 from nodewise_values import MeasurementSuggestion
 
-__all__ = ["MOST_ROWS", "Suggestions", "Wish", "refusal_of", "suggested"]
+__all__ = ["MOST_ROWS", "Suggestions", "Wish", "choose_measurements", "refusal_of"]
 
 MOST_ROWS: Final = 1024
 """Rows that may be weighed against each other: their covariance is decomposed, the time of which grows with the third
@@ -97,7 +97,7 @@ def refusal_of(predictions: Predictions) -> Refusal | None:
     return Refusal(Reason.OBJECTIVE_UNREACHABLE, "no row fits into memory: there is nothing to run")
 
 
-def suggested(
+def choose_measurements(
     question: Question,
     answer: Answer,
     covariance: LogCovariance,
@@ -128,12 +128,12 @@ def suggested(
     NodewiseError
         DEADLINE_EXCEEDED: a shorter search would be another answer.
     """
-    found = _Search(question, answer, covariance, wish, reach, boundary)
-    chosen, regret = found.best()
+    search = _Search(question, answer, covariance, wish, reach, boundary)
+    rows, regret = search.best()
     notices = answer.notices if boundary is None else (*answer.notices, boundary.notice)
-    if not chosen:
+    if not rows:
         notices = (*notices, _nothing(covariance))
-    return Suggestions(suggestions=chosen, expected_regret=regret, notices=notices, basis=answer.basis)
+    return Suggestions(suggestions=rows, expected_regret=regret, notices=notices, basis=answer.basis)
 
 
 def _nothing(covariance: LogCovariance) -> Notice:
@@ -164,9 +164,9 @@ class _Search:
         reach: Reach,
         boundary: Boundary | None,
     ) -> None:
-        answered = np.flatnonzero(answer.predictions.answered)
-        order = _order(answer, answered, covariance.values.diagonal())
-        self._places = answered[order]
+        answered_rows = np.flatnonzero(answer.predictions.answered)
+        order = _order(answer, answered_rows, covariance.values.diagonal())
+        self._places = answered_rows[order]
         self._configurations = answer.configurations.take(as_ints(self._places))
         self._ran = ran_before(self._configurations, question.profile)
         self._covariance = covariance.values[np.ix_(order, order)]
@@ -197,31 +197,31 @@ class _Search:
     def best(self) -> tuple[tuple[MeasurementSuggestion, ...], float]:
         """The suggestions, best first, and the expected regret of deciding now."""
         covariance, expected_regret = self._covariance, 0.0
-        chosen: list[int] = []
+        rows: list[int] = []
         suggestions: list[MeasurementSuggestion] = []
         for number in range(self._wish.count):
             _in_time(self._budget, f"{number} of {self._wish.count} suggestions were found in time")
             samples = self._samples(covariance)
             spread = self._remaining_spread(covariance.diagonal())
-            decided = self._decision.row(self._log_step, spread)
-            regret = float(samples.losses[:, decided].mean())
+            decision = self._decision.row(self._log_step, spread)
+            regret = float(samples.losses[:, decision].mean())
             expected_regret = expected_regret if number else regret
             width_falls = self._width_falls(covariance)
             open_rows = (covariance.diagonal() > KNOWN_SHARE * self._noise**2) & ~self._ran
-            open_rows[chosen] = False
-            candidates = self._candidates(open_rows, width_falls, decided, samples)
+            open_rows[rows] = False
+            candidates = self._candidates(open_rows, width_falls, decision, samples)
             crossing = None if number or self._boundary is None else self._boundary[0]
             if crossing is not None and crossing not in candidates:
                 candidates.append(crossing)
             if not candidates:
                 break
             falls = np.zeros(len(open_rows))
-            falls[candidates] = [self._regret_fall(covariance, row, decided, samples) for row in candidates]
-            goals = (falls, self._regrets_explained(covariance, decided, samples), width_falls)
+            falls[candidates] = [self._regret_fall(covariance, row, decision, samples) for row in candidates]
+            goals = (falls, self._regrets_explained(covariance, decision, samples), width_falls)
             row = self._first(candidates, goals) if crossing is None else crossing
-            suggestions.append(self._suggestion(row, goals, regret, decided, first=not number))
-            chosen.append(row)
-            covariance = measured(covariance, row, self._noise)
+            suggestions.append(self._suggestion(row, goals, regret, decision, first=not number))
+            rows.append(row)
+            covariance = measure(covariance, row, self._noise)
         return tuple(suggestions), expected_regret
 
     def _samples(self, covariance: Floats) -> Samples:
@@ -241,7 +241,7 @@ class _Search:
         left = np.divide(variance, before, out=np.ones(len(before)), where=before > 0.0)
         return np.asarray(self._log_spread * np.sqrt(np.clip(left, LEAST_SHARE_LEFT, 1.0)))
 
-    def _regret_fall(self, covariance: Floats, row: int, decided: int, samples: Samples) -> float:
+    def _regret_fall(self, covariance: Floats, row: int, decision: int, samples: Samples) -> float:
         """Expected fall of the regret when a row was measured.
 
         Each sample is measured once. What a decision loses then is its mean over all samples, each weighted with the
@@ -251,58 +251,58 @@ class _Search:
         _in_time(self._budget, "not every row was weighed in time")
         gain = covariance[:, row] / (covariance[row, row] + self._noise**2)
         truths = samples.log_steps[:, row]
-        found = truths + samples.deviates
+        outcomes = truths + samples.deviates
         spread = self._remaining_spread(covariance.diagonal() - gain * covariance[:, row])
         decisions = [
-            self._decision.row(self._log_step + gain * by, spread) for by in (found - self._log_step[row]).tolist()
+            self._decision.row(self._log_step + gain * by, spread) for by in (outcomes - self._log_step[row]).tolist()
         ]
-        saved = samples.losses[:, decided] - samples.losses[:, decisions].T
-        if not saved.any():
+        savings = samples.losses[:, decision] - samples.losses[:, decisions].T
+        if not savings.any():
             return 0.0
-        weights = likelihoods(found, truths, self._noise)
-        return max(0.0, float((weights * saved).sum(axis=1).mean()))
+        weights = likelihoods(outcomes, truths, self._noise)
+        return max(0.0, float((weights * savings).sum(axis=1).mean()))
 
     def _width_falls(self, covariance: Floats) -> Floats:
         """Expected fall of the mean ln(upper / lower) when each row is measured."""
         variance = covariance.diagonal()
         total = variance + self._noise**2
-        explained = np.divide(covariance**2, total, out=np.zeros_like(covariance), where=total > 0.0)
-        left = np.sqrt(np.maximum(variance[:, np.newaxis] - explained, 0.0))
+        reduction = np.divide(covariance**2, total, out=np.zeros_like(covariance), where=total > 0.0)
+        left = np.sqrt(np.maximum(variance[:, np.newaxis] - reduction, 0.0))
         falls = np.sqrt(variance)[:, np.newaxis] - left
         return np.asarray(2.0 * self._deviations * np.maximum(falls, 0.0).mean(axis=0))
 
     def _candidates(
-        self, open_rows: NDArray[np.bool_], width_falls: Floats, decided: int, samples: Samples
+        self, open_rows: NDArray[np.bool_], width_falls: Floats, decision: int, samples: Samples
     ) -> list[int]:
         """Rows that are weighed: the recommended one, those that may be the right one, those that teach most."""
         rank = np.argsort(-width_falls / self._costs, kind="stable")
         wins = np.bincount(samples.best[samples.best >= 0], minlength=len(rank))
         contenders = np.argsort(-wins, kind="stable")[:CONTENDERS]
-        wanted = [*contenders[wins[contenders] > 0].tolist(), *rank.tolist()]
-        kept = [row for row in dict.fromkeys(wanted) if open_rows[row]][:CANDIDATES]
-        if decided >= 0 and open_rows[decided] and decided not in kept:
-            kept.append(decided)
-        return sorted(kept)
+        ranked_rows = [*contenders[wins[contenders] > 0].tolist(), *rank.tolist()]
+        candidates = [row for row in dict.fromkeys(ranked_rows) if open_rows[row]][:CANDIDATES]
+        if decision >= 0 and open_rows[decision] and decision not in candidates:
+            candidates.append(decision)
+        return sorted(candidates)
 
-    def _regrets_explained(self, covariance: Floats, decided: int, samples: Samples) -> Floats:
+    def _regrets_explained(self, covariance: Floats, decision: int, samples: Samples) -> Floats:
         """Regret of deciding now that hangs on what each row's measurement explains; at least 0.
 
         Where several measurements together would turn a decision, each alone may turn nothing: the worth of one says
         nothing of the way there (P. Frazier and W. Powell, Decision Analysis 7(4), 2010). The regret against each row
         that may be right is doubt about the ratio of two step times; a measurement explains a share of its variance.
         """
-        if decided < 0:
+        if decision < 0:
             return np.zeros(len(covariance))
         right = samples.best >= 0
         regrets = np.bincount(
-            samples.best[right], weights=samples.losses[right, decided], minlength=len(covariance)
+            samples.best[right], weights=samples.losses[right, decision], minlength=len(covariance)
         ) / len(samples.best)
         rivals = np.flatnonzero(regrets > 0.0)
-        shared = covariance[rivals] - covariance[decided]
-        doubt = shared[np.arange(len(rivals)), rivals] - shared[:, decided]
-        told = (covariance.diagonal() + self._noise**2) * doubt[:, np.newaxis]
-        explained = np.divide(shared**2, told, out=np.zeros_like(shared), where=told > 0.0)
-        return np.asarray(regrets[rivals] @ np.minimum(explained, 1.0))
+        difference = covariance[rivals] - covariance[decision]
+        doubt = difference[np.arange(len(rivals)), rivals] - difference[:, decision]
+        total_variance = (covariance.diagonal() + self._noise**2) * doubt[:, np.newaxis]
+        reduction = np.divide(difference**2, total_variance, out=np.zeros_like(difference), where=total_variance > 0.0)
+        return np.asarray(regrets[rivals] @ np.minimum(reduction, 1.0))
 
     def _first(self, candidates: list[int], goals: tuple[Floats, ...]) -> int:
         """The best candidate for the first goal that any serves; among equals the cheaper one, then the first."""
@@ -315,9 +315,9 @@ class _Search:
         return min(worth, key=lambda row: (-values[row] / self._costs[row], self._costs[row], row))
 
     def _suggestion(
-        self, row: int, goals: tuple[Floats, ...], regret: float, decided: int, *, first: bool
+        self, row: int, goals: tuple[Floats, ...], regret: float, decision: int, *, first: bool
     ) -> MeasurementSuggestion:
-        fall, explained, width_fall = (float(values[row]) for values in goals)
+        fall, reduction, width_fall = (float(values[row]) for values in goals)
         nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
         what = f"measuring {pluralize(workers, 'worker')} on {pluralize(nodes, 'node')}"
         then = "" if first else "after the measurements before it, "
@@ -332,16 +332,16 @@ class _Search:
                 f"{then}{what} is expected to cut the regret of the decision from {100 * regret:.3g} % to "
                 f"{100 * after:.3g} % of the best throughput, the most for its node-seconds"
             )
-        elif explained >= LEAST_REGRET_FALL:
+        elif reduction >= LEAST_REGRET_FALL:
             why = (
                 f"{then}no single measurement is expected to turn the decision, but several may: {what} tells of "
-                f"{100 * explained:.3g} points of its expected regret of {100 * regret:.3g} %, the most for its "
+                f"{100 * reduction:.3g} points of its expected regret of {100 * regret:.3g} %, the most for its "
                 f"node-seconds"
             )
-        elif decided >= 0 and self._ratios[decided] > 1.0:
+        elif decision >= 0 and self._ratios[decision] > 1.0:
             why = (
-                f"{then}the decision is for {self._ratios[decided]:.3g} times the largest measured scale, where no run "
-                f"has tested the model; no single measurement is expected to improve it by "
+                f"{then}the decision is for {self._ratios[decision]:.3g} times the largest measured scale, where no "
+                f"run has tested the model; no single measurement is expected to improve it by "
                 f"{100 * LEAST_REGRET_FALL:g} %, and {narrows}"
             )
         else:
@@ -360,15 +360,15 @@ class _Search:
         )
 
 
-def _order(answer: Answer, answered: NDArray[np.int64], variance: Floats) -> Ints:
+def _order(answer: Answer, answered_rows: NDArray[np.int64], variance: Floats) -> Ints:
     """An order of the answered rows that follows from what they are; rows that are equal stay in the question's."""
     configurations = answer.configurations
-    later, first = ([getattr(configurations, name)[answered] for name in names] for names in _ORDER)
-    devices = np.asarray(configurations.device_names())[answered]
-    return as_ints(np.lexsort((variance, answer.predictions.step_s[answered], *later, devices, *first)))
+    later, first = ([getattr(configurations, name)[answered_rows] for name in names] for names in _ORDER)
+    devices = np.asarray(configurations.device_names())[answered_rows]
+    return as_ints(np.lexsort((variance, answer.predictions.step_s[answered_rows], *later, devices, *first)))
 
 
-def _in_time(budget: Budget | None, done: str) -> None:
+def _in_time(budget: Budget | None, progress: str) -> None:
     """Raise DEADLINE_EXCEEDED once nobody waits any more."""
     if budget is not None and budget.remaining_s() <= 0:
-        raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {done}", {"progress": done})
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {progress}", {"progress": progress})

@@ -11,11 +11,11 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
-from nodewise.estimation.fit.fitted import MixturePart
+from nodewise.estimation.fit.fitted_model import MixturePart
 from nodewise.estimation.question import Question
 from nodewise.estimation.suggestion.boundaries import boundary_of
-from nodewise.estimation.suggestion.covariance import covariance_of, doubted
-from nodewise.estimation.suggestion.search import Suggestions, Wish, refusal_of, suggested
+from nodewise.estimation.suggestion.covariance import add_doubt, covariance_of
+from nodewise.estimation.suggestion.search import Suggestions, Wish, choose_measurements, refusal_of
 
 __all__ = ["suggest"]
 
@@ -28,26 +28,26 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
     NodewiseError
         As ``Answers.answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
     """
-    resolved = answers.resolve(question)
-    if resolved.fitted.parts:
-        question, resolved = _of_one_model(answers, question, resolved.fitted.parts)
-    answer, fitted = answers.complete(question, resolved), resolved.fitted
+    query = answers.resolve(question)
+    if query.fitted.parts:
+        question, query = _of_one_model(answers, question, query.fitted.parts)
+    answer, fit = answers.complete(question, query), query.fitted
     refusal = refusal_of(answer.predictions)
     if refusal is not None:
         raise NodewiseError.refused(refusal)
-    name = fitted.basis.estimator
-    supported = answers.estimators.supported_rows(name, question.profile, resolved.configurations)
-    covariance = covariance_of(answers.estimators.named(name), fitted, supported, answer, question.terms.options)
+    name = fit.basis.estimator
+    support = answers.estimators.supported_rows(name, question.profile, query.configurations)
+    covariance = covariance_of(answers.estimators.by_name(name), fit, support, answer, question.terms.options)
     reach = answers.reach(question.profile)
     ratios = reach.ratios(answer.configurations, answer.predictions.extrapolation)
-    answered = as_ints(np.flatnonzero(answer.predictions.answered))
-    doubtful = doubted(covariance, ratios[answered])
-    boundary = boundary_of(question.profile, answer.configurations, answered, answers.estimators.catalogue)
-    return suggested(question, answer, doubtful, wish, reach, boundary)
+    answered_rows = as_ints(np.flatnonzero(answer.predictions.answered))
+    doubtful = add_doubt(covariance, ratios[answered_rows])
+    boundary = boundary_of(question.profile, answer.configurations, answered_rows, answers.estimators.catalogue)
+    return choose_measurements(question, answer, doubtful, wish, reach, boundary)
 
 
 def _of_one_model(answers: Answers, question: Question, parts: Sequence[MixturePart]) -> tuple[Question, ResolvedQuery]:
     """How errors hang together is told by one model: that part of a mixture which answers most rows, the heaviest."""
-    named = [replace(question, terms=question.terms.by(part.share.estimator)) for part in parts]
-    alone = [(each, answers.resolve(each)) for each in named]
+    terms = [replace(question, terms=question.terms.by(part.share.estimator)) for part in parts]
+    alone = [(each, answers.resolve(each)) for each in terms]
     return max(alone, key=lambda each: int(answers.complete(*each).predictions.answered.sum()))

@@ -165,7 +165,7 @@ def serving_state_of(
         catalogue,
         resources.store.traces,
         ahead=resources.ahead,
-        kept=resources.answer_cache,
+        cache=resources.answer_cache,
         generation=loaded_plugins.name,
         track=track,
     )

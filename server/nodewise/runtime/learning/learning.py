@@ -1,7 +1,7 @@
 """Learning while serving: from time to time, off every request's path, what the store's profiles teach.
 
 Lessons are a namespace's own. Where an operator shares them, there are lessons together with each group of other owners
-too, which move answers within bounds (``estimation.answer.shared``).
+too, which move answers within bounds (``estimation.answer.bounded_influence``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.answer.calibrations import calibrations_of
 from nodewise.estimation.lessons.lessons import Lessons, Teachings
-from nodewise.estimation.lessons.physics import trimmed
+from nodewise.estimation.lessons.physics import drop_impossible_runs
 from nodewise.estimation.lessons.priors import learned_from
 from nodewise.estimation.lessons.trials import Trial
 from nodewise.ports.cache import LruCache
@@ -310,7 +310,7 @@ class Learning:
                 continue
             if profile.is_empty:
                 continue
-            trimming = trimmed(profile, answers.estimators.catalogue)
+            trimming = drop_impossible_runs(profile, answers.estimators.catalogue)
             report.trimmed += [(profile.profile_id, reason) for reason in trimming.reasons]
             if trimming.profile is not None:
                 report.teachers.add(profile.profile_id)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from nodewise.domain.namespaces import namespace_of
-from nodewise.estimation.answer.shared import GROUPS
+from nodewise.estimation.answer.bounded_influence import GROUPS
 from nodewise.profiles.store import ProfileStore, ProfileSummary
 
 __all__ = ["LEARNED_PROFILES", "Corpora", "Groups", "Source", "Sources", "share_out"]

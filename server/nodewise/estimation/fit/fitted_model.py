@@ -19,13 +19,13 @@ from nodewise.ports.cache import Part
 if TYPE_CHECKING:
     from nodewise.estimation.choice.chooser import Choice
 
-__all__ = ["Fitted", "MixturePart", "ModelKey", "basis_of", "lost_part", "misses_a_part", "mixture_of", "relabel"]
+__all__ = ["FittedModel", "MixturePart", "ModelKey", "basis_of", "lost_part", "misses_a_part", "mixture_of", "relabel"]
 
 _PART_MISSING: Final = "PART_MISSING"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Fitted:
+class FittedModel:
     """A model fitted to a profile, with what its answers rest on and what its spreads are multiplied by.
 
     ``parts`` are those of a mixture, the heaviest first; ``model`` is then the heaviest one's. Empty = one model alone.
@@ -41,14 +41,14 @@ class Fitted:
     parts: tuple[MixturePart, ...] = ()
     model_bytes: int = 0
     settled: bool = True
-    others: tuple[Fitted, ...] = ()
+    others: tuple[FittedModel, ...] = ()
 
     @property
-    def held(self) -> tuple[Part, ...]:
+    def cache_parts(self) -> tuple[Part, ...]:
         """The models, which whatever is kept of them keeps too."""
-        beside = tuple(held for other in self.others for held in other.held)
+        beside = tuple(each for other in self.others for each in other.cache_parts)
         if self.parts:
-            return (*(held for part in self.parts for held in part.fitted.held), *beside)
+            return (*(each for part in self.parts for each in part.fitted.cache_parts), *beside)
         return ((self.model, self.model_bytes), *beside)
 
 
@@ -57,7 +57,7 @@ class MixturePart:
     """A fitted model, its mean share of a mixture, and its weight and expected error in each row, or in all."""
 
     share: MixtureShare
-    fitted: Fitted
+    fitted: FittedModel
     weights: Floats
     errors: Floats
 
@@ -77,7 +77,7 @@ class ModelKey:
 
 def mixture_of(
     parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = (), *, settled: bool = True
-) -> Fitted:
+) -> FittedModel:
     """The models of a mixture as one, with what its answers rest on, and with notices besides the parts' own."""
     bases = [part.fitted.basis for part in parts]
     heaviest = parts[0].fitted
@@ -101,22 +101,22 @@ def mixture_of(
         fit_time_s=max(basis.fit_time_s for basis in bases),
         stale=any(basis.stale for basis in bases),
     )
-    tried = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
+    calibration = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
     # What all of them say is said of the evidence.
     common = [each for each in heaviest.notices if all(each in part.fitted.notices for part in parts)]
-    told = [
+    own_notices = [
         replace(notice, message=f"{part.share.estimator}: {notice.message}")
         for part in parts
         for notice in part.fitted.notices
         if notice not in common
     ]
-    return Fitted(
+    return FittedModel(
         model=heaviest.model,
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
-        notices=(*common, *told, *notices),
+        notices=(*common, *own_notices, *notices),
         # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
-        calibration=tried,
+        calibration=calibration,
         parts=parts,
         settled=settled,
     )
@@ -139,7 +139,7 @@ def relabel(basis: Basis, profile: Profile, choice: Choice | None = None) -> Bas
     return replace(basis, choice=choice.why, fallback=choice.fallback, evidence=choice.evidence)
 
 
-def basis_of(fitted: Fitted, terms: Terms, generation: str, track: str) -> Basis:
+def basis_of(model: FittedModel, terms: Terms, generation: str, track: str) -> Basis:
     """What answers of a model rest on, with the digest of all that they depend on but the query's rows.
 
     Parameters
@@ -147,25 +147,25 @@ def basis_of(fitted: Fitted, terms: Terms, generation: str, track: str) -> Basis
     generation, track : str
         Of the plugins, as bases name them.
     """
-    basis, options = fitted.basis, terms.options
+    basis, options = model.basis, terms.options
     content = (
         basis.profile_digest,
         basis.estimator,
         basis.estimator_version,
         basis.mixture,
         basis.prior_ids,
-        _calibrations(fitted),
+        _calibrations(model),
         basis.catalogue_digest,
         basis.fallback,
         (options.seed, options.fidelity, options.simulated_steps, terms.coverage),
-        *((other.basis.prior_ids, _calibrations(other)) for other in fitted.others),
+        *((other.basis.prior_ids, _calibrations(other)) for other in model.others),
     )
     digest = hashlib.sha256(repr(content).encode()).hexdigest()
     return replace(basis, digest=digest, generation=generation, track=track)
 
 
-def _calibrations(fitted: Fitted) -> list[str]:
-    return [each.calibration.calibration_id for each in (fitted, *(part.fitted for part in fitted.parts))]
+def _calibrations(model: FittedModel) -> list[str]:
+    return [each.calibration.calibration_id for each in (model, *(part.fitted for part in model.parts))]
 
 
 def misses_a_part(notices: Iterable[Notice]) -> bool:

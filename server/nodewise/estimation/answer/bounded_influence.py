@@ -26,7 +26,7 @@ from nodewise.domain.columns import Floats, freeze
 from nodewise.domain.predictions import Predictions
 from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 
-__all__ = ["GROUPS", "MOST_POINT", "MOST_WIDTH", "agreed", "move_by_others"]
+__all__ = ["GROUPS", "MOST_POINT", "MOST_WIDTH", "agree", "move_by_others"]
 
 GROUPS: Final = 6
 """Groups of owners: each costs an answer one more model, and moves it by half a bound at most."""
@@ -39,7 +39,7 @@ together with the point that it goes with; in logarithms always."""
 _HALVINGS: Final = 48
 
 
-def agreed(differences: Floats, half: float) -> Floats:
+def agree(differences: Floats, half: float) -> Floats:
     """The root d of each column.
 
     Parameters
@@ -56,9 +56,9 @@ def agreed(differences: Floats, half: float) -> Floats:
         middle = 0.5 * (low + high)
         above = middle > np.clip(sound - middle, -half, half).sum(axis=0)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    found: Floats = 0.5 * (low + high)
+    root: Floats = 0.5 * (low + high)
     # Where nobody moves anything, nothing moves, to the last bit.
-    return np.where((sound == 0.0).all(axis=0), 0.0, found)
+    return np.where((sound == 0.0).all(axis=0), 0.0, root)
 
 
 def move_by_others(own: Predictions, others: Sequence[Predictions]) -> Predictions:
@@ -71,12 +71,12 @@ def move_by_others(own: Predictions, others: Sequence[Predictions]) -> Predictio
     """
     if not others or own.simulated:
         return own
-    answered = own.answered
-    both = np.stack([answered & each.answered for each in others])
+    is_answered = own.answered
+    both = np.stack([is_answered & each.answered for each in others])
     half_point, half_width = 0.5 * np.log(MOST_POINT), 0.5 * np.log(MOST_WIDTH)
-    step = agreed(_log_ratios(own.step_s, [each.step_s for each in others], both), half_point)
-    stated = both & (own.log_spread > 0.0)
-    width = agreed(_log_ratios(own.log_spread, [each.log_spread for each in others], stated), half_width)
+    step = agree(_log_ratios(own.step_s, [each.step_s for each in others], both), half_point)
+    is_stated = both & (own.log_spread > 0.0)
+    width = agree(_log_ratios(own.log_spread, [each.log_spread for each in others], is_stated), half_width)
     if not step.any() and not width.any():
         return own
     factor = np.exp(step)
@@ -90,6 +90,6 @@ def move_by_others(own: Predictions, others: Sequence[Predictions]) -> Predictio
 
 def _log_ratios(own: Floats, others: Sequence[Floats], where: NDArray[np.bool_]) -> Floats:
     """Ln(other / own) of each group and row; 0 where one of them says nothing."""
-    told = np.stack(others)
-    usable = where & (told > 0.0) & (own > 0.0)
-    return np.log(np.where(usable, told, 1.0)) - np.log(np.where(usable, own, 1.0))
+    stacked_others = np.stack(others)
+    usable = where & (stacked_others > 0.0) & (own > 0.0)
+    return np.log(np.where(usable, stacked_others, 1.0)) - np.log(np.where(usable, own, 1.0))
