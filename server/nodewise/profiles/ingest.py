@@ -126,11 +126,11 @@ def plan_append(
 
 
 def _stage(profile: ProfileState, session: SessionState, batch: Batch) -> tuple[SessionState, list[ChunkStep]]:
-    stated = session.stated
+    facts = session.stated
     if batch.has_facts or batch.naming:
-        stated = stated.then(batch.facts)
-    if stated and (stated is not session.stated or batch.commit):
-        profile.stated.then(stated).without_removals()
+        facts = facts.then(batch.facts)
+    if facts and (facts is not session.stated or batch.commit):
+        profile.stated.then(facts).without_removals()
     steps: list[ChunkStep] = []
     if batch.trace_chunks:
         traces = dict(session.traces)
@@ -141,7 +141,7 @@ def _stage(profile: ProfileState, session: SessionState, batch: Batch) -> tuple[
         session = replace(session, traces=traces)
     session = replace(
         session,
-        stated=stated,
+        stated=facts,
         durable=batch.sequence_number,
         rows=session.rows + len(batch.observations),
         timing_rows=session.timing_rows + len(batch.phase_timings),

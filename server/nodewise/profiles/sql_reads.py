@@ -130,12 +130,12 @@ def stated_in(data: bytes) -> StatedFacts:
     )
 
 
-def stated_columns(stated: StatedFacts) -> dict[str, Any]:
+def stated_columns(facts: StatedFacts) -> dict[str, Any]:
     """Facts and names as columns of ``profiles``."""
     return {
-        "facts": stated_out(replace(stated, naming=UNNAMED)),
-        "display_name": stated.naming.display_name or "",
-        "labels": orjson.dumps(dict(stated.naming.labels), option=orjson.OPT_SORT_KEYS).decode(),
+        "facts": stated_out(replace(facts, naming=UNNAMED)),
+        "display_name": facts.naming.display_name or "",
+        "labels": orjson.dumps(dict(facts.naming.labels), option=orjson.OPT_SORT_KEYS).decode(),
     }
 
 
@@ -226,10 +226,10 @@ def row_at(connection: Connection, row: ProfileRow, revision: int, last_read: Pr
     retraction_count = len(connection.execute(_RETRACTED, (row.key, 0, revision)).fetchall())
     (retracted_s,) = connection.execute(_RETRACTIONS, (row.key, revision)).fetchone()
     (timings,) = connection.execute(_TIMING_ROWS, (row.key, revision)).fetchone()
-    stated, since = NOTHING, 0
+    facts, since = NOTHING, 0
     if last_read is not None and last_read.uid == row.uid and last_read.revision <= revision:
         naming = Naming(display_name=last_read.display_name, labels=last_read.labels)
-        stated, since = (
+        facts, since = (
             StatedFacts(workload=last_read.workload, network=last_read.network, naming=naming),
             last_read.revision,
         )
@@ -241,10 +241,10 @@ def row_at(connection: Connection, row: ProfileRow, revision: int, last_read: Pr
     ).fetchall()
     for payload, at in _payloads(connection, row.key, since, revision):
         while retractions and retractions[-1][0] < at:
-            stated = stated.without(retractions.pop()[1])
-        stated = stated.then(stated_from_payload(payload))
+            facts = facts.without(retractions.pop()[1])
+        facts = facts.then(stated_from_payload(payload))
     for _, path in reversed(retractions):
-        stated = stated.without(path)
+        facts = facts.without(path)
     return replace(
         row,
         revision=revision,
@@ -253,7 +253,7 @@ def row_at(connection: Connection, row: ProfileRow, revision: int, last_read: Pr
         observations_count=last_number - retraction_count,
         update_time_s=max(time_s, retracted_s or 0.0),
         digest=None,
-        **stated_columns(stated.without_removals()),
+        **stated_columns(facts.without_removals()),
     )
 
 
@@ -310,13 +310,13 @@ def replay_profile(
     shared_runs = [run for run in last_read.shared_runs if run.content_sha256 not in gone_runs]
     shared_runs += [run for run, at in beside if at > gone_runs.get(run.content_sha256, 0)]
     kept_traces = (trace for trace in last_read.traces if trace.content_sha256 not in gone_traces)
-    stated = row.state.stated
+    facts = row.state.stated
     profile = Profile(
         profile_id=row.profile_id,
         uid=row.uid,
         revision=row.revision,
-        workload=stated.workload,
-        network=stated.network,
+        workload=facts.workload,
+        network=facts.network,
         phase_timings=timings,
         phase_timing_numbers=freeze(timing_numbers),
         observations=observations,
@@ -325,7 +325,7 @@ def replay_profile(
         create_time_s=row.create_time_s,
         update_time_s=row.update_time_s,
         display_name=row.display_name,
-        labels=stated.naming.labels,
+        labels=facts.naming.labels,
     )
     digest = content_digest(profile)
     if valid_memo(row.digest) not in (None, digest):

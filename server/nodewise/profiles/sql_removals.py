@@ -99,9 +99,9 @@ def _put_retraction(
         "INSERT INTO retracted_evidence VALUES (?, ?, ?, ?)",
         [(row.key, kind, name, revision) for kind, names in others for name in names],
     )
-    stated = reads.stated_in(row.facts)
+    facts = reads.stated_in(row.facts)
     for path in evidence.facts:
-        stated = stated.without(path)
+        facts = facts.without(path)
     change_profile(
         connection,
         row.key,
@@ -109,7 +109,7 @@ def _put_retraction(
         observations_count=row.observations_count - len(evidence.observations),
         update_time_s=now_s,
         digest=None,
-        facts=reads.stated_out(stated),
+        facts=reads.stated_out(facts),
     )
 
 
@@ -127,8 +127,8 @@ def _check(connection: Connection, row: ProfileRow, evidence: Evidence) -> None:
         retracted_numbers = {int(number) for (number,) in rows}
         missing["phase_timing_numbers"] = _absent(evidence.phase_timings, row.last_timing_number, retracted_numbers)
     if evidence.facts:
-        stated = reads.stated_in(row.facts)
-        missing["fact_paths"] = [path for path in evidence.facts if attrgetter(path)(stated) is None]
+        facts = reads.stated_in(row.facts)
+        missing["fact_paths"] = [path for path in evidence.facts if attrgetter(path)(facts) is None]
     if evidence.traces:
         hashes = {trace.content_sha256 for trace in reads.replay_profile(connection, row, row.profile_id, None).traces}
         missing["trace_sha256s"] = [sha256 for sha256 in evidence.traces if sha256 not in hashes]

@@ -124,7 +124,7 @@ _Asked = tuple[WriteRequest, tuple[EncodedBatch, ...] | NodewiseError]
 
 
 def _by_session(
-    requests: list[WriteRequest], encoded: list[tuple[EncodedBatch, ...] | NodewiseError]
+    requests: list[WriteRequest], batches_of_requests: list[tuple[EncodedBatch, ...] | NodewiseError]
 ) -> list[list[_Asked]]:
     """Requests in their order; consecutive valid appends to one session form a group.
 
@@ -132,7 +132,7 @@ def _by_session(
     """
     groups: list[list[_Asked]] = []
     before: tuple[str, str] | None = None
-    for request, batches in zip(requests, encoded):
+    for request, batches in zip(requests, batches_of_requests):
         session = None
         if isinstance(request, AppendRequest) and not isinstance(batches, NodewiseError):
             session = (request.profile_id, request.session_id)

@@ -64,7 +64,7 @@ class SqliteProfileStore(SqlProfileStore):
         super().__init__(traces, options, StoreCondition((sqlite3.Error,), causes))
         self._looked_s = 0.0
         self._watching = threading.Lock()
-        self._watched = (-1, -1)
+        self._version_and_generation = (-1, -1)
         self._changes = 0
         if path is not None and not path.parent.is_dir():
             # Creating the directory would turn a typing error into an empty store.
@@ -94,10 +94,10 @@ class SqliteProfileStore(SqlProfileStore):
                 # Any commit of another connection moves data_version; only then is the counter read. As it is read
                 # later, it can only be newer than the version that it is kept under.
                 (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
-                if version != self._watched[0]:
+                if version != self._version_and_generation[0]:
                     (value,) = self._watcher.execute("SELECT value FROM meta WHERE name = 'generation'").fetchone()
-                    self._watched = (version, value)
-                return self._watched[1]
+                    self._version_and_generation = (version, value)
+                return self._version_and_generation[1]
         except sqlite3.Error:
             with translate_errors("read the generation", self.condition):
                 raise

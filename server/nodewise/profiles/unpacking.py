@@ -50,7 +50,7 @@ class TraceStream(io.RawIOBase):
         self.problem = ""
         self.failure: NodewiseError | None = None
         self._has_begun = False
-        self._compressed = b""
+        self._input = b""
         self._unpacker: zlib._Decompress | None = None
 
     def readable(self) -> bool:
@@ -83,8 +83,8 @@ class TraceStream(io.RawIOBase):
 
     def _next(self, most: int) -> bytes:
         if not self._has_begun:
-            self._has_begun, self._compressed = True, self._more()
-            if self._compressed.startswith(GZIP_MAGIC):
+            self._has_begun, self._input = True, self._more()
+            if self._input.startswith(GZIP_MAGIC):
                 self._unpacker = zlib.decompressobj(_GZIP_WINDOW)
         data = self._plain(most) if self._unpacker is None else self._unpack(most)
         self._given_bytes += len(data)
@@ -97,22 +97,22 @@ class TraceStream(io.RawIOBase):
         return data
 
     def _plain(self, most: int) -> bytes:
-        data = self._compressed or self._more()
-        self._compressed = data[most:]
+        data = self._input or self._more()
+        self._input = data[most:]
         return data[:most]
 
     def _unpack(self, most: int) -> bytes:
         while not self._has_ended:
             assert self._unpacker is not None
             if self._unpacker.eof:
-                self._compressed = self._unpacker.unused_data.lstrip(b"\0") or self._more().lstrip(b"\0")
-                if not self._compressed:
+                self._input = self._unpacker.unused_data.lstrip(b"\0") or self._more().lstrip(b"\0")
+                if not self._input:
                     self._has_ended = True
                     break
                 self._unpacker = zlib.decompressobj(_GZIP_WINDOW)
             # The rest of the last piece may fill this call without another piece.
-            piece = self._unpacker.unconsumed_tail or self._compressed or self._more()
-            self._compressed = b""
+            piece = self._unpacker.unconsumed_tail or self._input or self._more()
+            self._input = b""
             if not piece:
                 self._end(f"the packed file ends early, after {self._taken_bytes} bytes")
                 break
