@@ -254,7 +254,7 @@ def test_what_pip_installs_lies_apart(tmp_path: Path) -> None:
 def test_what_cannot_be_installed(tmp_path: Path) -> None:
     operating, pip = Operating(folder := PluginsFolder(tmp_path / "plugins")), pip_offline()
     other = wheel(tmp_path, "1.0", distribution="other", group="nothing")
-    with pytest.raises(StartError, match="must bring one distribution"):
+    with pytest.raises(StartError, match="must install one distribution"):
         operating.install([str(other)], pip)
     newer = wheel(tmp_path, "1.0", requires=("numpy>=99",))
     with pytest.raises(CommandError, match="pip could not install it"):

@@ -248,7 +248,7 @@ def test_a_start_waits_for_no_stranger(tmp_path: Path) -> None:
         assert predicted(stubs, "").predictions.step_seconds[0] > 0.0
         failure = failed(stubs, "late")
         assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "ESTIMATOR_UNAVAILABLE")
-        assert "still being loaded" in failure.message
+        assert "still loading" in failure.message
         assert any("RetryInfo" in detail.type_url for detail in failure.status.details)
         reply = stubs.prediction.ListPlugins(pb.ListPluginsRequest(page_size=1000), timeout=PATIENCE_S)
         reasons = {problem.name: problem.problem.reason for problem in reply.problems}

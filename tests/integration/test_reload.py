@@ -154,6 +154,6 @@ def test_a_plugin_goes(site: Site) -> None:
     site.command("plugins", "remove", "told-plugin", "--store", site._store)
     found = site.reload()
     assert found["outcome"] == "taken"
-    assert found["trial"]["notices"] == [f"estimator '{NAME}' is there no more"]
+    assert found["trial"]["notices"] == [f"estimator '{NAME}' is missing"]
     with Stubs(site.server.target) as stubs:
         assert failure_of(stubs.prediction.Predict, request_of(0)).reason == "ESTIMATOR_NOT_FOUND"

@@ -142,12 +142,9 @@ class _Looks:
         result = self._search(objective=replace(self._objective, rule=free))
         if not self._better(result):
             return None
-        requirement, most = self._planner.goal(self._objective).requirement(name, result.winners, result.values)
-        message = (
-            f"{name} binds: {describe(result.winners, 0)} would be better, but needs {requirement:.4g}, and at most "
-            f"{most:.4g} is allowed"
-        )
-        return Exclusion(constraint=name, message=message, numbers={name: most, "needed": requirement})
+        need, most = self._planner.goal(self._objective).requirement(name, result.winners, result.values)
+        message = f"{name} binds: {describe(result.winners, 0)} would be better, but needs {need:.4g} of {most:.4g}"
+        return Exclusion(constraint=name, message=message, numbers={name: most, "needed": need})
 
     def _fewer_devices(self, deadline_s: float) -> Exclusion | None:
         """Whether the deadline excludes every configuration on fewer devices."""

@@ -105,30 +105,26 @@ class Frontier:
 
     def offer(self, rows: Configurations, points: Points, permitted: NDArray[np.bool_]) -> None:
         """Add the permitted rows that no other row dominates."""
-        candidates = np.flatnonzero(permitted)
-        candidates = candidates[~self.dominates(points.take(candidates))]
-        if not len(candidates):
+        best = np.flatnonzero(permitted)
+        best = best[~self.dominates(points.take(best))]
+        if not len(best):
             return
-        candidates = candidates[_undominated_rows(points.take(candidates))]
-        all_rows = (
-            Configurations.concatenated([self.rows, rows.take(candidates)]) if len(self) else rows.take(candidates)
-        )
-        new = points.take(candidates)
+        best = best[_undominated_rows(points.take(best))]
+        union = Configurations.concatenated([self.rows, rows.take(best)]) if len(self) else rows.take(best)
+        new = points.take(best)
         old = self.points
-        all_points = Points(
+        both = Points(
             np.concatenate((old.time, new.time)),
             np.concatenate((old.devices, new.devices)),
             np.concatenate((old.memory, new.memory)),
         )
-        left = _undominated_rows(all_points)
-        all_rows, all_points = all_rows.take(left), all_points.take(left)
-        order = np.lexsort((*reversed(canonical(all_rows)), all_points.memory, all_points.time, all_points.devices))
-        all_points = all_points.take(order)
-        same = (
-            (np.diff(all_points.time) == 0.0) & (np.diff(all_points.devices) == 0) & (np.diff(all_points.memory) == 0.0)
-        )
+        left = _undominated_rows(both)
+        union, both = union.take(left), both.take(left)
+        order = np.lexsort((*reversed(canonical(union)), both.memory, both.time, both.devices))
+        both = both.take(order)
+        same = (np.diff(both.time) == 0.0) & (np.diff(both.devices) == 0) & (np.diff(both.memory) == 0.0)
         first = np.concatenate(([True], ~same))
-        self.rows, self.points = all_rows.take(order[first]), all_points.take(np.flatnonzero(first))
+        self.rows, self.points = union.take(order[first]), both.take(np.flatnonzero(first))
         self._staircases = _Staircases(self.points)
 
 

@@ -113,8 +113,8 @@ def _over_limits(planner: Planner, result: SearchResult) -> list[Exclusion]:
     nearest = planner.search(objective=replace(objective, rule=free))
     if not len(nearest.winners):
         return []
-    requirement, most = planner.goal().requirement(name, nearest.winners, nearest.values)
+    need, most = planner.goal().requirement(name, nearest.winners, nearest.values)
     best = describe(nearest.winners, 0)
-    text = f"every configuration exceeds {name} = {most:.4g}; {what}, {best}, needs {requirement:.4g}"
-    numbers = {name: most, name.removeprefix("max_").replace("deadline", "finish"): requirement}
+    text = f"every configuration exceeds {name} = {most:.4g}; {what}, {best}, needs {need:.4g}"
+    numbers = {name: most, name.removeprefix("max_").replace("deadline", "finish"): need}
     return [Exclusion(constraint=name, message=text, count=result.over.get(name, 0), numbers=numbers)]

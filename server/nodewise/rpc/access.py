@@ -27,7 +27,7 @@ PROFILE_ID: Final = "profile_id"
 NO_ACCESS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "nodewise.v1.SharedDeviceRun.partner_profile_id": "evidence about another job, which need not be stored; "
-        "nothing is read under this name",
+        "nothing is read under this name"
     }
 )
 """Fields with other names that name a profile but need no access to it, and why."""

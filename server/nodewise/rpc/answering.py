@@ -51,19 +51,17 @@ class Answering:
     async def slowly(self, question: Question, if_none_match: str, call: Call) -> Answer | Basis:
         """The answer, computed in a thread, within the remaining time of the call."""
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
-        timed_question = replace(question, terms=question.terms.within(budget))
+        query = replace(question, terms=question.terms.within(budget))
         is_simulation = question.terms.options.fidelity == Fidelity.SIMULATE
         usual = self.simulations if is_simulation else self.executor
         home = self.homes.get(self.answers.home(question))
         try:
             answer: Answer | Basis
             if home is None:
-                answer = await computed_in(
-                    usual, call, answer_unless_known, self.answers, timed_question, if_none_match
-                )
+                answer = await computed_in(usual, call, answer_unless_known, self.answers, query, if_none_match)
             else:  # threads of its own, so that waiting for this host delays no other question
                 call.step_aside()
-                answer = await run_in(home, answer_unless_known, self.answers, timed_question, if_none_match)
+                answer = await run_in(home, answer_unless_known, self.answers, query, if_none_match)
         finally:
             budget.end()
         return answer

@@ -61,15 +61,13 @@ class ArchitectureBatches:
 
     async def rank(self, request: pb.BatchPredictRequest, call: Call) -> bytes:
         """Predict and rank many architectures of one job; returns the serialised reply."""
-        question = await self._read_request(request, call)
+        batch = await self._read_request(request, call)
         budget = Budget(call.remaining_s() * ANSWER_SHARE)
         try:
-            reply: bytes | None = await computed_in(
-                self.executor, call, _ranked_together, self.answers, question, budget
-            )
+            reply: bytes | None = await computed_in(self.executor, call, _ranked_together, self.answers, batch, budget)
         finally:
             budget.end()
-        return await self._ranked_singly(question, call) if reply is None else reply
+        return await self._ranked_singly(batch, call) if reply is None else reply
 
     @unary
     async def _ranked_singly(self, question: _Question, call: Call) -> LongCall:

@@ -27,10 +27,7 @@ from nodewise_protos.v1 import prediction_service_pb2 as pb_service
 __all__ = ["counts_nothing", "read_candidates", "read_counts", "read_parts", "with_counts"]
 
 _QuestionT = TypeVar(
-    "_QuestionT",
-    pb_service.PredictRequest,
-    pb_service.SuggestMeasurementsRequest,
-    pb_service.BatchJob,
+    "_QuestionT", pb_service.PredictRequest, pb_service.SuggestMeasurementsRequest, pb_service.BatchJob
 )
 _AboutRows = (
     pb_service.PredictRequest
@@ -60,11 +57,9 @@ def with_counts(request: _QuestionT, ranges: Sequence[_Range], profile: Profile,
     question = type(request)()
     question.CopyFrom(request)
     del question.ranges[:]
-    for number, message in enumerate(ranges or [_Range()]):
+    for number, each in enumerate(ranges or [_Range()]):
         path = f"ranges[{number}]" if ranges else "ranges"
-        question.ranges.extend(
-            [message] if message.WhichOneof("axis") else _split_by_counts(message, path, profile, limits)
-        )
+        question.ranges.extend([each] if each.WhichOneof("axis") else _split_by_counts(each, path, profile, limits))
     return question
 
 
@@ -73,7 +68,7 @@ def _split_by_counts(message: _Range, path: str, profile: Profile, limits: Limit
     defaults = defaults_of(profile)
     reach = defaults.reach
     if not reach.nodes:
-        text = "must state nodes or workers: without a measured run of this job the server cannot choose a range"
+        text = "must state nodes or workers: no run of this job was measured, from which a range would follow"
         raise invalid_field(path, text)
     per_node = max(message.workers_per_node or defaults.workers_per_node, 1)
     degree = prod(max(getattr(message.settings, name), 1) for name in _DEGREES)
@@ -93,10 +88,7 @@ KEPT_BYTES: Final = 16 << 20
 
 
 def read_candidates(
-    configurations: pb.Configurations,
-    ranges: Sequence[pb.ConfigurationRange],
-    limits: Limits,
-    path: str = "",
+    configurations: pb.Configurations, ranges: Sequence[pb.ConfigurationRange], limits: Limits, path: str = ""
 ) -> Configurations:
     """The configurations of a question: explicit rows first, then the rows of the ranges in order.
 
@@ -180,15 +172,13 @@ def _explicit(message: pb.Configurations, path: str, limits: Limits) -> Configur
 
 def _check_scale(configurations: Configurations, path: str, reader: Reader) -> None:
     """Check that every row states its size: by workers, nodes, a placement or groups."""
-    has_scale = configurations.nodes + configurations.workers > 0
+    is_set = configurations.nodes + configurations.workers > 0
     if configurations.placement is not None:
-        has_scale |= np.diff(configurations.placement.offsets) > 0
+        is_set |= np.diff(configurations.placement.offsets) > 0
     if configurations.worker_groups is not None:
-        has_scale |= configurations.worker_groups.counts() > 0
-    if not has_scale.all():
-        reader.wrong(
-            f"{path}.workers[{int(has_scale.argmin())}]", "must be given unless nodes, a placement or groups are"
-        )
+        is_set |= configurations.worker_groups.counts() > 0
+    if not is_set.all():
+        reader.wrong(f"{path}.workers[{int(is_set.argmin())}]", "must be given unless nodes, a placement or groups are")
 
 
 def _range(message: pb.ConfigurationRange, path: str, limits: Limits) -> Configurations:

@@ -119,9 +119,7 @@ def _metadata(error: NodewiseError) -> dict[str, str]:
 
 def retry_after_s(error: NodewiseError) -> float | None:
     """Delay of a retry; None = a retry does not help."""
-    if (
-        error.retry_after_s is not None or error.reason == Reason.QUOTA_EXCEEDED
-    ):  # stored content does not disappear by itself
+    if error.retry_after_s is not None or error.reason == Reason.QUOTA_EXCEEDED:  # stored content stays
         return error.retry_after_s
     return _RETRY_AFTER_S if error.kind in _KINDS_TO_RETRY else None
 

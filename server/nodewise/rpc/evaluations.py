@@ -63,10 +63,7 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
         progress = pb.BacktestProgress(done_count=count, total_count=total)
         run.tell(pb.BacktestResponse(progress=progress).SerializeToString)
         if run.budget.remaining_s() <= 0:
-            text = (
-                f"the call's time was over after {count} of {total} jobs; allow more time, or split the table by jobs"
-            )
-            raise NodewiseError(Reason.DEADLINE_EXCEEDED, text)
+            raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over after {count} of {total} jobs")
 
     result = run_backtest(
         workshop.answers,

@@ -33,10 +33,7 @@ class Job:
 
 
 def objective_of(
-    request: _Question,
-    configurations: Configurations,
-    limits: Limits,
-    shared: pb.BatchPredictRequest | None = None,
+    request: _Question, configurations: Configurations, limits: Limits, shared: pb.BatchPredictRequest | None = None
 ) -> Objective:
     """The objective of a question, with everything that it is computed from."""
     best, offers = request.objective, request.offers

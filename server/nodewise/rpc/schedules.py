@@ -35,10 +35,10 @@ from nodewise.scheduling.decision import Decision, JobDecision
 from nodewise.scheduling.request import (
     CurrentDevices,
     JobQuestion,
+    PairQuestion,
     QueueQuota,
     ScheduleLimits,
     ScheduleQuestion,
-    SharedPairQuestion,
 )
 from nodewise_protos.v1 import problem_pb2, schedule_pb2
 from nodewise_protos.v1 import schedule_service_pb2 as pb
@@ -60,9 +60,9 @@ def read_quotas(messages: Sequence[schedule_pb2.QueueQuota]) -> tuple[QueueQuota
     return tuple(from_message(quota, QueueQuota) for quota in messages)
 
 
-def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[SharedPairQuestion, ...]:
+def read_shared_pairs(messages: Sequence[schedule_pb2.SharedPair]) -> tuple[PairQuestion, ...]:
     """Pairs as stated; ``scheduling.pair_checks`` checks them."""
-    return tuple(from_message(pair, SharedPairQuestion, "", TrustingReader()) for pair in messages)
+    return tuple(from_message(pair, PairQuestion, "", TrustingReader()) for pair in messages)
 
 
 def read_unscaled(
@@ -300,8 +300,7 @@ class Schedules:
         policies = self.answers.registry.policies
         names, next_token = page(sorted(policies), request)
         return pb.ListPoliciesResponse(
-            policies=[write_plugin(policies[name], "policy") for name in names],
-            next_page_token=next_token,
+            policies=[write_plugin(policies[name], "policy") for name in names], next_page_token=next_token
         )
 
 

@@ -108,8 +108,7 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Sha
         if not message.name:
             reader.wrong(f"{path}.name", "must be given: sets and measured pairs name it")
         elif places.setdefault(message.name, number) != number:
-            text = f"must be unique, but jobs[{places[message.name]}] has the name {quote(message.name)} too"
-            reader.wrong(f"{path}.name", text)
+            reader.wrong(f"{path}.name", f"must be unique, also the name of jobs[{places[message.name]}]")
         name = device.get("device", "")
         jobs.append(SharingJob(_job(message, path, mode, name, catalogue, reader)))
     scalars = reader.read_scalars(request, "")

@@ -98,12 +98,7 @@ def read_curve(
         rows.devices_counts, f"{path}.devices_counts", count, default=None, least=1, most=MOST_DEVICES
     )
     rates = reader.floats(
-        rows.samples_per_second,
-        f"{path}.samples_per_second",
-        count,
-        default=None,
-        above=0.0,
-        most=LARGEST_NUMBER,
+        rows.samples_per_second, f"{path}.samples_per_second", count, default=None, above=0.0, most=LARGEST_NUMBER
     )
     if not reader.clean:
         return NO_CURVE
@@ -225,8 +220,7 @@ def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
         if not job_id or len(job_id) > LONGEST_NAME:
             reader.wrong(f"jobs.job_ids[{row}]", f"must have 1 to {LONGEST_NAME} characters, found {len(job_id)}")
         elif numbers.setdefault(job_id, row) != row:
-            text = f"must be unique, but job {numbers[job_id]} has the id {job_id!r} too"
-            reader.wrong(f"jobs.job_ids[{row}]", text)
+            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique, {job_id!r} is also job {numbers[job_id]}")
     return ids
 
 
@@ -388,10 +382,7 @@ def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
         reader.wrong("settings.seed", f"must be at most {LARGEST_SEED} for the last repetition, found {last}")
     jobs_count, most = count * message.jobs.count, limits.simulated_jobs_per_call
     if (message.include_jobs or message.include_timeline) and jobs_count > most:
-        text = (
-            f"must give at most {most} jobs with include_jobs or include_timeline, found {count} repetitions of "
-            f"{message.jobs.count} jobs"
-        )
+        text = f"must give at most {most} jobs with their columns, found {count} times {message.jobs.count}"
         reader.wrong("repetitions_count", text)
     reader.finish()
     return count

@@ -162,9 +162,7 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
         reader.wrong("offers", "must hold at least one offer unless on_demand or hybrid is given")
     objective = read_objective(message.objective, message.work, usual=LeastCost())
     if not isinstance(objective.rule, LeastCost | LeastTime | FewestDevices):
-        reader.wrong(
-            "objective", "must be least_cost, least_time or fewest_devices: others do not depend on revocations"
-        )
+        reader.wrong("objective", "must be least_cost, least_time or fewest_devices: others ignore revocations")
     on_demand = read_on_demand(message.on_demand, reader) if message.HasField("on_demand") else None
     hybrid = read_hybrid(message.hybrid, reader) if message.HasField("hybrid") else None
     reader.finish()

@@ -13,14 +13,7 @@ from nodewise.ports.quotas import CallerQuotas
 from nodewise.profiles.quotas import StoreQuotas
 from nodewise.profiles.store import Retention
 
-__all__ = [
-    "MOST_CONNECTIONS",
-    "ConnectionSettings",
-    "EstimatorSettings",
-    "HostSettings",
-    "Quotas",
-    "RetentionSettings",
-]
+__all__ = ["MOST_CONNECTIONS", "ConnectionSettings", "EstimatorSettings", "HostSettings", "Quotas", "RetentionSettings"]
 
 MOST_CONNECTIONS: Final = 16_384
 """Default limit of a worker: 13 kB of memory each, measured with 12,000 silent connections."""

@@ -43,12 +43,7 @@ class HttpListener:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        listen: str,
-        routers: Sequence[Router],
-        space: CacheSpace,
-        pages: Mapping[str, Page],
+        self, settings: Settings, listen: str, routers: Sequence[Router], space: CacheSpace, pages: Mapping[str, Page]
     ) -> None:
         routes = {path: each for router in routers for path, each in router.routes.items()}
         origins = Origins(settings.http_origins, local_names=is_loopback(listen) and not settings.authentication)

@@ -64,12 +64,7 @@ GAUGES: Final[tuple[tuple[str, str, tuple[str, ...], Mode], ...]] = (
     ("nodewise_queue_waiting_calls", "Calls that wait for a permit.", ("queue",), "livesum"),
     ("nodewise_queue_permits_in_use", "Calls at work.", ("queue",), "livesum"),
     ("nodewise_queue_permits", "Calls that may be at work at a time.", ("queue",), "livesum"),
-    (
-        "nodewise_plugin_breakers_open",
-        "Estimators that are not called as they failed.",
-        ("distribution",),
-        "livesum",
-    ),
+    ("nodewise_plugin_breakers_open", "Estimators that are not called as they failed.", ("distribution",), "livesum"),
     ("nodewise_plugin_hosts", "Plugin hosts.", ("distribution",), "livesum"),
     ("nodewise_plugin_hosts_alive", "Plugin hosts with a process.", ("distribution",), "livesum"),
     ("nodewise_generation", "Number of the generation; 0 = what is installed.", ("track",), "livemostrecent"),

@@ -69,8 +69,7 @@ class Settings(BaseSettings):
         "shared there",
     )
     trace_cache: str = Field(
-        "",
-        description="directory for copies of traces of a bucket; empty = beside the store, or a temporary one",
+        "", description="directory for copies of traces of a bucket; empty = beside the store, or a temporary one"
     )
     trace_cache_bytes: int = Field(
         DEFAULT_CACHE_BYTES, ge=0, description="most bytes of those copies; the least recently used are deleted first"
@@ -92,8 +91,7 @@ class Settings(BaseSettings):
     )
     catalogue: str = Field("", description="TOML file of devices and links that join the shipped ones; empty = none")
     plugins: Annotated[tuple[str, ...] | None, NoDecode] = Field(
-        None,
-        description="distributions or entry points allowed besides the shipped ones; unset = all, [] = none",
+        None, description="distributions or entry points allowed besides the shipped ones; unset = all, [] = none"
     )
     trusted_plugins: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
@@ -178,10 +176,7 @@ class Settings(BaseSettings):
     )
     threads: int = Field(4, ge=1, le=256, description="threads of each worker for work that may block")
     crash_budget: int = Field(
-        8,
-        ge=1,
-        le=1_000_000,
-        description="crashes of workers, offset by time of serving, after which the server stops",
+        8, ge=1, le=1_000_000, description="crashes of workers, offset by time of serving, after which the server stops"
     )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     audit_log: str = Field(

@@ -168,9 +168,7 @@ class _Supervisor:
         if settings.listen != self._settings.listen:
             _log.warning("setting_not_applied", setting="listen", reason="stop and start the server to change its port")
         if settings.store.startswith("memory:"):
-            _log.warning(
-                "store_lost", reason="memory: belongs to one process; the new worker starts with an empty store"
-            )
+            _log.warning("store_lost", reason="memory: belongs to one process; new workers start with an empty one")
         self._before, self._is_restarting = self._settings, True
         self._start_after(0.0)
         self._adopt(settings.model_copy(update={"listen": self._settings.listen}))

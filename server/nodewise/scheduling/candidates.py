@@ -69,12 +69,12 @@ class Candidates:
         return sum(self._counts(job, pool) for pool in job.allowed_pools)
 
     def _counts(self, job: JobState, pool: int) -> int:
-        fitting, step = bisect_right(job.allowed_devices, self._most_workers(job, pool)), self._steps[pool]
+        fitting, step = bisect_right(job.allowed_devices, self._most(job, pool)), self._steps[pool]
         if step == 1:
             return fitting
         return sum((count + job.server_devices) % step == 0 for count in job.allowed_devices[:fitting])
 
-    def _most_workers(self, job: JobState, pool: int) -> int:
+    def _most(self, job: JobState, pool: int) -> int:
         """Most worker devices that fit the empty pool and the queue's quota beside the job's servers."""
         total = self._pools[pool][4]
         return min(total, self._quotas.get(job.queue, total)) - job.server_devices
@@ -82,7 +82,7 @@ class Candidates:
     def placed_nodes(self, jobs: Sequence[JobState]) -> int:
         """Nodes that the jobs' distinct candidates in pools of uneven nodes are spread over, together."""
         distinct = {
-            (pool, job.allowed_devices, self._most_workers(job, pool))
+            (pool, job.allowed_devices, self._most(job, pool))
             for job in jobs
             for pool in job.allowed_pools
             if pool in self._uneven
@@ -96,12 +96,7 @@ class Candidates:
     def rows(self, job: JobState, settings: Configurations | None) -> CandidateRows:
         """Every allowed (pool, devices) that fits the empty cluster and the queue's quota, servers included."""
         parts = tuple(
-            (
-                *self._pools[pool][:4],
-                self._most_workers(job, pool),
-                self._steps[pool],
-                job.server_devices % self._steps[pool],
-            )
+            (*self._pools[pool][:4], self._most(job, pool), self._steps[pool], job.server_devices % self._steps[pool])
             for pool in job.allowed_pools
         )
         settings_key = None if settings is None else self._key_of(settings)

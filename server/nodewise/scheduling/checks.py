@@ -102,8 +102,7 @@ def _check_cluster(question: ScheduleQuestion, findings: Findings) -> None:
         path = f"cluster.pools[{index}]"
         findings.name(f"{path}.name", pool.name)
         if names.setdefault(pool.name, index) != index:
-            text = f"must be unique, but cluster.pools[{names[pool.name]}] has the name {pool.name!r} too"
-            findings.wrong(f"{path}.name", text)
+            findings.wrong(f"{path}.name", f"must be unique, also the name of cluster.pools[{names[pool.name]}]")
         findings.number(f"{path}.link_bytes_per_second", pool.link_bytes_per_s)
         findings.number(f"{path}.price_per_node_hour", pool.price_per_node_hour or 0.0)
         for node in (pool.available_devices < 0).nonzero()[0].tolist():
@@ -122,8 +121,7 @@ def _check_nodes(pool: NodePool, path: str, findings: Findings) -> None:
     for node, name in enumerate(names):
         findings.name(f"{path}.node_names[{node}]", name)
         if node_of.setdefault(name, node) != node:
-            text = f"must be unique, but node {node_of[name]} has the name {name!r} too"
-            findings.wrong(f"{path}.node_names[{node}]", text)
+            findings.wrong(f"{path}.node_names[{node}]", f"must be unique, {name!r} is also node {node_of[name]}")
     if whole:
         available = pool.available_devices
         for node in np.flatnonzero((available > 0) & (available != whole)).tolist():

@@ -65,11 +65,7 @@ class _JobRows:
 
 
 def gather_curves(
-    question: ScheduleQuestion,
-    checked_question: CheckedQuestion,
-    predict: Predict,
-    budget: Budget,
-    limits: ScheduleLimits,
+    question: ScheduleQuestion, inputs: CheckedQuestion, predict: Predict, budget: Budget, limits: ScheduleLimits
 ) -> JobCurves:
     """Predict every job on all its candidates.
 
@@ -81,13 +77,13 @@ def gather_curves(
     NodewiseError
         LIMIT_EXCEEDED; DEADLINE_EXCEEDED when the caller no longer waits.
     """
-    state = checked_question.state
+    state = inputs.state
     candidates_of = Candidates(state)
-    check_rows(candidates_of, state, question.jobs, checked_question.order, limits.candidate_rows, limits.placed_nodes)
+    check_rows(candidates_of, state, question.jobs, inputs.order, limits.candidate_rows, limits.placed_nodes)
     answers: dict[tuple[object, ...], _JobRows | Refusal] = {}
     results: list[_JobRows | Refusal | None] = []
     complete = True
-    for job, place in zip(state.jobs, checked_question.order):
+    for job, place in zip(state.jobs, inputs.order):
         job_question = question.jobs[place]
         budget.look_up()
         if isinstance(job_question.profile, NodewiseError):

@@ -54,10 +54,10 @@ def decide(
         DEADLINE_EXCEEDED when the caller no longer waits.
     """
     caps, record = limits or ScheduleLimits(), policy.record
-    checked_question = check_question(question, record.parameters, caps)
-    curves = gather_curves(question, checked_question, predict, budget, caps)
-    without_curve, unchangeable = _fixed_jobs(checked_question.state, curves)
-    remaining_state = _without_fixed_jobs(checked_question.state, without_curve | unchangeable)
+    inputs = check_question(question, record.parameters, caps)
+    curves = gather_curves(question, inputs, predict, budget, caps)
+    without_curve, unchangeable = _fixed_jobs(inputs.state, curves)
+    remaining_state = _without_fixed_jobs(inputs.state, without_curve | unchangeable)
     verdict = verdict_of(policy, remaining_state, without(curves.curves, unchangeable), budget)
     budget.look_up()
     complete = verdict.complete and curves.complete
@@ -65,7 +65,7 @@ def decide(
     hosts = hosts_of(verdict.grants, remaining_state.jobs, remaining_state.sharing)
     placements, stays = _placements(remaining_state, verdict.grants, hosts)
     explainer = Explainer(
-        state=checked_question.state,
+        state=inputs.state,
         curves=curves,
         policy=record.name,
         free=free,
@@ -75,7 +75,7 @@ def decide(
         stays=stays,
     )
     decisions = _explain(explainer, unchangeable, verdict.grants, placements)
-    in_request = dict(zip(checked_question.order, decisions))
+    in_request = dict(zip(inputs.order, decisions))
     return Decision(
         jobs=tuple(in_request[place] for place in range(len(decisions))),
         policy=record.name,
@@ -83,11 +83,7 @@ def decide(
         complete=complete,
         memory=verdict.memory,
         demands=pool_demands(
-            checked_question.state,
-            curves.curves,
-            [question.jobs[place] for place in checked_question.order],
-            decisions,
-            explainer.quotas,
+            inputs.state, curves.curves, [question.jobs[place] for place in inputs.order], decisions, explainer.quotas
         ),
     )
 

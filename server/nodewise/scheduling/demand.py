@@ -58,14 +58,12 @@ def pool_demands(
     )
 
 
-def _desired_nodes(pool: NodePool, used_devices: Mapping[int, int], waiting: int) -> int:
+def _desired_nodes(pool: NodePool, in_use: Mapping[int, int], waiting: int) -> int:
     """Nodes for the devices in use, where they are, and for the devices that waiting jobs need."""
-    nodes, available = len(used_devices), pool.available_devices.tolist()
-    short = waiting - sum(available[node] - count for node, count in used_devices.items())
+    nodes, available = len(in_use), pool.available_devices.tolist()
+    short = waiting - sum(available[node] - count for node, count in in_use.items())
     if short > 0:
-        idle = sorted(
-            (count for node, count in enumerate(available) if count and node not in used_devices), reverse=True
-        )
+        idle = sorted((count for node, count in enumerate(available) if count and node not in in_use), reverse=True)
         for count in idle:
             if short <= 0:
                 break

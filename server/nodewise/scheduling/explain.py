@@ -90,9 +90,7 @@ class Explainer:
             action, reason, what = Action.KEEP, DecisionReason.UNCHANGED, f"keeps its {where}"
         is_resume = action == Action.START and job.attained_service_device_s > 0
         restart_s = job.restart_cost_s if is_resume or action == Action.CHANGE else 0.0
-        on, packed_nodes = self._on(
-            index, grant.pool, grant.devices, placement, restart_s, partner=self.partners.get(index)
-        )
+        on, fewest = self._on(index, grant.pool, grant.devices, placement, restart_s, partner=self.partners.get(index))
         parts = [what]
         if on.solo_speed is not None:
             parts.append(f"shares it with {on.shares_with!r} and runs at {on.solo_speed:.3g} of its speed alone")
@@ -101,8 +99,8 @@ class Explainer:
         if job.server_devices:
             parts.append(f"{_devices(job.server_devices)} more for parameter servers")
         parts.append(f"{self._rate_text(index, on)}{_restart_text(restart_s)}")
-        if on.nodes > packed_nodes:
-            parts.append(f"is spread over {on.nodes} nodes, since free devices are (the rate is for {packed_nodes})")
+        if on.nodes > fewest:
+            parts.append(f"is spread over {on.nodes} nodes, since free devices are (the rate is for {fewest})")
         if grant.why:
             parts.append(f"{self.policy}: {grant.why}")
         return replace(on, action=action, reason=reason, why="; ".join(parts))
@@ -136,10 +134,7 @@ class Explainer:
             text = f"needs at least {_devices(least)}; {max(quota, 0)} are left of the quota of queue {job.queue!r}"
             return DecisionReason.QUOTA_REACHED, text
         if not self.complete:
-            return (
-                DecisionReason.DEADLINE_CUT,
-                f"the time was over before {self.policy} decided about it; free: {free_text}",
-            )
+            return DecisionReason.DEADLINE_CUT, f"the time was over before {self.policy} decided; free: {free_text}"
         text = f"{self.policy} grants it no devices now; it needs at least {_devices(least)}; free: {free_text}"
         return DecisionReason.POLICY_CHOSE_OTHERS, text
 

@@ -56,8 +56,7 @@ class JobReader:
         findings, path = self._findings, f"jobs[{place}]"
         findings.name(f"{path}.job_id", job.job_id)
         if self._ids.setdefault(job.job_id, place) != place:
-            text = f"must be unique, but jobs[{self._ids[job.job_id]}] has the id {job.job_id!r} too"
-            findings.wrong(f"{path}.job_id", text)
+            findings.wrong(f"{path}.job_id", f"must be unique, also the id of jobs[{self._ids[job.job_id]}]")
         findings.number(f"{path}.remaining_samples", job.remaining_samples, above_zero=True)
         for name, value in zip(_NUMBERS, _numbers_of(job), strict=True):
             if value:
@@ -138,26 +137,23 @@ class JobReader:
         return self._ranges[least, most]
 
     def _current(self, path: str, job: JobQuestion) -> CurrentAllocation | None:
-        stated_allocation, findings = job.current, self._findings
-        if stated_allocation is None:
+        holding, findings = job.current, self._findings
+        if holding is None:
             return None
-        findings.number(f"{path}.age_seconds", stated_allocation.age_s)
-        pool = self._pool_index.get(stated_allocation.pool)
+        findings.number(f"{path}.age_seconds", holding.age_s)
+        pool = self._pool_index.get(holding.pool)
         if pool is None:
-            self._unknown_pool(f"{path}.pool", stated_allocation.pool)
+            self._unknown_pool(f"{path}.pool", holding.pool)
             return None
-        if not stated_allocation.placement:
+        if not holding.placement:
             findings.wrong(f"{path}.placement", "must contain a node; omit current_allocation if the job does not run")
             return None
         # Devices that two jobs share are counted with the first of them.
         self._counted_jobs.add(job.job_id)
         if self._partner_of.get(job.job_id) not in self._counted_jobs:
-            self._check_placement(path, stated_allocation.placement, pool)
+            self._check_placement(path, holding.placement, pool)
         current = CurrentAllocation(
-            pool=pool,
-            placement=stated_allocation.placement,
-            age_s=stated_allocation.age_s,
-            shares_with=stated_allocation.shares_with,
+            pool=pool, placement=holding.placement, age_s=holding.age_s, shares_with=holding.shares_with
         )
         if current.devices <= job.server_devices:
             findings.contradicts(

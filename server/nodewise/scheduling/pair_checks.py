@@ -13,7 +13,7 @@ from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.schedule import JobState
 from nodewise.domain.shared_pairs import SharedPairs
 from nodewise.scheduling.findings import Findings
-from nodewise.scheduling.request import ScheduleQuestion, SharedPairQuestion
+from nodewise.scheduling.request import PairQuestion, ScheduleQuestion
 
 __all__ = ["pairs_table", "read_running_pairs"]
 
@@ -38,13 +38,9 @@ def read_running_pairs(jobs: Sequence[JobState], findings: Findings) -> list[Job
         if other is None or (other.pool, other.placement) != (current.pool, current.placement):
             findings.contradicts(path, f"must name a job on the same devices, found {current.shares_with!r}")
         elif other.shares_with not in {"", job.job_id}:
-            text = (
-                f"must name a job that names this one, found {current.shares_with!r}, which names {other.shares_with!r}"
-            )
-            findings.contradicts(path, text)
+            findings.contradicts(path, f"must name a job that names this one, found {current.shares_with!r}")
         elif (current.devices, job.server_devices, jobs[place].server_devices) != (1, 0, 0):
-            text = f"must be empty unless both jobs have one device and no servers, found {current.devices} devices"
-            findings.contradicts(path, text)
+            findings.contradicts(path, f"must share one device, without servers, found {current.devices} devices")
         else:
             result[place] = replace(jobs[place], current=replace(other, shares_with=job.job_id))
     return result
@@ -85,7 +81,7 @@ def pairs_table(question: ScheduleQuestion, findings: Findings, most_jobs: int) 
 
 
 def _check_pair(
-    pair: SharedPairQuestion, path: str, jobs: Collection[str], pools: Collection[str], findings: Findings
+    pair: PairQuestion, path: str, jobs: Collection[str], pools: Collection[str], findings: Findings
 ) -> None:
     for field in ("first_job_id", "second_job_id"):
         if getattr(pair, field) not in jobs:

@@ -15,7 +15,7 @@ from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import JobFacts, NodePool
 from nodewise.estimation.question import Terms
 
-__all__ = ["CurrentDevices", "JobQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion", "SharedPairQuestion"]
+__all__ = ["CurrentDevices", "JobQuestion", "PairQuestion", "QueueQuota", "ScheduleLimits", "ScheduleQuestion"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class CurrentDevices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedPairQuestion:
+class PairQuestion:
     """Two jobs, by id, that may share a device of a pool (empty = of any), and the share of solo speed of each."""
 
     first_job_id: str
@@ -103,7 +103,7 @@ class ScheduleQuestion:
     parameters: Mapping[str, float] = field(default_factory=dict)
     memory: bytes = b""
     quotas: tuple[QueueQuota, ...] = ()
-    shared_pairs: tuple[SharedPairQuestion, ...] = ()
+    shared_pairs: tuple[PairQuestion, ...] = ()
     terms: Terms = field(default_factory=Terms)
 
 

@@ -59,28 +59,25 @@ def predicted_curves(
         simulation without some of its jobs would be one of other jobs.
     """
     try:
-        checked_question = check_question(question, policy.parameters, limits)
-        job_curves = gather_curves(question, _one_by_one(checked_question), predict, budget, limits)
+        inputs = check_question(question, policy.parameters, limits)
+        job_curves = gather_curves(question, _one_by_one(inputs), predict, budget, limits)
     except NodewiseError as error:
         raise _of_curves(error, places) from None
     if not job_curves.complete:
-        raise NodewiseError(
-            Reason.DEADLINE_EXCEEDED,
-            "the call's time was over before all curves were predicted: allow more time, or state fewer curves",
-        )
+        raise NodewiseError(Reason.DEADLINE_EXCEEDED, "the call's time was over before all curves were predicted")
     curves = []
     for row, (place, refusal) in enumerate(zip(places, job_curves.refusals)):
         if refusal is not None:
             raise NodewiseError.refused(replace(refusal, message=f"curves[{place}]: {refusal.message}"))
         curves.append(JobCurve.of_rows(job_curves.curves, job_curves.curves.rows(row)))
     bases = {id(basis): basis for basis in job_curves.bases if basis is not None}
-    return PredictedCurves(state=checked_question.state, curves=tuple(curves), bases=tuple(bases.values()))
+    return PredictedCurves(state=inputs.state, curves=tuple(curves), bases=tuple(bases.values()))
 
 
-def _one_by_one(checked_question: CheckedQuestion) -> CheckedQuestion:
+def _one_by_one(inputs: CheckedQuestion) -> CheckedQuestion:
     """The question without whole nodes: which counts fill them depends on the servers of each job of a curve."""
-    pools = tuple(replace(pool, devices_per_node=0) for pool in checked_question.state.pools)
-    return replace(checked_question, state=replace(checked_question.state, pools=pools))
+    pools = tuple(replace(pool, devices_per_node=0) for pool in inputs.state.pools)
+    return replace(inputs, state=replace(inputs.state, pools=pools))
 
 
 def _of_curves(error: NodewiseError, places: Sequence[int]) -> NodewiseError:

@@ -19,11 +19,7 @@ def why(shares: DeviceShares, jobs: Sequence[SoloJob], question: SharingQuestion
     if shares.verdict is ShareVerdict.DOES_NOT_FIT:
         return _too_large(shares, jobs, question)
     if len(jobs) == 1:
-        slice_text = (
-            f" and runs at {_range(shares.total)} of its full speed, by its slice"
-            if question.mode is SharingMode.MIG
-            else ""
-        )
+        slice_text = f", at {_range(shares.total)} of its speed" if question.mode is SharingMode.MIG else ""
         return f"it is alone on the device{slice_text}"
     low, _, high = shares.total
     total = f"together they reach {_range(shares.total)} times the throughput of one alone"

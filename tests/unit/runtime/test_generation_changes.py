@@ -109,7 +109,7 @@ def test_a_trial_whose_report_cannot_be_kept_stands(site: Site, monkeypatch: pyt
     monkeypatch.setattr(PluginsFolder, "keep_report", keep_report)
     found = asyncio.run(site.changes.reload())
     assert found.outcome is Outcome.TAKEN
-    assert found.trial.notices == ["what came of it is not kept: no room"]
+    assert found.trial.notices == ["the report of the trial cannot be stored: no room"]
 
 
 def test_which_generation_may_be_a_canary(site: Site) -> None:
@@ -120,13 +120,13 @@ def test_which_generation_may_be_a_canary(site: Site) -> None:
         assert violation.field == "generation"
         return violation.description
 
-    assert "must be stated" in refused(None)
+    assert "must be given" in refused(None)
     assert "found 0" in refused(0)
-    assert "there is no generation 9" in refused(9)
+    assert "generation 9 does not exist" in refused(9)
     number = site.waiting()
     asyncio.run(site.changes.reload())
     assert f"found {number}" in refused(number)
-    assert "must be stated" in refused(None)
+    assert "must be given" in refused(None)
     site.waiting()
     found = asyncio.run(site.changes.set_canary(0, 0.5))  # another waits, and is not meant
     assert (found.outcome, found.number) == (Outcome.TAKEN, 0)

@@ -119,7 +119,7 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
         ({"pools": ()}, "cluster.pools", "must have an available device"),
         ({"pools": (pool("p", 0),)}, "cluster.pools", "must have an available device"),
         ({"pools": (pool("", 1),)}, "cluster.pools[0].name", "must have 1 to 256 characters"),
-        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "but cluster.pools[0] has the name 'p' too"),
+        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "also the name of cluster.pools[0]"),
         ({"pools": (pool("p", 1, -1),)}, "cluster.pools[0].available_devices[1]", "must be 0 or more, found -1"),
         (
             {"pools": (replace(pool("p", 1), link_bytes_per_s=-1.0),)},
@@ -136,7 +136,7 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
         (
             {"pools": (pool("p", 1, 1, node_names=("x", "x")),)},
             "cluster.pools[0].node_names[1]",
-            "must be unique, but node 0 has the name 'x' too",
+            "must be unique, 'x' is also node 0",
         ),
         (
             {"pools": (pool("p", 4, 0, 3, devices_per_node=4),)},
@@ -178,7 +178,7 @@ def test_a_policy_without_parameters_says_so() -> None:
 def test_job_ids_are_unique() -> None:
     reason, field, text = refused(question(asked("a"), asked("b"), asked("a")))
     assert (reason, field) == (Reason.INVALID_FIELD, "jobs[2].job_id")
-    assert text == "must be unique, but jobs[0] has the id 'a' too"
+    assert text == "must be unique, also the id of jobs[0]"
 
 
 @pytest.mark.parametrize(

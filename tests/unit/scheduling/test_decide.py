@@ -223,7 +223,7 @@ def test_a_cut_decision_says_so() -> None:
     found = run([asked("a"), asked("b", profile=profile("bad"))], budget=Clock(looks=1))
     assert not found.complete
     assert [job.reason for job in found.jobs] == ["DEADLINE_CUT", "CURVE_MISSING"]
-    assert found.jobs[0].why == f"the time was over before {FILL} decided about it; free: 8 of 'p'"
+    assert found.jobs[0].why == f"the time was over before {FILL} decided; free: 8 of 'p'"
 
 
 def test_replies_come_in_the_order_of_the_request_with_the_policys_name() -> None:

@@ -46,10 +46,7 @@ def http_code(status: status_pb2.Status) -> int:
 def connect_error(status: status_pb2.Status) -> dict[str, Any]:
     """A status in the Connect protocol, in a body or at the end of a stream."""
     name = _name_of(status)
-    error: dict[str, Any] = {
-        "code": "canceled" if name == "CANCELLED" else name.lower(),
-        "message": status.message,
-    }
+    error: dict[str, Any] = {"code": "canceled" if name == "CANCELLED" else name.lower(), "message": status.message}
     details = []
     for detail, as_json in zip(status.details, json_format.MessageToDict(status).get("details", ())):
         kind = as_json.pop("@type").rpartition("/")[2]

@@ -218,9 +218,7 @@ def _put(message: Any, path: str, text: str) -> None:
 def _of_query(query: str, match: Match, message: Descriptor, value: Any) -> Any:
     """The same value with the fields of the query."""
     if match.route.whole_body:
-        raise NodewiseError(
-            Reason.MALFORMED_MESSAGE, "this call takes no query parameters; state all fields in the body"
-        )
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, "this call takes no query parameters; use the body")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False, max_num_fields=_PARAMETERS)
     except ValueError:

@@ -88,9 +88,7 @@ def message_of(value: dict[str, Any], kind: type[Message], *, strict: bool) -> M
         fault = next(iter(_faults(value, cast("Descriptor", kind.DESCRIPTOR), "", strict=strict)), None)
         if fault is not None:
             raise fault from None
-        raise NodewiseError(
-            Reason.MALFORMED_MESSAGE, f"the body is not a valid {kind.DESCRIPTOR.name}: {error}"
-        ) from None
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the body is not a {kind.DESCRIPTOR.name}: {error}") from None
 
 
 def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iterable[NodewiseError]:

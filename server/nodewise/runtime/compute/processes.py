@@ -71,7 +71,7 @@ class ProcessRunner:
         try:
             await self._channel.send(order)
         except OSError as error:
-            raise RunnerLostError(f"it could not be given work: {error}") from None
+            raise RunnerLostError(f"it did not accept work: {error}") from None
         finally:
             self._last_teachings.put(opening, teachings)
 

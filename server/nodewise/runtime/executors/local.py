@@ -67,7 +67,7 @@ def _run_pool(
                 except BrokenExecutor:
                     lost_units.append(unit)
     finally:
-        if running:  # nobody waits for them any more
+        if running:  # the caller no longer waits for them
             for process in set(multiprocessing.active_children()) - set(others):
                 process.terminate()
         pool.shutdown(cancel_futures=True)

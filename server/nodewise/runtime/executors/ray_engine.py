@@ -50,7 +50,7 @@ class RayExecutor:
     def _join(self, ray: Any) -> None:
         quiet = {"configure_logging": False, "log_to_driver": False, "ignore_reinit_error": False}
         if self._address is None:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a local run tells nobody of itself
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a local run sends no statistics
             ray.init(address="local", num_cpus=self._count, include_dashboard=False, **quiet)
             return
         try:

@@ -1,4 +1,4 @@
-"""Plugins that are still loading while the server serves: their callers are asked to retry, and they join later."""
+"""Plugins that are still loading while the server serves: callers must retry, and the plugins are added later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodewise.runtime.generations.serving_state import LoadedPlugins
 __all__ = ["error_while_loading", "with_arrivals"]
 
 COME_BACK_S: Final = 1.0
-"""A delay for callers: most plugins are imported within about a second."""
+"""Suggested delay of a retry: most plugins load within about a second."""
 _NAMES_NOBODY: Final = {
     Reason.ESTIMATOR_NOT_FOUND: Reason.ESTIMATOR_UNAVAILABLE,
     Reason.POLICY_NOT_FOUND: Reason.COMPUTE_LOST,
@@ -35,5 +35,5 @@ def error_while_loading(error: NodewiseError, registry: Registry) -> NodewiseErr
     if reason is None or not registry.loading_distributions:
         return error
     coming = ", ".join(registry.loading_distributions)
-    message = f"{error.message}; still being loaded, and perhaps to bring it: {coming}"
+    message = f"{error.message}; still loading, and may have it: {coming}"
     return NodewiseError(reason, message, {**error.metadata, "arriving": coming}, (), COME_BACK_S)

@@ -1,4 +1,4 @@
-"""Changing what a server serves: a generation is tried, taken, set beside the stable one, or left again."""
+"""Changes of the generations that a server serves: trial, takeover, canary and rollback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Outcome(Enum):
-    """What came of a call for another generation; as ReloadOutcome of the contract."""
+    """The outcome of a call for another generation; ReloadOutcome of the contract."""
 
     TAKEN = 1
     UNCHANGED = 2
@@ -41,7 +41,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadResult:
-    """What came of it.
+    """The result of a change.
 
     Attributes
     ----------
@@ -58,19 +58,19 @@ class ReloadResult:
 
     @classmethod
     def failure(cls, number: int, before: int, why: str) -> ReloadResult:
-        """Nothing changed."""
+        """The result of a change that failed."""
         return cls(outcome=Outcome.FAILED, number=number, before=before, trial=trial_of(why))
 
 
 class Changes:
-    """What callers and signals may change, one change at a time.
+    """Applies changes for callers and signals, one at a time.
 
-    A change that has begun is carried to its end, even where its caller goes: half of one would be neither generation.
+    A change that has begun is completed, even if its caller cancels, since half a change would be no generation.
 
     Parameters
     ----------
     serving : Serving
-        Of the process that is asked; the others follow what it decides.
+        Of this process; the other processes follow its decision.
     restart : callable or None
         Replaces all processes that serve by new ones; None = it cannot be done.
     """
@@ -82,7 +82,7 @@ class Changes:
         self._changing: asyncio.Task[Any] | None = None
 
     async def reload(self, number: int | None = None) -> ReloadResult:
-        """Let a generation take over: one by its number, else the one that waits, else what there is by now.
+        """Let a generation take over: one by its number, else the one that waits, else the plugins installed now.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Changes:
     async def _promote(self) -> int:
         canary = (await run_in(None, self.folder.state)).canary
         if canary is None:
-            raise NodewiseError(Reason.GENERATION_NOT_FOUND, "there is no canary")
+            raise NodewiseError(Reason.GENERATION_NOT_FOUND, "there is no canary; set one with SetCanary")
         await self.serving.take(await self._decide(lambda now: now.with_stable(canary.number)))
         return int(canary.number)
 
@@ -147,7 +147,7 @@ class Changes:
         return await self._take(generation, lambda _: back, tries=False)
 
     async def wait_for_agreement(self, seconds: float) -> None:
-        """Wait until all processes serve what the state says, or have said why they do not; or no longer."""
+        """Wait until all processes serve the state or have reported why not; at most so many seconds."""
         with folder_faults():
             sequence = (await run_in(None, self.folder.state)).sequence
         with suppress(TimeoutError):
@@ -161,7 +161,7 @@ class Changes:
                     await asyncio.sleep(LOOK_S / 10)
 
     async def _decide(self, update: Callable[[State], State]) -> State:
-        """What is served from now on, by this process and the others."""
+        """Change the state that this process and the others serve from now on."""
         state: State = await run_in(None, self.folder.change, update)
         return state
 
@@ -170,7 +170,7 @@ class Changes:
         return self.serving.application.tracks.stable.loaded_plugins.number
 
     async def _alone(self, change: Coroutine[Any, Any, _T]) -> _T:
-        """One change at a time, to its end; it waits for as long as this process follows another's.
+        """Apply one change at a time, to its end; it waits while this process follows another process's change.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class Changes:
     async def _take(
         self, generation: Generation, update: Callable[[State], State], track: str = "", *, tries: bool = True
     ) -> ReloadResult:
-        """Let a generation serve on a track as the state will say then, unless its trial fails."""
+        """Let a generation serve on a track, and update the state, unless its trial fails."""
         serving, before, serving_state, trial = self.serving, self._stable, None, pb.Trial()
         if await run_in(None, serving.standing.needs_new_processes, generation):
             if track:
@@ -216,7 +216,7 @@ class Changes:
             await self._wait_no_more(generation)
             raise
         finally:
-            # Whatever keeps it from serving: what its plugins run in goes then.
+            # If it does not serve, for any reason, the hosts of its plugins end.
             if serving_state is not None and serving_state not in serving.application.tracks.serving_states:
                 await run_in(None, serving_state.close)
         await self._wait_no_more(generation)
@@ -225,9 +225,9 @@ class Changes:
     async def _take_by_restart(
         self, generation: Generation, before: int, update: Callable[[State], State]
     ) -> ReloadResult:
-        """What runs inline changed: a process cannot import it again, so others must start, once one could."""
+        """Take a generation with changed inline plugins by new processes, since a process cannot import them again."""
         if self._restart is None:
-            why = "it changes plugins that run in this process itself: start another one"
+            why = "it changes plugins that run in this process itself: restart the process"
             return ReloadResult.failure(generation.number, before, why)
         serving = self.serving
         registry = serving.application.tracks.stable.loaded_plugins.registry
@@ -241,8 +241,8 @@ class Changes:
         return ReloadResult(outcome=Outcome.RESTARTING, number=generation.number, before=before)
 
     async def _wait_no_more(self, generation: Generation) -> None:
-        """Else the next start, which tries nothing, would take it."""
-        with suppress(PluginsFolderError):  # a folder that cannot be written fails the next change, in words
+        """Stop waiting for a generation; otherwise the next start would take it without a trial."""
+        with suppress(PluginsFolderError):  # the next change reports a folder that cannot be written
             await self._decide(lambda now: now.without(generation.number))
 
     async def _keep(self, generation: Generation, trial: pb.Trial) -> pb.Trial:
@@ -250,15 +250,15 @@ class Changes:
         try:
             if generation.number:
                 await run_in(None, self.folder.keep_report, generation.number, trial)
-        except PluginsFolderError as error:  # what was tried stands, whether it can be listed later or not
-            trial.notices.append(f"what came of it is not kept: {error}")
+        except PluginsFolderError as error:  # the trial is valid, even if it cannot be listed later
+            trial.notices.append(f"the report of the trial cannot be stored: {error}")
         log = _log.warning if trial.failures else _log.info
         log("generation_tried", generation=generation.number, **MessageToDict(trial, preserving_proto_field_name=True))
         return trial
 
 
 def _beside(state: State, number: int | None) -> int:
-    """The generation that is to be a canary: one by its number, else the one that is, or that waits for a reload.
+    """The generation to be the canary: one by its number, else the current canary, or the one that waits.
 
     Raises
     ------
@@ -268,13 +268,13 @@ def _beside(state: State, number: int | None) -> int:
     if number is None:
         number = state.canary.number if state.canary is not None else state.candidate or None
     if number is None:
-        raise invalid_field("generation", "must be stated: there is no canary, and no generation waits for a reload")
+        raise invalid_field("generation", "must be given: there is no canary, and no generation waits for a reload")
     if number == state.stable:
-        raise invalid_field("generation", f"must be another one than the stable one, found {number}, which is stable")
+        raise invalid_field("generation", f"must not be the stable generation, found {number}")
     return number
 
 
 def _log_failure(changing: asyncio.Task[Any]) -> None:
-    """Its caller, whom it would tell, may have gone."""
+    """Log a failure, since the caller may have gone."""
     if not changing.cancelled() and (error := changing.exception()) is not None:
         _log.warning("generation_not_changed", problem=str(error))

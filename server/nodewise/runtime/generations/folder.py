@@ -1,7 +1,7 @@
 """The folder of plugins: distributions, their generations, and which one serves, for all processes of a server.
 
-Whatever is complete is never changed: folders and files are written under another name first, and renamed. Changes of
-the state are made one at a time, whichever process makes them, and are on the disk before anyone hears of them.
+Complete folders and files never change: they are written under another name first, and renamed. All processes together
+make one change of the state at a time, and write it to the disk before others can read it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STATE: Final = "state.json"
 
 
 class PluginsFolderError(Exception):
-    """What is wrong with the folder, or with what was asked of it, in words for the operator."""
+    """An error of the folder, or of a change of it, with a text for the operator."""
 
 
 class PluginsFolder:
@@ -44,7 +44,7 @@ class PluginsFolder:
     Parameters
     ----------
     path : Path
-        Made with the first write.
+        Created with the first write.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class PluginsFolder:
     # --- the state
 
     def state(self) -> State:
-        """Which generation serves now; before anything was written, the server's own environment.
+        """The current state; before the first write that of the server's own environment.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class PluginsFolder:
             raise PluginsFolderError(f"{self.path / _STATE}: cannot be read: {error}") from None
 
     def stamp(self) -> tuple[int, int]:
-        """Another one once the state was replaced: cheap to ask."""
+        """A value that changes when the state is replaced; reading it is cheap."""
         try:
             status = (self.path / _STATE).stat()
         except OSError:
@@ -76,7 +76,7 @@ class PluginsFolder:
         return status.st_mtime_ns, status.st_ino
 
     def change(self, update: Callable[[State], State]) -> State:
-        """Replace the state by what is made of it; returns what it is now."""
+        """Update the state; returns the new state."""
         with self._lock():
             before = self.state()
             after = update(before)
@@ -87,12 +87,12 @@ class PluginsFolder:
             return after
 
     def begin(self) -> Generation:
-        """What a server starts with: what waits for a reload, since nothing serves beside it, else what served last.
+        """The generation that a server starts with: the one that waits for a reload, else the one that served last.
 
         Raises
         ------
         PluginsFolderError
-            It cannot be had.
+            If it cannot be read.
         """
         state = self.state()
         if state.candidate:
@@ -108,7 +108,7 @@ class PluginsFolder:
         Parameters
         ----------
         catalogue : bytes
-            The file of devices and links that belongs to it; empty = none.
+            Its file of devices and links; empty = none.
         """
         with self._lock():
             number = max(self._numbers(), default=0) + 1
@@ -130,7 +130,7 @@ class PluginsFolder:
         Raises
         ------
         PluginsFolderError
-            There is none, or a folder of it is gone.
+            If it does not exist, or a folder of it is missing.
         """
         if number == 0:
             return Generation(number=0, created_unix_s=0.0, why="what is installed")
@@ -138,16 +138,16 @@ class PluginsFolder:
             result = Generation.read((self._generations / f"{number}.json").read_bytes())
         except FileNotFoundError:
             numbers = ", ".join(str(each) for each in sorted(self._numbers())) or "none"
-            raise PluginsFolderError(f"there is no generation {number}; there are: {numbers}") from None
+            raise PluginsFolderError(f"generation {number} does not exist; there are: {numbers}") from None
         except (OSError, ValueError) as error:
             raise PluginsFolderError(f"generation {number} cannot be read: {error}") from None
         for each in result.distributions:
             if not self.folder_of(each).is_dir():
-                raise PluginsFolderError(f"generation {number} needs {self.folder_of(each)}, which is gone")
+                raise PluginsFolderError(f"generation {number} needs {self.folder_of(each)}, which is missing")
         return result
 
     def generations(self) -> list[Generation]:
-        """All that can be read, by number; what cannot is logged."""
+        """All readable generations, by number; others are logged."""
         result = []
         for number in sorted(self._numbers()):
             try:
@@ -157,16 +157,16 @@ class PluginsFolder:
         return result
 
     def catalogue_of(self, generation: Generation) -> Path | None:
-        """The file of devices and links that is kept with a generation; None = it has none."""
+        """A generation's file of devices and links; None = it has none."""
         return self._generations / f"{generation.number}.catalogue.toml" if generation.catalogue_digest else None
 
     def keep_report(self, number: int, trial: pb.Trial) -> None:
-        """Keep what came of trying a generation, in place of what came of it before; raises PluginsFolderError."""
+        """Store the report of a generation's last trial; raises PluginsFolderError."""
         with self._writing():
             replace_file(self._generations / f"{number}.report.json", MessageToJson(trial).encode())
 
     def report(self, number: int) -> pb.Trial | None:
-        """What came of trying a generation; None = it was not tried."""
+        """The report of a generation's last trial; None = it was not tried."""
         try:
             report = (self._generations / f"{number}.report.json").read_bytes()
             return Parse(report, pb.Trial(), ignore_unknown_fields=True)
@@ -176,17 +176,17 @@ class PluginsFolder:
     # --- distributions
 
     def folder_of(self, distribution: InstalledDistribution) -> Path:
-        """Where a distribution is."""
+        """The folder of a distribution."""
         return self._distributions / distribution.folder
 
     @contextmanager
     def new_folder(self) -> Iterator[Path]:
-        """An empty folder to install into; :meth:`complete` makes it one of ours, else it goes.
+        """An empty folder to install into, which is deleted unless :meth:`complete` names it.
 
         Raises
         ------
         PluginsFolderError
-            None can be made.
+            If it cannot be created.
         """
         with self._writing(self._distributions):
             self._distributions.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ class PluginsFolder:
             shutil.rmtree(folder, ignore_errors=True)
 
     def complete(self, folder: Path, name: str, version: str, digest: str) -> InstalledDistribution:
-        """Name a folder for good; the same content that is there already stays. Raises PluginsFolderError."""
+        """Give a folder its final name; an existing folder of the same content stays. Raises PluginsFolderError."""
         name = str(canonicalize_name(name))
         distribution = InstalledDistribution(
             name=name, version=version, folder=f"{name}-{version}-{digest[:12]}", digest=digest
@@ -213,12 +213,12 @@ class PluginsFolder:
     # --- processes that serve
 
     def tell(self, pid: int, report: Mapping[str, Any]) -> None:
-        """Say what a process serves by now."""
+        """Store the report of a process about what it serves."""
         data = orjson.dumps({**report, "born_ticks": start_ticks(pid)})
         replace_file(self.path / "serving" / f"{pid}.json", data, durable=False)
 
     def reports(self) -> dict[int, dict[str, Any]]:
-        """What the processes that are alive said last."""
+        """The last report of each living process."""
         by_pid = {}
         for path in (self.path / "serving").glob("[0-9]*.json"):
             pid = int(path.stem)
@@ -236,7 +236,7 @@ class PluginsFolder:
         return by_pid
 
     def untell(self, pid: int) -> None:
-        """A process ends."""
+        """Remove the report of a process that ends."""
         (self.path / "serving" / f"{pid}.json").unlink(missing_ok=True)
 
     # --- within
@@ -291,7 +291,7 @@ def _synced_folder(folder: Path) -> None:
 
 
 def plugins_folder_of(settings: Settings) -> PluginsFolder | None:
-    """Where generations are kept; None = the settings name no place that lasts."""
+    """The folder of generations; None = the settings name no lasting one."""
     if settings.plugins_folder:
         return PluginsFolder(Path(settings.plugins_folder))
     kind, _, path = settings.store.partition(":")

@@ -1,4 +1,4 @@
-"""Loading a generation: its plugins and its catalogue, from their folders and from what is installed."""
+"""Loads generations: plugins and catalogue, from their folders and from the server's environment."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ __all__ = [
 
 
 def import_shipped() -> None:
-    """Import the shipped plugins that are installed, and what they compute with, ahead of the settings."""
+    """Import the installed shipped plugins and their libraries, before the settings are known."""
     for point in entry_points_of(()):
         if name_of(point) == SHIPPED_DISTRIBUTION:
-            with suppress(Exception):  # the registry tells
+            with suppress(Exception):  # the registry reports it
                 point.load()
 
 
 def load_first_generation(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugins:
-    """What a process begins with: the stable generation, if there is one, else what is installed.
+    """The generation that a process begins with: the stable one, if there is one, else the installed plugins.
 
     Parameters
     ----------
     wait_s : float
-        Seconds after which it begins without what its hosts are still loading.
+        Seconds after which it omits plugins that its hosts are still loading.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def load_first_generation(settings: Settings, *, wait_s: float = math.inf) -> Lo
     """
     folder = plugins_folder_of(settings)
     if folder is None:
-        folder = PluginsFolder(Path(os.devnull))  # where nothing is, there is the generation of what is installed
+        folder = PluginsFolder(Path(os.devnull))  # an empty folder has the generation of the installed plugins
     try:
         generation = folder.generation(folder.state().stable)
         make_importable(settings, folder, generation)
@@ -79,7 +79,7 @@ def load_generation(
     Parameters
     ----------
     registries : sequence of Registry
-        Of generations that are loaded: distributions that are the same in one of them stay in its hosts.
+        Of loaded generations, whose hosts are shared for equal distributions.
     wait_s : float
         As of :func:`served_first`.
 
@@ -110,7 +110,7 @@ def _opening(
 
 
 def make_importable(settings: Settings, folder: PluginsFolder, generation: Generation) -> None:
-    """Let this process find distributions that run inline; for a process that has imported none of them."""
+    """Put inline distributions on the import path of a process that has imported none of them."""
     inline = _inline(settings)
     for each in generation.distributions:
         if each.name in inline:
@@ -118,7 +118,7 @@ def make_importable(settings: Settings, folder: PluginsFolder, generation: Gener
 
 
 def prints_of(settings: Settings, folder: PluginsFolder, generation: Generation) -> tuple[dict[str, str], ...]:
-    """What tells other builds of the distributions that run inline, and of those that do not."""
+    """Fingerprints of the builds of inline distributions, and of the others."""
     points, inline = fingerprint(entry_points_of(_folders(folder, generation))), _inline(settings)
     here = {name: text for name, text in points.items() if name in inline}
     return here, {name: text for name, text in points.items() if name not in inline}
@@ -141,7 +141,7 @@ def catalogue_bytes(settings: Settings) -> bytes:
 
 
 def catalogue_digest(content: bytes) -> str:
-    """As generations have it."""
+    """The digest of a catalogue in generations."""
     return hashlib.sha256(content).hexdigest()[:16] if content else ""
 
 

@@ -1,4 +1,4 @@
-"""Changes of a server's plugins by operators, from outside its processes: settings in, plain values out."""
+"""Changes of a server's plugins from outside its processes, for the operator's commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nodewise.runtime.starting import StartError
 __all__ = ["Operating"]
 
 _NOT_CONTENT = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
-"""Files of an installed distribution that say where it came from, or in which order."""
+"""Files of an installed distribution about its source and installation, not its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,7 @@ class Operating:
         except SettingsError as error:
             raise StartError(str(error), of_input=True) from None
         if folder is None:
-            message = (
-                "a server whose store is memory: has no folder of plugins that lasts; name one with --plugins-folder"
-            )
+            message = "a server with the store memory: has no lasting folder of plugins; name one with --plugins-folder"
             raise StartError(message, of_input=True)
         return cls(folder)
 
@@ -49,15 +47,15 @@ class Operating:
 
         Parameters
         ----------
-        wanted : sequence of str
-            What is installed, each into a folder of its own.
+        requirements : sequence of str
+            Requirements to install, each into a folder of its own.
         fill : callable
-            Puts one of them, with what it needs beyond the server's environment, into an empty folder.
+            Installs a requirement, with its dependencies that the server's environment lacks, into an empty folder.
 
         Raises
         ------
         StartError
-            One brings no plugin, or more than one distribution of plugins.
+            If a requirement has no plugin, or several distributions of plugins.
         """
         with _failures():
             distributions = [self._install(each, fill) for each in requirements]
@@ -67,7 +65,7 @@ class Operating:
             return self._add(f"installed {text}", (*others, *distributions))
 
     def remove(self, names: Sequence[str]) -> dict[str, Any]:
-        """A new generation without these; raises StartError for one that the newest has not."""
+        """A new generation without these; raises StartError for one that the newest generation does not have."""
         with _failures():
             before = self._newest().distributions
             removals = {str(canonicalize_name(name)) for name in names}
@@ -75,7 +73,7 @@ class Operating:
             if unknown or not removals:
                 installed_names = ", ".join(each.name for each in before) or "none"
                 missing = ", ".join(sorted(unknown))
-                raise PluginsFolderError(f"not in the newest generation: {missing}; there are: {installed_names}")
+                raise PluginsFolderError(f"not in the newest generation: {missing}; it has: {installed_names}")
             rest = tuple(each for each in before if each.name not in removals)
             return self._add(f"removed {', '.join(sorted(removals))}", rest)
 
@@ -90,7 +88,7 @@ class Operating:
             ]
 
     def _newest(self) -> Generation:
-        """What the next generation is made from: what waits for a reload, else what serves."""
+        """The base of the next generation: the one that waits for a reload, else the stable one."""
         state = self.folder.state()
         return self.folder.generation(state.candidate or state.stable)
 
@@ -106,7 +104,7 @@ class Operating:
             plugins = registering(folder)
             if len(plugins) != 1:
                 names = ", ".join(sorted(each.name for each in plugins)) or "none"
-                must = f"must bring one distribution with entry points of the group {ENTRY_POINT_GROUP!r}"
+                must = f"must install one distribution with entry points of the group {ENTRY_POINT_GROUP!r}"
                 raise PluginsFolderError(f"{requirement}: {must}, found {names}")
             return self.folder.complete(folder, plugins[0].name, plugins[0].version, _digest(folder))
 

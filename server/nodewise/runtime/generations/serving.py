@@ -32,11 +32,11 @@ __all__ = ["CANARY", "LOOK_S", "NEEDS_NEW", "UNLOADABLE", "Serving"]
 _log = structlog.get_logger(__name__)
 
 LOOK_S: Final = 0.5
-"""Seconds between looks at what other processes decided: one look asks for the time of one file."""
+"""Seconds between checks of what other processes decided; a check reads the time of one file."""
 AGAIN_S: Final = 30.0
-"""Seconds until what could not be loaded is tried again: a disk may have room by then. A trial may start hosts."""
+"""Seconds until a generation that could not be loaded is tried again; a trial may start hosts."""
 CANARY: Final = "canary"
-"""The track beside the default one, as bases name it."""
+"""Name of the second track in bases."""
 NEEDS_NEW: Final = "it changes plugins that run in the workers themselves, where one version alone can be"
 UNLOADABLE: Final = (PluginConflictError, SettingsError, PluginsFolderError)
 """What keeps a generation from being loaded, in words for the operator."""
@@ -80,12 +80,12 @@ class Serving:
                         await self._follow()
                     if any(registry.is_stale for registry in self.application.tracks.registries):
                         await self._welcome()
-                except Exception as error:  # noqa: BLE001  # what serves goes on; the folder may be mended
+                except Exception as error:  # noqa: BLE001  # the current generations serve on; the folder may be repaired
                     _log.error("generation_not_followed", exc_info=error)
             await asyncio.sleep(LOOK_S)
 
     def close(self) -> None:
-        """Stop to follow; other processes count on this one no more."""
+        """Stop following, and remove this process's report."""
         if self.folder.path.is_dir():
             self.folder.untell(os.getpid())
 
@@ -192,7 +192,7 @@ class Serving:
         return load_generation(self.settings, self.folder, generation, self.application.tracks.registries)
 
     async def _tell(self, state: State | None, problem: str = "") -> None:
-        """Let other processes know what this one serves, by which state (None = none could be read), or why not."""
+        """Report what this process serves, by which state (None = no state could be read), or why not."""
         self._problem, tracks = problem, self.application.tracks
         if state is not None:
             self._sequence = state.sequence

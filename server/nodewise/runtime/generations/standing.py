@@ -1,4 +1,4 @@
-"""What stands: the generation that serves, and what tells whether another one, or what is installed by now, differs."""
+"""The generation that serves, and whether another one, or the plugins installed now, differ from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Standing", "folder_faults", "generation_in"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """As a process saw it when it let the generation serve.
+    """The state of a generation when a process began to serve it.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Standing:
 
     @classmethod
     def of(cls, settings: Settings, folder: PluginsFolder, generation: Generation) -> Standing:
-        """By now."""
+        """The present state."""
         return cls(
             settings=settings,
             folder=folder,
@@ -46,16 +46,16 @@ class Standing:
 
     @classmethod
     def at_start(cls, settings: Settings, folder: PluginsFolder, number: int) -> Standing:
-        """Of what a process has begun with: a generation without a catalogue of its own has the operator's."""
+        """The state of the first generation of a process; without a catalogue of its own it has the operator's."""
         result = cls.of(settings, folder, folder.generation(number))
         return result if result.catalogue else replace(result, catalogue=catalogue_digest(catalogue_bytes(settings)))
 
     def needs_new_processes(self, generation: Generation) -> bool:
-        """Whether it has another build of what runs inline, which a process imports once."""
+        """Whether it has other builds of inline plugins, which a process can import only once."""
         return prints_of(self.settings, self.folder, generation)[0] != self.prints[0]
 
     def next_generation(self, number: int | None) -> Generation | None:
-        """The generation that is to take over: one by its number, the one that waits, or a new one of what there is.
+        """The generation to take over: one by its number, the one that waits, or a new one of the installed plugins.
 
         None = nothing differs.
 

@@ -1,4 +1,4 @@
-"""Trying a generation beside the one that serves: it must load, conform and answer recent requests without failing."""
+"""Trials of a generation beside the one that serves: it must load, conform, and answer recent requests."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = ["run_trial", "trial_of"]
 _log = structlog.get_logger(__name__)
 
 CONFORMANCE_SHARE: Final = 0.6
-"""Of the time of a trial; the rest is for requests."""
+"""Share of a trial's time for conformance checks; the rest is for requests."""
 ASKED_S: Final = 10.0
-"""Patience with one request that is shadowed."""
+"""Most seconds of one shadowed request."""
 _OF_ITS_OWN: Final = frozenset({"answers"})
 """Checks that ask for evidence which only a plugin's author has: jobs of the kind that it answers."""
 
@@ -64,7 +64,7 @@ async def run_trial(settings: Settings, before: ServingState, after: ServingStat
             if each.failures_count
         ]
     missing = [
-        f"{kind} {name!r} is there no more"
+        f"{kind} {name!r} is missing"
         for kind, records in current.by_kind.items()
         for name in records
         if name not in other.by_kind[kind]
@@ -79,7 +79,7 @@ async def run_trial(settings: Settings, before: ServingState, after: ServingStat
 
 
 def _records(registry: Registry) -> set[tuple[str, ...]]:
-    """What tells records from those of another registry: kind, name, and where they come from."""
+    """Keys that identify records across registries: kind, name, and origin."""
     return {
         (kind, name, plugin.distribution, plugin.origin, plugin.record.version)
         for kind, records in registry.by_kind.items()
@@ -172,7 +172,7 @@ async def _compare(
         comparison = comparisons.setdefault(name, _Comparison(pb.EstimatorDifference(estimator=name)))
         replies = [await _ask(*each, request) for each in zip((before, after), comparison.seconds)]
         comparison.add(*replies)
-        await asyncio.sleep(0)  # calls go first
+        await asyncio.sleep(0)  # calls come first
     return [comparisons[name].difference() for name in sorted(comparisons)]
 
 

@@ -50,7 +50,7 @@ class TokenAdministration:
         if not request.roles:
             reader.wrong("roles", f"must name at least one of {', '.join(Role)}")
         if not request.prefixes:
-            reader.wrong("prefixes", "must name what the token reaches, such as team-a/, or be * for all profiles")
+            reader.wrong("prefixes", "must hold prefixes of profile ids, such as team-a/, or * for all profiles")
         life_s = request.lifetime_seconds if request.HasField("lifetime_seconds") else LIFETIME_S
         if not 0 < life_s < math.inf:
             reader.wrong("lifetime_seconds", f"must be above 0, found {life_s}")
@@ -83,7 +83,7 @@ def refused_tokens() -> dict[str, Any]:
     """Behaviours where no tokens are required: any client could make one, and use it once tokens are required."""
 
     async def refuse(_request: Any, _call: Call) -> Any:
-        message = "tokens are made over the wire only where the setting authentication has tokens; use --store"
+        message = "AdminService makes tokens only if the setting authentication includes tokens; use --store"
         raise NodewiseError(Reason.PERMISSION_DENIED, message)
 
     return {"create_token": refuse, "list_tokens": refuse, "revoke_token": refuse}

@@ -50,12 +50,7 @@ class Callers:
         By the certificate's common name, or an alternative name; None = certificates do not authenticate.
     """
 
-    def __init__(
-        self,
-        book: TokenBook | None,
-        jwt: JwtReader | None,
-        holders: Mapping[str, Principal] | None,
-    ) -> None:
+    def __init__(self, book: TokenBook | None, jwt: JwtReader | None, holders: Mapping[str, Principal] | None) -> None:
         self.epoch = 0
         """A number that increases with each change of tokens or keys."""
         self._book = book

@@ -48,9 +48,7 @@ def _check_tls(settings: Settings) -> None:
 def _check_ways(settings: Settings) -> None:
     ways, jwt = settings.authentication, settings.jwt
     if ways == ("tokens",) and settings.store.startswith("memory:"):
-        raise SettingsError(
-            "setting authentication: a store in memory: cannot have a first token; use sqlite:PATH, or jwt"
-        )
+        raise SettingsError("setting authentication: a store in memory: has no first token; use sqlite:PATH, or jwt")
     if "jwt" in ways:
         for name, value in (("keys", jwt.keys), ("issuer", jwt.issuer), ("audience", jwt.audience)):
             if not value:
@@ -59,6 +57,4 @@ def _check_ways(settings: Settings) -> None:
         if not settings.tls.client_authorities:
             raise SettingsError("setting tls.client_authorities: must be set if authentication includes certificates")
         if not settings.certificates:
-            raise SettingsError(
-                "setting certificates: must be set if authentication includes certificates: the roles of their holders"
-            )
+            raise SettingsError("setting certificates: must be set if authentication includes certificates")

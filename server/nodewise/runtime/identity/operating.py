@@ -97,7 +97,7 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedge
         raise StartError(f"store {where}: {error.message}", of_input=error.kind is Kind.INVALID) from None
     try:
         if profile_store.tokens is None:
-            raise StartError(f"store {where}: this kind of store keeps no tokens", of_input=True)
+            raise StartError(f"store {where}: this kind of store cannot store tokens", of_input=True)
         yield profile_store.tokens, audit
     except NodewiseError as error:
         raise StartError(error.message, of_input=error.kind in (Kind.INVALID, Kind.NOT_FOUND)) from None

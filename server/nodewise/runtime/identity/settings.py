@@ -33,8 +33,7 @@ class TlsSettings(BaseModel):
     certificate: str = Field("", description="PEM file of the server's certificate and its chain; empty = plaintext")
     key: str = Field("", description="PEM file of its private key, not encrypted")
     client_authorities: str = Field(
-        "",
-        description="PEM file of authorities; every client needs a certificate of one of them; empty = none needed",
+        "", description="PEM file of authorities; every client needs a certificate of one of them; empty = none needed"
     )
 
     @property

@@ -90,10 +90,10 @@ class ServerCertificates:
         try:
             context.load_cert_chain(settings.certificate, settings.key, password=_refuse_password)
         except (ssl.SSLError, ValueError):
-            message = "must hold a certificate and its key, which is not encrypted, in PEM; they do not fit together"
+            message = "must be a certificate and its unencrypted key in PEM; these do not match"
             raise SettingsError(f"setting tls.certificate, tls.key: {message}") from None
         if (certificate, key) != (_bytes("certificate", settings.certificate), _bytes("key", settings.key)):
-            raise SettingsError("setting tls.certificate, tls.key: they are being replaced")
+            raise SettingsError("setting tls.certificate, tls.key: the files changed while they were read; try again")
         authorities = _bytes("client_authorities", settings.client_authorities) if settings.client_authorities else None
         if authorities is not None:
             try:

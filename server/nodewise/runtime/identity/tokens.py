@@ -96,7 +96,7 @@ class TokenBook:
     ledger : TokenLedger
         Where tokens are kept.
     now : callable
-        Seconds by a clock that only goes forward.
+        Returns seconds of a monotonic clock.
     """
 
     def __init__(self, ledger: TokenLedger, now: Callable[[], float] = time.monotonic) -> None:
@@ -118,7 +118,7 @@ class TokenBook:
         return has_changed
 
     def principal(self, text: str) -> Principal:
-        """Who calls with a token.
+        """The caller with a token.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class TokenBook:
             A look at the store may know more.
         """
         if self._now() - self._confirmed_s > BELIEVED_S:
-            message = "the store of tokens does not answer, so nobody can be told apart; retry"
+            message = "the store of tokens does not answer, so callers cannot be identified; retry"
             raise NodewiseError(Reason.STORE_UNAVAILABLE, message)
         parts = split_token(text)
         if parts is None:
@@ -157,14 +157,14 @@ def _violations_of(
     role_names = ", ".join(Role)
     wrong = [] if roles else [Violation("roles", f"must name at least one of {role_names}")]
     wrong += [
-        Violation("roles", f"must be of {role_names}; found {each[:32]!r}") for each in roles if each not in [*Role]
+        Violation("roles", f"must be one of {role_names}, found {each[:32]!r}") for each in roles if each not in [*Role]
     ]
     if len(prefixes) > _MOST_PREFIXES:
         wrong.append(Violation("prefixes", f"must be at most {_MOST_PREFIXES}, found {len(prefixes)}"))
     for each in prefixes:
         if each != "*" and not _PROFILE_PREFIX.fullmatch(normal_prefix(each)):
-            right = "must begin like a profile id, up to the end of a segment, such as team-a/, or be *"
-            wrong.append(Violation("prefixes", f"{right}; found {each[:64]!r}"))
+            right = "must be whole segments of profile ids that end with /, such as team-a/, or *"
+            wrong.append(Violation("prefixes", f"{right}, found {each[:64]!r}"))
     if len(description) > _LONGEST_DESCRIPTION:
         wrong.append(Violation("description", f"must be at most {_LONGEST_DESCRIPTION} characters"))
     if life_s is not None and not 0 < life_s < math.inf:

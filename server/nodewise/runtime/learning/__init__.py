@@ -1,1 +1,1 @@
-"""Learning while serving: what the jobs of a namespace teach it, what others may add, and what was pinned."""
+"""Learning while serving: lessons of a namespace from its own jobs and from shared ones, and pinned lessons."""

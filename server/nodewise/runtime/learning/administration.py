@@ -1,4 +1,4 @@
-"""AdminService: what was learned, over the wire."""
+"""AdminService: lists and pins lessons."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHIPPED: Final = "shipped"
 
 @dataclass(slots=True, eq=False)
 class LearnedPriors:
-    """Behaviours of AdminService about what was learned.
+    """Behaviours of AdminService about lessons.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class LearnedPriors:
     effects : Effects or None
         None = nothing is scored.
     stable : callable
-        The answers of the track that is told about.
+        The answers of the stable track.
     """
 
     learning: Learning
@@ -51,12 +51,12 @@ class LearnedPriors:
         return cls(application.learning, application.effects, lambda: application.tracks.stable.answers)
 
     async def list_priors(self, request: pb.ListPriorsRequest, call: Call) -> pb.ListPriorsResponse:  # noqa: ARG002
-        """What was learned."""
+        """The lessons of all namespaces."""
         response: pb.ListPriorsResponse = await run_in(None, self._list, request)
         return response
 
     async def set_prior(self, request: pb.SetPriorRequest, call: Call) -> pb.SetPriorResponse:  # noqa: ARG002
-        """Pin, let go, or return."""
+        """Pin lessons, unpin them, or return to earlier ones."""
         await run_in(None, self._set, request)
         await self.learning.learn_now()
         namespace_lessons = self._namespace_lessons(request.namespace)
@@ -86,7 +86,7 @@ class LearnedPriors:
             raise invalid_field("lessons_id", "must be absent unless action is PRIOR_ACTION_ROLL_BACK")
         saved_lessons, namespace_lessons = self.learning.saved_lessons, self._namespace_lessons(request.namespace)
         if not saved_lessons.lasting and not self.learning.alone:
-            message = "nothing can be pinned: the setting plugins_folder names no place that all processes share"
+            message = "lessons cannot be pinned: set plugins_folder to a folder that all processes share"
             raise NodewiseError(Reason.PERMISSION_DENIED, message)
         match request.action:
             case pb.PRIOR_ACTION_PIN:
@@ -100,7 +100,7 @@ class LearnedPriors:
                 raise invalid_field("action", "must be PRIOR_ACTION_PIN, _UNPIN or _ROLL_BACK")
 
     def _earlier(self, namespace_lessons: NamespaceLessons, lessons_id: str | None) -> Learnt:
-        """Lessons to return to."""
+        """The earlier lessons to return to."""
         if lessons_id == SHIPPED:
             return Learnt(namespace=namespace_lessons.namespace, corpora=Corpora(), learned_unix_s=0.0)
         before = self.learning.saved_lessons.before(namespace_lessons.namespace)
@@ -110,15 +110,11 @@ class LearnedPriors:
             now = [place for place, each in enumerate(before) if each == namespace_lessons.learnt]
             matches = list(before[now[0] + 1 :] if now else before)
         if not matches:
-            text = (
-                "lessons_id: there are no earlier lessons"
-                if lessons_id is None
-                else f"lessons_id: no {quote(lessons_id)}"
-            )
+            what = "earlier lessons" if lessons_id is None else quote(lessons_id)
             ids = ", ".join(each.corpora.lessons_id for each in before) or "none"
             raise NodewiseError(
                 Reason.PRIOR_NOT_FOUND,
-                f"{text} in this namespace; there are: {ids}; {SHIPPED!r} = the shipped ones",
+                f"lessons_id: this namespace has no {what}; there are: {ids}; {SHIPPED!r} = the shipped ones",
                 {"namespace": namespace_lessons.namespace},
             )
         return matches[0]

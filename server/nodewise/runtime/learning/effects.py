@@ -1,4 +1,4 @@
-"""What lessons change: scores of what estimators answer with them, and without, on observations that arrived later."""
+"""Effects of lessons: scores of estimators with and without them, on later observations."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Learning:
         self._executor = executor
         self._interval_s = interval_s
         self.shared = sorted(set(shared))
-        """Namespaces whose jobs move each other's answers."""
+        """Namespaces whose jobs change each other's answers."""
         self._sources = Sources(store)
         self._lessons_by_namespace: dict[str, NamespaceLessons] = {}
         # Answers that are retired go at once, whatever was learned for them.
@@ -166,7 +166,7 @@ class Learning:
                 return
 
     async def learn_now(self) -> None:
-        """Learn what was pinned or let go of, before :meth:`run` looks again."""
+        """Apply pins and unpins before the next check of :meth:`run`."""
         self._last_look = None
         await asyncio.get_running_loop().run_in_executor(self._executor, self.learn)
 
@@ -293,16 +293,12 @@ class Learning:
             return self._shipped_lessons[answers], report
         outcome = learned_from(answers.registry, corpus)
         calibrations = calibrations_of(
-            outcome.registry,
-            corpus,
-            catalogue=answers.estimators.catalogue,
-            priors=outcome.priors,
-            known=self._trials,
+            outcome.registry, corpus, catalogue=answers.estimators.catalogue, priors=outcome.priors, known=self._trials
         )
         return Lessons(outcome.priors, calibrations), report
 
     def _corpus(self, answers: Answers, sources: Sequence[Source], report: _CorpusReport) -> Iterable[Profile]:
-        """Profiles as they teach; what does not is told."""
+        """Profiles to learn from; others are reported."""
         for source in sources:
             profile = self._profile(source)
             if profile is None:

@@ -76,7 +76,7 @@ class SavedLessons:
         self._read: Hashable = None
 
     def stamp(self) -> Hashable:
-        """Another one once any process pinned or let go of something: cheap to ask."""
+        """A value that changes when a process pins or unpins lessons; reading it is cheap."""
         if self._folder is None:
             return 0
         try:

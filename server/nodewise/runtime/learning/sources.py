@@ -33,7 +33,7 @@ class Source(NamedTuple):
 
     @property
     def place(self) -> int:
-        """Where it stands among all: as good as random, and the same everywhere."""
+        """Its sort key: a hash, so that samples are random but equal in all processes."""
         return int.from_bytes(hashlib.sha256(self.uid.encode()).digest()[:8], "big")
 
 
@@ -72,7 +72,7 @@ class Sources:
         self._samples: dict[str, tuple[Source, ...]] = {}
 
     def look(self) -> set[str]:
-        """Namespaces whose profiles changed since the last look; each of them is listed anew."""
+        """Namespaces whose profiles have changed since the last call; each of them is listed again."""
         if self._last_change is None:
             self._last_change, _ = self._store.changes(_LAST)
             self._samples = _samples_of(self._list(""))
@@ -146,7 +146,7 @@ class Groups:
         return tuple(filter(None, self._shares))
 
     def without(self, owner: str) -> tuple[tuple[Source, ...], ...]:
-        """The same of everybody but one owner; nothing for one that is in no group."""
+        """The same without one owner; empty for an owner in no group."""
         own = self._group.get(owner)
         if own is None:
             return ()

@@ -246,9 +246,7 @@ class Decider:
 
     def _start(self, job: ActiveJob, devices: int, pool: int, now_s: float, beside: ActiveJob | None = None) -> None:
         if (pool, devices) not in job.curve.rates:
-            raise self._invalid(
-                f"it granted {job.spec.job_id!r} {devices} devices in pool {pool}, which is not on its curve"
-            )
+            raise self._invalid(f"it granted {job.spec.job_id!r} {devices} devices in pool {pool}, not on its curve")
         nodes = self.nodes[pool]
         total = devices + job.spec.server_devices
         if beside is None and total > nodes.free:

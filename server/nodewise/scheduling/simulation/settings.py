@@ -105,7 +105,7 @@ class SimulatedSharing:
         """The pairs that the policy sees of jobs of these kinds."""
         tables = zip(self.shares, self.predicted, strict=True)
         return SharedPairs(
-            kinds=kinds, shares=tuple(freeze(np.where(true > 0.0, predicted, 0.0)) for true, predicted in tables)
+            kinds=kinds, shares=tuple(freeze(np.where(true > 0.0, guess, 0.0)) for true, guess in tables)
         )
 
 

@@ -57,7 +57,7 @@ class View:
         self._columns: list[NDArray[Any]] = [none, none, none, np.zeros(0)]
         self._entries: Ints = none
         self._in_order = True
-        self._job_columns = {name: getattr(JobColumns.of(()), name) for name in _COLUMNS}
+        self._facts = {name: getattr(JobColumns.of(()), name) for name in _COLUMNS}
         self._curves = self._assemble()
         self._sharing: SharedPairs | None = None
 
@@ -113,7 +113,7 @@ class View:
         )
         self._tell(now_s)
         order = np.arange(len(self.jobs)) if self._in_order else submission_order(state.jobs)
-        state.knows(JobColumns(order=freeze(order), **{name: freeze(each) for name, each in self._job_columns.items()}))
+        state.knows(JobColumns(order=freeze(order), **{name: freeze(each) for name, each in self._facts.items()}))
         return state, self._curves
 
     def _sharing_pairs(self) -> SharedPairs | None:
@@ -138,9 +138,9 @@ class View:
         }
         places = self.places(jobs)
         for name, values in news.items():
-            column = self._job_columns[name].copy()
+            column = self._facts[name].copy()
             column[places] = values
-            self._job_columns[name] = column
+            self._facts[name] = column
         self._jobs_to_update = {job.number: job for job in jobs if job.devices}
 
     def refresh(self) -> None:
@@ -163,7 +163,7 @@ class View:
         stays[places] = False
         rows = np.repeat(stays, self._lengths)
         self._columns = [column[rows] for column in self._columns]
-        self._job_columns = {name: column[stays] for name, column in self._job_columns.items()}
+        self._facts = {name: column[stays] for name, column in self._facts.items()}
         self._lengths, self._entries = self._lengths[stays], self._entries[stays]
         for place in sorted(places, reverse=True):
             del self.jobs[place], self._states[place]
@@ -178,10 +178,8 @@ class View:
             for name, column in zip(CURVE_COLUMNS, self._columns)
         ]
         states = [job.state for job in new]
-        job_columns = JobColumns.of(states)
-        self._job_columns = {
-            name: np.concatenate((column, getattr(job_columns, name))) for name, column in self._job_columns.items()
-        }
+        facts = JobColumns.of(states)
+        self._facts = {name: np.concatenate((column, getattr(facts, name))) for name, column in self._facts.items()}
         self._lengths = np.concatenate((self._lengths, [len(curve) for curve in curves]))
         self._entries = np.concatenate((self._entries, self._next_entry + np.arange(len(new))))
         for entry, job in enumerate(new, start=self._next_entry):
