@@ -182,6 +182,7 @@ lint:
 	$(VENV)/python tools/generate_sync_client.py --check
 	$(VENV)/python tools/openapi_document.py --check
 	$(VENV)/python tools/check_prose.py
+	$(VENV)/python tools/list_messages.py --check
 	$(VENV)/python tools/run_proselint.py
 	$(VENV)/python tools/check_commits.py
 

@@ -118,7 +118,7 @@ def nodewise_policies() -> list[PolicyRecord]:
         ),
         _record(
             "max-min-fairness",
-            "Max-min fair shares of time on the requested devices, whatever the throughputs.",
+            "Max-min fair shares of time on the requested devices; ignores throughputs.",
             MaxMinFairness(aware=False),
             *ROUNDS,
             _seed("order in which pools are served, round by round"),

@@ -25,7 +25,11 @@ def time_switches(question: HybridTimes) -> HybridOutcome:
         chosen_fraction=min(in_time, key=lambda share: _time_s(slowed, share)) if in_time else None,
         next_fraction=None if least is None else next_fraction(points, least_accuracy=least),
         straggler_policies=_policies(question) if max(question.slowdowns, default=1.0) > 1.0 else (),
-        warnings=(Notice("ACCURACY_IS_NOT_PREDICTED", "only runs tell which fractions reach an accuracy: send runs"),),
+        warnings=(
+            Notice(
+                "ACCURACY_IS_NOT_PREDICTED", "which fractions reach an accuracy is known from runs alone: send runs"
+            ),
+        ),
     )
 
 

@@ -148,6 +148,6 @@ def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> Non
             problem = f"{name} is not finite"
             raise NodewiseError(
                 Reason.ESTIMATOR_INVALID_RESULT,
-                f"the answer of estimator {estimator!r} cannot be told: {problem}",
+                f"the answer of estimator {estimator!r} cannot be used: {problem}",
                 {"estimator": estimator, "problem": problem},
             )

@@ -139,8 +139,8 @@ def choose_measurements(
 def _nothing(covariance: LogCovariance) -> Notice:
     """Why no measurement is suggested."""
     if not covariance.values.any():
-        return Notice("NO_SPREAD", "the model states no spread: what a measurement would teach cannot be told")
-    message = "every row was measured or is known better than a measurement would tell it: nothing is worth measuring"
+        return Notice("NO_SPREAD", "the model states no spread, so the value of a measurement is not known")
+    message = "no measurement is worthwhile: every row was measured, or is known better than a measurement would show"
     return Notice("NOTHING_TO_MEASURE", message)
 
 
@@ -325,7 +325,7 @@ class _Search:
             f"{what} narrows the intervals most for its node-seconds, ln(upper / lower) by {width_fall:.3g} on average"
         )
         if first and self._boundary is not None:
-            why = f"{self._boundary[1].reason}; {what} is the smallest run that tells"
+            why = f"{self._boundary[1].reason}; {what} is the smallest run that decides it"
         elif fall >= LEAST_REGRET_FALL:
             after = max(regret - fall, 0.0)
             why = (
@@ -334,7 +334,7 @@ class _Search:
             )
         elif reduction >= LEAST_REGRET_FALL:
             why = (
-                f"{then}no single measurement is expected to turn the decision, but several may: {what} tells of "
+                f"{then}no single measurement is expected to change the decision, but several may: {what} explains "
                 f"{100 * reduction:.3g} points of its expected regret of {100 * regret:.3g} %, the most for its "
                 f"node-seconds"
             )

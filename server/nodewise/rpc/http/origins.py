@@ -43,8 +43,8 @@ class Origins:
         host = headers.get("Host", "")
         if self._local_names and _name(host) not in _LOCAL:
             return (
-                f"the request is for {host[:80]!r}; this listener answers to localhost and 127.0.0.1, as it asks "
-                "nobody who he is"
+                f"the request is for {host[:80]!r}; this listener answers to localhost and 127.0.0.1 alone, as "
+                "callers need no token"
             )
         origin = headers.get("Origin")
         if origin is None or self.permits(origin) or origin.partition("://")[2] == host:
