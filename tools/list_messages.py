@@ -101,6 +101,10 @@ def _reads_as_text(text: str) -> bool:
     return len(re.findall(r"(?<![\w./-])[A-Za-z][a-z']+(?![\w/=-])", text)) >= 3 and not CODE.search(text)
 
 
+def _printable(text: str) -> str:
+    return " ".join("".join(each if each.isprintable() or each.isspace() else "?" for each in text).split())
+
+
 def messages() -> Iterator[Message]:
     """Every message, by path and line."""
     for folder in PYTHON:
@@ -110,7 +114,7 @@ def messages() -> Iterator[Message]:
                 continue
             for line, kind, text in _texts(ast.parse(path.read_text(encoding="utf-8")), "text"):
                 if kind == "log" or _reads_as_text(text):
-                    yield Message(name, line, kind, " ".join(text.split()))
+                    yield Message(name, line, kind, _printable(text))
     for folder, endings in OTHERS.items():
         for path in sorted((ROOT / folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()
@@ -120,7 +124,7 @@ def messages() -> Iterator[Message]:
                 for match in LITERAL.finditer(source):
                     text = match.group(1) or match.group(2) or ""
                     if _reads_as_text(text) and not source.lstrip().startswith(("//", "#", "*", "--", '"""')):
-                        yield Message(name, number, "text", " ".join(text.split()))
+                        yield Message(name, number, "text", _printable(text))
 
 
 def page() -> str:

@@ -128,7 +128,7 @@ def test_where_one_measurement_turns_nothing_the_next_tells_most_of_the_doubt() 
     assert only.nodes == 2  # the third is in greater doubt, which decides nothing
     assert only.expected_regret_fall < search.LEAST_REGRET_FALL
     explained = spread**2 / (spread**2 + noise**2)
-    assert f"tells of {100 * explained * found.expected_regret:.3g} points" in only.why
+    assert f"explains {100 * explained * found.expected_regret:.3g} points" in only.why
     assert only.why.startswith("no single measurement is expected to change the decision, but several may: ")
 
 
