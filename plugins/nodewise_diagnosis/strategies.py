@@ -1,4 +1,4 @@
-"""A search over strategies: each is replayed, and so are combinations, whose gains do not add up."""
+"""A search over strategies: each is replayed alone and in combinations, because gains do not add up."""
 
 from __future__ import annotations
 

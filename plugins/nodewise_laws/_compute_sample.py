@@ -53,7 +53,7 @@ def mixed_times(workers: IntArray, mean_s: FloatArray, cv: FloatArray) -> FloatA
 
 
 def time_quantiles(cv: float, shares: FloatArray) -> FloatArray:
-    """Quantiles of the gamma law of mean 1."""
+    """Quantiles of the gamma distribution with mean 1."""
     if cv < _NEARLY_CONSTANT_CV:
         return np.asarray(np.maximum(1.0 + cv * scipy.special.ndtri(np.maximum(shares, 1e-12)), 0.0))
     shape = 1.0 / cv**2

@@ -113,4 +113,4 @@ def _restore(state: ClusterState) -> tuple[random.Random, list[tuple[bytes, int]
 
 
 def _damaged_memory_error() -> NodewiseError:
-    return NodewiseError.invalid([Violation("policy_state", ("must be empty or stand as in the last response"))])
+    return NodewiseError.invalid([Violation("policy_state", ("must be empty, or that of the last response"))])

@@ -104,7 +104,7 @@ class Service:
         return last, list(map(_Choice, *columns)), jobs[waits], rows[waits]
 
     def _serve_together(self, best: list[_Choice], why: Callable[[float], str]) -> int | None:
-        """Serve the first of these, as many as fit without another look; how many, or None when the time ran out."""
+        """Serve the first jobs that fit together; returns their number, or None when the time ran out."""
         rows = np.array([choice.row for choice in best], dtype=np.int64)
         jobs = np.array([choice.job for choice in best], dtype=np.int64)
         pools, devices = self.ledger.curves.pool[rows], self.ledger.curves.devices[rows]

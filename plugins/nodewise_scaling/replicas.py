@@ -23,7 +23,7 @@ class ScalingModel:
         self._models = models
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
-        """Predict every row; refuse row by row what is no all-reduce job, or too little is known of."""
+        """Predict every row. A row is refused if it is no all-reduce job, or if too little is known of it."""
         pieces, refusals = [], []
         for split, alike in splits_of(configurations).items():
             rows = np.flatnonzero(alike)

@@ -160,7 +160,7 @@ def _draw_curve(rule: Rule, points: Points) -> Curve | str:
 def predict_rows(
     step_s: Floats, points: Points, rows: Rows, spread: Spread, replicas: Spread | None = None
 ) -> Predictions:
-    """Rows of one setting, with what was measured where it was."""
+    """Predictions for rows of one setting; measured rows have their measured values."""
     there = near(points, rows)
     return Predictions.of(
         np.where(there.measured, points.step_s[there.point], step_s),

@@ -62,7 +62,7 @@ def expect(job: Job) -> Expectation:
 
 
 def mean_field_s(job: Job) -> float:
-    """When the mean speed of the workers left has done the work; infinite if it never does. Nothing is replaced.
+    """Seconds to do the work at the mean speed of the surviving workers; infinite if never. No worker is replaced.
 
     The mean is exact at each moment (workers are lost independently); the time it takes is biased low, as few survivors
     late cost more than many save.

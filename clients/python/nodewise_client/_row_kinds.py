@@ -267,10 +267,10 @@ def _filled_rows(part: Part) -> Sequence[Any]:
 
 
 def _full_rows(part: Part, columns: Sequence[Sequence[Any]], names: Sequence[str]) -> Sequence[Any]:
-    """The same if every column has an entry for every row, else ().
+    """The same rows if every column has an entry for every row, else ().
 
-    In one piece, and each name written out: right after a call the processor's caches are cold, and every function,
-    even those in C, that is not needed twice costs more than what it does.
+    One function, with each name written out: right after a call the processor's caches are cold, and each further
+    function costs more than its work.
     """
     writable, final_class, _ = _FEW
     rows: list[Any] = []

@@ -102,7 +102,7 @@ class Exchanges:
 
 
 def exchanges_of(scenario: Scenario) -> Exchanges:
-    """Find the exchanges of a job as changed so far."""
+    """Find the exchanges of a job, with the changes made to it before."""
     graph, rows = scenario.graph, scenario.graph.collectives
     transfer, first, member = np.unique(rows.transfer, return_index=True, return_inverse=True)
     present = np.bincount(member, minlength=len(transfer))

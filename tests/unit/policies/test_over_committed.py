@@ -61,5 +61,5 @@ def test_who_is_booked_stays_and_the_first_in_the_queue_takes_the_place_of_one_t
 def test_damaged_memory_is_told(broken: object) -> None:
     assert callable(broken)
     memory = booked(jobs_of("a"), (1, 1)).memory
-    with pytest.raises(NodewiseError, match="policy_state: must be empty or stand as in the last response"):
+    with pytest.raises(NodewiseError, match="policy_state: must be empty, or that of the last response"):
         booked(jobs_of("a"), (1, 1), broken(memory))

@@ -26,7 +26,7 @@ TITLE_WIDTH: Final = 110
 
 
 def checked_picture(path: Path | None) -> None:
-    """Check before the work that the picture can be drawn.
+    """Check that the picture can be drawn, before the command starts its work.
 
     Raises
     ------

@@ -107,7 +107,7 @@ def wrong_with(values: Any, rows: int) -> str | None:
 def _noise(value: Any) -> float:
     """A model's noise of a measurement, if it can be."""
     if not isinstance(value, float | int) or not 0.0 <= value <= MOST_LOG_SPREAD:
-        raise ImpossibleAnswerError(f"measurement_log_spread is no number from 0 to {MOST_LOG_SPREAD:g}")
+        raise ImpossibleAnswerError(f"measurement_log_spread must be a number from 0 to {MOST_LOG_SPREAD:g}")
     return float(value)
 
 

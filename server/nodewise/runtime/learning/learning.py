@@ -1,4 +1,4 @@
-"""Learning while serving: from time to time, off every request's path, what the store's profiles teach.
+"""Learning from the store's profiles while the server serves: at intervals, in a thread of its own.
 
 Lessons are a namespace's own. Where an operator shares them, there are lessons together with each group of other owners
 too, which move answers within bounds (``estimation.answer.bounded_influence``).
@@ -338,7 +338,7 @@ class Learning:
                 self._let_go.add(namespace)
 
     def _adopt(self, answers: Answers) -> None:
-        """Let answers know what holds now, if it is anything new."""
+        """Adopt the lessons in all answers, if they changed."""
         shipped_lessons = self._shipped_lessons[answers]
         own = {
             name: each.lessons[answers]
