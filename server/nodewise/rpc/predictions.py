@@ -82,7 +82,7 @@ class Predictions:
         return answered if isinstance(answered, bytes) else await answered
 
     def answer(self, request: pb.PredictRequest, call: Call) -> bytes | Awaitable[bytes]:
-        """The reply where it takes no waiting, else an awaitable of it.
+        """The reply if nothing has to be waited for, else an awaitable of it.
 
         The same question about the same model has the same reply, which is cached: schedulers repeat it every round.
         """
@@ -119,38 +119,33 @@ class Predictions:
         state: tuple[int, int],
         profile: Profile,
     ) -> bytes | Awaitable[bytes]:
-        """As :meth:`answer`, about a profile; ``state`` is that of the answers before it was read."""
+        """As :meth:`answer`, about a profile; ``state`` is that of the answers before the profile was read."""
         try:
-            return self._predict_from(request, call, kept, state, profile)
-        finally:  # once, with its reply if there is one
+            options, match = kept.options, request.if_none_match
+            question = options.question(profile, kept.job.configurations, kept.job.objective)
+            if question.terms.options.fidelity == Fidelity.SIMULATE:
+                return self._simulate(question, options, match, call)
+            resolved = self.answering.answers.resolve_now(question, fitted_only=call.threads_are_busy)
+            if resolved is None:
+                return self._predict_slowly(question, options, match, call)
+            if match and resolved.basis.digest == match:
+                reply, rows = _reply(resolved.basis, options), 0
+            elif kept.rows == resolved.number:
+                reply, rows = kept.reply, kept.rows
+            else:
+                reply = self._pack(question, resolved, options.columns)
+                rows = resolved.number if resolved.rated is not None else 0
+                if not rows:  # an estimator did not answer, but may answer the next call
+                    return reply
+            generation = self.sources.newest_at(profile) if profile.profile_id else None
+            # An exact revision may be older than the store's generation.
+            current = generation is not None or not profile.profile_id
+            if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
+                kept.rows, kept.profile_id = rows, profile.profile_id
+                kept.reply, kept.state, kept.generation = reply, state, generation
+            return reply
+        finally:  # once, with its reply if it has one
             self.known.keep(data, kept)
-
-    def _predict_from(
-        self, request: pb.PredictRequest, call: Call, kept: CachedRequest, state: tuple[int, int], profile: Profile
-    ) -> bytes | Awaitable[bytes]:
-        options, match = kept.options, request.if_none_match
-        question = options.question(profile, kept.job.configurations, kept.job.objective)
-        if question.terms.options.fidelity == Fidelity.SIMULATE:
-            return self._simulate(question, options, match, call)
-        resolved = self.answering.answers.resolve_now(question, fitted_only=call.threads_are_busy)
-        if resolved is None:
-            return self._predict_slowly(question, options, match, call)
-        if match and resolved.basis.digest == match:
-            reply, rows = _reply(resolved.basis, options), 0
-        elif kept.rows == resolved.number:
-            reply, rows = kept.reply, kept.rows
-        else:
-            reply = self._pack(question, resolved, options.columns)
-            rows = resolved.number if resolved.rated is not None else 0
-            if not rows:  # an estimator did not answer, but may answer the next call
-                return reply
-        generation = self.sources.newest_at(profile) if profile.profile_id else None
-        # An exact revision may be older than the store's generation.
-        current = generation is not None or not profile.profile_id
-        if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
-            kept.rows, kept.profile_id = rows, profile.profile_id
-            kept.reply, kept.state, kept.generation = reply, state, generation
-        return reply
 
     async def _predict_slowly(self, question: Question, options: ReadOptions, match: str, call: Call) -> bytes:
         return _reply(await self.answering.slowly(question, match, call), options)

@@ -152,13 +152,7 @@ def verdict_of(
     workload: Workload,
     reach: Reach = UNMEASURED,
 ) -> Verdict:
-    """Apply an objective to predicted rows, of which those too far from the evidence are not recommended.
-
-    Raises
-    ------
-    NodewiseError
-        As :func:`decide`.
-    """
+    """Compare predicted rows by an objective and apply it to them; raises as :func:`decide`."""
     comparison = compare(objective, configurations, predictions, samples_per_s, minibatches_per_s, reach)
     return decide(objective, comparison, configurations, predictions, samples_per_s, workload)
 
