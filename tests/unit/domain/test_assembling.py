@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nodewise.domain.columns import as_floats, as_ints
+from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Reason, Refusal
 from nodewise.domain.predictions import Notice, Predictions, RowRefusal, RowStatus
 from nodewise.estimation.estimators.check import check_predictions
@@ -20,7 +21,7 @@ def parts(*columns: list[float]) -> dict[str, np.ndarray]:
 
 
 def sound(answer: Predictions) -> Predictions:
-    return check_predictions(answer, range(len(answer)))  # type: ignore[arg-type]  # all that is asked of configurations
+    return check_predictions(answer, Configurations.defaults(len(answer)))
 
 
 def test_refusals_by_kind() -> None:
