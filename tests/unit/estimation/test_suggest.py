@@ -310,9 +310,9 @@ WRONG: list[tuple[Any, Any, str]] = [
     (np.array([[1.0, 0.5], [0.4, 1.0]]), 0.04, "is not symmetric"),
     (np.array([[1.0, 2.0], [2.0, 1.0]]), 0.04, "is not positive semi-definite"),
     (np.diag([1.0, -1.0]), 0.04, "is not positive semi-definite"),
-    (np.eye(2), -1.0, "measurement_log_spread is no number from 0 to 10"),
-    (np.eye(2), math.nan, "measurement_log_spread is no number"),
-    (np.eye(2), "low", "measurement_log_spread is no number"),
+    (np.eye(2), -1.0, "measurement_log_spread must be a number from 0 to 10"),
+    (np.eye(2), math.nan, "measurement_log_spread must be a number"),
+    (np.eye(2), "low", "measurement_log_spread must be a number"),
 ]
 
 
