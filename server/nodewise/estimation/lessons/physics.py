@@ -134,7 +134,8 @@ def _wrong_runs(workload: Workload, runs: Observations, catalogue: Catalogue) ->
     is_counted = is_measured & (peak > 0.0) & (rates.samples_per_step > 0.0) & ~configurations.grouped()
     yield "ABOVE_PEAK", is_counted & (flops_per_s > peak), "compute more than their devices' peak"
     is_stalled = is_counted & (step_s > STALL_S) & (flops_per_s < LEAST_SHARE_OF_PEAK * peak)
-    yield "STALLED", is_stalled, "take more than a minute a step, of which their devices' peak needs a thousandth"
+    why = "take more than a minute per step, over a thousand times as long as at the peak of their devices"
+    yield "STALLED", is_stalled, why
 
 
 def _least_flops(transformer: Transformer | None) -> float:
