@@ -292,7 +292,7 @@ class Chooser:
     def _ask(
         self, question: Question, configurations: Configurations, names: Sequence[str]
     ) -> tuple[dict[str, Assessment], list[tuple[str, Refusal]], bool]:
-        """Return the assessments of those that can answer, the refusals of the others, and whether all could be asked."""
+        """Return the assessments of those that can answer, refusals of the others, and whether all could be asked."""
         is_settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []

@@ -2,9 +2,9 @@
 
 The choice is made row by row, so that the answer of a row does not depend on the other rows of a question.
 
-An expected error is a weighted mean of the estimator's own claim and of the claim scaled by its trials. A trial predicts
-a run of the job from the other runs, or a similar job of the store. A run that is left out lies nearer to the other runs
-than a queried row does. So a trial scales the claim by the ratio of its error to the error that was stated for it.
+An expected error is a weighted mean of the estimator's own claim and of the claim scaled by its trials. A trial
+predicts a run of the job from the other runs, or a similar job of the store. A run that is left out lies nearer to the
+other runs than a queried row does. So a trial scales the claim by the ratio of its error to the error that was stated for it.
 Estimators with an expected error near the least one are mixed, with weights proportional to the inverse of the squared
 error (J. M. Bates and C. W. J. Granger, Operational Research Quarterly 20(4), 1969). The others have no weight.
 """
@@ -30,21 +30,21 @@ STRONG_LOG_ERROR: Final = 0.05
 """Expected error of a model whose constants are all measured: the noise between equal runs, about 5 %."""
 
 WEAK_LOG_ERROR: Final = 0.65
-"""Expected error of an answer from stated facts alone. Fitted formulas that extrapolate beyond their evidence are off by
-a factor of two (research/scaling.md, "Beside the published peers")."""
+"""Expected error of an answer from stated facts alone. Fitted formulas that extrapolate beyond their evidence are off
+by a factor of two (research/scaling.md, "Beside the published peers")."""
 
 CLAIM_WEIGHT: Final = 1.0
-"""Number of trials that an estimator's own claim counts as. Claims of different authors are hard to compare, but a single
-trial may be accurate by luck. At 2, a difference of claims outweighed a dozen small trials
+"""Number of trials that an estimator's own claim counts as. Claims of different authors are hard to compare, but a
+single trial may be accurate by luck. At 2, a difference of claims outweighed a dozen small trials
 (docs/explanation/choice.md)."""
 
 OTHER_DEVICE_WEIGHT: Final = 0.25
-"""Weight of a trial on another device: another cluster says little about this one. All such trials together weigh no more
-than a claim."""
+"""Weight of a trial on another device: another cluster says little about this one. All such trials together weigh no
+more than a claim."""
 
 ABOUT_AS_GOOD: Final = 4.0 / 3.0
-"""Largest expected error, relative to the least one, with which an estimator takes part in a mixture. Expected errors are
-means of a few trials and uncertain by about a third. A larger difference is taken as real."""
+"""Largest expected error, relative to the least one, with which an estimator takes part in a mixture. Expected errors
+are means of a few trials and uncertain by about a third. A larger difference is taken as real."""
 
 MOST_RATIO: Final = 4.0
 """Largest factor by which a trial scales a claim, since a few runs are weak evidence."""

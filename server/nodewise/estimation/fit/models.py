@@ -107,7 +107,7 @@ class Models:
                 failures.append((share.estimator, error))
         late = any(isinstance(error, UnavailableError) for _, error in failures)
         if not parts and late:
-            return self._alone(question, choice.shares.mixture[0].estimator, choice, lessons)  # the only way to an answer: wait for it
+            return self._alone(question, choice.shares.mixture[0].estimator, choice, lessons)  # no other part: wait
         if not parts:
             raise failures[0][1]
         if len(choice.shares.mixture) == 1:
@@ -139,7 +139,7 @@ class Models:
         return _with_others(own, others, is_settled=is_settled)
 
     def find(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel | None:
-        """Return what :meth:`fit` and :meth:`beside_others` return, from the cache only; None if any model is missing."""
+        """Return what :meth:`fit` and :meth:`beside_others` return, from the cache only; None if a model is missing."""
         profile, seed = question.profile, question.terms.options.seed
         parts, shares = [], choice.shares
         for share, weights, errors in zip(shares.mixture, shares.weights, shares.errors, strict=True):
@@ -170,7 +170,7 @@ class Models:
     def beside(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Model:
         """Return the model of an estimator that the fit of another estimator builds on.
 
-        The estimator is assessed on the profile's own evidence, so that no model depends on the question that came first.
+        The estimator is assessed on the profile's own evidence, so that no model depends on the first question.
         """
         chain = fitting.get()
         self.estimators.by_name(estimator)  # a name, not AUTO: AUTO is chosen for each question
@@ -192,7 +192,7 @@ class Models:
         Raises
         ------
         NodewiseError
-            EVIDENCE_MISSING if the profile names traces and there is no trace store; INVALID_FIELD for an unreadable one.
+            EVIDENCE_MISSING if there are traces but no trace store; INVALID_FIELD for a trace that cannot be read.
         """
         if not profile.traces:
             return ()
