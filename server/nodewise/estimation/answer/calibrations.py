@@ -33,8 +33,8 @@ def calibrations_of(
 ) -> dict[str, Calibration]:
     """Try every estimator on every profile that allows it. Estimators without trials are left out.
 
-    ``look`` is called before each trial; an exception from it ends the calibration. ``known`` caches trials for the next
-    call, under origin of the code, prior and profile digest; None = trials are not cached.
+    ``look`` is called before each trial; an exception from it ends the calibration. ``known`` caches trials for the
+    next call, under origin of the code, prior and profile digest; None = trials are not cached.
     """
     answers = Answers(registry, catalogue=catalogue, priors=priors, space=CacheSpace(KEPT_BYTES))
     provenance = answers.estimators.provenance

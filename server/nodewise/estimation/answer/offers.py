@@ -99,7 +99,7 @@ def _of_devices(objective: Objective, configurations: Configurations, named_offe
 
 
 def _of_groups(configurations: Configurations, per_device_s: Floats, per_node_s: Floats, named_offers: Ints) -> Floats:
-    """Return the price of one node-second: the mean over a row's workers by device, or that of the row's named offer."""
+    """Return the price of one node-second: the mean over a row's workers, or the price of the row's named offer."""
     groups = configurations.worker_groups
     assert groups is not None
     workers = groups.row_workers()

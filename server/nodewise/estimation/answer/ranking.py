@@ -29,8 +29,8 @@ def faster_probability(log_steps: Floats, common: Floats, own: Floats, first: In
     log_steps : (rows,) float
         ln(step time).
     common, own : (rows, variables), (rows,) float
-        Standard deviations of the errors of ln(step time), as in ``ArchitecturePredictions``. Rows without deviations
-        are exact; equal ones give 1/2.
+        Standard deviations of the errors of ln(step time): those by shared variables and those of the row alone, as
+        in ``ArchitecturePredictions``. Rows without deviations are exact; equal ones give 1/2.
     """
     apart = common[first] - common[second]
     spread = np.sqrt(np.einsum("ij,ij->i", apart, apart) + own[first] ** 2 + own[second] ** 2)

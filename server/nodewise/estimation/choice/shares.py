@@ -4,7 +4,8 @@ The choice is made row by row, so that the answer of a row does not depend on th
 
 An expected error is a weighted mean of the estimator's own claim and of the claim scaled by its trials. A trial
 predicts a run of the job from the other runs, or a similar job of the store. A run that is left out lies nearer to the
-other runs than a queried row does. So a trial scales the claim by the ratio of its error to the error that was stated for it.
+other runs than a queried row does. So a trial scales the claim by the ratio of its error to the error that was
+stated for it.
 Estimators with an expected error near the least one are mixed, with weights proportional to the inverse of the squared
 error (J. M. Bates and C. W. J. Granger, Operational Research Quarterly 20(4), 1969). The others have no weight.
 """
