@@ -31,13 +31,14 @@ COMPUTE: Final = "compute"
 """Breakdown entries that the floors of facts add time to."""
 
 SUPERLINEAR: Final = 0.10
-"""Ln of the speed-up over linear scaling above which a job scales superlinearly: equal runs differ by up to 9 % (Sia)."""
+"""Ln of the gain over linear scaling above which a job scales superlinearly: equal runs differ by up to 9 % (Sia)."""
 
 CONTRADICTED: Final = 0.10
 """Ln of the factor by which a run is faster than a floor above which the facts are taken as wrong and ignored."""
 
 MOST_RUNS: Final = 128
-"""Maximum number of runs that give floors: the most efficient ones, whose floors are lowest. Cost is quadratic in it."""
+"""Maximum number of runs that give floors. The most efficient runs are used: their floors are the lowest. All pairs of
+runs are compared."""
 
 _ROUNDING: Final = 1e-9
 _CHUNK: Final = 1 << 20

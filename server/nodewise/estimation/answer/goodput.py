@@ -19,7 +19,7 @@ __all__ = ["Candidates", "candidates_of", "goodput_per_s"]
 
 
 def goodput_per_s(efficiency: StatisticalEfficiency, configurations: Configurations, samples_per_s: Floats) -> Floats:
-    """Return the goodput of each row in samples/s: throughput times statistical efficiency; 0 if the batch is unknown."""
+    """Return the goodput of each row in samples/s: throughput times efficiency; 0 if the batch is unknown."""
     scale = efficiency.gradient_noise_scale_samples
     batch = np.maximum(configurations.rates.global_batch, 1.0)
     return samples_per_s * (scale + efficiency.initial_batch_samples) / (scale + batch)

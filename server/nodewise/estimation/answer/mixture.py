@@ -1,8 +1,8 @@
 """Mixtures: combine the predictions of several estimators.
 
-The step time is the weighted median of the parts. An outlier moves it at most to the neighbouring prediction, and of two
-parts the one with the larger weight answers. The variance of ln(step) is the variance within the parts plus the variance
-between them, so disagreement between estimators widens the interval.
+The step time is the weighted median of the parts. An outlier moves it at most to the neighbouring prediction, and of
+two parts the one with the larger weight answers. The variance of ln(step) is the variance within the parts plus the
+variance between them, so disagreement between estimators widens the interval.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def mix(parts: Sequence[Part]) -> Predictions:
 
 
 def _median(values: Floats, weights: Floats) -> Floats:
-    """Return the weighted median of each column: half of the weight is on either side. A tie gives the mean of two values."""
+    """Return the weighted median of each column, with half of the weight on either side; the mean of two on a tie."""
     order = np.argsort(values, axis=0, kind="stable")
     values, weights = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
     below = np.cumsum(weights, axis=0)
