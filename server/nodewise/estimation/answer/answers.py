@@ -42,8 +42,9 @@ __all__ = ["Answers"]
 
 INLINE_ROWS: Final = 4096
 INLINE_SCALE: Final = 4096
-"""Largest number of rows and largest resolved scale (workers, nodes) of a query that is answered in the caller's thread.
-The time of exact models is linear in both. At these limits it is tens of milliseconds, which block an event loop."""
+"""Largest number of rows and largest resolved scale (workers, nodes) of a query that is answered in the caller's
+thread. The time of exact models is linear in both. At these limits it is tens of milliseconds, which block an event
+loop."""
 
 
 class Answers:
@@ -61,8 +62,8 @@ class Answers:
     calibrations : mapping of estimator to Calibration
         Measured errors of estimators in trials; empty = no trials.
     space : CacheSpace or None
-        Memory limit of the caches, shared with other caches of the same jobs; None = a new one of CACHE_BYTES. The least
-        recently used entry is evicted first. A model is freed when no cached entry refers to it.
+        Memory limit of the caches, shared with other caches of the same jobs; None = a new one of CACHE_BYTES. The
+        least recently used entry is evicted first. A model is freed when no cached entry refers to it.
     max_workers : int
         Largest number of workers of a row, stated or resolved from nodes.
     most_cycles : int or None

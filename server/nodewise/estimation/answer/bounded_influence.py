@@ -6,9 +6,9 @@ g added to the caller's jobs, it would be x + d_g. The answer is x + d, where d 
     d = sum over groups of clip(d_g - d, -h, h),
 
 an M-estimator with Huber's bounded influence (P. J. Huber, Ann. Math. Stat. 35(1), 1964) and one pseudo-group that
-prefers d = 0. The left side minus the right side grows at least as fast as d. One owner changes one term by at most 2 h.
-So one owner moves the answer by at most 2 h, which is the bound. A single group moves the answer by at most h. If many
-groups agree, each adds at most h.
+prefers d = 0. The left side minus the right side grows at least as fast as d. One owner changes one term by at most
+2 h. So one owner moves the answer by at most 2 h, which is the bound. A single group moves the answer by at most h. If
+many groups agree, each adds at most h.
 
 The same rule applies to ln(deviation). A deviation of 0 stays 0. Refusals, memory and the choice of the estimator
 depend on the caller's own lessons only.
