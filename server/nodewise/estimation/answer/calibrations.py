@@ -19,7 +19,7 @@ __all__ = ["calibrations_of"]
 Trials = tuple[Trial, ...]
 
 KEPT_BYTES = 1 << 20
-"""Cache size in bytes during trials. It is small because each estimator is asked once."""
+"""Cache size in bytes during trials. It is small because each model is used once."""
 
 
 def calibrations_of(

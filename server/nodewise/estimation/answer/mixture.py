@@ -63,7 +63,7 @@ class Part:
 
 
 def mix(parts: Sequence[Part]) -> Predictions:
-    """Combine parts, given largest weight first. Weights are normalized over the parts that answer a row.
+    """Combine parts, given largest weight first. Weights are normalised over the parts that answer a row.
 
     A row does not fit into memory if any part with a weight in it says so. A row that no part answers gets the refusal
     of the first part. An optional column is the mean over the parts that have it. It is left out unless it covers every

@@ -284,7 +284,7 @@ def _within_reach(
 def _or_kept(
     rule: Rule, current: CurrentConfiguration, rows: Rows, here: int, preference: tuple[int, str]
 ) -> tuple[int, str, bool]:
-    """Return the preferred row, or the current row if a move does not pay; the reason; whether it is the current one."""
+    """Return the preferred row (the current one if a move does not pay), the reason, and whether it is current."""
     best, why = preference
     if best == here:
         return here, f"{why}, and it runs there now", True
@@ -318,7 +318,7 @@ def _batch_known(configurations: Configurations, predictions: Predictions, sampl
 
 
 def _finish_s(work: float, rate: Floats, predictions: Predictions) -> Floats:
-    """Return the seconds to process ``work`` samples, including time spent once. Unanswered rows get no time per sample."""
+    """Return the seconds to process ``work`` samples, including time spent once; 0 in unanswered rows."""
     steps_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
     return steps_s if predictions.once_s is None else steps_s + predictions.once_s
 

@@ -43,7 +43,7 @@ class ResolvedQuery:
         The predictions with rates and intervals, without a verdict. Set by the first answer and reused, since models
         are pure.
     packed : tuple of (frozenset of int, bytes, bytes) or None
-        The requested columns, the serialized rows with these columns, and the serialized basis. Set by the first query
+        The requested columns, the serialised rows with these columns, and the serialised basis. Set by the first query
         without work.
     compared : tuple of (float, Comparison) or None
         The extrapolation limit of a plain objective, and the rated rows prepared for comparison under this limit.

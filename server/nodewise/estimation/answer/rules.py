@@ -81,7 +81,7 @@ class Rows(_Remembering):
 
     @property
     def steps(self) -> tuple[list[int], list[float], Sequence[int]]:
-        """Scales in ascending order, the best rate at each scale, and its row. Cached, since every knee rule needs them."""
+        """Scales in ascending order, with the best rate at each scale and its row. Cached for the next knee rule."""
         try:
             return self._steps
         except AttributeError:

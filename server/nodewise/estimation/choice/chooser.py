@@ -277,7 +277,7 @@ class Chooser:
         refusal: Refusal | None,
         failures: Mapping[str, Refusal],
     ) -> tuple[dict[str, Assessment], bool]:
-        """Return the assessments of the estimators that can answer, by name, and whether all could be asked."""
+        """Return the assessments of the estimators that can answer, by name, and whether all could be assessed."""
         others = {question.terms.estimator, *failures}
         names = [name for name in self._estimators.asked_by_auto if name not in others]
         silent = self._estimators.silent(question.profile)
@@ -292,7 +292,7 @@ class Chooser:
     def _ask(
         self, question: Question, configurations: Configurations, names: Sequence[str]
     ) -> tuple[dict[str, Assessment], list[tuple[str, Refusal]], bool]:
-        """Return the assessments of those that can answer, refusals of the others, and whether all could be asked."""
+        """Return the assessments of those that can answer, refusals of the others, and whether all were reached."""
         is_settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
