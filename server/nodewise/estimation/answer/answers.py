@@ -1,4 +1,4 @@
-"""Answers: turns queries into answers, for every caller."""
+"""Answers: the only path from a query to its answer, for every caller."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ loop."""
 class Answers:
     """Answers queries from an immutable registry: resolve, choose, fit, predict, rate, judge.
 
-    Every step but the fit is pure, and its result is cached under its inputs. Call :meth:`answer`, or in an event loop
+    Every step except the fit is pure. Results are cached under their inputs. Call :meth:`answer`, or in an event loop
     :meth:`resolve_now` and :meth:`complete`.
 
     Parameters

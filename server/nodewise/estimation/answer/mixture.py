@@ -198,7 +198,7 @@ def _refusals(is_refused: Mask, parts: Sequence[Part], shares: Floats) -> tuple[
                     left[list(rows)] = False
                     result.append(RowRefusal(rows, refusal.refusal))
     if left.any():
-        # No part states a refusal: the part of the row is lost, or it answers a row that does not fit in others.
+        # No part states a refusal: its part is lost, or it answers a row that others find too large.
         result.append(RowRefusal(tuple(np.flatnonzero(left).tolist()), _LOST))
     return tuple(result)
 

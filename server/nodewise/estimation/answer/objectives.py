@@ -34,7 +34,7 @@ __all__ = ["Comparison", "Verdict", "compare", "decide", "verdict_of", "whole_fi
 
 
 _LARGE: Final = np.errstate(over="ignore", invalid="ignore")
-"""Silences overflow in times and costs. The caller checks that they are finite, and reports the estimator if not."""
+"""Silences overflow in times and costs. ``assembly.judge`` checks that they are finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

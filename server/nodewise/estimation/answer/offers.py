@@ -27,7 +27,7 @@ class Charges:
     index : int
         Place of each row's offer among the objective's offers.
     per_s : float
-        Price of one second of all nodes that the row uses, in the currency of the objective.
+        Price per second of all nodes of the row, in the currency of the objective.
     start_up_s : float
         Seconds until the nodes are ready. They are charged during this time.
     """
