@@ -1,1 +1,1 @@
-"""From a question to its answer: predictions, mixtures, intervals, objectives, warnings."""
+"""Turn a question into its answer: predictions, mixtures, intervals, objectives and warnings."""

@@ -1,4 +1,4 @@
-"""Fits that nobody waits for, begun for questions that did not: each once at a time."""
+"""Start fits in the background for questions that do not wait for them. Each fit runs once at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Ahead"]
 
 
 class Ahead:
-    """Begins fits.
+    """Starts fits in the background.
 
     Parameters
     ----------
     soon : callable or None
-        Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
+        Runs a function in the background; None = no background fits.
     prepare : callable
-        Fits what a question needs.
+        Fits the models that a question needs.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Ahead:
         self._beginning = threading.Lock()
 
     def begin(self, question: Question) -> None:
-        """Have fitted, by somebody else, what this question does not wait for."""
+        """Start the fits of a question in the background, unless they are running already."""
         if self._soon is None or not question.profile.digest:
             return
         key = (question.profile.digest, question.terms.estimator, question.terms.options.seed)
@@ -39,7 +39,7 @@ class Ahead:
             if key in self._begun:
                 return
             self._begun.add(key)
-        # It goes on when the call that it was begun for is over.
+        # Without the budget of the call, since the fit may outlast the call.
         options = replace(question.terms.options, budget=None)
         waiting = replace(question, terms=replace(question.terms, freshness=Freshness.WAIT, options=options))
 

@@ -1,4 +1,4 @@
-"""What answers keep that outlives a generation of plugins: fitted models and trials of whatever did not change."""
+"""Cache of fitted models and trials that outlives a generation of plugins, for the code that did not change."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["AnswerCache"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerCache:
-    """Caches that several :class:`Answers` may share, since their keys say whose code made what they hold.
+    """Caches that several :class:`Answers` may share: each key names the origin of the code that made the entry.
 
-    ``space`` is the room of them all, and of what each keeps for itself; ``built_on`` as in :class:`Provenance`.
+    ``space`` limits the memory of these caches and of the caches of each ``Answers``. ``built_on``: see
+    :class:`Provenance`.
     """
 
     space: CacheSpace
@@ -26,11 +27,11 @@ class AnswerCache:
 
     @classmethod
     def of(cls, space: CacheSpace) -> AnswerCache:
-        """Empty caches, in a room of bytes."""
+        """Return empty caches that share the memory limit ``space``."""
         return cls(space, LruCache(space), LruCache(space))
 
     def drop_others(self, origins: Set[str]) -> None:
-        """Forget what other code made than that of these origins: nobody will ask for it again."""
+        """Drop the entries that were made by code of any other origin: no query will need them again."""
         dropped = [origin for origin in list(self.built_on) if origin not in origins]
         for origin in dropped:
             self.built_on.pop(origin, None)

@@ -1,4 +1,4 @@
-"""Answers: the one way from a query to its answer, for every caller."""
+"""Answers: the only path from a query to its answer, for every caller."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ __all__ = ["Answers"]
 
 INLINE_ROWS: Final = 4096
 INLINE_SCALE: Final = 4096
-"""Rows and resolved scale up to which a query may be answered in the caller's thread: exact models are linear in
-both, and take tens of milliseconds there, in which an event loop serves nobody else."""
+"""Largest number of rows and largest resolved scale (workers, nodes) of a query that is answered in the caller's
+thread. The time of exact models is linear in both. At these limits it is tens of milliseconds, which block an event
+loop."""
 
 
 class Answers:
-    """Answers queries from an immutable registry: resolves, chooses, fits, predicts, rates, judges.
+    """Answers queries from an immutable registry: resolve, choose, fit, predict, rate, judge.
 
-    Everything but the fit is pure, and kept by what it depends on. Ask with :meth:`answer`, or in an event loop with
+    Every step except the fit is pure. Results are cached under their inputs. Call :meth:`answer`, or in an event loop
     :meth:`resolve_now` and :meth:`complete`.
 
     Parameters
@@ -57,26 +58,26 @@ class Answers:
     registry : Registry
         The estimators.
     priors : mapping of estimator to Prior
-        What was learned; empty = nothing.
+        Learned priors; empty = none.
     calibrations : mapping of estimator to Calibration
-        How far off estimators were where it was tried; empty = nowhere.
+        Measured errors of estimators in trials; empty = no trials.
     space : CacheSpace or None
-        Bytes of all that is kept, shared with whoever else keeps something of the same jobs; None = one of its own, of
-        CACHE_BYTES. What was used least recently goes first, a model once nothing that is kept was made with it.
+        Memory limit of the caches, shared with other caches of the same jobs; None = a new one of CACHE_BYTES. The
+        least recently used entry is evicted first. A model is freed when no cached entry refers to it.
     max_workers : int
-        Largest number of workers that is asked of a model, stated or resolved from nodes.
+        Largest number of workers of a row, stated or resolved from nodes.
     most_cycles : int or None
-        Single workers' cycles that the simulations of one question count, all rows together; None = without bound.
+        Largest number of worker cycles that one question may simulate, over all rows; None = no limit.
     traces : callable
-        Reads the traces that a profile names. Absent = none can be read here.
+        Reads the traces that a profile names; None = this server has no trace store.
     ahead : callable or None
-        Does work that no answer waits for, soon and elsewhere; None = nothing is begun that nobody waits for.
+        Runs a function in the background; None = no background fits.
     fallbacks : sequence of str
-        Who stands in for an estimator that is named and cannot answer, in this order.
+        Estimators that may replace a named one that cannot answer, in this order.
     cache : AnswerCache or None
-        Models and trials that others of this process may share; None = nobody does.
+        Models and trials, shared with other ``Answers`` of this process; None = not shared.
     generation, track : str
-        Of the plugins, as bases name them; "" = a digest of the registry, and the only track.
+        Generation and track of the plugins, for bases; "" = a digest of the registry, and the only track.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Answers:
         self._chooser = Chooser(self.estimators, space, self._asking_alone, fallbacks, cache.trials)
         self._teachings = Teachings(Lessons(dict(priors or {}), dict(calibrations or {})))
         self.adoptions = 0
-        """How often something learned was adopted."""
+        """Number of calls of :meth:`adopt`."""
         self._resolved: LruCache[tuple[object, ...], ResolvedQuery] = LruCache(space)
         self._fitted: LruCache[tuple[Choice, int, Terms], tuple[FittedModel, Basis]] = LruCache(space)
         self._newest: LruCache[str, Profile] = LruCache(space)
@@ -122,14 +123,14 @@ class Answers:
 
     @property
     def registry(self) -> Registry:
-        """The estimators that can be asked."""
+        """The loaded estimators."""
         return self.estimators.registry
 
     @property
     def state(self) -> tuple[int, int]:
-        """Changes whenever a stored query may be answered otherwise though its profile is the same.
+        """A value that changes whenever the answer to a query may change although its profile is the same.
 
-        That is: how often something learned was adopted, and how often estimators were put out of use or back in.
+        It counts the adoptions of lessons, and how often estimators were disabled or enabled.
         """
         return self.adoptions, self.estimators.epoch
 
@@ -139,31 +140,31 @@ class Answers:
         Parameters
         ----------
         keep : bool
-            Whether the same query may come again; else what only that would need takes no room. The model is kept.
+            Whether to cache the resolved query for repeated queries. The model is cached in either case.
 
         Raises
         ------
         NodewiseError
-            Whatever stands in the way of every row; single rows are refused in the predictions instead.
+            An error that concerns every row. Single rows are refused in the predictions instead.
         """
         return self.complete(question, self.resolve(question) if keep else self._resolve(question, None))
 
     def resolve_now(self, question: Question, *, fitted_only: bool = False) -> ResolvedQuery | None:
-        """The resolved query if nothing is left to do but to complete it here and now, else None.
+        """Return the resolved query if it can be completed at once in the caller's thread, else None.
 
-        That is: the model was fitted before; every estimator concerned runs in the caller's thread; at most INLINE_ROWS
-        rows of a resolved scale of at most INLINE_SCALE; no simulation. Where it is None the query belongs in a thread:
-        ``answer``.
+        This requires that the model is cached, that every estimator involved runs in the caller's thread, that there
+        are at most INLINE_ROWS rows with a resolved scale of at most INLINE_SCALE, and that nothing is simulated. On
+        None, call :meth:`answer` in a worker thread.
 
         Parameters
         ----------
         fitted_only : bool
-            Whether to look no further where nothing was fitted for the profile: assessing it is work as well.
+            Whether to return None at once if no model was fitted for the profile, without assessing it.
 
         Raises
         ------
         NodewiseError
-            Whatever stands in the way of every row and shows before a fit.
+            An error that concerns every row and is found before a fit.
         """
         if question.terms.options.fidelity == Fidelity.SIMULATE:
             return None
@@ -175,7 +176,7 @@ class Answers:
             return None
         if fitted_only and self._newest.get(_name_of(question.profile)) is None:
             return None
-        # Resolving and assessing are cheap; a fit is what must not happen here.
+        # Resolving and assessing are cheap; only a fit must not run here.
         configurations, candidates = self._rows(question)
         try:
             before = self._fitted_before(question, configurations) if _is_small(configurations) else None
@@ -191,10 +192,10 @@ class Answers:
             raise
 
     def resolve(self, question: Question) -> ResolvedQuery:
-        """All that an answer depends on: what is the same here is answered the same. Fits where it must.
+        """Return everything that an answer depends on except the objective. Fit models that are not cached.
 
-        A query that allows stale answers, and would have to wait, is resolved at the newest revision of its profile of
-        which everything is fitted. Whatever it does not wait for is begun.
+        If a query allows stale answers and would have to wait for a fit, it is resolved at the newest revision of its
+        profile with fitted models. The fit for the current revision is started in the background.
         """
         key = self._key(question)
         entry = self._resolved.get(key) if question.profile.digest else None
@@ -214,9 +215,9 @@ class Answers:
             raise
 
     def complete(self, question: Question, query: ResolvedQuery) -> Answer:
-        """The answer to a resolved query, of each row at the batch of best goodput.
+        """Return the answer to a resolved query. If batches may be chosen, each row has the batch of highest goodput.
 
-        Predicted rows stay with the resolved query for as long as nothing that they depend on changes.
+        The predicted rows are cached in the resolved query, so another objective reuses them.
         """
         objective, before = question.objective, query.judged
         if before is not None and before[0] is objective:
@@ -224,7 +225,7 @@ class Answers:
         return self.judge(question, *self.rate(question, query))
 
     def judge(self, question: Question, query: ResolvedQuery, rows: Answer) -> Answer:
-        """The answer to a resolved query of which the rows are rated, as :meth:`rate` returns both."""
+        """Return the answer to a resolved query from its rated rows; :meth:`rate` returns both."""
         objective, comparison, reach = question.objective, None, self._resolution.reach(question.profile)
         if query.candidates is not None:
             assert objective is not None  # the wire refuses bounds without efficiency
@@ -241,9 +242,9 @@ class Answers:
         return answer
 
     def verdict(self, question: Question, query: ResolvedQuery) -> Verdict | None:
-        """The verdict on rated rows, where an answer tells no more besides them; None = ask :meth:`judge`.
+        """Return the verdict if it is all that an answer adds to the rated rows; None = call :meth:`judge`.
 
-        That is: the objective says nothing of its own about the rows, and no work is known that would take time.
+        This requires a plain objective (a rule and an extrapolation limit only) and a profile without total work.
         """
         objective, rows, workload = question.objective, query.rated, question.profile.workload
         if objective is None or rows is None:
@@ -258,56 +259,56 @@ class Answers:
         return None if verdict.notice is not None else verdict
 
     def fit_ahead(self, profile: Profile) -> None:
-        """Fit what a query about the profile's own configurations would need."""
+        """Fit the models that a query about the profile's own configurations would need."""
         configurations = evidence_of(profile)
         if configurations is not None:
             self.model_of(Question(profile=profile, configurations=configurations))
 
     def model_of(self, question: Question) -> FittedModel:
-        """The model that answers a query, or the mixture of several; fitted now unless it is kept."""
+        """Return the model, or the mixture, that answers a query. Fit it if it is not cached."""
         return self._resolve(question, None).fitted
 
     def alone(self, name: str) -> Predict:
-        """A way of asking one estimator about a profile, whatever else is loaded; nothing of it is kept.
+        """Return a function that predicts with one estimator alone, by the lessons common to all owners.
 
-        By the lessons that are common to all.
+        Its models are not cached.
         """
         return self._asking_alone(name, self._teachings.common)
 
     def resolve_configurations(self, profile: Profile, configurations: Configurations) -> Configurations:
-        """The configurations with everything filled in that the profile's evidence tells.
+        """Fill in the fields that the configurations leave open, from the profile's evidence.
 
         Raises
         ------
         NodewiseError
-            INVALID_FIELD where the evidence does not tell, or for more than ``max_workers`` workers.
+            INVALID_FIELD if the evidence does not determine a field, or for more than ``max_workers`` workers.
         """
         return self._resolution.of(profile, configurations)
 
     def reach(self, profile: Profile) -> Reach:
-        """The largest scale that a profile's runs were measured on."""
+        """Return the largest scale of a profile's measured runs."""
         return self._resolution.reach(profile)
 
     @property
     def teachings(self) -> Teachings:
-        """What was learned: another object once something else is adopted."""
+        """The lessons in use. :meth:`adopt` replaces this object."""
         return self._teachings
 
     def lessons_for(self, question: Question) -> Lessons:
-        """What a query is answered with: another object once its namespace learned something else."""
+        """Return the lessons for a query. The object changes when the lessons of its namespace change."""
         return self._teachings.of(question.asked_by or question.profile.profile_id)
 
     def adopt(self, teachings: Teachings) -> None:
-        """Answer with what was learned meanwhile. Queries under way end with what they began with."""
+        """Use new lessons from now on. Queries in progress finish with the lessons that they started with."""
         self._teachings = teachings
-        self.adoptions += 1  # after what it counts: a caller that reads the new number first gets the new lessons
-        # Models and choices are kept under what they were learned from; what points at them without saying so must go.
+        self.adoptions += 1  # after the lessons: a caller that reads the new number gets the new lessons
+        # The keys of models and choices hold the lessons. Caches whose entries refer to old models are cleared.
         self._resolved.clear()
         self._fitted.clear()
         self._chooser.forget()
 
     def forget(self) -> None:
-        """Let go of what is kept for these answers alone, in a room that others go on sharing."""
+        """Clear the caches of these answers. Caches shared with other ``Answers`` stay."""
         self._resolved.clear()
         self._fitted.clear()
         self._newest.clear()
@@ -317,12 +318,12 @@ class Answers:
         self.estimators.forget()
 
     def home(self, question: Question) -> str:
-        """The distribution in whose process a query is answered; "" = here, or not in one alone."""
+        """Return the distribution whose worker process answers a query; "" = this process, or several processes."""
         plugin = self.registry.estimators.get(question.terms.estimator)
         return plugin.distribution if plugin is not None and plugin.mode == "process" else ""
 
     def _asking_alone(self, name: str, lessons: Lessons) -> Predict:
-        """A way of asking one estimator about a profile: trials need predictions alone, no intervals or verdict."""
+        """Return a function that predicts with one estimator. Trials need no intervals and no verdict."""
         terms = Terms(estimator=name)
 
         def predict(profile: Profile, configurations: Configurations) -> Predictions:
@@ -341,16 +342,16 @@ class Answers:
     def _resolve(
         self, question: Question, key: tuple[object, ...] | None, failures: Mapping[str, Refusal] = NONE_FAILED
     ) -> ResolvedQuery:
-        """The query resolved now, with its model fitted; kept under a key unless that is None.
+        """Resolve a query and fit its model. Cache the result under ``key`` unless that is None.
 
-        ``failures`` are those of estimators that others stand in for.
+        ``failures`` holds the failures of estimators that must be replaced by others.
         """
         rows = configurations, _ = self._rows(question)
         if question.terms.options.fidelity == Fidelity.SIMULATE and self._most_cycles is not None:
             check_simulated(configurations, question.terms.options, self._most_cycles)
         question.terms.look_up()
         lessons = self.lessons_for(question)
-        # A process of its own assesses and predicts in one exchange.
+        # A worker process assesses and predicts in one exchange.
         model = self._models.cached_model(question, lessons) if self.home(question) else None
         choice = self._chooser.choose(question, configurations, lessons, may_try=True, model=model, failures=failures)
         assert choice is not None
@@ -367,12 +368,12 @@ class Answers:
     def _resolve_without(
         self, question: Question, names: Sequence[str], error: PluginError, failures: Mapping[str, Refusal]
     ) -> ResolvedQuery:
-        """The query resolved with others in the place of estimators that failed.
+        """Resolve a query with other estimators in place of those that failed.
 
         Raises
         ------
         PluginError
-            That failure, where nobody may stand in for them, or nobody can.
+            ``error`` itself, if no other estimator may replace them, or none can.
         """
         terms = question.terms
         if terms.estimator != AUTO and not terms.allow_fallback:
@@ -395,7 +396,7 @@ class Answers:
         repeatable: bool,
         is_small: bool | None = None,
     ) -> ResolvedQuery:
-        """A query with its model; kept where the same would be resolved again."""
+        """Return the resolved query. Cache it if the same query would resolve to the same result."""
         terms, (configurations, candidates) = question.terms, rows
         query = ResolvedQuery(
             configurations=configurations,
@@ -415,7 +416,7 @@ class Answers:
         return query
 
     def _rows(self, question: Question) -> tuple[Configurations, Candidates | None]:
-        """The rows of a query as resolved, with every batch that may be chosen, and which these are."""
+        """Return the resolved rows of a query, repeated with each candidate batch, and the candidates."""
         configurations = self._resolution.of(question.profile, question.configurations)
         bounds = None if question.objective is None else question.objective.batch_bounds
         if bounds is None:
@@ -424,7 +425,7 @@ class Answers:
         return candidates.configurations, candidates
 
     def _model(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel:
-        """The chosen model, fitted; beside others' lessons where these move it."""
+        """Return the chosen model, fitted, together with models by other owners' lessons if there are any."""
         fit = self._models.fit(question, choice, lessons)
         if lessons.others:
             fit = self._models.beside_others(question, choice, lessons, fit)
@@ -432,7 +433,7 @@ class Answers:
         return fit
 
     def _note_newest(self, profile: Profile) -> None:
-        """Remember the newest revision that something was fitted for."""
+        """Record the newest revision of a profile with a fitted model."""
         name = _name_of(profile)
         before = self._newest.get(name)
         if before is None or before.uid != profile.uid or before.revision < profile.revision:
@@ -441,7 +442,7 @@ class Answers:
     def _fitted_before(
         self, question: Question, configurations: Configurations
     ) -> tuple[Choice, FittedModel, Basis] | None:
-        """The choice of an estimator, its model and what answers rest on, if nothing has to be tried or fitted."""
+        """Return choice, model and basis if no trial and no fit is needed, else None."""
         lessons = self.lessons_for(question)
         choice = self._chooser.choose(question, configurations, lessons, may_try=False)
         if choice is None:
@@ -458,7 +459,7 @@ class Answers:
         return choice, *entry
 
     def _older(self, question: Question) -> Profile | None:
-        """The profile at an older revision of which everything is fitted, where it may answer and the newest cannot."""
+        """Return an older revision of the profile with fitted models, if it may answer and the newest has none."""
         profile = question.profile
         if question.terms.freshness != Freshness.ALLOW_STALE or not profile.profile_id:
             return None
@@ -475,7 +476,7 @@ class Answers:
             self._ahead.begin(question)
 
     def _key(self, question: Question) -> tuple[object, ...]:
-        """What resolving a query depends on; the configurations by identity."""
+        """Return the cache key of a resolved query. Configurations are compared by identity."""
         profile = question.profile
         return (
             profile.digest,
@@ -491,14 +492,14 @@ class Answers:
         )
 
     def _inline(self, question: Question) -> bool:
-        """Whether every estimator that a query may reach runs in the caller's thread."""
+        """Return whether every estimator that may answer a query runs in the caller's thread."""
         plugin = self.registry.estimators.get(question.terms.estimator)
         return (
             self.estimators.all_inline if plugin is None or question.terms.allow_fallback else plugin.mode == "inline"
         )
 
     def _is_quick(self, query: ResolvedQuery) -> bool:
-        """Whether it can be completed here and now: by models of the caller's thread, or from memory."""
+        """Return whether a query can be completed in the caller's thread, by inline models or from its cached rows."""
         if not query.small or query.rated is not None or self.estimators.all_inline:
             return query.small
         fit = query.fitted
@@ -508,7 +509,7 @@ class Answers:
     # --- completing
 
     def rate(self, question: Question, query: ResolvedQuery) -> tuple[ResolvedQuery, Answer]:
-        """The rows predicted and rated; where an estimator fails, another one is resolved in its place."""
+        """Predict and rate the rows. If an estimator fails, resolve the query again with another one."""
         if query.rated is not None:
             return query, query.rated
         failures: dict[str, Refusal] = {}
@@ -522,12 +523,12 @@ class Answers:
                 failures |= dict.fromkeys(names, error.refusal)
 
     def _rate(self, question: Question, query: ResolvedQuery) -> Answer:
-        """The rows predicted and rated: a model is pure, so that another objective needs the same rows."""
+        """Predict and rate the rows, and cache them for other objectives: models are pure."""
         configurations, fit = query.configurations, query.fitted
         predictions = predict_rows(self.estimators, fit, configurations, question)
         floors = self._floors(question.profile, configurations)
         if floors is not None and not predictions.simulated and question.profile.workload.transformer is None:
-            # An estimator that is asked for by name is shown as it is: only facts correct it.
+            # The prediction of a named estimator is corrected by facts only, not by runs.
             by_auto = question.terms.estimator == AUTO
             predictions = raise_to_floors(predictions, floors if by_auto else floors.of_facts())
         rows = rate(question.terms, configurations, predictions, fit, query.basis, floors)
@@ -536,23 +537,23 @@ class Answers:
         return rows
 
     def _floors(self, profile: Profile, rows: Configurations) -> Floors | None:
-        """The least that a step of each row can take; None = neither facts nor runs say anything of it."""
+        """Return the floors of the step time of each row; None if there are neither facts nor runs."""
         workload = profile.workload
         if not (workload.parameter_bytes or workload.flops_per_sample or len(profile.observations)):
             return None
         ran: Configurations | None = None
-        with suppress(NodewiseError):  # runs of which something is open bound nothing
+        with suppress(NodewiseError):  # runs that cannot be resolved give no floor
             ran = self._resolution.of(profile, profile.observations.configurations)
         return floors_of(profile, ran, rows, self.estimators.catalogue)
 
 
 def _name_of(profile: Profile) -> str:
-    """What a profile's revisions have in common; one in a question has its digest alone."""
+    """Return the id that all revisions of a profile share. A profile sent in a question has only its digest."""
     return profile.profile_id or profile.digest
 
 
 def _is_small(configurations: Configurations) -> bool:
-    """Whether rows may be answered in the caller's thread."""
+    """Return whether rows are few and small enough to be answered in the caller's thread."""
     return (
         len(configurations.workers) <= INLINE_ROWS
         and largest(configurations.workers) <= INLINE_SCALE

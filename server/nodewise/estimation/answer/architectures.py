@@ -1,8 +1,8 @@
-"""Many architectures of one job on the same configurations: one estimator for all, and how their order is to be taken.
+"""Answer many architectures of one job on the same configurations, and state how reliable their order is.
 
-Ranks are compared, so one estimator (or one mixture, of the same weights) answers every architecture: it is chosen by
-the first of those that tell most and can be answered. A model that takes many at once is asked once; others are asked
-about one after the other.
+Ranks are compared, so one estimator (or one mixture with the same weights) answers every architecture. It is chosen for
+the first answerable one among the architectures that state the most facts. A model that accepts many architectures is
+called once; other models are called for each architecture.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from nodewise.profiles.digest import content_digest
 __all__ = ["ArchitecturesQuestion", "Ranking", "Rankings", "rank_architectures"]
 
 _TELLS_OF_FACTS: Final = frozenset({Kind.PRECONDITION, Kind.INVALID, Kind.INTERNAL})
-"""Kinds of errors that are one architecture's own: the others are answered."""
+"""Kinds of errors that concern one architecture only: the others are still answered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -45,9 +45,9 @@ class ArchitecturesQuestion:
     Attributes
     ----------
     profile : Profile
-        What is known of all of them alike; its runs say what the configurations leave open, and no more.
+        The facts that all architectures share. Its runs are used only to resolve the configurations.
     refusals : tuple of RowRefusal
-        Architectures, by their places, whose facts cannot be.
+        Architectures with impossible facts, by their places.
     """
 
     profile: Profile
@@ -59,16 +59,16 @@ class ArchitecturesQuestion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """How architectures rank on one configuration.
+    """The ranking of the architectures on one configuration.
 
     Attributes
     ----------
     order : int
-        Places of the architectures that are answered, least seconds per step first, equal ones in order.
+        Places of the answered architectures, shortest step time first; equal ones in the order of their places.
     expected_kendall : float or None
-        Of this order with the measured one; None = fewer than two, or no spread is stated.
+        Expected Kendall's tau between this order and the measured one; None = fewer than two answered, or no spread.
     refused_share : float
-        Of all architectures.
+        Refused share of all architectures, from 0 to 1.
     """
 
     order: Ints
@@ -78,7 +78,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rankings:
-    """The answer: row ``a * configurations + c`` is of architecture a; one ranking for each configuration."""
+    """The answer and one ranking for each configuration. Row ``a * configurations + c`` belongs to architecture a."""
 
     answer: Answer
     rankings: tuple[Ranking, ...]
@@ -86,7 +86,7 @@ class Rankings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Correlation:
-    """Predictions of every row, and how their errors hang together."""
+    """Predictions of every row, and the correlation of their errors."""
 
     predictions: Predictions
     shared: Floats
@@ -94,22 +94,23 @@ class _Correlation:
 
     @staticmethod
     def apart(predictions: Predictions) -> _Correlation:
-        """Errors of which nobody says that they hang together."""
+        """Return predictions with uncorrelated errors."""
         return _Correlation(predictions, np.zeros((len(predictions), 0)), predictions.log_spread)
 
 
 def rank_architectures(answers: Answers, query: ArchitecturesQuestion, *, together: bool = False) -> Rankings | None:
-    """Answer a question about architectures; what cannot be answered of one is refused in its rows.
+    """Answer a question about architectures. An architecture that cannot be answered is refused in its rows.
 
     Parameters
     ----------
     together : bool
-        Only by models that take many at once, which is quick; None where that is not all of them.
+        Whether to use only models that accept many architectures in one call, which is fast. Return None if a model of
+        the answer does not.
 
     Raises
     ------
     NodewiseError
-        What is wrong with the profile, the configurations or the options, whatever the architecture.
+        An error of the profile, the configurations or the options that concerns every architecture.
     """
     count, width = len(query.architectures), len(query.configurations)
     able = as_ints(np.flatnonzero(RowRefusal.left(count, query.refusals)))
@@ -136,7 +137,7 @@ def rank_architectures(answers: Answers, query: ArchitecturesQuestion, *, togeth
 def _choose(
     answers: Answers, query: ArchitecturesQuestion, able: Ints, configurations: Configurations
 ) -> FittedModel | Predictions:
-    """Who answers: whoever does for the first of the architectures that tell most, or why nobody answers any."""
+    """Return the model for the first answerable architecture with the most facts, or refusals if there is none."""
     rows, width = len(able) * len(configurations), len(configurations)
     if not rows:
         return Predictions.joined(0, ())
@@ -175,14 +176,14 @@ def _takes_many(answers: Answers, fit: FittedModel) -> bool:
 def _answer(
     answers: Answers, query: ArchitecturesQuestion, fit: FittedModel, able: Ints, configurations: Configurations
 ) -> _Correlation:
-    """What is said of the architectures that can be asked about."""
+    """Predict the valid architectures with a model or a mixture."""
     architectures = query.architectures.take(able)
     if not fit.parts:
         return _by(answers, query, fit, architectures, configurations)
     count = len(architectures)
 
     def tile(column: Floats) -> Floats:
-        """A column over configurations, once for each architecture."""
+        """Repeat a column over configurations for each architecture."""
         return column if len(column) == 1 else np.tile(column, count)
 
     mixture = [
@@ -204,7 +205,7 @@ def _by(
     architectures: Architectures,
     configurations: Configurations,
 ) -> _Correlation:
-    """What one estimator says, its spreads calibrated."""
+    """Predict with one estimator, and calibrate the spreads."""
     name = fit.basis.estimator
     if not _takes_many(answers, fit):
         return _Correlation.apart(_one_by_one(answers, query, name, architectures, configurations))
@@ -244,7 +245,7 @@ def _one_by_one(
     architectures: Architectures,
     configurations: Configurations,
 ) -> Predictions:
-    """What an estimator says that takes one architecture at a time, each as a profile of its own."""
+    """Predict one architecture at a time, each as a profile of its own."""
     width = len(configurations)
     budget = query.terms.options.budget
     pieces = []
@@ -271,7 +272,7 @@ def _one_by_one(
 
 
 def _ranking(correlation: _Correlation, able: Ints, column: int, width: int, count: int) -> Ranking:
-    """How the architectures rank on one configuration."""
+    """Rank the architectures on one configuration."""
     rows = np.arange(column, len(correlation.predictions), width)
     answered_rows = rows[correlation.predictions.answered[rows]]
     steps = correlation.predictions.step_s[answered_rows]
@@ -283,17 +284,17 @@ def _ranking(correlation: _Correlation, able: Ints, column: int, width: int, cou
 
 
 def _profile_of(shared: Profile, architectures: Architectures, place: int) -> Profile:
-    """What is known of an architecture: facts alone, as no run of the shared profile is one of it."""
+    """Return the profile of an architecture: facts only, since the runs of the shared profile are of another model."""
     return Profile(workload=architectures.workload(place, shared.workload), network=shared.network)
 
 
 def _rows_of(places: Sequence[int] | Ints, width: int) -> Ints:
-    """All rows of some architectures."""
+    """Return all rows of some architectures."""
     return as_ints((np.asarray(places, dtype=np.int64)[:, np.newaxis] * width + np.arange(width)).ravel())
 
 
 class _Nobody:
-    """The model of whoever answered nothing."""
+    """A model that refuses every row, used if no estimator can answer."""
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002  # the protocol's
         return Predictions.refused(len(configurations), Refusal.missing("nobody answers"))

@@ -1,4 +1,4 @@
-"""From predictions to an answer: rates, intervals and warnings of its rows, then the verdict of its objective."""
+"""Turn predictions into an answer: rates, intervals and warnings of rows, then the verdict of the objective."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from nodewise.estimation.reach import Reach
 __all__ = ["judge", "rate"]
 
 FAR_EXTRAPOLATION: Final = 2.0
-"""Scale relative to the evidence from which an answer warns: beyond twice the largest scale in evidence even the right
-model's saturation rests on assumption (research/queueing.md)."""
+"""Scale relative to the evidence above which an answer warns. Beyond twice the largest scale of the evidence, the
+saturation of even a correct model is an assumption (research/queueing.md)."""
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -37,17 +37,17 @@ def rate(
     basis: Basis,
     floors: Floors | None = None,
 ) -> Answer:
-    """An answer of rates, intervals and warnings, without a verdict: all that answers to several objectives share.
+    """Return rates, intervals and warnings without a verdict: the part that does not depend on the objective.
 
     Parameters
     ----------
     floors : Floors or None
-        The least that a step of each row can take, which bounds the interval; None = not known.
+        Lower bounds of the step time of each row, which limit the interval; None = unknown.
 
     Raises
     ------
     NodewiseError
-        ESTIMATOR_INVALID_RESULT, naming a column that is not finite.
+        ESTIMATOR_INVALID_RESULT, with the name of a column that is not finite.
     """
     rates = configurations.rates
     step_s = predictions.step_s
@@ -99,17 +99,17 @@ def rate(
 
 
 def judge(question: Question, rows: Answer, basis: Basis, reach: Reach, comparison: Comparison | None = None) -> Answer:
-    """The answer to a query about rated rows: with the time that its work takes, and the verdict of its objective.
+    """Return the answer to a query from its rated rows: add finish times, costs and the verdict of the objective.
 
     Parameters
     ----------
     comparison : Comparison or None
-        Of these rows by the query's objective; None = it is made.
+        The rows prepared for the query's objective; None = it is computed here.
 
     Raises
     ------
     NodewiseError
-        ESTIMATOR_INVALID_RESULT, naming a column that is not finite; as ``objectives.judged``.
+        ESTIMATOR_INVALID_RESULT, with the name of a column that is not finite; the errors of ``objectives.decide``.
     """
     configurations, predictions, samples_per_s = rows.configurations, rows.predictions, rows.samples_per_s
     objective, workload = question.objective, question.profile.workload
@@ -140,7 +140,7 @@ def judge(question: Question, rows: Answer, basis: Basis, reach: Reach, comparis
 
 def _require_finite(estimator: str, columns: Mapping[str, Floats | None]) -> None:
     present = [column for column in columns.values() if column is not None]
-    # A NaN or an infinity survives the sum; finite numbers that overflow it are told apart below.
+    # A NaN or an infinity makes the sum non-finite. The loop below excludes finite values whose sum overflows.
     if not present or isfinite(np.add.reduce(present[0] if len(present) == 1 else np.concatenate(present))):
         return
     for name, column in columns.items():

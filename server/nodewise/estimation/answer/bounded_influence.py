@@ -1,16 +1,17 @@
-"""What jobs of other owners may do to an answer: each owner moves it a little, however many jobs it states.
+"""Bound the influence of other owners' jobs on an answer, however many jobs an owner submits.
 
-Owners are in groups, each owner in one. An answer by the asker's own lessons is x, in logarithms; with the jobs of
-group g beside the asker's it would be x + d_g. The answer is x + d, where d is the root of
+Each owner belongs to one group. Let x be the logarithm of an answer by the caller's own lessons. With the jobs of group
+g added to the caller's jobs, it would be x + d_g. The answer is x + d, where d is the root of
 
     d = sum over groups of clip(d_g - d, -h, h),
 
-an M-estimator with Huber's bounded influence (P. J. Huber, Ann. Math. Stat. 35(1), 1964) and one pseudo-group that is
-for leaving the answer as it is. Its left side minus its right side grows at least as fast as d, and whatever one owner
-does changes one term by at most 2 h: so it moves the answer by at most 2 h, which is the bound. A group alone moves it
-by h at most; of many that agree each moves it as far.
+an M-estimator with Huber's bounded influence (P. J. Huber, Ann. Math. Stat. 35(1), 1964) and one pseudo-group that
+prefers d = 0. The left side minus the right side grows at least as fast as d. One owner changes one term by at most
+2 h. So one owner moves the answer by at most 2 h, which is the bound. A single group moves the answer by at most h. If
+many groups agree, each adds at most h.
 
-The same holds of ln(deviation). A deviation of 0 stays 0; refusals, memory and who answers are the asker's alone.
+The same rule applies to ln(deviation). A deviation of 0 stays 0. Refusals, memory and the choice of the estimator
+depend on the caller's own lessons only.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ from nodewise.estimation.estimators.check import MOST_LOG_SPREAD
 __all__ = ["GROUPS", "MOST_POINT", "MOST_WIDTH", "agree", "move_by_others"]
 
 GROUPS: Final = 6
-"""Groups of owners: each costs an answer one more model, and moves it by half a bound at most."""
+"""Number of groups of owners. Each group adds one model to an answer, and moves it by at most half of the bound."""
 MOST_POINT: Final = 1.05
-"""Factor by which one owner moves a step time of another at most."""
+"""Largest factor by which one owner changes a step time of another."""
 MOST_WIDTH: Final = 1.13
-"""The same of ln(upper / lower bound). Where that is within ±0.5 the interval in steps/s is then at most 20 % wider,
-together with the point that it goes with; in logarithms always."""
+"""Largest factor by which one owner changes ln(upper / lower bound). If an interval is within ±0.5 in logarithms, its
+width in steps/s grows by at most 20 %, the change of the point included."""
 
 _HALVINGS: Final = 48
 
 
 def agree(differences: Floats, half: float) -> Floats:
-    """The root d of each column.
+    """Return the root d of each column.
 
     Parameters
     ----------
     differences : (groups, rows) float
-        What each group would move; what is not finite moves nothing.
+        d_g of each group and row; a value that is not finite counts as 0.
     half : float
         h.
     """
@@ -57,17 +58,17 @@ def agree(differences: Floats, half: float) -> Floats:
         above = middle > np.clip(sound - middle, -half, half).sum(axis=0)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     root: Floats = 0.5 * (low + high)
-    # Where nobody moves anything, nothing moves, to the last bit.
+    # If all differences of a row are 0, return exactly 0.
     return np.where((sound == 0.0).all(axis=0), 0.0, root)
 
 
 def move_by_others(own: Predictions, others: Sequence[Predictions]) -> Predictions:
-    """Predictions by the asker's own lessons, as far as groups of other owners may move them.
+    """Move predictions by the caller's own lessons toward those with other owners' jobs, within the bounds.
 
     Parameters
     ----------
     others : sequence of Predictions
-        Of the same rows, by the same estimators, with each group's jobs beside the asker's.
+        Predictions of the same rows by the same estimators, one for each group, with its jobs added to the caller's.
     """
     if not others or own.simulated:
         return own
@@ -89,7 +90,7 @@ def move_by_others(own: Predictions, others: Sequence[Predictions]) -> Predictio
 
 
 def _log_ratios(own: Floats, others: Sequence[Floats], where: NDArray[np.bool_]) -> Floats:
-    """Ln(other / own) of each group and row; 0 where one of them says nothing."""
+    """Return ln(other / own) of each group and row; 0 where either value is missing."""
     stacked_others = np.stack(others)
     usable = where & (stacked_others > 0.0) & (own > 0.0)
     return np.log(np.where(usable, stacked_others, 1.0)) - np.log(np.where(usable, own, 1.0))

@@ -1,4 +1,4 @@
-"""What a store of profiles teaches: priors of the estimators that learn, and how far off all of them are."""
+"""Calibrate estimators: measure the errors of each estimator on the profiles of a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["calibrations_of"]
 Trials = tuple[Trial, ...]
 
 KEPT_BYTES = 1 << 20
-"""What is kept while estimators are tried: each is asked once."""
+"""Cache size in bytes during trials. It is small because each model is used once."""
 
 
 def calibrations_of(
@@ -31,10 +31,10 @@ def calibrations_of(
     look: Callable[[], None] = lambda: None,
     known: LruCache[tuple[str, str, str], Trials] | None = None,
 ) -> dict[str, Calibration]:
-    """Try every estimator on every profile that allows it; those that nothing was tried on are left out.
+    """Try every estimator on every profile that allows it. Estimators without trials are left out.
 
-    Before each try ``look`` is called; what it raises ends them. ``known`` keeps trials for the next time that the same
-    estimator, with the same prior, is tried on the same profile; None = there is no next time.
+    ``look`` is called before each trial; an exception from it ends the calibration. ``known`` caches trials for the
+    next call, under origin of the code, prior and profile digest; None = trials are not cached.
     """
     answers = Answers(registry, catalogue=catalogue, priors=priors, space=CacheSpace(KEPT_BYTES))
     provenance = answers.estimators.provenance
@@ -50,7 +50,7 @@ def calibrations_of(
             trials = known.get(key) if known is not None and profile.digest else None
             if trials is None:
                 trials = trials_at_largest(profile, predict)
-                # What builds on others depends on their priors too.
+                # Trials of an estimator that builds on others depend on their priors too, so they are not cached.
                 if known is not None and profile.digest and provenance.of(name) in provenance.origins:
                     known.put(key, trials, ENTRY_BYTES + footprint(trials))
             return trials

@@ -1,10 +1,10 @@
-"""Floors: the least that a step can take, by the facts that are stated and by the job's own runs.
+"""Floors: lower bounds of the step time, from stated facts and from the job's own runs.
 
-Stated facts force two floors (without a model of how well either is used): a node of an all-reduce over N nodes sends
+Stated facts give two floors, which assume perfect use of link and device. A node of an all-reduce over N nodes sends
 and receives at least ``2 (N - 1) / N`` times the gradient's bytes (P. Patarasuk and X. Yuan, J. Parallel Distrib.
-Comput. 69(2), 2009), and a device computes no faster than its peak. A run forces one on larger scales: more workers
-with as many samples each, on nodes at least as full, take no less time for a step. That is linear scaling; jobs whose
-own runs scale better have no such floor.
+Comput. 69(2), 2009), and a device computes no faster than its peak. A run gives a floor for larger scales: with more
+workers, the same samples per worker and at least as many workers per node, a step is not shorter. That is linear
+scaling; it is not applied to jobs whose own runs scale better.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ Mask = NDArray[np.bool_]
 
 EXCHANGE: Final = "exchange_inter_node"
 COMPUTE: Final = "compute"
-"""Parts of a step that a floor of facts adds to."""
+"""Breakdown entries that the floors of facts add time to."""
 
 SUPERLINEAR: Final = 0.10
-"""Ln of the factor from which a job is taken to scale more than linearly: equal runs differ by up to 9 % (Sia)."""
+"""Ln of the gain over linear scaling above which a job scales superlinearly: equal runs differ by up to 9 % (Sia)."""
 
 CONTRADICTED: Final = 0.10
-"""The same of runs that are quicker than the facts allow: then the facts are wrong, and force nothing."""
+"""Ln of the factor by which a run is faster than a floor above which the facts are taken as wrong and ignored."""
 
 MOST_RUNS: Final = 128
-"""Runs that bound others: the most efficient ones, which leave the most room. Pairs of them are compared."""
+"""Maximum number of runs that give floors. The most efficient runs are used: their floors are the lowest. All pairs of
+runs are compared."""
 
 _ROUNDING: Final = 1e-9
 _CHUNK: Final = 1 << 20
@@ -55,21 +56,21 @@ _ALIKE: Final = (
     "backup_workers",
     "link_bytes_per_s",
 )
-"""Columns in which a run and a row that it bounds are alike."""
+"""Columns that must be equal in a run and in a row that it bounds."""
 _HALF_FORMATS: Final = ("fp16", "bf16", "fp8")
 _FACT: Final = "_flops_per_s"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Floors:
-    """Least seconds of a step of each row; 0 = not known.
+    """Lower bounds of the step time of each row, in seconds; 0 = unknown.
 
     Attributes
     ----------
     exchange_s, compute_s : float
-        What the stated facts force.
+        Floors by the stated facts.
     linear_s : float
-        By linear scaling from the most efficient run on fewer workers.
+        Floor by linear scaling from the most efficient run on fewer workers.
     """
 
     exchange_s: Floats
@@ -78,21 +79,21 @@ class Floors:
 
     @property
     def step_s(self) -> Floats:
-        """The highest of them."""
+        """The highest floor of each row."""
         return np.maximum(np.maximum(self.exchange_s, self.compute_s), self.linear_s)
 
     def of_facts(self) -> Floors:
-        """Those that no run forces."""
+        """Return the floors by facts alone."""
         return replace(self, linear_s=np.zeros(len(self.linear_s)))
 
 
 def floors_of(profile: Profile, ran: Configurations | None, rows: Configurations, catalogue: Catalogue) -> Floors:
-    """The floors of resolved rows.
+    """Return the floors of resolved rows.
 
     Parameters
     ----------
     ran : Configurations or None
-        Those of the profile's observations, resolved; None = they cannot be.
+        The resolved configurations of the profile's observations; None = they cannot be resolved.
     """
     exchange_s = _exchange_s(profile, rows)
     compute_s = _compute_s(profile, rows, catalogue)
@@ -110,9 +111,9 @@ def floors_of(profile: Profile, ran: Configurations | None, rows: Configurations
 
 
 def raise_to_floors(predictions: Predictions, floors: Floors) -> Predictions:
-    """Predictions with no step below its floor.
+    """Raise each predicted step time to its floor.
 
-    A prediction that a floor contradicts is wrong by at least the factor between them, and its spread holds that.
+    A prediction below its floor is wrong by at least the factor between both, so its spread is widened by this factor.
     """
     step_s, floor_s = predictions.step_s, floors.step_s
     low = predictions.answered & (step_s < floor_s * (1.0 - _ROUNDING))
@@ -147,12 +148,12 @@ def raise_to_floors(predictions: Predictions, floors: Floors) -> Predictions:
 
 
 def _exchange_s(profile: Profile, rows: Configurations) -> Floats:
-    """Gradients of whole models over the link of a node."""
+    """Return the seconds to exchange the gradient of the whole model over the link of a node."""
     workload = profile.workload
     if not workload.parameter_bytes or (rows.nodes <= 1).all():
         return np.zeros(len(rows))
     trained_share = 1.0 - (workload.frozen_weights_share or 0.0)
-    # What 16-bit training exchanges may be 16-bit gradients of parameters that are stated as 32-bit ones.
+    # 16-bit training may exchange 16-bit gradients although parameter_bytes states 32-bit parameters.
     width = 0.5 if (workload.precision or "").lower() in _HALF_FORMATS else 1.0
     nodes, link = rows.nodes.astype(np.float64), rows.link_bytes_per_s
     applies = (rows.sync_mode == SyncMode.ALLREDUCE) & (rows.degree() <= 1.0) & (nodes > 1.0) & (link > 0.0)
@@ -162,7 +163,7 @@ def _exchange_s(profile: Profile, rows: Configurations) -> Floats:
 
 
 def _compute_s(profile: Profile, rows: Configurations, catalogue: Catalogue) -> Floats:
-    """A worker's samples at the highest peak of its device."""
+    """Return the seconds to compute a worker's samples at the peak of its device."""
     workload = profile.workload
     if not workload.flops_per_sample or workload.transformer is not None:
         return np.zeros(len(rows))
@@ -184,20 +185,20 @@ def _contradicts(floor_s: Floats, step_s: Floats, is_measured: Mask) -> bool:
 
 
 def _samples_per_worker(rows: Configurations) -> Floats:
-    """Samples of a worker in one step (asynchronous: in its own); 0 = not known."""
+    """Return the samples of a worker in one step (asynchronous: in its own step); 0 = unknown."""
     samples = rows.samples_per_step()
     return np.where(rows.steps_by_worker(), samples, samples / np.maximum(rows.workers, 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Runs:
-    """Measured runs that may bound others, and the least of what is compared."""
+    """Measured runs that may bound rows, with the columns that the comparison needs."""
 
     rows: Configurations
     step_s: Floats
     samples: Floats
     names: tuple[str, ...]
-    """Device and number format of each."""
+    """Device and number format of each run."""
 
     @staticmethod
     def of(ran: Configurations, step_s: Floats, is_measured: Mask) -> _Runs:
@@ -219,10 +220,10 @@ def _names(rows: Configurations) -> tuple[str, ...]:
 
 
 def _linear_s(runs: _Runs, rows: Configurations) -> Floats:
-    """The step by linear scaling from the run on fewer workers that uses each best; 0 where there is none.
+    """Return the step time by linear scaling from the most efficient run on fewer workers; 0 if there is none.
 
-    Not from the nearest run: two nodes are slower than the trend of all others on some clusters, and noise of a run
-    that happens to be slow would cut off what is true.
+    The nearest run is not used: on some clusters, two nodes are slower than the trend of all other sizes, and one slow
+    run would exclude true values.
     """
     if not len(runs):
         return np.zeros(len(rows))
@@ -247,7 +248,7 @@ def _linear_s(runs: _Runs, rows: Configurations) -> Floats:
 def _bounds(
     runs: _Runs, run_codes: NDArray[np.int64], own_runs: _Runs, codes: NDArray[np.int64], at: NDArray[np.int64]
 ) -> tuple[Mask, Floats]:
-    """Which runs bound which rows, and the floor that each would force."""
+    """Return which runs bound which rows, and the floor in seconds by each run."""
     rows = own_runs.rows
     bounds = codes[at][:, None] == run_codes
     for name in _ALIKE:
@@ -259,16 +260,16 @@ def _bounds(
     bounds &= -(-workers // nodes) >= -(-own_workers // own_nodes)
     samples, own_samples = own_runs.samples[at][:, None], runs.samples
     both_known = (samples > 0.0) & (own_samples > 0.0)
-    # Of a global step whose batch is not known, more workers may share the same samples.
+    # If the batch of a synchronous step is unknown, more workers may share the same samples.
     bounds &= both_known | ((samples == own_samples) & rows.steps_by_worker()[at][:, None])
-    # More samples at once use a device better, whatever the step's total.
+    # A larger micro-batch uses a device better, whatever the total of the step.
     bounds &= rows.batch_per_worker[at][:, None] <= np.maximum(runs.rows.batch_per_worker, 0)
     share = np.divide(samples, own_samples, out=np.ones(bounds.shape), where=both_known)
     return bounds, runs.step_s * np.minimum(share, 1.0)
 
 
 def _superlinear(runs: _Runs, codes: NDArray[np.int64]) -> Mask:
-    """Runs of which one on more workers is quicker than linear scaling allows, and these."""
+    """Return the runs that a run on more workers beats by more than linear scaling, and these faster runs."""
     result = np.zeros(len(runs), dtype=bool)
     size = max(_CHUNK // len(runs), 1)
     for start in range(0, len(runs), size):

@@ -1,4 +1,4 @@
-"""Goodput: what samples per second are worth at their batch, and the batch at which they are worth most.
+"""Goodput: samples/s weighted by the statistical efficiency of the batch, and the batch with the highest goodput.
 
 Goodput is samples/s x (noise scale + initial batch) / (noise scale + batch): Qiao et al., "Pollux", OSDI'21.
 """
@@ -19,7 +19,7 @@ __all__ = ["Candidates", "candidates_of", "goodput_per_s"]
 
 
 def goodput_per_s(efficiency: StatisticalEfficiency, configurations: Configurations, samples_per_s: Floats) -> Floats:
-    """Samples/s by what one is worth at the row's batch; 0 where the batch is not known."""
+    """Return the goodput of each row in samples/s: throughput times efficiency; 0 if the batch is unknown."""
     scale = efficiency.gradient_noise_scale_samples
     batch = np.maximum(configurations.rates.global_batch, 1.0)
     return samples_per_s * (scale + efficiency.initial_batch_samples) / (scale + batch)
@@ -27,21 +27,21 @@ def goodput_per_s(efficiency: StatisticalEfficiency, configurations: Configurati
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """The rows of a question, each with every batch that may be chosen in it.
+    """The rows of a question, each repeated with every candidate batch.
 
     Attributes
     ----------
     configurations : Configurations
-        As resolved, with their batches.
+        Resolved rows with their batches.
     row_of : int
-        Row of the question that each one is of, ascending.
+        The row of the question that each candidate belongs to, ascending.
     """
 
     configurations: Configurations
     row_of: Ints
 
     def best(self, efficiency: StatisticalEfficiency, predictions: Predictions) -> Ints:
-        """For each row of the question its place of the highest goodput; the first one where none is answered."""
+        """Return the candidate with the highest goodput for each row; the first candidate if none is answered."""
         rates = self.configurations.rates
         step_s = predictions.step_s
         cycles_per_s = np.divide(rates.cycles_per_step, step_s, out=np.zeros(len(step_s)), where=predictions.answered)
@@ -52,12 +52,12 @@ class Candidates:
 
 
 def candidates_of(configurations: Configurations, bounds: BatchBounds) -> Candidates:
-    """Resolved rows with every batch between the bounds, where they state no global batch.
+    """Repeat each resolved row that states no global batch with every candidate batch of the bounds.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD where a row has more replicas than the largest batch has samples.
+        INVALID_FIELD if a row has more replicas than the largest batch has samples.
     """
     batches = np.array(bounds.candidates)
     free = configurations.global_batch == 0

@@ -1,4 +1,4 @@
-"""Intervals: a model gives its spread, this module alone turns it into bounds."""
+"""Intervals: convert the spread that a model states into bounds. No other module does this."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def interval_of(
     is_calibrated: bool = False,
     most_steps_per_s: Floats | None = None,
 ) -> Interval | None:
-    """Bounds of steps/s from the spread of ln(step time), taken as normal.
+    """Return bounds of steps/s from the spread of ln(step time), which is assumed to be normal.
 
-    Returns None for a model that states no spread. A row without a spread among others that have one is a point:
-    both of its bounds are the prediction. The basis says whether the spread is the model's own, was calibrated against
-    measured errors, or is a simulation's. No upper bound is above ``most_steps_per_s`` (infinite = no limit), unless
-    the prediction is.
+    Return None if no row has a spread. If only some rows have a spread, both bounds of the other rows equal the
+    prediction. The basis of the interval states whether the spread is the model's own, is calibrated against measured
+    errors, or is from a simulation. No upper bound exceeds ``most_steps_per_s`` (infinite = no limit), unless the
+    prediction itself does.
     """
     spread = predictions.log_spread
     if not np.logical_or.reduce(spread):
@@ -43,14 +43,14 @@ def interval_of(
 
 
 def one_sided_rate(predictions: Predictions, rate: Floats, confidence: float) -> Floats:
-    """The rate that is reached with probability ``confidence``."""
+    """Return the rate that is reached or exceeded with probability ``confidence``."""
     return rate * np.exp(-_deviations(1.0 - confidence) * predictions.log_spread)
 
 
 @lru_cache(maxsize=256)
 def _deviations(tail: float) -> float:
-    """Standard deviations beyond which a normal variable lies with probability ``tail``.
+    """Return the number of standard deviations that a normal variable exceeds with probability ``tail``.
 
-    Asked for the small tail, not for the large rest: near 1 the rest rounds to 1, of which the quantile is infinite.
+    The argument is the small tail, not 1 - tail: the latter can round to 1, whose quantile is infinite.
     """
     return float(-scipy.special.ndtri(tail))

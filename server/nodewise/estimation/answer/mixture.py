@@ -1,8 +1,8 @@
-"""Mixtures: one answer of several estimators' predictions.
+"""Mixtures: combine the predictions of several estimators.
 
-The step is the weighted median: a wild prediction moves it no further than to its neighbour, and of two parts the
-heavier one answers. The mean squared deviation of ln(step) from it is that within the parts plus that between them, so
-that estimators that disagree widen the interval.
+The step time is the weighted median of the parts. An outlier moves it at most to the neighbouring prediction, and of
+two parts the one with the larger weight answers. The variance of ln(step) is the variance within the parts plus the
+variance between them, so disagreement between estimators widens the interval.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["Part", "mix"]
 Mask = NDArray[np.bool_]
 
 MEAN_TO_DEVIATION: Final = float(np.sqrt(np.pi / 2.0))
-"""Standard deviation of a normal variable over the mean of its absolute value."""
+"""Ratio of the standard deviation of a centered normal variable to the mean of its absolute value."""
 
 ROUNDING: Final = 1e-9
-"""Weights that differ by less are alike."""
+"""Weights that differ by less count as equal."""
 
 _ALONE: Final = ("staleness_mean", "staleness_p95", "memory_bytes", "excess_memory_bytes", "once_s")
-"""Columns that a prediction may have."""
+"""Optional columns of a prediction."""
 
 _LOST: Final = Refusal(Reason.ESTIMATOR_UNAVAILABLE, "the estimator that answers this row cannot be asked now")
 
@@ -48,8 +48,8 @@ _LOST: Final = Refusal(Reason.ESTIMATOR_UNAVAILABLE, "the estimator that answers
 class Part:
     """An estimator's share of a mixture, and its predictions of every row.
 
-    ``weights`` and ``errors`` are of each row, or one number for all: None = the share's. The expected error stands for
-    spreads that are not stated.
+    ``weights`` and ``errors`` hold one value for each row, or one for all rows; None = the value of the share. The
+    expected error replaces a spread that is not stated.
     """
 
     share: MixtureShare
@@ -58,15 +58,16 @@ class Part:
     errors: Floats | None = None
 
     def weights_of_rows(self) -> Floats:
-        """Weight in each row."""
+        """Return the weight of the part in each row."""
         return np.broadcast_to(self.share.weight if self.weights is None else self.weights, len(self.predictions))
 
 
 def mix(parts: Sequence[Part]) -> Predictions:
-    """One answer of all of them, the heaviest first; each row of those that have a weight and answer it, weighed anew.
+    """Combine parts, given largest weight first. Weights are normalised over the parts that answer a row.
 
-    A row that one of those with a weight says does not fit into memory does not fit. A row that none answers is refused
-    as by the first. Columns that only some have are of those; where not every answered row has one, there is none.
+    A row does not fit into memory if any part with a weight in it says so. A row that no part answers gets the refusal
+    of the first part. An optional column is the mean over the parts that have it. It is left out unless it covers every
+    answered row.
     """
     rows = len(parts[0].predictions)
     shares = np.stack([part.weights_of_rows() for part in parts])
@@ -120,7 +121,7 @@ def mix(parts: Sequence[Part]) -> Predictions:
 
 
 def _median(values: Floats, weights: Floats) -> Floats:
-    """Weighted median of each column: half of the weight on either side; between two of them their mean."""
+    """Return the weighted median of each column, with half of the weight on either side; the mean of two on a tie."""
     order = np.argsort(values, axis=0, kind="stable")
     values, weights = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
     below = np.cumsum(weights, axis=0)
@@ -132,12 +133,12 @@ def _median(values: Floats, weights: Floats) -> Floats:
 
 
 def _log_steps(predictions: Predictions) -> Floats:
-    """Ln of the step; 0 in rows that are not answered."""
+    """Return ln of the step time; 0 in rows that are not answered."""
     return np.log(np.where(predictions.answered, predictions.step_s, 1.0))
 
 
 def _deviation(part: Part) -> Floats:
-    """Deviation of ln(step): what is stated, else what is expected."""
+    """Return the standard deviation of ln(step): the stated spread, else one derived from the expected error."""
     is_stated = part.predictions.log_spread
     errors = (
         part.share.expected_log_error if part.errors is None else np.where(np.isfinite(part.errors), part.errors, 0.0)
@@ -146,7 +147,7 @@ def _deviation(part: Part) -> Floats:
 
 
 def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mapping[str, Floats]:
-    """Shares of the step, weighed as the answers are; they add up to the step again."""
+    """Return the weighted mean of the breakdowns, in seconds, scaled so that they add up to the step time."""
     result: dict[str, Floats] = {}
     for part, weight in zip(parts, weights, strict=True):
         own = part.predictions.step_s
@@ -157,7 +158,7 @@ def _breakdown(parts: Sequence[Part], weights: Floats, step_s: Floats) -> Mappin
 
 
 def _mean(columns: Iterable[Floats | None], weights: Floats, is_answered: Mask) -> Floats | None:
-    """Mean of an optional column over the parts that have it; None unless it is there for every answered row."""
+    """Return the mean of an optional column over the parts that have it; None unless it covers every answered row."""
     total, weight = np.zeros(len(is_answered)), np.zeros(len(is_answered))
     for column, own in zip(columns, weights, strict=True):
         if column is not None:
@@ -168,7 +169,7 @@ def _mean(columns: Iterable[Floats | None], weights: Floats, is_answered: Mask) 
 
 
 def _unfit(parts: Sequence[Part], status: NDArray[np.int64]) -> list[tuple[Mask, Predictions]]:
-    """Rows that do not fit into memory, with the first part that says so."""
+    """Return the rows that do not fit into memory, with the predictions of the first part that says so."""
     result, left = [], np.ones(status.shape[1], dtype=bool)
     for part, notices in zip(parts, status, strict=True):
         own = left & (notices == int(RowStatus.INFEASIBLE_MEMORY))
@@ -186,7 +187,7 @@ def _with_unfit(column: Floats | None, unfit: Iterable[tuple[Mask, Floats | None
 
 
 def _refusals(is_refused: Mask, parts: Sequence[Part], shares: Floats) -> tuple[RowRefusal, ...]:
-    """Of each refused row what the first part says that has a weight in it and a word on it, else the first of all."""
+    """Return the refusal of each row by the first part with a weight in it, else by the first part that refuses it."""
     result: list[RowRefusal] = []
     left = is_refused.copy()
     for own in (shares > 0.0, np.ones_like(shares, dtype=bool)):
@@ -197,13 +198,13 @@ def _refusals(is_refused: Mask, parts: Sequence[Part], shares: Floats) -> tuple[
                     left[list(rows)] = False
                     result.append(RowRefusal(rows, refusal.refusal))
     if left.any():
-        # Its part is lost, or answers what others say does not fit.
+        # No part states a refusal: its part is lost, or it answers a row that others find too large.
         result.append(RowRefusal(tuple(np.flatnonzero(left).tolist()), _LOST))
     return tuple(result)
 
 
 def _notices(parts: Sequence[Part], weights: Floats) -> tuple[Notice, ...]:
-    """What any of them says of rows that it takes part in, and who says it."""
+    """Return the notices of each part for rows in which it has a weight, prefixed with the estimator's name."""
     result: dict[Notice, None] = {}
     for part, own in zip(parts, weights, strict=True):
         there = own > 0.0

@@ -1,4 +1,4 @@
-"""Objectives: which of the answered rows is best, by which rule, with which numbers."""
+"""Objectives: recommend the best of the answered rows by a rule, with the reason and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ __all__ = ["Comparison", "Verdict", "compare", "decide", "verdict_of", "whole_fi
 
 
 _LARGE: Final = np.errstate(over="ignore", invalid="ignore")
-"""Of times and costs that are no numbers any more, which is found out and said of the estimator."""
+"""Silences overflow in times and costs. ``assembly.judge`` checks that they are finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Verdict:
-    """Time and cost columns (None = no work is known), the recommendation, and a notice when there is none.
+    """Time and cost columns (None = the work is unknown), the recommendation, and a notice if there is none.
 
-    ``remarks`` hold with or without a recommendation.
+    ``remarks`` apply with or without a recommendation.
     """
 
     finish_s: Floats | None
@@ -53,26 +53,26 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Comparison:
-    """Rows as an objective compares them, whatever work is left.
+    """Rows prepared for the comparison by an objective. They do not depend on the remaining work.
 
     Attributes
     ----------
     rows : Rows
-        Those that may be recommended, without times and costs.
+        The rows that may be recommended, without times and costs.
     is_judged : bool
-        Which of the question's rows these are.
+        Mask of these rows among the rows of the question.
     further : bool or None
-        Answered rows that are too far from the evidence to be recommended; None = there are none.
+        Mask of answered rows too far beyond the evidence to be recommended; None = no such rows.
     rate : float
-        Of each of the question's rows.
+        Rate of each row of the question, in the unit of ``rows.rate_name``.
     is_known : bool
-        Whether every row's batch is known: rates are of samples, else of steps.
+        Whether the batch of every row is known. Rates then count samples, else steps.
     by : str
-        What rows are judged by, for people; empty = by the point.
+        The criterion of the comparison, as text for people; empty = the predicted point.
     remarks : tuple of Notice
-        What holds with or without a recommendation.
+        Notices that apply with or without a recommendation.
     reach : Reach
-        Of the evidence.
+        Largest scale of the evidence.
     """
 
     rows: Rows
@@ -94,10 +94,11 @@ def compare(
     minibatches_per_s: Floats,
     reach: Reach = UNMEASURED,
 ) -> Comparison:
-    """Predicted rows as an objective compares them.
+    """Prepare predicted rows for the comparison by an objective.
 
-    Rates are samples/s, or goodput where the objective says what another batch is worth; where the batch of a row is
-    not known, steps/s of as many workers as the smallest row has, which compare rows of one batch alike.
+    Rates are samples/s, or goodput if the objective states the statistical efficiency. If the batch of a row is
+    unknown, rates are steps/s, scaled to the number of workers of the smallest row. This makes rows with the same
+    batch per worker comparable.
     """
     every, is_answered, current = predictions.all_answered, predictions.answered, objective.current
     is_known = _batch_known(configurations, predictions, samples_per_s)
@@ -152,7 +153,7 @@ def verdict_of(
     workload: Workload,
     reach: Reach = UNMEASURED,
 ) -> Verdict:
-    """Compare predicted rows by an objective and apply it to them; raises as :func:`decide`."""
+    """Compare predicted rows by an objective and apply it; raises the errors of :func:`decide`."""
     comparison = compare(objective, configurations, predictions, samples_per_s, minibatches_per_s, reach)
     return decide(objective, comparison, configurations, predictions, samples_per_s, workload)
 
@@ -165,20 +166,20 @@ def decide(
     samples_per_s: Floats,
     workload: Workload,
 ) -> Verdict:
-    """Apply an objective to rows that were compared by it.
+    """Apply an objective to the rows prepared for it.
 
-    Other rows than the current one are judged with the restart in their times and costs.
+    Times and costs of all rows but the current one include the restart when the rows are compared.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD when the rule needs work, a data set's size or prices that were not given.
+        INVALID_FIELD if the rule needs work, a data set size or prices that are not given.
     """
     rows, further, is_known, current = comparison.rows, comparison.further, comparison.is_known, objective.current
     work = work_of(objective, workload, is_known=is_known)
     charges = charges_of(objective, configurations)
     finish_s = weighed_s = None if work is None else _work_s(objective, work, charges, comparison, predictions)
-    # Judged by what a move really takes; the columns say what each row would take by itself.
+    # The comparison includes the restart; the columns of the answer do not.
     if finish_s is not None and current is not None:
         weighed_s = np.where(_elsewhere(predictions, current), finish_s + current.restart_cost_s, finish_s)
     costs = weighed_costs = None
@@ -225,7 +226,7 @@ def decide(
 
 
 def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -> NDArray[np.bool_]:
-    """Answered rows that a job does not run on now."""
+    """Return a mask of the answered rows other than the current one."""
     is_answered = predictions.answered
     return is_answered if current is None else is_answered & (np.arange(len(is_answered)) != current.row)
 
@@ -234,7 +235,7 @@ def _elsewhere(predictions: Predictions, current: CurrentConfiguration | None) -
 def _work_s(
     objective: Objective, work: float, charges: Charges | None, comparison: Comparison, predictions: Predictions
 ) -> Floats:
-    """Seconds that the work takes in each row, the start of its nodes included where the job does not run there now."""
+    """Return the seconds that the work takes in each row. All rows but the current one include the start of nodes."""
     if not comparison.is_known:
         path = "configurations.batch_per_worker_samples"
         text = "must be known, here or from the profile's evidence: the work is counted in samples"
@@ -246,7 +247,7 @@ def _work_s(
 
 
 def _of_samples(objective: Objective, configurations: Configurations, samples_per_s: Floats) -> tuple[Floats, str]:
-    """What samples are worth each second, and what it is called."""
+    """Return throughput or goodput of each row in samples/s, and the name of the unit."""
     if objective.efficiency is None:
         return samples_per_s, "samples/s"
     return goodput_per_s(objective.efficiency, configurations, samples_per_s), "samples/s of goodput"
@@ -255,7 +256,7 @@ def _of_samples(objective: Objective, configurations: Configurations, samples_pe
 def _alike_steps(
     configurations: Configurations, is_answered: NDArray[np.bool_], minibatches_per_s: Floats
 ) -> tuple[Floats, str]:
-    """Steps/s as if every row's step were as large as the smallest one's, and what they are called."""
+    """Return steps/s scaled to the workers of the smallest row, and the name of the unit."""
     sizes = configurations.rates.minibatches_per_step[is_answered]
     smallest, largest = sizes.min(initial=np.inf), sizes.max(initial=1.0)
     if largest == 1.0:
@@ -267,9 +268,9 @@ def _alike_steps(
 def _within_reach(
     judging: NDArray[np.bool_], near: NDArray[np.bool_], current: CurrentConfiguration | None, *, alike: bool
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """Of the rows to judge those that are near enough, and those that are not; None = there are none of these.
+    """Return masks of the rows within the extrapolation limit and of the rows beyond it; None = no rows beyond.
 
-    The job runs on the current one, however far that is. ``alike``: all rows are to be judged.
+    The current row counts as within, since the job runs on it. ``alike``: whether all rows may be recommended.
     """
     if current is None and alike:
         return near, ~near
@@ -283,7 +284,7 @@ def _within_reach(
 def _or_kept(
     rule: Rule, current: CurrentConfiguration, rows: Rows, here: int, preference: tuple[int, str]
 ) -> tuple[int, str, bool]:
-    """The preferred row and why, or the current one where moving does not pay; and whether it is the current one."""
+    """Return the preferred row (the current one if a move does not pay), the reason, and whether it is current."""
     best, why = preference
     if best == here:
         return here, f"{why}, and it runs there now", True
@@ -303,7 +304,7 @@ def _or_kept(
 def whole_finish_s(
     configurations: Configurations, predictions: Predictions, samples_per_s: Floats, workload: Workload
 ) -> Floats | None:
-    """Seconds to train all of the workload's epochs, by the point; None where they or the batch are not known."""
+    """Return the predicted seconds to train all epochs of the workload; None if epochs or batch are unknown."""
     work = _whole(workload)
     if work is None or not _batch_known(configurations, predictions, samples_per_s):
         return None
@@ -317,7 +318,7 @@ def _batch_known(configurations: Configurations, predictions: Predictions, sampl
 
 
 def _finish_s(work: float, rate: Floats, predictions: Predictions) -> Floats:
-    """Seconds for so many samples, with what is spent once; 0 in rows that are not answered."""
+    """Return the seconds to process ``work`` samples, including time spent once; 0 in unanswered rows."""
     steps_s = np.divide(work, rate, out=np.zeros(len(rate)), where=rate > 0)
     return steps_s if predictions.once_s is None else steps_s + predictions.once_s
 
@@ -325,7 +326,7 @@ def _finish_s(work: float, rate: Floats, predictions: Predictions) -> Floats:
 def _with_spread(
     predictions: Predictions, is_answered: NDArray[np.bool_], confidence: float
 ) -> tuple[NDArray[np.bool_], str, tuple[Notice, ...]]:
-    """Rows to judge at a confidence, by what they are judged then, and what the reader should know of it."""
+    """Return a mask of the rows to compare at a confidence, the criterion as text, and notices on missing spreads."""
     spread = is_answered & (predictions.log_spread > 0)
     without = is_answered & ~spread
     by = f", judged by what is reached with probability {confidence:g}"
@@ -340,16 +341,16 @@ def _with_spread(
 
 
 def _whole(workload: Workload) -> float | None:
-    """Samples of all epochs, where the profile says how many there are and of how many samples."""
+    """Return the samples of all epochs; None if the number of epochs or the samples per epoch are unknown."""
     if workload.epochs is None or workload.samples_per_epoch is None:
         return None
     return workload.epochs * workload.samples_per_epoch
 
 
 def work_of(objective: Objective, workload: Workload, *, is_known: bool) -> float | None:
-    """Samples left: as the objective says, else all of the workload's; refuses rules that need them without.
+    """Return the remaining samples: those of the objective, else those of all epochs; None = unknown.
 
-    None = not known. Without a known batch the workload's epochs are work only for a rule that needs some.
+    A rule that needs work is refused without it. If the batch is unknown, the epochs count only for such a rule.
     """
     if objective.remaining_samples is not None:
         return objective.remaining_samples
@@ -373,7 +374,7 @@ def work_of(objective: Objective, workload: Workload, *, is_known: bool) -> floa
 
 @_LARGE
 def _costs(objective: Objective, charges: Charges | None, finish_s: Floats | None) -> Floats | None:
-    """Cost of the work, None without work or offers; refuses rules that need them without."""
+    """Return the cost of the work; None without work or offers. A rule that compares costs is refused then."""
     if charges is None or finish_s is None:
         if objective.rule.compares_costs:
             raise invalid_field("offers" if charges is None else "work", "must be given: the rule compares costs")
@@ -382,14 +383,14 @@ def _costs(objective: Objective, charges: Charges | None, finish_s: Floats | Non
 
 
 USUAL_PAYBACK_S: Final = 3600.0
-"""Seconds in which a move must pay where nothing says how long the work takes."""
+"""Seconds within which a move must pay off if the duration of the work is unknown."""
 
 
 def payback_window_s(rule: Rule, current: CurrentConfiguration, here: int, there: int, rows: Rows) -> float | None:
-    """Seconds within which moving from one row to another does not pay; None = it does.
+    """Return the seconds within which a move from one row to another does not pay off; None = the move pays off.
 
-    Rules of time and cost compare both with the restart in them. Others compare what is done within the seconds in
-    which the move must have paid for itself: those stated, else those of the work on the current row.
+    Rules of time and cost compare times and costs that include the restart. Other rules compare the samples done
+    within the payback window. The window is stated, or is the time of the work on the current row.
     """
     if not rows.within(rule)[here]:
         return None
@@ -404,7 +405,7 @@ def payback_window_s(rule: Rule, current: CurrentConfiguration, here: int, there
 
 
 def _key(rule: Rule, rows: Rows, row: int) -> tuple[float, ...] | None:
-    """What a rule of time or cost compares, less is better; None = it compares rates."""
+    """Return what a rule of time or cost compares (less is better); None = the rule compares rates."""
     if isinstance(rule, LeastCost) and rows.costs is not None:
         return (float(rows.costs[row]),)
     if isinstance(rule, FewestDevices) and rows.finish_s is not None:
@@ -417,16 +418,16 @@ def _key(rule: Rule, rows: Rows, row: int) -> tuple[float, ...] | None:
 def bound_of(
     rule: Rule, rows: Rows, best: int, reach: Reach, most: float, further: NDArray[np.bool_] | None
 ) -> tuple[RecommendationBound, str]:
-    """What kept the recommendation from being larger, and how its reason says so.
+    """Return what limits the size of the recommendation, and the text to add to its reason.
 
     Parameters
     ----------
-    rows, chosen : Rows, int
-        Those that could be recommended, and the one that is.
+    rows, best : Rows, int
+        The rows that may be recommended, and the place of the recommended one.
     most : float
-        Largest multiple of the evidence that is recommended; 0 = no limit.
+        Largest scale that may be recommended, as a multiple of the evidence; 0 = no limit.
     further : bool or None
-        Answered rows of the question that lie further; None = there are none.
+        Mask of the answered rows of the question beyond this limit; None = no such rows.
     """
     question_rows, scale = rows.configurations, int(rows.scale[best])
     full = rule.max_nodes is not None and int(rows.nodes_held[best]) >= rule.max_nodes
@@ -450,13 +451,13 @@ def bound_of(
 
 
 def out_of_reach(configurations: Configurations, reach: Reach, most: float, further: NDArray[np.bool_]) -> str:
-    """Why no row is recommended where those that could be lie further than the evidence reaches."""
+    """Explain why no row is recommended if the rows lie beyond the extrapolation limit."""
     text = _reaches(reach, most, by_nodes=_by_nodes(configurations, reach, most, further))
     return f"no row is near enough: {text}; measure a larger run, or state max_extrapolation_ratio (0 = no limit)"
 
 
 def _by_nodes(configurations: Configurations, reach: Reach, most: float, further: NDArray[np.bool_]) -> bool:
-    """Whether the rows that lie further do so by their nodes, else by their workers alone."""
+    """Return whether the rows beyond the limit exceed it in nodes; otherwise they exceed it in workers only."""
     return bool(configurations.nodes[further].min() > reach.limits(most)[0])
 
 

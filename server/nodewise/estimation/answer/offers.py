@@ -1,4 +1,4 @@
-"""Offers: which one each row is charged by, how long its nodes take to start, and what the work costs there."""
+"""Offers: match each row with the offer that prices it, and compute price and start-up time."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Charges:
-    """What rows are charged.
+    """Prices and start-up times of rows.
 
     Attributes
     ----------
     index : int
-        Place of each row's offer.
+        Place of each row's offer among the objective's offers.
     per_s : float
-        Price of all nodes that a row holds, for one second.
+        Price per second of all nodes of the row, in the currency of the objective.
     start_up_s : float
-        Seconds until its nodes work, in which they are paid for.
+        Seconds until the nodes are ready. They are charged during this time.
     """
 
     index: Ints
@@ -38,12 +38,12 @@ class Charges:
 
 
 def offer_of_device(offers: Sequence[Offer], device: str) -> int:
-    """Place of the only offer of a device, else of the only one without a device.
+    """Return the place of the only offer for a device, else of the only offer without a device.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD where several fit, or none.
+        INVALID_FIELD if several offers match, or none.
     """
     for device_name in (device, ""):
         offer_places = [place for place, offer in enumerate(offers) if offer.device == device_name]
@@ -58,12 +58,12 @@ def offer_of_device(offers: Sequence[Offer], device: str) -> int:
 
 
 def charges_of(objective: Objective, configurations: Configurations) -> Charges | None:
-    """What each row is charged; None without offers.
+    """Return the charges of each row; None if the objective has no offers.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD for a row to which no offer belongs, or several.
+        INVALID_FIELD if no offer, or more than one, matches a row.
     """
     offers = objective.offers
     if not offers:
@@ -87,7 +87,7 @@ def charges_of(objective: Objective, configurations: Configurations) -> Charges 
 
 
 def _of_devices(objective: Objective, configurations: Configurations, named_offers: Ints) -> Ints:
-    """The offer of each device of the dictionary that a row without a named one uses; ``NONE`` for the others."""
+    """Return the offer of each device used by a row that names no offer; ``NONE`` for all other devices."""
     devices = set(configurations.device_index[named_offers == NONE].tolist())
     groups = configurations.worker_groups
     if groups is not None:
@@ -99,7 +99,7 @@ def _of_devices(objective: Objective, configurations: Configurations, named_offe
 
 
 def _of_groups(configurations: Configurations, per_device_s: Floats, per_node_s: Floats, named_offers: Ints) -> Floats:
-    """Price of a second of one of a row's nodes, in proportion to the workers on each device; as named where it is."""
+    """Return the price of one node-second: the mean over a row's workers, or the price of the row's named offer."""
     groups = configurations.worker_groups
     assert groups is not None
     workers = groups.row_workers()

@@ -1,4 +1,4 @@
-"""What a fitted model predicts of every row, or a mixture of several: one that fails leaves its rows to the others."""
+"""Predict rows with a fitted model or a mixture. If a part of a mixture fails, the other parts answer."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["predict_rows"]
 def predict_rows(
     estimators: Estimators, fit: FittedModel, configurations: Configurations, question: Question
 ) -> Predictions:
-    """What a fitted model, or a mixture, predicts of every row, its spreads calibrated.
+    """Predict every row with a fitted model or a mixture, and calibrate the spreads.
 
     Parameters
     ----------
     configurations : Configurations
-        As resolved.
+        Resolved rows.
 
     Raises
     ------
     NodewiseError
-        As the estimator refused, ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
+        The estimator's refusal, ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
     """
     if fit.others:
         own = predict_rows(estimators, replace(fit, others=()), configurations, question)
@@ -47,7 +47,7 @@ def predict_rows(
 def _predict_others(
     estimators: Estimators, others: Sequence[FittedModel], configurations: Configurations, question: Question
 ) -> list[Predictions]:
-    """What groups of other owners make of the rows; one that fails moves nothing."""
+    """Predict the rows with the models of other owners' groups. A model that fails is left out."""
     predictions = []
     for other in others:
         with suppress(NodewiseError):
@@ -56,7 +56,7 @@ def _predict_others(
 
 
 def _mix(estimators: Estimators, fit: FittedModel, configurations: Configurations, question: Question) -> Predictions:
-    """What the parts of a mixture predict together."""
+    """Predict with each part of a mixture and combine the predictions."""
     able = []
     failures = []
     for part in fit.parts:

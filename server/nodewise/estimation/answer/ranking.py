@@ -1,7 +1,8 @@
-"""How sure an order of predicted steps is.
+"""Estimate how reliable an order of predicted step times is.
 
-A search over architectures consumes ranks: that all answers are 10 % too slow costs it nothing. What moves two steps
-alike cancels in their ratio; what is left decides: P(t_i < t_j) = Phi(ln(t_j / t_i) / sd of that log ratio).
+A search over architectures uses only ranks, so an error that is common to all step times is harmless. Common errors
+cancel in the ratio of two step times. The other errors decide: P(t_i < t_j) = Phi(ln(t_j / t_i) / sd of that log
+ratio).
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from nodewise.domain.columns import Floats, Ints
 __all__ = ["expected_kendall", "faster_probability"]
 
 MOST_PAIRS: Final = 50_000
-"""Pairs that stand for all of them: the expected tau is then known to 0.005 (half a standard deviation of 1 over
-the root of this many)."""
+"""Maximum number of pairs that are evaluated. The sampling error of the expected tau is then about 0.005: a standard
+deviation of at most 1 over the square root of this number."""
 
 
 def faster_probability(log_steps: Floats, common: Floats, own: Floats, first: Ints, second: Ints) -> Floats:
-    """Probability that row `first` is faster than row `second`, for each pair.
+    """Return the probability that row `first` is faster than row `second`, for each pair.
 
     Parameters
     ----------
     log_steps : (rows,) float
         ln(step time).
     common, own : (rows, variables), (rows,) float
-        Deviations of their errors, as in ``ArchitecturePredictions``. Rows without any are sure; equal ones then give
-        1/2.
+        Standard deviations of the errors of ln(step time): those by shared variables and those of the row alone, as
+        in ``ArchitecturePredictions``. Rows without deviations are exact; equal ones give 1/2.
     """
     apart = common[first] - common[second]
     spread = np.sqrt(np.einsum("ij,ij->i", apart, apart) + own[first] ** 2 + own[second] ** 2)
@@ -39,9 +40,9 @@ def faster_probability(log_steps: Floats, common: Floats, own: Floats, first: In
 
 
 def expected_kendall(log_steps: Floats, common: Floats, own: Floats) -> float | None:
-    """Kendall's tau that the predicted order has with the true one, expected; None below two rows.
+    """Return the expected Kendall's tau between the predicted and the true order; None for fewer than two rows.
 
-    The mean of 2 P - 1 over pairs in their predicted order; of very many pairs some are drawn, always the same.
+    It is the mean of 2 P - 1 over pairs in predicted order. Above ``MOST_PAIRS`` pairs, a fixed random sample is used.
     """
     count = len(log_steps)
     if count < 2:

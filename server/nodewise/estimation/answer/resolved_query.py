@@ -1,4 +1,4 @@
-"""A resolved query: the rows as resolved, the model that answers them, and what was made of both."""
+"""A resolved query: its resolved rows, its fitted model, and the results cached for both."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ _numbers: Final = itertools.count(1)
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ResolvedQuery:
-    """All that an answer depends on but the objective: queries that differ in that alone share it.
+    """Everything that an answer depends on except the objective. Queries that differ only in the objective share it.
 
     Attributes
     ----------
     configurations : Configurations
-        As resolved; where batches may be chosen, the rows with each of them.
+        The resolved rows. If batches may be chosen, each row is repeated with each candidate batch.
     candidates : Candidates or None
-        The batches that may be chosen in each row; None = the rows state theirs.
+        The batches that may be chosen in each row; None = each row states its batch.
     fitted : FittedModel
-        The model that answers.
+        The model, or mixture, that answers.
     basis : Basis
-        What the answer rests on.
+        The estimator, revisions and evidence that the answer is based on.
     small : bool
-        Whether the rows may be answered in the caller's thread.
+        Whether the rows are few and small enough to be answered in the caller's thread.
     repeatable : bool
-        Whether the same query would be resolved to the same: no estimator is missing that was only busy.
+        Whether the same query would resolve to the same result: no estimator was left out only because it was busy.
     rated : Answer or None
-        The rows predicted and rated, without a verdict, once an answer needed them: a model is pure.
+        The predictions with rates and intervals, without a verdict. Set by the first answer and reused, since models
+        are pure.
     packed : tuple of (frozenset of int, bytes, bytes) or None
-        Columns, the rows with these as they go over the wire, and what they rest on, once both were written for a query
+        The requested columns, the serialised rows with these columns, and the serialised basis. Set by the first query
         without work.
     compared : tuple of (float, Comparison) or None
-        The rated rows as an objective compares them that says no more than how far they may lie from the evidence, and
-        how far that is.
+        The extrapolation limit of a plain objective, and the rated rows prepared for comparison under this limit.
     judged : tuple of (Objective or None, Answer) or None
-        The objective that was asked last, and the answer: batches ask many rows of the same.
+        The last objective and its answer, since batches often repeat an objective.
     number : int
-        Another one for each: what is kept under it does not keep the model alive.
+        A unique number. A cache entry under this number does not keep the model in memory.
     """
 
     configurations: Configurations
@@ -66,9 +66,9 @@ class ResolvedQuery:
     number: int = field(default_factory=_numbers.__next__)
 
     def compare(self, objective: Objective | None, reach: Reach) -> Comparison | None:
-        """The rated rows as an objective compares them; None = it says something of its own about them.
+        """Return the rated rows prepared for a plain objective; None for any other objective or without rated rows.
 
-        Remembered for the next objective, and so is how far from the evidence these may lie.
+        The result is cached for the next objective with the same extrapolation limit.
         """
         rows, compared = self.rated, self.compared
         if rows is None or objective is None or not _is_plain(objective):
@@ -81,18 +81,18 @@ class ResolvedQuery:
 
     @property
     def cache_parts(self) -> tuple[Part, ...]:
-        """What a cache that keeps this keeps alive."""
+        """Objects that stay in memory as long as this query is cached, with their sizes in bytes."""
         rows = self.configurations
         return (*self.fitted.cache_parts, part_of_rows(rows), (self, resolved_bytes(len(rows))))
 
     @property
     def lasting(self) -> bool:
-        """Whether the same query has the same answer until a profile, the lessons or the estimators in use change."""
+        """Whether the answer stays the same until the profile, the lessons or the estimators in use change."""
         return self.repeatable and not self.basis.stale and not self.basis.fallback
 
 
 def _is_plain(objective: Objective) -> bool:
-    """Whether an objective says no more than its rule, and how far rows may lie from the evidence."""
+    """Return whether an objective is plain: it sets nothing but its rule and the extrapolation limit."""
     return (
         objective.current is None
         and objective.confidence is None

@@ -1,4 +1,4 @@
-"""Rules: which of the answered rows each prefers, why, and by which numbers."""
+"""Rules: choose the preferred row among the answered rows, with the reason and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from nodewise.domain.words import number, pluralize
 __all__ = ["Preference", "Rows", "apply_rule"]
 
 ONLY_ONE: Final = "the only size to choose from"
-"""What is said where there was nothing to compare."""
+"""Reason text if there is only one row."""
 KNEE_TOLERANCE: Final = 1e-9
-"""Relative slack of the knee's comparison: exactly linear scaling must not fail at share 1 by one bit of rounding."""
+"""Relative tolerance of the knee rule, so that rounding does not reject exactly linear scaling at share 1."""
 
 Preference = tuple[int | None, str, dict[str, float]]
-"""The row (None = no row keeps the rule's limits), why, and the numbers behind it."""
+"""The row (None = no row is within the limits of the rule), the reason, and the numbers behind it."""
 
 
 class _Remembering:
-    """A place beside a value's fields for what was computed from them."""
+    """A slot for a cached value that is not a dataclass field."""
 
     __slots__ = ("_steps",)
 
@@ -38,18 +38,18 @@ class _Remembering:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Rows(_Remembering):
-    """The answered rows of a question, as rules compare them.
+    """The answered rows of a question, prepared for the rules.
 
     Attributes
     ----------
     configurations, index : Configurations, slice or int
-        The question's rows, and which of them these are.
+        The configurations of the question, and the places of these rows among them.
     scale, scale_name : int, str
-        Nodes, or workers where all rows have the same nodes.
+        Number of nodes, or of workers if all rows have the same number of nodes; and its name.
     rate, rate_name : float, str
-        Of whatever is known of each row.
+        Rate of each row (goodput, samples/s or steps/s), and the name of its unit.
     finish_s, costs : float or None
-        Of the work; those of other rows than the current one have the restart in them.
+        Time in seconds and cost of the work. All rows but the current one include the restart.
     """
 
     configurations: Configurations
@@ -66,45 +66,44 @@ class Rows(_Remembering):
 
     @property
     def nodes_held(self) -> Ints:
-        """Nodes with those of parameter servers."""
+        """Nodes of each row, including the nodes of parameter servers."""
         return self.configurations.nodes_held()[self.index]
 
     @property
     def devices(self) -> Ints:
-        """Workers, and as many again as there are servers."""
+        """Devices of each row: one for each worker and one for each parameter server."""
         return self.configurations.devices_held()[self.index]
 
     @property
     def rate_key(self) -> str:
-        """The rate's name among numbers."""
+        """Key of the rate in the numbers of a preference."""
         return _key_of(self.rate_name)
 
     @property
     def steps(self) -> tuple[list[int], list[float], Sequence[int]]:
-        """The scales in ascending order, the best rate of each, and its row: remembered, as every knee needs them."""
+        """Scales in ascending order, with the best rate at each scale and its row. Cached for the next knee rule."""
         try:
             return self._steps
         except AttributeError:
-            # Plain numbers: a question has a few dozen rows, on which array functions spend longer starting than
-            # working.
+            # Python lists: a question has a few dozen rows, for which the call overhead of array functions dominates.
             scale, rate = self.scale.tolist(), self.rate.tolist()
             steps: tuple[list[int], list[float], Sequence[int]] = scale, rate, range(len(scale))
             if not all(map(lt, scale, scale[1:])):
                 best: dict[int, int] = {}
                 for row, count in enumerate(scale):
                     if count not in best or rate[row] > rate[best[count]]:
-                        best[count] = row  # the best row of each scale stands for it
+                        best[count] = row  # keep the best row of each scale
                 places = [best[count] for count in sorted(best)]
                 steps = [scale[row] for row in places], [rate[row] for row in places], places
             object.__setattr__(self, "_steps", steps)
             return steps
 
     def scale_text(self, row: int) -> str:
-        """The scale of a row, for people."""
+        """Return the scale of a row as text for people."""
         return pluralize(int(self.scale[row]), self.scale_name[:-1])
 
     def within(self, rule: Rule) -> NDArray[np.bool_]:
-        """Rows that keep the limits of a rule, as far as what they need is known."""
+        """Return a mask of the rows within the limits of a rule. A limit on unknown costs or times is ignored."""
         within_limits = np.ones(len(self.rate), dtype=bool)
         if rule.max_nodes is not None:
             within_limits &= self.nodes_held <= rule.max_nodes
@@ -114,7 +113,7 @@ class Rows(_Remembering):
         return within_limits
 
     def least(self, is_allowed: NDArray[np.bool_], *keys: Floats | Ints) -> int:
-        """The allowed row with the least keys, the first key first; among equals the first row."""
+        """Return the allowed row with the least keys, compared in order; the first row among equal ones."""
         candidates = np.flatnonzero(is_allowed)
         for key in keys:
             values = key[candidates]
@@ -122,7 +121,7 @@ class Rows(_Remembering):
         return int(candidates[0])
 
     def numbers(self, row: int, *names: str) -> dict[str, float]:
-        """What is known of a row, by name."""
+        """Return the known values of a row, by name."""
         columns = {self.rate_key: self.rate, "finish_s": self.finish_s, "cost": self.costs}
         return {name: float(column[row]) for name in names if (column := columns[name]) is not None}
 
@@ -135,7 +134,7 @@ def _key_of(rate_name: str) -> str:
 
 
 def apply_rule(rule: Rule, rows: Rows) -> tuple[str, Preference]:
-    """The name of a rule, and what it prefers of at least one row."""
+    """Return the name of a rule and its preference among at least one row."""
     name, prefer = _RULES[type(rule)]
     return name, prefer(rows, rule)
 
@@ -153,7 +152,7 @@ def _knee(rows: Rows, rule: Knee) -> Preference:
     base = rates[0] / counts[0]
     enough = share * base * (1.0 - KNEE_TOLERANCE)
     at, gain = 0, 0.0
-    # The last step that is worth it decides: from the end the others need not be looked at.
+    # The largest sufficient step decides, so the search starts at the end.
     for place in range(len(counts) - 1, 0, -1):
         step_gain = (rates[place] - rates[place - 1]) / (counts[place] - counts[place - 1])
         if step_gain >= enough:
@@ -189,7 +188,7 @@ def _least_time(rows: Rows, rule: LeastTime) -> Preference:
     if not is_allowed.any():
         least = f"; the cheapest row costs {number(rows.costs.min())}" if rows.costs is not None else ""
         return None, f"no row stays within {within}: the smallest has {rows.nodes_held.min()} nodes{least}", {}
-    # What is spent once may turn the order of rates.
+    # Time spent once can change the order, so times are compared if they are known.
     best = rows.least(is_allowed, -rows.rate if rows.finish_s is None else rows.finish_s, rows.nodes)
     time = f"{number(rows.rate[best])} {rows.rate_name}"
     if rows.finish_s is not None:

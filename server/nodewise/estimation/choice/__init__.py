@@ -1,1 +1,1 @@
-"""The choice of who answers: expected errors, and shares of a mixture."""
+"""Choose the estimator of an answer: expected errors, and weights of a mixture."""

@@ -1,4 +1,4 @@
-"""Choosing: who answers a question, tried on the job's own runs and on similar jobs where several can."""
+"""Choose the estimators of a question. If several can answer, trials on the job's runs and on similar jobs decide."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ __all__ = ["Choice", "Chooser"]
 
 NONE_FAILED: Final[Mapping[str, Refusal]] = MappingProxyType({})
 QUICK: Final = "quick"
-"""What an estimator whose fits cost next to nothing lists among its capabilities: it is tried before the others."""
+"""Capability of an estimator whose fits take almost no time. Such estimators are tried before the others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Choice:
-    """Who answers a question.
+    """The estimators that answer a question, and why.
 
     Attributes
     ----------
     shares : Shares
-        The estimators, the heaviest first, and what each weighs in each row; several are a mixture.
+        The estimators, largest weight first, and the weight of each in each row. Several form a mixture.
     why : str
-        For people.
+        Explanation for people.
     fallback : bool
-        Whether they stand in for another one that was asked for.
+        Whether the estimators replace another one that the question names.
     evidence : tuple of str
-        What the answer rests on, in words.
+        The evidence that the answer is based on, as text.
     is_settled : bool
-        Whether the same would be chosen again: nobody was passed over that was only busy.
+        Whether the same query would get the same choice: no estimator was left out only because it was busy.
     is_kept : bool
-        Whether the same object is chosen again, for other rows too, until something else is learned.
+        Whether this object is cached: it also serves other rows until the lessons change.
     """
 
     shares: Shares
@@ -70,20 +70,21 @@ class Choice:
 
 
 class Chooser:
-    """Chooses among estimators.
+    """Chooses the estimators of a question.
 
     Parameters
     ----------
     estimators : Estimators
     space : CacheSpace
-        For what is kept.
+        Limits the memory of the cached choices and trials.
     predict : callable
-        From an estimator's name and what was learned to a way of asking it alone; what it answers is checked.
+        Takes an estimator's name and the lessons; returns a function that predicts with this estimator alone. Its
+        results are validated.
     fallbacks : sequence of str
-        Who answers in place of an estimator that is named and cannot, where the question allows it: the first that
-        can. Those that are not loaded are passed over. Empty, or none of them can = as if nobody had been named.
+        Estimators that may replace a named one that cannot answer, if the question allows it. The first that can
+        answer does; those that are not loaded are skipped. If none can answer, the choice is made as for AUTO.
     trials : LruCache or None
-        Estimators' trials on jobs; other generations of the same estimators may share it.
+        Cache of the estimators' trials on jobs. Other generations of the same estimators may share it.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Chooser:
         self._trials = LruCache(space) if trials is None else trials
 
     def forget(self) -> None:
-        """Choices were made with what was learned before, and hold it."""
+        """Clear the cached choices: they were made with older lessons and keep these in memory."""
         self._among.clear()
 
     def choose(
@@ -114,25 +115,25 @@ class Chooser:
         model: Model | None = None,
         failures: Mapping[str, Refusal] = NONE_FAILED,
     ) -> Choice | None:
-        """Who answers, or None where that takes trials which may not be made here. Choices are kept.
+        """Return the choice for a question; None if it takes trials and ``may_try`` is False. Choices are cached.
 
         Parameters
         ----------
         configurations : Configurations
             As resolved.
         lessons : Lessons
-            What was tried on the store's jobs, and the priors that predictions depend on.
+            Trials on the jobs of the store, and the priors that predictions depend on.
         model : Model or None
-            Of the estimator that is named, where it is fitted already.
+            The model of the estimator that the question names, if it is fitted already.
         failures : mapping of str to Refusal
-            Estimators that were chosen for this question and failed, with their failures: others answer, and what is
-            chosen so is not kept.
+            Estimators that were chosen for this question and failed, with their failures. Other estimators replace
+            them, and such a choice is not cached.
 
         Raises
         ------
         NodewiseError
-            ESTIMATOR_NOT_FOUND; a joint refusal where no estimator can answer; MODEL_NOT_CACHED where trials are needed
-            and the question does not wait.
+            ESTIMATOR_NOT_FOUND; a joint refusal if no estimator can answer; MODEL_NOT_CACHED if trials are needed and
+            the question does not wait.
         """
         self._estimators.require(question.terms.estimator)
         if failures:
@@ -171,7 +172,7 @@ class Chooser:
                     return standing_in
         able, is_settled = self._able(question, configurations, refusal, failures)
         kinds = RowKinds.of(configurations)
-        # Other rows of which the same is said are answered by the same: of these only their modes and devices count.
+        # Rows with equal assessments get the same choice, so the key holds only their sync modes and devices.
         key = (
             question.profile.digest,
             tuple((name, _statement(assessment)) for name, assessment in able.items()),
@@ -202,7 +203,7 @@ class Chooser:
         *,
         may_try: bool,
     ) -> Choice | None:
-        """Who answers among those that can, or None as :meth:`choose`."""
+        """Choose among the estimators that can answer; None as in :meth:`choose`."""
         is_settled = True
         candidates = [
             Candidate(
@@ -215,7 +216,7 @@ class Chooser:
         ]
         errors = expected_log_errors(candidates, kinds)
         for quick in (True, False) if len(able) > 1 else ():
-            # Trials of others than rules are fits, and cost most of a first answer.
+            # Trials of estimators other than rules need fits, which take most of the time of a first answer.
             is_decided = None if quick else _decide(candidates, errors)
             if is_decided is not None and is_decided.all():
                 break
@@ -228,7 +229,7 @@ class Chooser:
             candidates = [replace(each, own=own.get(each.estimator, each.own)) for each in candidates]
             after = expected_log_errors(candidates, kinds)
             errors = after if is_decided is None else np.where(is_decided, errors, after)
-        # The interval of a simulation is its own: it is not mixed with others'.
+        # A simulation has an interval of its own kind, so it is not mixed with other estimators.
         shares = shares_of(candidates, errors, mixed=question.terms.options.fidelity != Fidelity.SIMULATE)
         text = why(shares.mixture, candidates, errors, kinds)
         if refusal is not None:
@@ -238,7 +239,7 @@ class Chooser:
         return Choice(shares=shares, why=text, fallback=fallback, evidence=tuple(evidence), is_settled=is_settled)
 
     def _assess(self, question: Question, configurations: Configurations, model: Model | None) -> Assessment:
-        """What the estimator that is named says; its failure is a refusal where another may answer."""
+        """Assess the named estimator. Its failure counts as a refusal if another estimator may answer."""
         terms = question.terms
         try:
             return self._estimators.assess(terms.estimator, question.profile, configurations, terms.options, model)
@@ -250,7 +251,7 @@ class Chooser:
     def _standing_in(
         self, name: str, question: Question, configurations: Configurations, refusal: Refusal
     ) -> Choice | None:
-        """An estimator of the configured order in place of the one that is named; None = it cannot answer."""
+        """Return the choice of fallback ``name`` in place of the named estimator; None if it cannot answer."""
         asked_name = question.terms.estimator
         if name == asked_name or name not in self._estimators.predicting:
             return None
@@ -261,7 +262,7 @@ class Chooser:
         if assessment.refusal is not None:
             return None
         text = f"{asked_name} refused ({refusal.reason}); {name} is the next in the configured order that can answer"
-        # The named one is asked again next time: what failed may be back.
+        # The next query tries the named estimator again: it may have recovered.
         is_settled = (
             not self._estimators.is_left_alone(asked_name) and refusal.reason is not Reason.ESTIMATOR_UNAVAILABLE
         )
@@ -276,13 +277,13 @@ class Chooser:
         refusal: Refusal | None,
         failures: Mapping[str, Refusal],
     ) -> tuple[dict[str, Assessment], bool]:
-        """What the estimators say that can answer, by name, and whether all could be asked."""
+        """Return the assessments of the estimators that can answer, by name, and whether all could be assessed."""
         others = {question.terms.estimator, *failures}
         names = [name for name in self._estimators.asked_by_auto if name not in others]
         silent = self._estimators.silent(question.profile)
         able, refusals, is_settled = self._ask(question, configurations, [name for name in names if name not in silent])
         if not able and refusal is None and silent:
-            # Who refuses every question about the profile is asked too, for what it says of this one.
+            # Also assess the estimators that refuse every question about the profile: the error quotes their reasons.
             able, refusals, is_settled = self._ask(question, configurations, names)
         if not able:
             raise NodewiseError.refused(refusal or joint_refusal(refusals))
@@ -291,7 +292,7 @@ class Chooser:
     def _ask(
         self, question: Question, configurations: Configurations, names: Sequence[str]
     ) -> tuple[dict[str, Assessment], list[tuple[str, Refusal]], bool]:
-        """What those say that can answer, why the others refuse, and whether all could be asked."""
+        """Return the assessments of those that can answer, refusals of the others, and whether all were reached."""
         is_settled = True
         able: dict[str, Assessment] = {}
         refusals: list[tuple[str, Refusal]] = []
@@ -300,7 +301,7 @@ class Chooser:
             try:
                 assessment = self._estimators.assess_soon(name, question, configurations)
             except NodewiseError as error:
-                # One broken estimator must not cost the others their answers.
+                # The other estimators can answer without this one.
                 busy = isinstance(error, UnavailableError) and not self._estimators.is_left_alone(name)
                 is_settled = is_settled and not busy
                 late += [name] if busy else []
@@ -310,7 +311,7 @@ class Chooser:
             else:
                 refusals.append((name, assessment.refusal))
         for name in late if not able else ():
-            # Nobody answers without them.
+            # No other estimator can answer, so wait for the busy ones.
             with suppress(NodewiseError):
                 assessment = self._estimators.assess(name, question.profile, configurations, question.terms.options)
                 able |= {name: assessment} if assessment.refusal is None else {}
@@ -325,7 +326,7 @@ class Chooser:
         *,
         may_try: bool,
     ) -> tuple[dict[str, tuple[Trial, ...]], bool] | None:
-        """Trials on the job's own runs by estimator, and whether all were made; None where they may not be made."""
+        """Return trials on the job's runs by estimator, and whether all were made; None if they may not be made."""
         trials_by_name: dict[str, tuple[Trial, ...]] = dict.fromkeys(names, ())
         is_settled = True
         profile = question.profile
@@ -357,7 +358,7 @@ class Chooser:
         return trials_by_name, is_settled
 
     def _try(self, name: str, lessons: Lessons, held_back: Sequence[HeldBack], about: Hashable) -> tuple[Trial, ...]:
-        """Trials on what is held back; raises UnavailableError where they take longer than the asker waits."""
+        """Return trials on the held-back runs; raise UnavailableError if they take longer than the caller waits."""
 
         def trials() -> tuple[Trial, ...]:
             predict = self._predict(name, lessons)
@@ -368,15 +369,15 @@ class Chooser:
 
 
 def _statement(assessment: Assessment) -> tuple[object, ...]:
-    """All that an assessment of who can answer says."""
+    """Return the content of an assessment, for a cache key."""
     claim = assessment.expected_log_error
     return assessment.evidence, assessment.strength, claim.tobytes() if isinstance(claim, np.ndarray) else claim
 
 
 def _decide(candidates: Sequence[Candidate], errors: Floats) -> NDArray[np.bool_]:
-    """Rows of which the only one that is not tried yet is expected to answer alone, as it would by trials too.
+    """Return the rows that the only estimator without trials is expected to answer alone, so that it needs no trial.
 
-    ``errors`` are those expected before its trials, and after those of the rules.
+    ``errors`` are the expected errors after the trials of the rules and before the trials of the other estimators.
     """
     rules = np.array([candidate.quick for candidate in candidates])
     if rules.all() or not rules.any():

@@ -1,12 +1,13 @@
-"""Choice: which estimator answers a row, or which mixture of several, from how far off each is expected to be.
+"""Choose the estimator, or the mixture of estimators, for each row from their expected errors.
 
-Each row is chosen for by itself, so that its answer does not depend on the other rows of a question.
+The choice is made row by row, so that the answer of a row does not depend on the other rows of a question.
 
-An expected error is a mean over what is known: the estimator's own claim, and what its errors on the job's own runs,
-each predicted from the others, and on similar jobs of the store make of the claim: runs that are left out lie nearer to
-the others than what is asked, so an error there counts in the deviations that were stated there. Estimators that are
-about as good as the best one are mixed with weights in proportion to the inverse of the squared error (J. M. Bates and
-C. W. J. Granger, Operational Research Quarterly 20(4), 1969); the others have no part.
+An expected error is a weighted mean of the estimator's own claim and of the claim scaled by its trials. A trial
+predicts a run of the job from the other runs, or a similar job of the store. A run that is left out lies nearer to the
+other runs than a queried row does. So a trial scales the claim by the ratio of its error to the error that was
+stated for it.
+Estimators with an expected error near the least one are mixed, with weights proportional to the inverse of the squared
+error (J. M. Bates and C. W. J. Granger, Operational Research Quarterly 20(4), 1969). The others have no weight.
 """
 
 from __future__ import annotations
@@ -27,32 +28,33 @@ from nodewise.plugin import Assessment
 __all__ = ["Candidate", "RowKinds", "Shares", "expected_log_errors", "shares_of", "why"]
 
 STRONG_LOG_ERROR: Final = 0.05
-"""Error of a model whose every constant is measured: what is left is noise, some 5 % between equal runs."""
+"""Expected error of a model whose constants are all measured: the noise between equal runs, about 5 %."""
 
 WEAK_LOG_ERROR: Final = 0.65
-"""Error of an answer from facts alone: fitted forms that extrapolate without fitting evidence err by a factor of two
-(research/scaling.md, "Beside the published peers")."""
+"""Expected error of an answer from stated facts alone. Fitted formulas that extrapolate beyond their evidence are off
+by a factor of two (research/scaling.md, "Beside the published peers")."""
 
 CLAIM_WEIGHT: Final = 1.0
-"""Trials that an estimator's own claim stands for: claims are of several hands and compare badly, but one lucky trial
-is not all there is. With 2, a difference of claims outweighed a dozen small trials (docs/explanation/choice.md)."""
+"""Number of trials that an estimator's own claim counts as. Claims of different authors are hard to compare, but a
+single trial may be accurate by luck. At 2, a difference of claims outweighed a dozen small trials
+(docs/explanation/choice.md)."""
 
 OTHER_DEVICE_WEIGHT: Final = 0.25
-"""What a similar job on another device weighs: another cluster, of which one says little of this one. However many,
-they say no more than a claim."""
+"""Weight of a trial on another device: another cluster says little about this one. All such trials together weigh no
+more than a claim."""
 
 ABOUT_AS_GOOD: Final = 4.0 / 3.0
-"""Expected error, relative to the best, up to which an estimator takes part. Expected errors are means of a few trials
-and known to about a third; whoever is worse by more than that is worse."""
+"""Largest expected error, relative to the least one, with which an estimator takes part in a mixture. Expected errors
+are means of a few trials and uncertain by about a third. A larger difference is taken as real."""
 
 MOST_RATIO: Final = 4.0
-"""What a trial moves a claim by, at most: a few runs are not all there is."""
+"""Largest factor by which a trial scales a claim, since a few runs are weak evidence."""
 
 LEAST_LOG_ERROR: Final = 1e-9
-"""Expected errors below this weigh alike: no run is known as well."""
+"""Expected errors below this get equal weights: no measurement is that accurate."""
 
 MOST_NAMED: Final = 4
-"""Estimators that are named among those that have no part."""
+"""Maximum number of unused estimators that the explanation names."""
 
 
 def _count(count: int, noun: str) -> str:
@@ -61,14 +63,14 @@ def _count(count: int, noun: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowKinds:
-    """What trials are told apart by: the sync modes and devices of rows.
+    """Pairs of sync mode and device among rows. Trials are grouped by these pairs.
 
     Attributes
     ----------
     kinds : tuple of (SyncMode, str)
-        Each once.
+        The distinct pairs.
     index : int or None
-        The kind of each row; None = every row is of the only one.
+        Place of each row's pair in ``kinds``; None = all rows have the same pair.
     """
 
     kinds: tuple[tuple[SyncMode, str], ...]
@@ -76,7 +78,7 @@ class RowKinds:
 
     @staticmethod
     def of(configurations: Configurations) -> RowKinds:
-        """The kinds of resolved rows."""
+        """Return the kinds of resolved rows."""
         mode, device = only_value(configurations.sync_mode), only_value(configurations.device_index)
         if mode is not None and device is not None:
             return RowKinds(((SyncMode(mode), configurations.devices[int(device)]),), None)
@@ -87,35 +89,35 @@ class RowKinds:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for equal kinds of as many rows."""
+        """A cache key: equal for equal kinds and the same number of rows."""
         return self.kinds, None if self.index is None else self.index.tobytes()
 
     @property
     def devices(self) -> frozenset[str]:
-        """Every device that some row is asked about."""
+        """Devices of all rows."""
         return frozenset(device for _, device in self.kinds)
 
     @property
     def modes(self) -> tuple[SyncMode, ...]:
-        """Every sync mode that some row has, ascending."""
+        """Sync modes of all rows, ascending."""
         return tuple(sorted({mode for mode, _ in self.kinds}))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Candidate:
-    """An estimator that can answer, and what is known of its errors.
+    """An estimator that can answer, with its claim and its trials.
 
     Attributes
     ----------
     estimator : str
     assessment : Assessment
-        What it claims, of every row of the question.
+        The estimator's own assessment of each row of the question.
     own : sequence of Trial
-        On the job's own runs, each predicted from the others.
+        Trials on the job's own runs, each predicted from the others.
     similar : sequence of Trial
-        On other jobs.
+        Trials on other jobs.
     quick : bool
-        Whether its fits cost next to nothing: a rule, of which others are kin.
+        Whether its fits take almost no time: a simple rule. Rules make similar errors.
     """
 
     estimator: str
@@ -125,9 +127,9 @@ class Candidate:
     quick: bool = False
 
     def expected_log_errors(self, kinds: RowKinds) -> Floats:
-        """Mean |ln(predicted / measured)| that is expected of each row, infinite where it refuses; one number = of all.
+        """Return the expected mean |ln(predicted / measured)| of each row: infinite if refused; one value = all rows.
 
-        An expected error is linear in the claim; the line is that of the row's sync mode and device.
+        An expected error is linear in the claim. Slope and offset depend on the row's sync mode and device.
         """
         claims = np.atleast_1d(np.asarray(self.claim, dtype=np.float64))
         if not self.own and not self.similar:
@@ -138,7 +140,7 @@ class Candidate:
         return errors
 
     def _line(self, mode: SyncMode, device: str) -> tuple[float, float]:
-        """Slope and offset of the expected error over the claim, for rows of one sync mode and device."""
+        """Return slope and offset of the expected error over the claim, for rows of one sync mode and device."""
         slope, offset, weight = CLAIM_WEIGHT, 0.0, CLAIM_WEIGHT
         own = [trial for trial in self.own if trial.sync_mode == mode]
         similar = [trial for trial in self.similar if trial.sync_mode == mode]
@@ -157,14 +159,14 @@ class Candidate:
 
     @property
     def claim(self) -> float | Floats:
-        """The error that it claims, or that its strength of evidence is worth."""
+        """Expected error by the estimator's own claim, or derived from the strength of its evidence."""
         claim = self.assessment.expected_log_error
         if claim is None:
             return STRONG_LOG_ERROR + (WEAK_LOG_ERROR - STRONG_LOG_ERROR) * (1.0 - self.assessment.strength)
         return claim
 
     def reasons(self, modes: Sequence[SyncMode]) -> str:
-        """What the expected error rests on besides the claim, for people."""
+        """Describe the trials that the expected error is based on besides the claim, as text for people."""
         reasons = []
         for trials, noun in ((self.own, "scale"), (self.similar, "similar job")):
             errors = [trial.mean_absolute_log_error for trial in trials if trial.sync_mode in modes]
@@ -176,15 +178,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
-    """Who answers each row.
+    """The estimators that answer each row, and their weights.
 
     Attributes
     ----------
     mixture : tuple of MixtureShare
-        The estimators that have a part in some row, the heaviest first; weights and errors are means over the rows.
+        Estimators with a weight in at least one row, largest weight first. Weights and errors are means over the rows.
     weights, errors : (estimators, rows or 1) float
-        Weight and expected error of each estimator in each row; one column = the same in every row. The weights of a
-        row add up to 1, or are all 0 where every candidate refuses it.
+        Weight and expected error of each estimator in each row; one column = equal in all rows. The weights of a row
+        add up to 1, or are all 0 if every candidate refuses the row.
     """
 
     mixture: tuple[MixtureShare, ...]
@@ -193,29 +195,29 @@ class Shares:
 
     @staticmethod
     def alone(estimator: str) -> Shares:
-        """One estimator answers every row, whatever its error."""
+        """Return shares by which one estimator answers every row, whatever its error."""
         share = MixtureShare(estimator=estimator, weight=1.0, expected_log_error=0.0)
         return Shares((share,), np.ones((1, 1)), np.zeros((1, 1)))
 
 
 def expected_log_errors(candidates: Sequence[Candidate], kinds: RowKinds) -> Floats:
-    """(candidates, rows or 1) expected errors."""
+    """Return the expected errors, as (candidates, rows or 1)."""
     each = [candidate.expected_log_errors(kinds) for candidate in candidates]
     rows = max(map(len, each), default=1)
     return np.stack([np.broadcast_to(errors, rows) for errors in each])
 
 
 def shares_of(candidates: Sequence[Candidate], errors: Floats, *, mixed: bool = True) -> Shares:
-    """Who answers each row.
+    """Return the estimators that answer each row, and their weights.
 
     Parameters
     ----------
     candidates : sequence of Candidate
         At least one.
     errors : (candidates, rows or 1) float
-        Their expected errors; infinite where one refuses.
+        Expected errors; infinite where the candidate refuses the row.
     mixed : bool
-        Whether several may answer a row together.
+        Whether several estimators may answer a row together.
     """
     order = sorted(range(len(candidates)), key=lambda place: candidates[place].estimator)
     candidates, errors = [candidates[place] for place in order], errors[order]
@@ -223,7 +225,7 @@ def shares_of(candidates: Sequence[Candidate], errors: Floats, *, mixed: bool = 
     votes = errors.copy()
     rules = [place for place, candidate in enumerate(candidates) if candidate.quick]
     if len(rules) > 1:
-        # Rules err alike, and often answer the same: the best of them alone has a vote.
+        # Rules make similar errors and often give equal answers, so only the best rule takes part.
         votes[rules] = np.where(_first_least(errors[rules]), errors[rules], np.inf)
     taking_part = (votes <= ABOUT_AS_GOOD * best) if mixed else _first_least(errors)
     taking_part &= np.isfinite(votes)
@@ -232,7 +234,7 @@ def shares_of(candidates: Sequence[Candidate], errors: Floats, *, mixed: bool = 
     weights = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0.0)
     places = [place for place in range(len(candidates)) if taking_part[place].any()]
     if not places:
-        places = [0]  # every row is refused: its refusals are the answer
+        places = [0]  # every row is refused: the answer holds the refusals of this estimator
     means = [
         MixtureShare(
             estimator=candidates[place].estimator,
@@ -247,7 +249,7 @@ def shares_of(candidates: Sequence[Candidate], errors: Floats, *, mixed: bool = 
 
 
 def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], errors: Floats, kinds: RowKinds) -> str:
-    """Why these answer, for people."""
+    """Explain the choice of the estimators, as text for people."""
     if len(candidates) == 1:
         return "the only one that can answer"
     by_name = {candidate.estimator: candidate for candidate in candidates}
@@ -272,10 +274,10 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], errors:
 
 
 def _first_least(errors: Floats) -> NDArray[np.bool_]:
-    """The first least entry of each column."""
+    """Return a mask of the first least entry of each column."""
     return np.asarray(np.arange(len(errors))[:, None] == errors.argmin(axis=0))
 
 
 def _mean_where(values: Floats, mask: NDArray[np.bool_]) -> float:
-    """Mean of the masked values; 0 of none."""
+    """Return the mean of the masked values; 0 if the mask is empty."""
     return float(values[mask].mean()) if mask.any() else 0.0

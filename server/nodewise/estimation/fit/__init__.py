@@ -1,1 +1,1 @@
-"""Models: fitted, kept, and asked whether they predict what they were fitted to."""
+"""Fit models, cache them, and check that they reproduce the evidence they were fitted to."""

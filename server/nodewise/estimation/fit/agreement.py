@@ -1,4 +1,4 @@
-"""Whether a model predicts what its own evidence measured."""
+"""Check whether a model reproduces the measurements that it was fitted to."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from nodewise.plugin import Model
 __all__ = ["disagreement"]
 
 DISAGREEMENT: Final = 1.5
-"""Factor between a measured and a predicted rate of the profile's own evidence from which an answer warns: repeated
+"""Factor between the measured and the predicted rate of an observation above which an answer warns. Repeated
 one-worker campaigns of the same job differ by up to 24 % (research/queueing.md)."""
 COMPARED_OBSERVATIONS: Final = 4096
-"""Observations, the newest ones, that a model is compared with when it was fitted."""
+"""Maximum number of observations, newest first, that a new model is compared with."""
 
 
 def disagreement(
     estimators: Estimators, key: ModelKey, model: Model, profile: Profile, resolution: Resolution
 ) -> tuple[Notice, ...]:
-    """A notice where the model does not predict what its own evidence measured.
+    """Return a notice if the model does not reproduce its own evidence, else an empty tuple.
 
-    A comparison beside the way of an answer: whatever fails in it is left out, and comes up again where it is asked
-    for.
+    No answer depends on this comparison. An error in it is ignored; a query that hits the same error reports it.
     """
     observations = profile.observations
     if not len(observations):

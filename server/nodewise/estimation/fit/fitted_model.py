@@ -1,4 +1,4 @@
-"""Fitted models: what they are kept under, what their answers rest on, and mixtures of them."""
+"""Fitted models, their cache keys, the basis of their answers, and mixtures of models."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _PART_MISSING: Final = "PART_MISSING"
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FittedModel:
-    """A model fitted to a profile, with what its answers rest on and what its spreads are multiplied by.
+    """A model fitted to a profile, with the basis of its answers and the calibration of its spreads.
 
-    ``parts`` are those of a mixture, the heaviest first; ``model`` is then the heaviest one's. Empty = one model alone.
-    ``model_bytes`` is about what the model takes. ``settled``: whether no part is left out that was only slow.
-    ``others`` are the same with jobs of other owners, group by group: they move answers within bounds.
+    ``parts`` are the parts of a mixture, largest weight first; ``model`` is then the model of the first part. Empty =
+    a single model.
+    ``model_bytes`` is the approximate size of the model in memory. ``settled`` is False if a part was left out only
+    because its estimator was slow or busy.
+    ``others`` are the same model fitted with the lessons of each group of other owners. They move an answer within
+    bounds (see ``bounded_influence``).
     """
 
     model: Model
@@ -45,7 +48,7 @@ class FittedModel:
 
     @property
     def cache_parts(self) -> tuple[Part, ...]:
-        """The models, which whatever is kept of them keeps too."""
+        """Models that stay in memory as long as a cache entry refers to this one, with their sizes in bytes."""
         beside = tuple(each for other in self.others for each in other.cache_parts)
         if self.parts:
             return (*(each for part in self.parts for each in part.fitted.cache_parts), *beside)
@@ -54,7 +57,7 @@ class FittedModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixturePart:
-    """A fitted model, its mean share of a mixture, and its weight and expected error in each row, or in all."""
+    """A fitted model and its share of a mixture; weight and expected error of each row, or one value for all rows."""
 
     share: MixtureShare
     fitted: FittedModel
@@ -64,7 +67,7 @@ class MixturePart:
 
 @dataclass(frozen=True, slots=True)
 class ModelKey:
-    """Everything that a fitted model depends on; ``provenance`` as in :class:`Provenance`."""
+    """Cache key of a fitted model: everything that the fit depends on. ``provenance``: see :class:`Provenance`."""
 
     digest: str
     estimator: str
@@ -78,7 +81,7 @@ class ModelKey:
 def mixture_of(
     parts: tuple[MixturePart, ...], choice: str, notices: tuple[Notice, ...] = (), *, settled: bool = True
 ) -> FittedModel:
-    """The models of a mixture as one, with what its answers rest on, and with notices besides the parts' own."""
+    """Return the parts of a mixture as one model. ``notices`` are added to the notices of the parts."""
     bases = [part.fitted.basis for part in parts]
     heaviest = parts[0].fitted
     whole = sum(part.share.weight for part in parts)
@@ -102,7 +105,7 @@ def mixture_of(
         stale=any(basis.stale for basis in bases),
     )
     calibration = min((part.fitted.calibration for part in parts), key=lambda calibration: calibration.jobs)
-    # What all of them say is said of the evidence.
+    # A notice of all parts concerns the evidence, not an estimator.
     common = [each for each in heaviest.notices if all(each in part.fitted.notices for part in parts)]
     own_notices = [
         replace(notice, message=f"{part.share.estimator}: {notice.message}")
@@ -115,7 +118,7 @@ def mixture_of(
         basis=basis,
         fit_s=sum(part.fitted.fit_s for part in parts),
         notices=(*common, *own_notices, *notices),
-        # Spreads are multiplied part by part; the mixture's is calibrated if all of them are.
+        # Prediction calibrates the spread of each part; the mixture counts as calibrated only if all parts are.
         calibration=calibration,
         parts=parts,
         settled=settled,
@@ -123,15 +126,15 @@ def mixture_of(
 
 
 def relabel(basis: Basis, profile: Profile, choice: Choice | None = None) -> Basis:
-    """What an answer about a profile rests on, from what its model rests on.
+    """Return the basis of an answer about ``profile``, made from the basis of its model.
 
-    A model may have been fitted for another query, or for another of the jobs that share it. This function alone says
-    which fields of a basis belong to the profile and to the choice of the estimator; all others are the model's.
+    A model may have been fitted for another query, or for another job with the same evidence. This function sets the
+    fields that belong to the profile and to the choice of the estimator; all other fields are the model's.
 
     Parameters
     ----------
     choice : Choice or None
-        Of the estimator for this answer; None = the basis tells it.
+        The choice of the estimator for this answer; None = keep the choice in the basis.
     """
     basis = replace(basis, profile_revision=profile.revision, profile_digest=profile.digest)
     if choice is None:
@@ -140,12 +143,12 @@ def relabel(basis: Basis, profile: Profile, choice: Choice | None = None) -> Bas
 
 
 def basis_of(model: FittedModel, terms: Terms, generation: str, track: str) -> Basis:
-    """What answers of a model rest on, with the digest of all that they depend on but the query's rows.
+    """Return the basis of a model's answers, with a digest of everything that they depend on except the query's rows.
 
     Parameters
     ----------
     generation, track : str
-        Of the plugins, as bases name them.
+        Generation and track of the plugins, for the basis.
     """
     basis, options = model.basis, terms.options
     content = (
@@ -169,10 +172,10 @@ def _calibrations(model: FittedModel) -> list[str]:
 
 
 def misses_a_part(notices: Iterable[Notice]) -> bool:
-    """Whether a mixture is without one of its parts, which may be back for the next question."""
+    """Return whether a mixture lacks one of its parts. The part may be available again for the next question."""
     return _PART_MISSING in [notice.reason for notice in notices]
 
 
 def lost_part(estimator: str, error: NodewiseError) -> Notice:
-    """That a mixture is without one of its parts."""
+    """Return the notice that a mixture lacks the part of ``estimator``."""
     return Notice(_PART_MISSING, f"{estimator} has no part in the mixture ({error.reason}): {error.message}")

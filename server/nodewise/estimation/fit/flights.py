@@ -1,4 +1,4 @@
-"""Fits that are under way: of one model one at a time, and no two that wait for each other."""
+"""Fits in progress: each model is fitted by one thread at a time, and a deadlock between fits is an error."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nodewise.estimation.fit.fitted_model import FittedModel, ModelKey
 __all__ = ["Flights", "circle", "fitting"]
 
 fitting: ContextVar[tuple[ModelKey, ...]] = ContextVar("fitting", default=())
-"""Models that are being fitted here, each for the one before it."""
+"""Keys of the models that this context is fitting. Each fit after the first was requested by the one before it."""
 
 
 def circle(chain: tuple[ModelKey, ...], estimator: str) -> NodewiseError:
-    """Estimators that build on each other without end."""
+    """Return the error for estimators that build on each other in a circle."""
     names = " -> ".join((*(key.estimator for key in chain), estimator))
     return NodewiseError(
         Reason.ESTIMATOR_FAILED, f"estimators build on each other in a circle: {names}", {"estimator": estimator}
@@ -25,7 +25,7 @@ def circle(chain: tuple[ModelKey, ...], estimator: str) -> NodewiseError:
 
 
 class Flights:
-    """Fits that are under way: whoever asks for the same model meanwhile waits for it instead of fitting it again."""
+    """Fits in progress. A second caller of the same model waits for the running fit instead of starting another."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,12 +33,12 @@ class Flights:
         self._waiting: dict[ModelKey, ModelKey] = {}
 
     def join(self, key: ModelKey, fit: Callable[[], FittedModel]) -> FittedModel:
-        """What the fit under way returns or raises; ``fit`` is called where there is none.
+        """Return or raise the outcome of the running fit for ``key``; call ``fit`` if none is running.
 
         Raises
         ------
         NodewiseError
-            ESTIMATOR_FAILED where models of two threads would wait for each other, else what the fit raises.
+            ESTIMATOR_FAILED if fits in two threads would wait for each other; any error that the fit raises.
         """
         own = fitting.get()
         with self._lock:

@@ -1,4 +1,4 @@
-"""Models: fits every estimator to every profile once, and keeps what came of it."""
+"""Models: fits each estimator to each profile once and caches the model."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ from nodewise.profiles.reader import profile_bytes
 __all__ = ["Models", "evidence_of"]
 
 MOVED: Final = "jobs of other owners, each of which moves it by a few per cent at most"
-"""What is said of an answer that rests on shared lessons too."""
+"""Evidence text of an answer that also depends on lessons from other owners."""
 FAILED_KEPT_S: Final = 60.0
-"""How long a fit that failed is not tried again: fits are deterministic, but memory and time may have been short."""
+"""Seconds before a failed fit is tried again. Fits are deterministic, but a fit can fail for lack of memory or time."""
 
 
 def evidence_of(profile: Profile) -> Configurations | None:
-    """The configurations that a profile's timings and observations ran in; None without any."""
+    """Return the configurations of a profile's phase timings and observations; None if there are none."""
     parts = [profile.phase_timings.configurations, profile.observations.configurations]
     kept = [part for part in parts if len(part)]
     return Configurations.concatenated(kept) if kept else None
 
 
 class Models:
-    """Fitted models, each kept under everything that it depends on.
+    """Fitted models, each cached under a key of everything that it depends on.
 
-    That is: the profile's digest, the estimator, its version and whose code it is, its prior and calibration, and the
-    seed. A profile without a digest is fitted anew for every question.
+    The key holds the profile's digest, the estimator, its version, the origin of its code, its prior, its calibration
+    and the seed. A profile without a digest is fitted again for every question.
 
     Parameters
     ----------
     estimators : Estimators
     resolution : Resolution
-        Of the configurations that a fit asks other estimators about.
+        Resolves the configurations of the evidence.
     space : CacheSpace
-        For what is stated of models.
+        Limits the memory of the cached failures.
     kept : LruCache
-        Models; other generations of the same estimators may share it.
+        Cache of the models. Other generations of the same estimators may share it.
     traces : callable or None
-        Reads the traces that a profile names; None = none can be read here.
+        Reads the traces that a profile names; None = this server has no trace store.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class Models:
         self._failed: LruCache[ModelKey, tuple[PluginError, float]] = LruCache(space)
 
     def forget(self) -> None:
-        """Let go of what is kept here alone."""
+        """Clear the caches that this object does not share."""
         self._failed.clear()
 
     def fit(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel:
-        """The model that answers a question, or the mixture of several; fitted now unless it is kept.
+        """Return the model, or the mixture, that answers a question. Fit each part that is not cached.
 
         Raises
         ------
         NodewiseError
-            MODEL_NOT_CACHED where the question does not wait for a fit; why the heaviest part failed where all do;
-            DEADLINE_EXCEEDED before a part once nobody waits for the answer any more.
+            MODEL_NOT_CACHED if a fit is needed and the question does not wait for one; the error of the part with the
+            largest weight if all parts fail; DEADLINE_EXCEEDED if the caller's deadline passes before a part is fitted.
         """
         parts = []
         failures = []
@@ -103,11 +103,11 @@ class Models:
                 fit_result = self._part(question, share.estimator, choice, lessons)
                 parts.append(MixturePart(share, fit_result, weights, errors))
             except NodewiseError as error:
-                # One broken part must not cost the others their answer.
+                # The other parts can answer without this one.
                 failures.append((share.estimator, error))
         late = any(isinstance(error, UnavailableError) for _, error in failures)
         if not parts and late:
-            return self._alone(question, choice.shares.mixture[0].estimator, choice, lessons)  # nobody answers without
+            return self._alone(question, choice.shares.mixture[0].estimator, choice, lessons)  # no other part: wait
         if not parts:
             raise failures[0][1]
         if len(choice.shares.mixture) == 1:
@@ -116,14 +116,14 @@ class Models:
         return mixture_of(tuple(parts), choice.why, lost_parts, settled=not late)
 
     def beside_others(self, question: Question, choice: Choice, lessons: Lessons, own: FittedModel) -> FittedModel:
-        """A model by the asker's own lessons, with those by the lessons that other owners have a part in.
+        """Return ``own`` together with a model for each group of lessons that includes jobs of other owners.
 
-        Of a group that cannot be asked the asker's own stands in: it moves nothing.
+        If the model of a group cannot be fitted, ``own`` takes its place, which does not move the answer.
 
         Raises
         ------
         NodewiseError
-            MODEL_NOT_CACHED where the question does not wait for a fit; DEADLINE_EXCEEDED.
+            MODEL_NOT_CACHED if a fit is needed and the question does not wait for one; DEADLINE_EXCEEDED.
         """
         others, is_settled = [], own.settled
         for each in lessons.others:
@@ -139,7 +139,7 @@ class Models:
         return _with_others(own, others, is_settled=is_settled)
 
     def find(self, question: Question, choice: Choice, lessons: Lessons) -> FittedModel | None:
-        """As :meth:`fit` and :meth:`beside_others`, of models that are kept; None = one would have to be fitted."""
+        """Return what :meth:`fit` and :meth:`beside_others` return, from the cache only; None if a model is missing."""
         profile, seed = question.profile, question.terms.options.seed
         parts, shares = [], choice.shares
         for share, weights, errors in zip(shares.mixture, shares.weights, shares.errors, strict=True):
@@ -156,7 +156,7 @@ class Models:
         return _with_others(own, result, is_settled=own.settled) if result else own
 
     def cached_model(self, question: Question, lessons: Lessons) -> Model | None:
-        """The model of the estimator that is named, where it was fitted before."""
+        """Return the cached model of the estimator that the question names; None if there is none."""
         terms, profile = question.terms, question.profile
         if not profile.digest:
             return None
@@ -164,16 +164,16 @@ class Models:
         return None if result is None else result.model
 
     def fit_for_trial(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> FittedModel:
-        """A model for a trial, which is asked once: neither kept nor compared with its own evidence."""
+        """Fit a model for one trial. The model is neither cached nor compared with its own evidence."""
         return self._fit(profile, self._key(profile, estimator, seed, lessons), lessons, compares=False)
 
     def beside(self, profile: Profile, estimator: str, seed: int, lessons: Lessons) -> Model:
-        """The model of an estimator on which another one's fit builds.
+        """Return the model of an estimator that the fit of another estimator builds on.
 
-        It is asked about the profile's own evidence, whatever question came first: no fitted model may depend on it.
+        The estimator is assessed on the profile's own evidence, so that no model depends on the first question.
         """
         chain = fitting.get()
-        self.estimators.by_name(estimator)  # a name, not AUTO: what AUTO finds is the choice of a question
+        self.estimators.by_name(estimator)  # a name, not AUTO: AUTO is chosen for each question
         if any(key.estimator == estimator for key in chain):
             raise circle(chain, estimator)
         evidence = evidence_of(profile) or Configurations.of(1, nodes=1, workers=1)
@@ -187,12 +187,12 @@ class Models:
         return model
 
     def traces_of(self, profile: Profile) -> Sequence[Trace]:
-        """The traces that a profile names, read.
+        """Read the traces that a profile names.
 
         Raises
         ------
         NodewiseError
-            EVIDENCE_MISSING if it names some and none can be read here; INVALID_FIELD for one that cannot be read.
+            EVIDENCE_MISSING if there are traces but no trace store; INVALID_FIELD for a trace that cannot be read.
         """
         if not profile.traces:
             return ()
@@ -201,16 +201,16 @@ class Models:
         return self._traces(profile)
 
     def _part(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> FittedModel:
-        """One estimator's model; of a mixture, which can do without, only if that is not too long a wait."""
+        """Return one estimator's model. A mixture does not wait for a slow part, since the other parts can answer."""
         if len(choice.shares.mixture) == 1 or not question.profile.digest:
             return self._alone(question, name, choice, lessons)
         key = ("fit", self._key(question.profile, name, question.terms.options.seed, lessons), choice)
-        # Predictions of its own evidence are compared with a fit.
+        # A new model is compared with its own evidence, which takes predictions.
         methods = ("fit", "predict")
         return soon(self.estimators.by_name(name), methods, key, lambda: self._alone(question, name, choice, lessons))
 
     def _alone(self, question: Question, name: str, choice: Choice, lessons: Lessons) -> FittedModel:
-        """One estimator's model, with what answers to the question say of it."""
+        """Return one estimator's model, with its basis set for this question."""
         profile = question.profile
         key = self._key(profile, name, question.terms.options.seed, lessons)
         waits = question.terms.freshness != Freshness.CACHED_ONLY
@@ -221,7 +221,7 @@ class Models:
                 {"estimator": name},
             )
         fit_result = self._model(profile, key, lessons)
-        # One model serves queries that differ in what their answers say they rest on.
+        # Queries that share a model differ in profile revision and choice, which the basis of their answers states.
         return replace(fit_result, basis=relabel(fit_result.basis, profile, choice))
 
     def _key(self, profile: Profile, name: str, seed: int, lessons: Lessons) -> ModelKey:
@@ -231,16 +231,16 @@ class Models:
         return ModelKey(profile.digest, name, version, prior_id, calibration_id, seed, provenance)
 
     def _model(self, profile: Profile, key: ModelKey, lessons: Lessons) -> FittedModel:
-        """A model, kept from now on if its profile has a digest."""
+        """Return a model; cache it if its profile has a digest."""
         if not profile.digest:
             return self._fit(profile, key, lessons)
 
         def fit() -> FittedModel:
-            # Somebody may have put it there since the caller looked.
+            # Another thread may have cached it since the check below.
             result = self._kept.get(key)
             if result is None:
                 result = self._fit(profile, key, lessons)
-                # Only its fit shows on which others a model builds.
+                # The other models that a model builds on are known only after its fit.
                 stated_key = replace(key, provenance=self.estimators.provenance.of(key.estimator))
                 self._kept.put(stated_key, result, BASIS_BYTES + ENTRY_BYTES, result.cache_parts)
             return result
@@ -250,14 +250,14 @@ class Models:
             return entry
         failure = self._failed.get(key)
         if failure is not None and self._clock.now_s() - failure[1] < FAILED_KEPT_S:
-            # As new: each raising adds to the traceback that it carries.
+            # Without the old traceback: each raise of the same error would lengthen it.
             raise failure[0].with_traceback(None)
         try:
             return self._flights.join(key, fit)
         except UnavailableError:
-            raise  # it was not asked, which says nothing of this profile
+            raise  # the estimator was not called, so nothing is known about this profile
         except PluginError as error:
-            # Its traceback holds what the fit was given.
+            # The traceback of the error keeps the profile in memory.
             weight = BASIS_BYTES + ENTRY_BYTES
             self._failed.put(key, (error, self._clock.now_s()), weight, (part_of_profile(profile),))
             raise
@@ -293,27 +293,27 @@ class Models:
             fit_s=time.perf_counter() - start_s,
             notices=self._notices(key, model, profile) if compares else (),
             calibration=lessons.calibration(key.estimator),
-            # What a trial fits is not kept.
+            # The model of a trial is not cached.
             model_bytes=self._bytes_of(model, profile, key, lessons) if compares else 0,
         )
 
     def _notices(self, key: ModelKey, model: Model, profile: Profile) -> tuple[Notice, ...]:
-        """What is doubtful of the evidence, by itself and beside the model."""
+        """Return notices about implausible evidence and about evidence that the model does not reproduce."""
         beside = disagreement(self.estimators, key, model, profile, self._resolution)
         return (*doubts(profile, self.estimators.catalogue), *beside)
 
     def _bytes_of(self, model: Model, profile: Profile, key: ModelKey, lessons: Lessons) -> int:
-        """About what a model takes."""
+        """Return the approximate size of a model in bytes of memory."""
         if self.estimators.by_name(key.estimator).mode == "process":
-            # Here is its handle, with what the model is made anew from should its host be replaced.
+            # This process holds a handle, and the profile to fit the model again if the worker process is replaced.
             return HOSTED_MODEL_BYTES + profile_bytes(profile)
-        # Priors and the catalogue are there anyway.
+        # Priors, lessons and the catalogue are shared, so they do not count.
         return footprint(model, (lessons.priors.get(key.estimator), self.estimators.catalogue, lessons))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Context:
-    """What a fit may use; ``model`` lets one estimator build on another."""
+    """The context passed to a fit. ``model`` lets one estimator build on another."""
 
     prior: Prior | None
     seed: int
@@ -328,12 +328,12 @@ class _Context:
         return self.models.estimators.catalogue
 
     def traces(self) -> Sequence[Trace]:
-        """The profile's traces, read."""
+        """Read the profile's traces."""
         return self.models.traces_of(self.profile)
 
     def model(self, estimator: str) -> Model:
-        """Another estimator's model of the same profile."""
-        # Set here too: a fit may ask from a thread of its own.
+        """Return another estimator's model of the same profile."""
+        # Set here again, because a fit may call this from its own thread.
         token = fitting.set(self.chain)
         try:
             return self.models.beside(self.profile, estimator, self.seed, self.lessons)
@@ -342,13 +342,13 @@ class _Context:
 
 
 def _with_others(own: FittedModel, others: Sequence[FittedModel], *, is_settled: bool) -> FittedModel:
-    """A model with those that jobs of other owners have a part in."""
+    """Return a model together with the models that include jobs of other owners."""
     basis = replace(own.basis, evidence=(*own.basis.evidence, MOVED))
     return replace(own, others=tuple(others), settled=is_settled, basis=basis)
 
 
 def _check(answer: Any) -> Model:
-    """What a fit answered, if it can be asked."""
+    """Return the result of a fit if it has a method ``predict``."""
     if not callable(getattr(answer, "predict", None)):
         raise ImpossibleAnswerError(f"a {type(answer).__name__} has no method predict")
     model: Model = answer
