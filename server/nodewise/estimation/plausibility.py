@@ -159,8 +159,7 @@ def _ends(group: Ints, work: Floats) -> tuple[Ints, Ints]:
 
 
 def _next_scale(group: Ints, workers: Ints, work: Floats) -> tuple[Ints, Ints]:
-    """Return, for each scale and the next one of its group, the fastest run of the former and the slowest of the
-    latter."""
+    """Return the fastest run of each scale and the slowest run of the next scale of its group."""
     order = np.lexsort((work, workers, group))
     first, second = order[:-1], order[1:]
     there = (group[first] == group[second]) & (workers[first] < workers[second])

@@ -71,8 +71,7 @@ class Reach:
         return nodes or math.inf, workers or math.inf
 
     def counts(self, most_nodes: int, least_nodes: int = 1) -> tuple[int, ...]:
-        """Return the default numbers of nodes of a question: up to the largest multiple of the evidence that is
-        recommended."""
+        """Return the default numbers of nodes of a question, up to the largest that may be recommended."""
         last = max(least_nodes, min(int(KNEE.most_extrapolation * self.nodes), most_nodes))
         powers: Iterable[int] = (1 << exponent for exponent in range(31))
         beyond = {count for count in powers if EVERY_COUNT < count < last and count >= least_nodes}
