@@ -346,7 +346,7 @@ def _refuse(wrong: NDArray[np.bool_], says: Callable[[int], str], *fields: str) 
 
 
 def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
-    """Return the batch per worker: as stated, else the global batch's share (rounded up), else the only one in evidence.
+    """Return the batch per worker: as stated, else by the global batch (rounded up), else the only one in evidence.
 
     If micro-batches are open, the evidence's micro-batch is used if it divides the share; else the value stays 0.
     """

@@ -1,4 +1,4 @@
-"""Boundaries between devices, nodes or link domains that a step's exchange crosses and no run of the job has crossed."""
+"""Boundaries between devices, nodes or link domains that a step's exchange crosses and no run of the job crossed."""
 
 from __future__ import annotations
 
