@@ -19,11 +19,9 @@ from nodewise.plugin import Catalogue
 __all__ = ["doubts"]
 
 SHORTEST_S: Final = 1e-4
-"""Shortest plausible step: a GPU starts a kernel in some 5 us, and a step of the smallest networks has dozens of
-them."""
+"""Shortest plausible step: a GPU starts a kernel in some 5 us, and the smallest networks need dozens a step."""
 SHORTEST_ON_NODES_S: Final = 1e-3
-"""Shortest plausible step on several nodes: it also exchanges every tensor over a network, in some 20 us each at
-best."""
+"""Shortest plausible step on several nodes: it also exchanges every tensor over a network, in 20 us each at best."""
 SUPERLINEAR: Final = 1.25
 """Largest plausible throughput over that of linear scaling: repeats of a run differ by up to 24 %
 (research/queueing.md)."""
@@ -126,8 +124,8 @@ def _compare(runs: Observations) -> Iterator[Notice]:
     look("RUNS_CONTRADICT", least, most, work[most] / (CONTRADICTION * work[least]))
     for batch in (per_replica, samples):  # weak scaling, then strong scaling
         group = _groups(alike, batch)
-        # Workers spread over more nodes share less of each node, and may gain more than linearly. Those of one node do
-        # not.
+        # Workers spread over more nodes share less of each node, and may gain more than linearly. Workers of one node
+        # do not.
         for per_node in (np.where(nodes == 1, -1.0, workers / nodes), workers / nodes):
             first, second = _next_scale(_groups(group, per_node), workers, work)
             linear = workers[second] / workers[first]

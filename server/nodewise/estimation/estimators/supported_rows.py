@@ -21,7 +21,7 @@ from nodewise.plugin import BASIC_COLUMNS
 __all__ = ["SupportedRows", "mask_unsupported"]
 
 _DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in BASIC_COLUMNS}
-"""Columns of numbers that an estimator may not know, and the value that states nothing."""
+"""Columns of numbers that an estimator may not support, and the value that means "not stated"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

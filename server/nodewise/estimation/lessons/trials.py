@@ -39,8 +39,7 @@ MOST_LEFT_OUT: Final = 2
 `auto` answers no table better (docs/accuracy.md)."""
 
 MOST_RUNS: Final = 64
-"""Most runs that a trial shows, and predicts. Fits of hundreds of runs take many times as long and rank estimators no
-better."""
+"""Most runs that a trial shows, and predicts. Fits of more take many times as long and rank estimators no better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

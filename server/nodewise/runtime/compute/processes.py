@@ -25,8 +25,7 @@ __all__ = ["PATIENCE_S", "ProcessRunner", "WorkFailedError"]
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S: Final = 0.015
-"""CPU time that cancelled work may still take. Its process is then killed and replaced, which costs two seconds of CPU
-time."""
+"""CPU time that cancelled work may still take. Then its process is killed and replaced, for 2 s of CPU time."""
 LONGEST_PATIENCE_S: Final = 0.5
 """Wall-clock time that cancelled work may still take: waiting for a CPU on a busy machine, or for a disk, harms
 nothing."""

@@ -79,7 +79,7 @@ _shared: tuple[Any, Any] = (None, None)
 
 
 def _begin(parent: int, work: Any, shared: Any) -> None:
-    global _shared  # noqa: PLW0603  # an initializer can pass values to units only so
+    global _shared  # noqa: PLW0603  # an initializer has no other way to pass values to units
     _shared = work, shared
     # Ctrl+C sends SIGINT to every process of the group. Only the parent handles it, and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

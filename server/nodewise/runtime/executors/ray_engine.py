@@ -38,7 +38,7 @@ class RayExecutor:
         Raises
         ------
         RayMissingError
-            Before the first outcome.
+            Ray is not installed or not reachable; raised before the first outcome.
         """
         ray = _import_ray()
         self._join(ray)
