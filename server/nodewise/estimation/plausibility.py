@@ -21,7 +21,7 @@ __all__ = ["doubts"]
 SHORTEST_S: Final = 1e-4
 """Shortest plausible step: a GPU starts a kernel in some 5 us, and the smallest networks need dozens a step."""
 SHORTEST_ON_NODES_S: Final = 1e-3
-"""Shortest plausible step on several nodes: it also exchanges every tensor over a network, at best in some 20 us."""
+"""Shortest plausible step on several nodes: each tensor also needs at least some 20 us to be exchanged on a network."""
 SUPERLINEAR: Final = 1.25
 """Largest plausible throughput over that of linear scaling: repeats of a run differ by up to 24 %
 (research/queueing.md)."""

@@ -28,8 +28,7 @@ Predict = Callable[[Profile, Configurations], Predictions]
 Mask = NDArray[np.bool_]
 
 LEAST_DISTANCE: Final = float(np.log(1.25))
-"""Distance of measured rows, and the least distance of any row (within a quarter of the evidence): predictions there
-have the same spread."""
+"""Least distance, that of measured rows and of rows within a factor of 1.25 of them: spreads are not smaller there."""
 
 LARGEST_LOG_ERROR: Final = 3.0
 """Largest error: a factor of 20. Errors beyond it carry no more information."""
