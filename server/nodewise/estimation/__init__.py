@@ -1,6 +1,6 @@
-"""From a profile and a question to an answer.
+"""Answer questions about jobs from their profiles.
 
-``question`` says what is asked and answered, ``resolution`` fills in what a question leaves open.
-``choice.chooser.Chooser`` decides who answers, ``fit.models.Models`` fits and keeps models, and
-``answer.answers.Answers`` is the way through all of it, for every asker.
+``question`` defines questions and answers, and ``resolution`` fills in what a question leaves open.
+``choice.chooser.Chooser`` chooses the estimator, and ``fit.models.Models`` fits and caches models.
+``answer.answers.Answers`` combines these steps for every kind of call.
 """

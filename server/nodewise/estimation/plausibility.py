@@ -1,4 +1,4 @@
-"""Whether measured runs can be what they are said to be. What is doubtful is told, and never refused."""
+"""Notices about implausible measured runs. Such runs are reported, never refused."""
 
 from __future__ import annotations
 
@@ -19,26 +19,28 @@ from nodewise.plugin import Catalogue
 __all__ = ["doubts"]
 
 SHORTEST_S: Final = 1e-4
-"""Of a step: a GPU takes some 5 us to start a kernel, and a step of the smallest networks has dozens of them."""
+"""Shortest plausible step: a GPU starts a kernel in some 5 us, and the smallest networks need dozens a step."""
 SHORTEST_ON_NODES_S: Final = 1e-3
-"""Of a step on several nodes, which exchanges every tensor over a network too, in some 20 us each at best."""
+"""Shortest plausible step on several nodes: each tensor also needs at least some 20 us to be exchanged on a network."""
 SUPERLINEAR: Final = 1.25
-"""Throughput over that of linear scaling: measured again, the same run differs by up to 24 % (research/queueing.md)."""
+"""Largest plausible throughput over that of linear scaling: repeats of a run differ by up to 24 %
+(research/queueing.md)."""
 CONTRADICTION: Final = 2.0
-"""Factor between two runs of one configuration: well beyond those 24 %."""
+"""Factor between two runs of one configuration that is implausible: well beyond those 24 %."""
 COLLAPSE: Final = 20.0
-"""Factor that a larger scale loses: a slow link between nodes was measured to cost tenfold, a unit costs the batch."""
+"""Implausible loss of throughput at a larger scale. A measured slow link between nodes cost a factor of 10;
+a mistaken unit costs a factor of the batch."""
 PASSES: Final = 3.0
-"""FLOPs of a step over those of its forward pass; frozen weights need no third one."""
+"""FLOPs of a step over those of its forward pass. Frozen weights need no third pass."""
 NEWEST: Final = 4096
-"""Observations that are looked at."""
+"""Most observations that are checked: the newest ones."""
 _APART: Final = ("nodes", "workers", "global_batch", "batch_per_worker", "accumulation", "data_parallel")
 _ALIKE: Final = tuple(name for name in COLUMNS if name not in _APART)
 _STEPS: Final = "are these samples/s? A table takes those in a column samples_per_s"
 
 
 def doubts(profile: Profile, catalogue: Catalogue) -> tuple[Notice, ...]:
-    """What is doubtful of a profile's observations, each kind of doubt once."""
+    """Return notices about implausible observations of a profile, each kind once."""
     runs = profile.observations
     is_measured = (runs.steps_per_s > 0.0) & (runs.configurations.workers > 0) & (runs.configurations.nodes > 0)
     if not is_measured.any():
@@ -82,7 +84,7 @@ def _beyond_the_peak(runs: Observations, workload: Workload, catalogue: Catalogu
 
 
 def _flops_per_sample(workload: Workload) -> float:
-    """FLOPs that a sample needs at least; 0 = nothing tells."""
+    """Return the least FLOPs that a sample needs; 0 = not known."""
     if workload.flops_per_sample:
         return workload.flops_per_sample
     passes = PASSES - 1.0 if workload.frozen_weights_share else PASSES
@@ -91,18 +93,18 @@ def _flops_per_sample(workload: Workload) -> float:
     model = workload.transformer
     if model is not None:
         return passes * 2.0 * model.sequence_length * model.multiplied_elements()
-    # Every parameter multiplies something of every sample; the widest are of four bytes.
+    # Every parameter is multiplied with part of every sample. The widest parameters have four bytes.
     return passes * 2.0 * (workload.parameter_bytes or 0) / 4.0
 
 
 def _peak(catalogue: Catalogue, device: str) -> float:
-    """The device's peak in its fastest number format; 0 = not known."""
+    """Return the device's peak FLOP/s in its fastest number format; 0 = not known."""
     facts = catalogue.device(device) or {}
     return max((value for name, value in facts.items() if name.endswith("_flops_per_s")), default=0.0)
 
 
 def _compare(runs: Observations) -> Iterator[Notice]:
-    """Runs beside others of the same job that ran alike: on the same scale, or on the next."""
+    """Compare runs of the job with runs that are otherwise alike: on the same scale, or on the next."""
     if len(runs) < 2:
         return
     configurations = runs.configurations
@@ -120,9 +122,10 @@ def _compare(runs: Observations) -> Iterator[Notice]:
 
     least, most = _ends(_groups(alike, *(getattr(configurations, name) for name in _APART)), work)
     look("RUNS_CONTRADICT", least, most, work[most] / (CONTRADICTION * work[least]))
-    for batch in (per_replica, samples):  # weak scaling, and strong
+    for batch in (per_replica, samples):  # weak scaling, then strong scaling
         group = _groups(alike, batch)
-        # Workers that are spread wider share less of a node, and may gain more than linear; those of one node do not.
+        # Workers spread over more nodes share less of each node, and may gain more than linearly. Workers of one node
+        # do not.
         for per_node in (np.where(nodes == 1, -1.0, workers / nodes), workers / nodes):
             first, second = _next_scale(_groups(group, per_node), workers, work)
             linear = workers[second] / workers[first]
@@ -137,7 +140,7 @@ def _compare(runs: Observations) -> Iterator[Notice]:
 
 
 def _groups(*columns: Ints | Floats) -> Ints:
-    """Numbers of rows that are the same in every column."""
+    """Return a group number for each row; rows of one group are equal in every column."""
     kinds = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         if only_value(column) is None:
@@ -147,14 +150,14 @@ def _groups(*columns: Ints | Floats) -> Ints:
 
 
 def _ends(group: Ints, work: Floats) -> tuple[Ints, Ints]:
-    """The slowest and the fastest run of each group."""
+    """Return the slowest and the fastest run of each group."""
     order = np.lexsort((work, group))
     begins = np.flatnonzero(np.diff(group[order], prepend=-1))
     return order[begins], order[np.append(begins[1:], len(order)) - 1]
 
 
 def _next_scale(group: Ints, workers: Ints, work: Floats) -> tuple[Ints, Ints]:
-    """Of each scale and the next of its group the fastest run of the one and the slowest of the other."""
+    """Return the fastest run of each scale and the slowest run of the next scale of its group."""
     order = np.lexsort((work, workers, group))
     first, second = order[:-1], order[1:]
     there = (group[first] == group[second]) & (workers[first] < workers[second])
@@ -176,7 +179,7 @@ _MESSAGES: Final = {
 
 
 def _rate(runs: Observations, work: Floats, row: int) -> str:
-    """A run with its throughput, in samples where the batch is known."""
+    """Describe a run with its throughput, in samples/s where the batch is known."""
     batch_is_known = runs.configurations.rates.samples_per_step[row] > 0
     rate = (
         f"{number(float(work[row]))} samples/s" if batch_is_known else f"{number(float(runs.steps_per_s[row]))} steps/s"

@@ -1,4 +1,4 @@
-"""Questions and answers about one job, as every asker (unary, batch, stream, schedule, backtest) puts them."""
+"""Questions and answers about one job, shared by all kinds of calls (unary, batch, stream, schedule, backtest)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nodewise.domain.profile import Profile
 __all__ = ["AUTO", "Answer", "Basis", "Freshness", "Interval", "IntervalBasis", "MixtureShare", "Question", "Terms"]
 
 AUTO = "auto"
-"""Name that leaves the choice of an estimator to the service."""
+"""Name that lets the service choose the estimator."""
 
 
 class Freshness(IntEnum):
@@ -36,20 +36,20 @@ class IntervalBasis(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How to answer, whatever is asked.
+    """How to answer a question.
 
     Attributes
     ----------
     estimator : str
-        Its name, or ``AUTO``.
+        Name of the estimator, or ``AUTO``.
     options : Options
-        What a model is told.
+        Options passed to the model.
     coverage : float
-        Of the interval, above 0 and below 1.
+        Coverage of the interval, above 0 and below 1.
     freshness : Freshness
         Whether to wait for a fit.
     allow_fallback : bool
-        Whether another estimator may answer where the named one refuses.
+        Whether another estimator may answer if the named one refuses.
     """
 
     estimator: str = AUTO
@@ -59,15 +59,15 @@ class Terms:
     allow_fallback: bool = False
 
     def by(self, estimator: str) -> Terms:
-        """The same, answered by another estimator."""
+        """Return the same terms with another estimator."""
         return replace(self, estimator=estimator)
 
     def within(self, budget: Budget) -> Terms:
-        """The same, in so much time."""
+        """Return the same terms with a time budget."""
         return replace(self, options=replace(self.options, budget=budget))
 
     def look_up(self) -> None:
-        """End work that nobody waits for any more: DEADLINE_EXCEEDED."""
+        """Raise DEADLINE_EXCEEDED once no caller waits for the work any more."""
         if self.options.budget is not None:
             self.options.budget.look_up()
 
@@ -79,11 +79,11 @@ class Question:
     Attributes
     ----------
     profile : Profile
-        What is known of it.
+        The job and its evidence.
     configurations : Configurations
-        What is asked about; "not stated" is allowed and resolved from the profile's evidence.
+        Configurations to predict. Values may be left unstated; the profile's evidence then fills them in.
     asked_by : str
-        Id of the profile whose namespace's lessons answer; "" = that of ``profile``.
+        Id of the profile whose namespace provides the lessons; "" = that of ``profile``.
     """
 
     profile: Profile
@@ -95,9 +95,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Interval:
-    """Bounds of steps/s that hold the measured throughput with probability ``coverage``.
+    """Bounds of steps/s that contain the measured throughput with probability ``coverage``.
 
-    Rows without a spread of their own are points: both bounds are the prediction.
+    Where the model states no spread for a row, both bounds are the prediction.
     """
 
     lower_steps_per_s: Floats
@@ -108,9 +108,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureShare:
-    """Part of a mixture: weights add up to 1; the error is the mean |ln(predicted / measured)| expected of the part.
+    """Share of one estimator in a mixture.
 
-    Of which version and with which prior is known once its model is fitted.
+    The weights of a mixture add up to 1. The error is the expected mean of |ln(predicted / measured)| of this
+    estimator. Version and prior are known once the estimator's model is fitted.
     """
 
     estimator: str
@@ -122,11 +123,11 @@ class MixtureShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What an answer rests on; same basis and same question, same answer.
+    """What an answer depends on: the same basis and the same question give the same answer.
 
-    A mixture's ``estimator`` is ``AUTO``, and ``mixture`` says what it consists of, the heaviest part first. ``digest``
-    covers all that the answer depends on but the question; empty = not known. ``generation`` is that of the plugins,
-    ``track`` the one that answered, empty = the default one.
+    The ``estimator`` of a mixture is ``AUTO``; ``mixture`` lists its shares, the largest weight first. ``digest``
+    covers everything that the answer depends on except the question; empty = not known. ``generation`` is that of the
+    plugins. ``track`` is the track that answered; empty = the default one.
     """
 
     estimator: str
@@ -147,7 +148,7 @@ class Basis:
 
     @property
     def prior_ids(self) -> tuple[str, ...]:
-        """Priors that were used, each once."""
+        """Ids of the priors that were used, without repeats."""
         ids = (share.prior_id for share in self.mixture) if self.mixture else (self.prior_id,)
         return tuple(dict.fromkeys(each for each in ids if each))
 
@@ -159,25 +160,27 @@ class Answer:
     Attributes
     ----------
     configurations : Configurations
-        As resolved.
+        Configurations after resolution.
     predictions : Predictions
-        The model's answer, checked.
+        The model's predictions, checked.
     steps_per_s, samples_per_s : float
-        Of the whole job; 0 in rows that are not answered. ``samples_per_s`` is 0 where the batch is not known.
+        Rates of the whole job; 0 in rows without an answer. ``samples_per_s`` is 0 where the batch is not known.
     samples_per_step : float
-        Of one step; 0 = not known.
+        Samples of one step; 0 = not known.
     minibatches_per_s : float
-        Workers' mini-batches per second: comparable between rows of one batch per worker, known or not.
+        Mini-batches per second of all workers. Rows with the same batch per worker are comparable by it, even where the
+        batch is not known.
     interval : Interval or None
-        None = the model has no spread.
+        None = the model states no spread.
     finish_s, costs : float or None
-        Time and cost to do the objective's work, else all of the workload's epochs; None = neither is known.
+        Time and cost of the objective's work, else of all epochs of the workload; None = the amount of work is not
+        known.
     recommendation : Recommendation or None
-        None without an objective, or when no row meets it (a notice says why).
+        None without an objective, or when no row meets it (a notice gives the reason).
     notices : tuple of Notice
-        The model's and the service's own.
+        Notices of the model and of the service.
     goodput_per_s : float or None
-        Samples/s times statistical efficiency; None = the question tells no noise scale.
+        Samples/s times statistical efficiency; None = the question states no noise scale.
     """
 
     configurations: Configurations

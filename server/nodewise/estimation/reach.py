@@ -1,4 +1,4 @@
-"""How far the measured runs of a job reach: what may be recommended by them, and which counts are asked about."""
+"""The range of scales that the measured runs of a job cover. It limits recommendations and default ranges of scales."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nodewise.domain.profile import Profile
 __all__ = ["UNMEASURED", "Reach", "reach_of"]
 
 EVERY_COUNT: Final = 16
-"""Numbers of nodes up to which a default range holds each; beyond, powers of two."""
+"""A default range holds every number of nodes up to this one, and powers of two beyond."""
 ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The largest scale that a run of the job was measured on; 0 = no run was measured, or its nodes are not known.
+    """The largest scale on which a run of the job was measured; 0 = no run was measured, or its nodes are not known.
 
-    ``by_phases``: phases were timed, by which an estimator may identify more than their own scale.
+    ``by_phases`` states whether phases were timed: an estimator may then identify costs beyond the measured scale.
     """
 
     nodes: int = 0
@@ -35,13 +35,13 @@ class Reach:
 
     @property
     def is_measured(self) -> bool:
-        """Whether there is a run at all."""
+        """Whether any run was measured."""
         return self.workers > 0
 
     def within(self, most: float, configurations: Configurations, extrapolation: Floats) -> NDArray[np.bool_] | None:
-        """Rows of at most so many times the measured nodes and workers; None = all of them.
+        """Return a mask of the rows of at most ``most`` times the measured nodes and workers; None = all rows.
 
-        Where phases were timed, rows also count that an estimator extrapolates to no further than that.
+        Where phases were timed, the mask includes rows that an estimator extrapolates to by at most the same factor.
         """
         if not most or not self.is_measured:
             return None
@@ -52,10 +52,13 @@ class Reach:
             near |= extrapolation <= most
         if np.logical_and.reduce(near):
             return None
-        return near if most >= 1.0 else np.zeros_like(near)  # no row counts as less than the evidence
+        return near if most >= 1.0 else np.zeros_like(near)  # no row's ratio is below 1
 
     def ratios(self, configurations: Configurations, extrapolation: Floats) -> Floats:
-        """How many times the measured nodes or workers rows have, at least 1; by phases at most ``extrapolation``."""
+        """Return each row's ratio to the measured nodes or workers, at least 1.
+
+        Where phases were timed, the ratio is at most ``extrapolation``.
+        """
         rows = np.ones(len(configurations))
         for count, column in ((self.nodes, configurations.nodes), (self.workers, configurations.workers)):
             if count:
@@ -63,12 +66,12 @@ class Reach:
         return np.minimum(rows, np.maximum(extrapolation, 1.0)) if self.by_phases else rows
 
     def limits(self, most: float) -> tuple[float, float]:
-        """Most nodes and workers within so many times the evidence; infinite where nothing limits them."""
+        """Return the most nodes and workers within ``most`` times the evidence; infinite without a limit."""
         nodes, workers = (most * (1.0 + ROUNDING) * count for count in (self.nodes, self.workers))
         return nodes or math.inf, workers or math.inf
 
     def counts(self, most_nodes: int, least_nodes: int = 1) -> tuple[int, ...]:
-        """Numbers of nodes to ask about where nothing is said: up to as many times the evidence as are recommended."""
+        """Return the default numbers of nodes of a question, up to the largest that may be recommended."""
         last = max(least_nodes, min(int(KNEE.most_extrapolation * self.nodes), most_nodes))
         powers: Iterable[int] = (1 << exponent for exponent in range(31))
         beyond = {count for count in powers if EVERY_COUNT < count < last and count >= least_nodes}
@@ -76,11 +79,11 @@ class Reach:
 
 
 UNMEASURED: Final = Reach()
-"""Of a job that never ran: it limits nothing."""
+"""Reach of a job that was never measured; it limits nothing."""
 
 
 def reach_of(profile: Profile) -> Reach:
-    """Read the largest measured scale off a profile's phase timings, observations and traces."""
+    """Read the largest measured scale from the phase timings, observations and traces of a profile."""
     phases = profile.phase_timings.configurations
     runs = (phases, profile.observations.configurations)
     ranks = max((trace.world_size for trace in profile.traces), default=0)

@@ -1,4 +1,4 @@
-"""Fill in what a question leaves open, from the profile's evidence. What the evidence does not tell is not guessed."""
+"""Fill in what a question leaves open, from the profile's evidence. Values without evidence are not guessed."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from nodewise.ports.cache import CacheSpace, LruCache
 __all__ = ["MAX_WORKERS", "Defaults", "Resolution", "check_simulated", "defaults_of", "fill_unstated", "on_devices"]
 
 MAX_WORKERS: Final = 131_072
-"""Largest number of workers that is asked of a model unless whoever answers says otherwise: exact models cost in
-proportion to it, and a number of nodes alone does not show it."""
+"""Largest number of workers that a model is asked about by default. The cost of exact models grows in proportion to it,
+and a number of nodes alone does not show it."""
 
-# Plain numbers: columns are compared with these quicker.
+# Plain integers: comparing columns with them is faster.
 _UNSPECIFIED: Final = int(SyncMode.UNSPECIFIED)
 _ALLREDUCE: Final = int(SyncMode.ALLREDUCE)
 
 _SPLITTING: Final = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
-"""Degrees whose product is the number of workers, or less where some stand by."""
+"""Degrees whose product is the number of workers, or less if there are backup workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What a job's evidence says where a question does not.
+    """Values from a job's evidence for what a question leaves open.
 
     Attributes
     ----------
     sync_modes, devices, batches_per_worker, parameter_servers, recomputations : tuple
-        Distinct values in the evidence, ascending. One value is a default; several have to be told apart by the asker
-        (a batch and what is recomputed stay unknown instead).
+        Distinct values in the evidence, ascending. A single value is the default. If there
+        are several, the question must state one; the batch and the recomputation stay unknown instead.
     workers_per_node : int
-        Largest number seen on one node, so that nodes alone mean full nodes; 1 without evidence.
+        Largest number in the evidence. A row that states only nodes gets full nodes; 1 without evidence.
     link_bytes_per_s : float
-        0 = not known.
+        Bandwidth of the link; 0 = not known.
     micro_batches_open : bool
-        The job trains a transformer, whose replicas cut their share of a global batch into micro-batches: how is the
-        estimator's to choose, row by row.
+        Whether the job trains a transformer, whose replicas split their share of a global batch into micro-batches.
+        The estimator then chooses the micro-batch of each row.
     reach : Reach
-        Largest scale in the evidence; it fills in nothing.
+        Largest scale in the evidence. It is no default for any value.
     """
 
     sync_modes: tuple[int, ...]
@@ -67,7 +67,7 @@ class Defaults:
 
 
 def defaults_of(profile: Profile) -> Defaults:
-    """Read the defaults off a profile's phase timings and observations."""
+    """Read the defaults from a profile's phase timings and observations."""
     evidence = [profile.phase_timings.configurations, profile.observations.configurations]
 
     def distinct(name: str, default: int) -> tuple[int, ...]:
@@ -98,16 +98,16 @@ def defaults_of(profile: Profile) -> Defaults:
 
 
 class Resolution:
-    """Resolves questions, each once: the wire hands out one object per distinct set of configurations.
+    """Resolves questions and caches the results. The RPC layer passes one object per distinct set of configurations.
 
     Parameters
     ----------
     max_workers : int
-        Largest number of workers that is asked of a model, stated or resolved from nodes.
+        Largest number of workers that a model is asked about, stated or resolved from nodes.
     space : CacheSpace
-        For what is kept.
+        Space for cached results.
     catalogue : Catalogue
-        Where devices are called by the names of machines, it says which these are.
+        Resolves names of machines to their devices.
     """
 
     def __init__(self, max_workers: int, space: CacheSpace, catalogue: Catalogue) -> None:
@@ -117,12 +117,12 @@ class Resolution:
         self._resolved: LruCache[tuple[Configurations, Defaults], Configurations] = LruCache(space)
 
     def forget(self) -> None:
-        """Let go of what is kept."""
+        """Clear the caches."""
         self._defaults.clear()
         self._resolved.clear()
 
     def reach(self, profile: Profile) -> Reach:
-        """The largest scale in a profile's evidence."""
+        """Return the largest scale in a profile's evidence."""
         return self._defaults_of(profile).reach
 
     def _defaults_of(self, profile: Profile) -> Defaults:
@@ -134,7 +134,7 @@ class Resolution:
         return defaults
 
     def of(self, profile: Profile, configurations: Configurations) -> Configurations:
-        """The configurations with everything filled in that the profile's evidence tells; raises as ``resolved``."""
+        """Return the configurations, filled in from the profile's evidence; raises as :func:`fill_unstated`."""
         defaults = self._defaults_of(profile)
         key = (configurations, defaults)
         rows = self._resolved.get(key)
@@ -146,9 +146,9 @@ class Resolution:
 
 
 def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configurations:
-    """The same rows where a device is called by its machine's name: on the device itself, by that machine's facts.
+    """Replace names of machines by their devices, with the facts of the machine.
 
-    Its link stands where a row states none; full nodes where a row counts nodes or workers alone.
+    The machine's link is used where a row states none. Rows that state only nodes or only workers get full nodes.
     """
     machines = [catalogue.named_machine(name) for name in configurations.devices]
     if not any(machines):
@@ -156,7 +156,7 @@ def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configur
     devices = tuple(
         machine.device if machine else name for machine, name in zip(machines, configurations.devices, strict=True)
     )
-    # One place more: rows without a device have index -1.
+    # One more entry: rows without a device have index -1.
     links = np.array([machine.node_link_bytes_per_s if machine else 0.0 for machine in machines] + [0.0])
     sizes = np.array([int(machine.devices_per_node) if machine else 0 for machine in machines] + [0])
     index = configurations.device_index
@@ -178,12 +178,12 @@ def on_devices(configurations: Configurations, catalogue: Catalogue) -> Configur
 
 
 def fill_unstated(configurations: Configurations, defaults: Defaults, max_workers: int = MAX_WORKERS) -> Configurations:
-    """The same rows with nothing left open that the evidence can tell.
+    """Return the rows with all values filled in that the evidence gives.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD where the evidence holds several values and the question does not choose, or where a row comes to
+        INVALID_FIELD where the evidence has several values and the question states none, or where a row resolves to
         more than ``max_workers``; CONTRADICTORY_FACTS where degrees, placement, groups or backup workers do not fit, or
         where a row that is not hybrid states how a hybrid runs.
     """
@@ -232,12 +232,12 @@ def fill_unstated(configurations: Configurations, defaults: Defaults, max_worker
 
 
 def check_simulated(configurations: Configurations, options: Options, most: int) -> None:
-    """Refuse a simulation of more cycles of single workers than a question may ask for.
+    """Refuse a simulation that needs more cycles of single workers than a question may request.
 
     Parameters
     ----------
     configurations : Configurations
-        As resolved: how many workers there are, and whether they wait for each other, says what a step takes.
+        Resolved rows. The number of workers and the sync mode determine the cycles of a step.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def check_simulated(configurations: Configurations, options: Options, most: int)
 
 
 def _scale(configurations: Configurations, defaults: Defaults, max_workers: int) -> tuple[Ints, Ints]:
-    """Nodes and workers: stated, else as placed or grouped, else by the workers per node that the evidence shows."""
+    """Return nodes and workers: as stated, else by placement or groups, else by the evidence's workers per node."""
     nodes, workers = configurations.nodes, configurations.workers
     if configurations.placement is not None:
         placed_nodes, placed_workers = configurations.placement.nodes_and_workers()
@@ -267,7 +267,7 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
     if configurations.worker_groups is not None:
         workers = _follow("workers", workers, configurations.worker_groups.row_workers(), "groups")
     per_node = defaults.workers_per_node
-    # As floats: the product of two large integers may leave the integers.
+    # Floats, because the product of two large integers may overflow.
     open_workers = holds(workers, 0)
     most = np.where(workers == 0, nodes * float(per_node), workers) if open_workers else workers
     if (np.maximum.reduce(most, initial=0) if open_workers else largest(workers)) > max_workers:
@@ -284,7 +284,7 @@ def _scale(configurations: Configurations, defaults: Defaults, max_workers: int)
 
 
 def _follow(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
-    """A stated column, filled with what follows from another; refused where the two disagree. 0 = not said."""
+    """Fill a column with values derived from another one; refuse rows where the two disagree. 0 = not stated."""
     verb = "have" if what.endswith("s") else "has"
     _refuse(
         (follows > 0) & (stated > 0) & (stated != follows),
@@ -295,7 +295,7 @@ def _follow(name: str, stated: Ints, follows: Ints, what: str) -> Ints:
 
 
 def _servers(servers: Ints, sync_mode: Ints, defaults: Defaults) -> Ints:
-    """Parameter servers: none where all-reduce, else stated, else the only number in evidence, 1 without any."""
+    """Return parameter servers: none for all-reduce, else as stated, else the only number in the evidence, else 1."""
     mode = only_value(sync_mode)
     if mode is not None and mode != _ALLREDUCE and only_value(servers) is not None:
         return constant_ints(len(servers), int(_servers_seen(defaults)))
@@ -312,7 +312,7 @@ def _servers_seen(defaults: Defaults) -> str:
 
 
 def _agree(rows: Configurations) -> None:
-    """Refuse resolved rows whose degrees or backup workers their workers cannot fill, and hybrids that are none."""
+    """Refuse resolved rows whose workers do not fit their degrees or backup workers, and inconsistent hybrid rows."""
     for field, stated in (
         ("hybrid_sync_fractions", rows.hybrid_sync_fraction),
         ("hybrid_switch_seconds", rows.hybrid_switch_s),
@@ -338,7 +338,7 @@ def _agree(rows: Configurations) -> None:
 
 
 def _refuse(wrong: NDArray[np.bool_], says: Callable[[int], str], *fields: str) -> None:
-    """Raise what is said of the first row that is wrong, if one is, in each of the fields."""
+    """Refuse the first wrong row, if there is one: the error names each of the fields."""
     if wrong.any():
         row = int(wrong.argmax())
         violations = [Violation(f"configurations.{field}[{row}]", says(row)) for field in fields]
@@ -346,9 +346,9 @@ def _refuse(wrong: NDArray[np.bool_], says: Callable[[int], str], *fields: str) 
 
 
 def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
-    """Batch per worker: stated, else the share of a stated global batch (rounded up), else the only one in evidence.
+    """Return the batch per worker: as stated, else by the global batch (rounded up), else the only one in evidence.
 
-    Where micro-batches are open, they are as in the evidence if these divide the share; else they stay 0.
+    If micro-batches are open, the evidence's micro-batch is used if it divides the share; else the value stays 0.
     """
     whole = configurations.replicas() * configurations.accumulation.astype(np.float64)
     shares = np.ceil(configurations.global_batch / whole)
@@ -363,7 +363,7 @@ def _batch(configurations: Configurations, defaults: Defaults) -> Ints:
 
 
 def _batch_seen(defaults: Defaults) -> int:
-    """The only batch in evidence; 0 = there are none, or several."""
+    """Return the only batch in the evidence; 0 = there is none, or there are several."""
     return defaults.batches_per_worker[0] if len(defaults.batches_per_worker) == 1 else 0
 
 

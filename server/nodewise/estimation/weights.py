@@ -1,4 +1,4 @@
-"""What entries of caches weigh, in bytes, by what is known without looking: rows. Measured by ``ports.footprint``."""
+"""Approximate sizes of cache entries in bytes, derived from their rows. ``ports.footprint`` measured the constants."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ __all__ = [
 ]
 
 CACHE_BYTES: Final = 256 << 20
-"""Room of a server's caches. A job that was asked about takes some 30 kB, so they hold what about 8,000 jobs need."""
+"""Total size of a server's caches. A job with questions takes some 30 kB, so the caches hold about 8,000 jobs."""
 
 ENTRY_BYTES: Final = 512
-"""A key of some objects, the entry, and what maps the one to the other."""
+"""A key of some objects, the entry, and its place in the mapping."""
 BASIS_BYTES: Final = 1_024
 HOSTED_MODEL_BYTES: Final = 16 << 10
-"""A model in a host, into which nobody here can look: its handle, and several times the 2.3 kB that a model of the
-queueing estimator takes, so that hosts are told to let go of models too."""
+"""A model in a plugin host, whose size is not visible here: its handle, and several times the 2.3 kB of a model of the
+queueing estimator, so that hosts are asked to release models too."""
 _COLUMNS_BYTES: Final = 2_048
-"""Configurations, predictions or an answer of few rows: objects more than numbers."""
+"""Configurations, predictions or an answer with few rows: mostly objects, few numbers."""
 _ROW_BYTES: Final = 8 * (len(CONFIGURATION_DEFAULTS) + 2)
-"""Columns of one row of configurations, eight bytes each; those of predictions with their breakdown are no more."""
+"""Columns of one row of configurations, eight bytes each. Predictions with their breakdown need no more."""
 
 
 def part_of_rows(configurations: Configurations) -> Part:
-    """Configurations, which questions that are asked again share."""
+    """Return the part for configurations, which repeated questions share."""
     return configurations, _COLUMNS_BYTES + _ROW_BYTES * len(configurations.workers)
 
 
 def resolved_bytes(rows: int) -> int:
-    """Of what is made of resolved rows: predictions, their rates and intervals, and both as they go over the wire."""
+    """Return the size of results for resolved rows: predictions, rates, intervals, and their encoded messages."""
     return 3 * _COLUMNS_BYTES + 5 * _ROW_BYTES * rows
 
 
 def part_of_profile(profile: Profile) -> Part:
-    """A profile, which models of several estimators are fitted to."""
+    """Return the part for a profile, which models of several estimators share."""
     return profile, profile_bytes(profile)

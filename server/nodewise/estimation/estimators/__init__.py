@@ -1,1 +1,1 @@
-"""The loaded estimators as they are asked: what each is shown, what it says, whether that can be true."""
+"""Calls to the loaded estimators: their input, their answers, and checks of these answers."""

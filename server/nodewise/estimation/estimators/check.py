@@ -1,4 +1,4 @@
-"""What a model answers is checked before anyone sees it: types, shapes, finiteness, ranges, signs, sums."""
+"""Checks of a model's answer before it is used: types, shapes, finiteness, ranges, signs, sums."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nodewise.hosting.soundness import MOST_NAME, MOST_TEXT, is_a, is_name, is_s
 __all__ = ["MOST_LOG_SPREAD", "check_predictions"]
 
 BREAKDOWN_TOLERANCE: Final = 1e-6
-"""Relative difference allowed between a step and the sum of its parts, and by which a utilisation may exceed 1:
-rounding over a few dozen additions."""
+"""Largest relative difference between a step and the sum of its parts, and largest excess of a utilisation over 1:
+rounding of a few dozen additions."""
 LEAST_STEP_S: Final = 1e-9
 MOST_STEP_S: Final = 1e9
-"""Seconds that a step can take: no device does anything in less than a nanosecond, and 1e9 s are 30 years."""
+"""Longest step in seconds: no device needs less than a nanosecond for anything, and 1e9 s are 30 years."""
 MOST_LOG_SPREAD: Final = 10.0
-"""Deviation of ln(step time): a factor of e^10 = 22,000 either way is no prediction any more."""
+"""Largest standard deviation of ln(step time): a factor of e^10 = 22,000 either way is no longer a prediction."""
 _MEMORY: Final = ("memory_bytes", "excess_memory_bytes")
 _OPTIONAL: Final = ("staleness_mean", "staleness_p95", "once_s", *_MEMORY)
 _GROUPS: Final = ("breakdown_s", "utilisation", "extra")
@@ -35,28 +35,28 @@ _OPTIONAL_OF: Final = attrgetter(*_OPTIONAL)
 _FLOATS: Final = np.dtype(np.float64)
 _TEXT: Final = frozenset({str})
 _MOST_KEPT_NAMES: Final = 256
-"""Names of one answer up to which it is remembered that they are sound."""
+"""Most names of one answer for which the result of the check is cached."""
 _FIXED: Final = 3
-"""Columns of numbers before those of the breakdown."""
+"""Number of columns before those of the breakdown."""
 
 Columns = Mapping[str, Any]
 
 
 def check_predictions(predictions: Any, configurations: Configurations) -> Predictions:
-    """The predictions, if they can be true.
+    """Return the predictions if they are valid.
 
     Raises
     ------
     ImpossibleAnswerError
-        Saying what is wrong with which column.
+        An invalid column; the text names the column and the fault.
     """
     if not isinstance(predictions, Predictions):
         raise ImpossibleAnswerError(f"a {type(predictions).__name__} instead of Predictions")
     try:
         _check(predictions, len(configurations.workers))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        # A breakdown that is no mapping, rows that are no numbers: not worth a check each, but no fault of the
-        # server's.
+        # A breakdown that is no mapping, or rows that are no numbers, raise here. They are faults of the plugin, not of
+        # the server, and do not need a check each.
         raise ImpossibleAnswerError(f"its columns cannot be read ({type(error).__name__})") from error
     return predictions
 
@@ -68,14 +68,14 @@ def _check(predictions: Predictions, rows: int) -> None:
     _check_texts(predictions, rows)
     if rows:
         matrix = np.concatenate(columns).reshape(-1, rows)
-        # What is not a number is the least and the greatest of its column.
+        # NaN propagates to both the minimum and the maximum of its column.
         least, greatest = np.minimum.reduce(matrix, axis=1).tolist(), np.maximum.reduce(matrix, axis=1).tolist()
         _check_values(predictions, least, greatest)
         _check_rows(predictions, matrix, least[0], greatest[0])
 
 
 def _columns(predictions: Predictions) -> list[Any]:
-    """All columns of numbers, in the order of :func:`_by_name`."""
+    """Return all columns of numbers, in the order of :func:`_by_name`."""
     return [
         predictions.step_s,
         predictions.log_spread,
@@ -83,12 +83,12 @@ def _columns(predictions: Predictions) -> list[Any]:
         *predictions.breakdown_s.values(),
         *predictions.utilisation.values(),
         *(column for column in _OPTIONAL_OF(predictions) if column is not None),
-        *predictions.extra.values(),  # last, because they alone may be below 0
+        *predictions.extra.values(),  # last, because only these may be negative
     ]
 
 
 def _by_name(predictions: Predictions) -> dict[str, Any]:
-    """All columns of numbers by what errors call them."""
+    """Return all columns of numbers by their names in error texts."""
     names = [
         *("step_s", "log_spread", "extrapolation"),
         *(f"breakdown_s[{name}]" for name in predictions.breakdown_s),
@@ -114,7 +114,7 @@ def _check_names(predictions: Predictions) -> None:
 
 @lru_cache(maxsize=64)
 def _are_names(names: tuple[str, ...]) -> bool:
-    """The names of a model's columns are the same in every answer of it."""
+    """Check the names of a model's columns. The result is cached: all answers of a model have the same names."""
     return all(map(is_name, names))
 
 
@@ -134,7 +134,7 @@ def _check_shapes(columns: Sequence[Any], predictions: Predictions, rows: int) -
 
 
 def _misshapen(name: str, column: Any, rows: int) -> str:
-    """What is wrong with a column that is none of numbers for so many rows."""
+    """Describe the fault of a column that does not hold one number per row."""
     if not isinstance(column, np.ndarray):
         return f"{name} is a {type(column).__name__} instead of an array"
     if column.shape != (rows,):
@@ -143,7 +143,7 @@ def _misshapen(name: str, column: Any, rows: int) -> str:
 
 
 def _check_texts(predictions: Predictions, rows: int) -> None:
-    """Notices and refusals: their types, their texts, the rows that they name."""
+    """Check notices and refusals: their types, their texts, and the rows that they name."""
     if not is_a(predictions.simulated, bool):
         raise ImpossibleAnswerError("simulated is neither True nor False")
     for name in ("notices", "refusals"):
@@ -181,7 +181,7 @@ def _check_refusals(predictions: Predictions, rows: int) -> None:
 
 
 def _names_no_row(row_numbers: Any, rows: int) -> bool:
-    """Whether anything but numbers of rows is among these."""
+    """Whether ``row_numbers`` contains anything that is not the number of a row."""
     if not isinstance(row_numbers, tuple | list):
         return True
     if not row_numbers:
@@ -233,7 +233,7 @@ def _check_unanswered(predictions: Predictions, matrix: NDArray[Any], is_answere
     if not np.isin(predictions.status, _STATUSES).all():
         raise ImpossibleAnswerError("status holds an unknown value")
     is_refused = predictions.status == RowStatus.REFUSED
-    # A row that does not fit says how much it needs, and nothing else; one that is refused says nothing.
+    # A row that does not fit into memory states only its memory. A refused row states nothing.
     measures = [
         place
         for place, name in enumerate(_by_name(predictions))

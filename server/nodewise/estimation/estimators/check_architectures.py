@@ -1,4 +1,4 @@
-"""What a model answers of many architectures is checked before anyone sees it, as every answer is."""
+"""Checks of a model's answer about many architectures before it is used."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["check_architectures"]
 
 
 def check_architectures(answer: Any, rows: int) -> ArchitecturePredictions:
-    """What a model said of many architectures, if it can be true.
+    """Return the answer about many architectures if it is valid.
 
     Raises
     ------
     ImpossibleAnswerError
-        Saying what is wrong with which column.
+        An invalid column; the text names the column and the fault.
     """
     if not isinstance(answer, ArchitecturePredictions):
         raise ImpossibleAnswerError(f"a {type(answer).__name__} instead of ArchitecturePredictions")

@@ -1,4 +1,4 @@
-"""The loaded estimators, as questions reach them: by name, with the rows that each may know, their answers checked."""
+"""Access to the loaded estimators by name. Rows that an estimator does not support are masked; answers are checked."""
 
 from __future__ import annotations
 
@@ -35,23 +35,24 @@ _NOBODY: Final[frozenset[str]] = frozenset()
 
 
 MOST_OF_ONE: Final = 8
-"""Estimators of one distribution outside the workers that ``auto`` asks."""
+"""Most estimators of one distribution outside the workers that ``auto`` asks."""
 MOST_OUTSIDE: Final = 16
-"""The same of all such distributions together: each may cost a question milliseconds, and a new job a fit."""
+"""Most estimators of all such distributions together: each may add milliseconds to a question, and a fit to a new
+job."""
 
 
 class Estimators:
-    """A registry's estimators.
+    """The estimators of a registry.
 
     Parameters
     ----------
     registry : Registry
     catalogue : Catalogue
-        What estimators may know of devices and links.
+        Facts about devices and links for estimators.
     space : CacheSpace
-        For what is kept.
+        Space for cached results.
     built_on : mapping or None
-        As :class:`Provenance` has it: given where other generations of the same estimators answer beside these.
+        As in :class:`Provenance`. Given where other generations of the same estimators answer as well.
     """
 
     def __init__(
@@ -67,12 +68,12 @@ class Estimators:
         self.all_inline = all(plugin.mode == "inline" for plugin in registry.estimators.values())
         self.predicting = tuple(registry.predicting)
         self.asked_by_auto = _asked_by_auto(registry)
-        """Who is asked where nobody is named."""
+        """Estimators that ``auto`` asks."""
         self._breakers = tuple(plugin.breaker for plugin in registry.estimators.values() if plugin.breaker is not None)
         self._silent: LruCache[str, frozenset[str]] = LruCache(space)
 
     def forget(self) -> None:
-        """Let go of what is kept."""
+        """Clear the caches."""
         self._silent.clear()
 
     def is_left_alone(self, name: str) -> bool:
@@ -82,11 +83,11 @@ class Estimators:
 
     @property
     def epoch(self) -> int:
-        """Another number after each change of who is left alone."""
+        """A number that changes whenever the set of skipped estimators changes."""
         return sum(map(_EPOCH, self._breakers)) if self._breakers else 0
 
     def by_name(self, name: str) -> LoadedPlugin[EstimatorRecord]:
-        """A loaded estimator.
+        """Return a loaded estimator.
 
         Raises
         ------
@@ -104,16 +105,16 @@ class Estimators:
         return plugin
 
     def require(self, name: str) -> None:
-        """Refuse what is neither ``AUTO`` nor loaded; raises as :meth:`by_name`."""
+        """Raise as :meth:`by_name` if the name is neither ``AUTO`` nor that of a loaded estimator."""
         if name != AUTO:
             self.by_name(name)
 
     def supported_rows(self, name: str, profile: Profile, configurations: Configurations) -> SupportedRows:
-        """The resolved rows of which an estimator takes every stated column into account."""
+        """Return the resolved rows in which the estimator takes every stated column into account."""
         return mask_unsupported(self.by_name(name).record.columns, configurations, profile.workload.precision or "")
 
     def silent(self, profile: Profile) -> Set[str]:
-        """Estimators that are known to refuse whatever is asked about a profile."""
+        """Return the estimators that are known to refuse every question about a profile."""
         return (self._silent.get(profile.digest) if profile.digest else None) or _NOBODY
 
     def assess(
@@ -124,7 +125,9 @@ class Estimators:
         options: Options,
         model: Model | None = None,
     ) -> Assessment:
-        """What an estimator says of a question; a refusal that it raises is one that it returns.
+        """Return an estimator's assessment of a question. A refusal that the estimator raises is returned too.
+
+        ``model`` is the fitted model that will predict the same rows next, if there is one.
 
         ``model`` is what will be asked to predict the same rows next, where it is fitted already.
 
@@ -164,19 +167,19 @@ class Estimators:
         return assessment
 
     def assess_soon(self, name: str, question: Question, configurations: Configurations) -> Assessment:
-        """As :meth:`assess`; raises UnavailableError where that takes longer than an asker who has others waits."""
+        """Call :meth:`assess`; raises UnavailableError if it takes too long for a caller with other estimators."""
         profile, options = question.profile, question.terms.options
         plugin = self.by_name(name)
         if plugin.background is None:
             return self.assess(name, profile, configurations, options)
-        options = replace(options, budget=None)  # the asker may be gone by then
+        options = replace(options, budget=None)  # the caller may no longer wait by then
         key = ("assess", name, profile.digest, configurations, options) if profile.digest else object()
         return soon(plugin, ("assess",), key, lambda: self.assess(name, profile, configurations, options))
 
     def predict(
         self, name: str, model: Model, configurations: Configurations, options: Options, *, quiet: bool = False
     ) -> Predictions:
-        """What an estimator's model says of rows that it supports.
+        """Return the predictions of an estimator's model for rows that it supports.
 
         Parameters
         ----------
@@ -186,16 +189,16 @@ class Estimators:
         Raises
         ------
         NodewiseError
-            As the model refuses; ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
+            The refusal of the model; ESTIMATOR_FAILED or ESTIMATOR_INVALID_RESULT.
         """
         check = partial(check_predictions, configurations=configurations)
         return call(self.by_name(name), model, "predict", configurations, options, check=check, quiet=quiet)
 
 
 def _asked_by_auto(registry: Registry) -> tuple[str, ...]:
-    """All that run inline, and of the others so many that no distribution leaves too little time for the rest.
+    """Return all estimators that run inline, and as many others as leave enough time for every distribution.
 
-    By name within a distribution, and the first of each distribution before the second of any.
+    The order takes the first estimator of each distribution before the second of any; within one, by name.
     """
     inline = [name for name, plugin in registry.predicting.items() if plugin.mode == "inline"]
     turns: Counter[str] = Counter()
@@ -209,12 +212,12 @@ def _asked_by_auto(registry: Registry) -> tuple[str, ...]:
 
 
 def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
-    """What every estimator misses, in one refusal."""
+    """Combine the refusals of all estimators into one, with everything that is missing."""
     if not refusals:
         return Refusal(Reason.EVIDENCE_MISSING, "no estimator is loaded")
     if len(refusals) == 1:
         return refusals[0][1]
-    # First those that lack no more than what a question can state: they came nearest.
+    # Refusals that a question alone can satisfy come first, because they need the least.
     refusals = sorted(refusals, key=lambda each: not 0 < len(each[1].missing_fields) == len(_missing_columns(each[1])))
     fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
     text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
@@ -226,7 +229,7 @@ def _missing_columns(refusal: Refusal) -> list[str]:
 
 
 def _of_all_rows(assessment: Assessment, support: Ints, rows: int) -> Floats | None:
-    """The expected error of every row of a question: infinite where the estimator does not support the row."""
+    """Return the expected error of every row of a question: infinite where the estimator does not support the row."""
     if assessment.expected_log_error is None:
         return None
     errors = np.full(rows, np.inf)
@@ -235,7 +238,7 @@ def _of_all_rows(assessment: Assessment, support: Ints, rows: int) -> Floats | N
 
 
 def _assessment(answer: Any, *, rows: int) -> Assessment:
-    """A plugin's assessment of so many rows, if it can be used and told."""
+    """Return a plugin's assessment of ``rows`` rows if it is valid."""
     sound = (
         isinstance(answer, Assessment)
         and (is_a(answer.strength, float) or is_a(answer.strength, int))
@@ -257,7 +260,7 @@ def _assessment(answer: Any, *, rows: int) -> Assessment:
 
 
 def _is_error(value: Any, rows: int) -> bool:
-    """An expected error of all rows, or of each, or none."""
+    """Whether the value is a valid expected error: one number for all rows, one for each row, or None."""
     if isinstance(value, np.ndarray):
         return value.shape == (rows,) and value.dtype == np.float64 and bool((value > 0.0).all())
     return value is None or ((is_a(value, float) or is_a(value, int)) and 0.0 < value < math.inf)

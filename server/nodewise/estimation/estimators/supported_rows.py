@@ -1,4 +1,4 @@
-"""Rows that state a column which an estimator does not take into account: refused before it sees them."""
+"""Refuse rows that state a column which an estimator does not take into account, before the estimator is called."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from nodewise.plugin import BASIC_COLUMNS
 __all__ = ["SupportedRows", "mask_unsupported"]
 
 _DEFAULTS: Final = {name: default for name, default in CONFIGURATION_DEFAULTS.items() if name not in BASIC_COLUMNS}
-"""Columns of numbers that an estimator may not know, and the value that states nothing."""
+"""Columns of numbers that an estimator may not support, and the value that means "not stated"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupportedRows:
-    """What an estimator is asked: the rows that it may know, and why the others are refused.
+    """The rows that an estimator is asked about, and why the others are refused.
 
-    ``rows`` are the places of ``configurations`` in the question; None = all of it, in order.
+    ``rows`` are the rows' indices in the question; None = the whole question, in order.
     """
 
     configurations: Configurations
@@ -36,12 +36,12 @@ class SupportedRows:
     refusals: tuple[RowRefusal, ...]
 
     def merge(self, predictions: Predictions, rows: int) -> Predictions:
-        """Predictions of what was shown, in their places among all rows, with the refusals of the others."""
+        """Put predictions into their places among all rows, and add the refusals of the others."""
         return Predictions.joined(rows, ((self.rows, predictions),), refusals=self.refusals)
 
 
 def _states_no_more(columns: frozenset[str], configurations: Configurations) -> bool:
-    """Whether rows surely state nothing that is not among ``columns``: all of it is as it is where nothing is said."""
+    """Whether all columns outside ``columns`` are certainly unstated: each is the object of the defaults."""
     if configurations.worker_groups is not None or configurations.precisions != ("",):
         return False
     nothing = Configurations.defaults(len(configurations.workers))
@@ -51,20 +51,20 @@ def _states_no_more(columns: frozenset[str], configurations: Configurations) -> 
 
 @lru_cache(maxsize=256)
 def _others(columns: frozenset[str]) -> Callable[[Configurations], tuple[object, ...]] | None:
-    """The columns of numbers that are not known, None = there are none."""
+    """Return a getter for the columns of numbers that the estimator does not support; None = there are none."""
     names = [name for name in _DEFAULTS if name not in columns]
     if not names:
         return None
-    return attrgetter(*names, names[0])  # of one name alone it would give the column itself
+    return attrgetter(*names, names[0])  # a getter of one name would return the column itself instead of a tuple
 
 
 def mask_unsupported(columns: frozenset[str], configurations: Configurations, precision: str) -> SupportedRows:
-    """Resolved rows without those that state a column which is not among ``columns``.
+    """Return the resolved rows without those that state a column outside ``columns``.
 
     Parameters
     ----------
     precision : str
-        The workload's own number format: a row that states it states nothing new.
+        The workload's own number format: a row that states the same format counts as unstated.
     """
     if _states_no_more(columns, configurations):
         return SupportedRows(configurations, None, ())
@@ -87,7 +87,7 @@ def _not_known(name: str) -> Refusal:
 def _stated_columns(
     columns: frozenset[str], configurations: Configurations, precision: str
 ) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Columns that are not known and not at their defaults throughout, with the rows that state them."""
+    """Return the unsupported columns that are not at their defaults throughout, with the rows that state them."""
     rows = len(configurations)
     columns_of_rows: list[tuple[str, NDArray[np.bool_]]] = []
     for name, default in _DEFAULTS.items():
@@ -96,7 +96,7 @@ def _stated_columns(
             continue
         is_stated = getattr(configurations, name) != default
         if name == "data_parallel":
-            # Every worker a replica is what an unstated degree means as well.
+            # Data parallelism over all workers is also the meaning of an unstated degree.
             is_stated &= configurations.data_parallel != configurations.workers
         columns_of_rows.append((name, is_stated))
     if configurations.has_groups and "groups" not in columns:

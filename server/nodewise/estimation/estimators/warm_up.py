@@ -1,4 +1,4 @@
-"""Warm-up: what the first answers would wait for happens before there are any."""
+"""Warm-up of estimators, so that the first answers do not wait for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = structlog.get_logger(__name__)
 
 
 def warm_up(estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]) -> None:
-    """Let every estimator that wants to warm up; one that fails has a slow first answer, and the others theirs."""
+    """Warm up every estimator that supports it. If one fails, its first answer is slow; the others are not affected."""
     for name, plugin in estimators.items():
         estimator = plugin.record.estimator
         start_s = time.perf_counter()
@@ -34,7 +34,7 @@ def warm_up(estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]) -> None:
 
 
 def warm_up_aside(estimators: Mapping[str, LoadedPlugin[EstimatorRecord]]) -> None:
-    """As :func:`warm_up` for those in hosts, without waiting: one that hangs delays nobody but those of its host."""
+    """Warm up the estimators in hosts without waiting. An estimator that hangs delays only those of the same host."""
     homes: dict[str, dict[str, LoadedPlugin[EstimatorRecord]]] = {}
     for name, plugin in estimators.items():
         if plugin.mode == "process":

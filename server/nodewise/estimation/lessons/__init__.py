@@ -1,1 +1,1 @@
-"""What a store of profiles teaches: priors, trials on runs held back, and how far off estimators are."""
+"""Lessons from a store of profiles: priors, trials on runs held back, and calibration of estimators."""

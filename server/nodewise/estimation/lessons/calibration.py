@@ -1,14 +1,14 @@
-"""Calibration: how far off estimators were where it could be tried, and what that makes of their spreads.
+"""Calibration: scale an estimator's spreads by its errors in trials.
 
-A job whose runs reach several scales is predicted at its largest from the smaller ones, and its errors are counted in
-the deviations that the estimator stated: scores. An interval is then as many deviations wide as nine of ten scores
-are (split conformal prediction with normalised scores: V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in
-a Random World", Springer 2005; J. Lei et al., J. Am. Stat. Assoc. 113(523), 2018). Jobs weigh alike. A few
-pseudo-jobs whose errors are as stated stand for the jobs that nobody tried: with none tried, the estimator's own
-spread holds.
+The runs at a job's largest scale are predicted from those at its smaller scales. Each error is divided by the standard
+deviation that the estimator stated; the result is a score. An interval is then as many deviations wide as nine of ten
+scores are (split conformal prediction with normalised scores: V. Vovk, A. Gammerman and G. Shafer, "Algorithmic
+Learning in a Random World", Springer 2005; J. Lei et al., J. Am. Stat. Assoc. 113(523), 2018). All jobs have the same
+weight. A few pseudo-jobs, whose errors agree with the stated spreads, stand for jobs without a trial: without any
+trial, the estimator's own spread stays.
 
-An estimator that states no spread gets one in proportion to how far a row lies beyond the evidence, in logarithms, of
-the same scores: none where nothing was tried.
+An estimator that states no spread gets one in proportion to the row's distance from the evidence, in logarithms. The
+proportion follows from scores in the same way; without any trial there is no spread.
 """
 
 from __future__ import annotations
@@ -32,34 +32,35 @@ LEVEL: Final = 0.9
 """Coverage at which spreads are calibrated."""
 
 PSEUDO_JOBS: Final = 4.0
-"""Jobs whose errors are as stated, beside those that were tried."""
+"""Number of pseudo-jobs, which are added to the jobs with trials."""
 
 LARGEST_SCORE: Final = 20.0
-"""A run that is so many deviations off is not of the job that the others are of; a larger score says no more."""
+"""Largest score. A run that is so many deviations off is not of the same job as the others; more says nothing new."""
 
 SCORES_PER_JOB: Final = 32
 
 _SMALLEST_FACTOR: Final = 0.5
 _LARGEST_FACTOR: Final = 5.0
-"""What was tried is fewer jobs, at smaller scales, than what is asked: it moves a spread within limits."""
+"""Largest change of a spread. The limit is needed because trials cover fewer jobs, at smaller scales, than
+questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What an estimator's spreads are multiplied by.
+    """Factors for an estimator's spreads.
 
     Attributes
     ----------
     calibration_id : str
-        Derived from the scores; "" = nothing was tried.
+        Derived from the scores; "" = there were no trials.
     factor : float
-        On the standard deviation of ln(step time).
+        Factor for the standard deviation of ln(step time).
     jobs : int
-        Jobs that it was tried on.
+        Number of jobs with trials.
     distance_factor : float
         Standard deviation of ln(step time) per unit of distance, where the estimator states none; 0 = not known.
     trials : tuple of Trial
-        What was tried.
+        The trials.
     """
 
     calibration_id: str
@@ -69,7 +70,7 @@ class Calibration:
     trials: tuple[Trial, ...] = field(default=(), compare=False, repr=False)
 
     def apply(self, predictions: Predictions) -> Predictions:
-        """Predictions with spreads multiplied; a simulation's interval is its own."""
+        """Return the predictions with their spreads multiplied; intervals of simulations are not changed."""
         if predictions.simulated:
             return predictions
         spread = predictions.log_spread
@@ -87,7 +88,7 @@ UNTRIED: Final = Calibration("", 1.0, 0)
 
 
 def calibration_of(trials: tuple[Trial, ...]) -> Calibration:
-    """What an estimator's trials make of its spreads."""
+    """Derive the factors for an estimator's spreads from its trials."""
     if not trials:
         return UNTRIED
     scores_of_stated = _scores((trial, trial.log_spreads) for trial in trials)
@@ -105,7 +106,7 @@ def calibration_of(trials: tuple[Trial, ...]) -> Calibration:
 
 
 def _scores(trials: Iterable[tuple[Trial, Floats]]) -> list[Floats]:
-    """Errors over a normaliser, trial by trial, sorted and thinned; where it is 0 nothing is scored."""
+    """Return each trial's errors over their normalisers, sorted and thinned, without those with a normaliser of 0."""
     quantiles = []
     for trial, normaliser in trials:
         usable = normaliser > 0.0
@@ -120,9 +121,12 @@ def _scores(trials: Iterable[tuple[Trial, Floats]]) -> list[Floats]:
 
 
 def _quantile(scores: Sequence[Floats], pseudo: tuple[Floats, float] | None = None) -> float:
-    """Weighted quantile of the scores at LEVEL, jobs weighing alike, with pseudo-jobs' scores and their number."""
+    """Return the weighted quantile of the scores at LEVEL, with equal weight per job.
+
+    ``pseudo`` holds the scores of the pseudo-jobs and their number.
+    """
     several = [(scores, 1.0) for scores in scores]
-    # Without pseudo-jobs one more job counts as worse than all others: the correction of a finite sample.
+    # Without pseudo-jobs, one more job is added with the worst score: the finite-sample correction.
     several.append(pseudo or (np.array([max(float(scores[-1]) for scores in scores)]), 1.0))
     values = np.concatenate([scores for scores, _ in several])
     weights = np.concatenate([np.full(len(scores), weight / len(scores)) for scores, weight in several])
@@ -133,10 +137,10 @@ def _quantile(scores: Sequence[Floats], pseudo: tuple[Floats, float] | None = No
 
 @lru_cache(maxsize=1)
 def _half_normal() -> Floats:
-    """Quantiles of |z| of a normal variable."""
+    """Return quantiles of |z| of a standard normal variable."""
     return np.asarray(scipy.special.ndtri(0.5 + 0.5 * (np.arange(200) + 0.5) / 200.0))
 
 
 def _nominal() -> float:
-    """Standard deviations of a normal variable to the ends of the range that covers LEVEL."""
+    """Return half the width, in standard deviations, of a normal variable's central interval that covers LEVEL."""
     return float(scipy.special.ndtri(0.5 + 0.5 * LEVEL))

@@ -1,4 +1,4 @@
-"""Lessons: what was learned of estimators so far, and by whom it is used."""
+"""Lessons: what was learned about estimators so far, and which questions use it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ __all__ = ["Lessons", "Teachings"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lessons:
-    """Priors and calibrations by estimator; empty = nothing. Replaced as a whole, so that no answer mixes two.
+    """Priors and calibrations by estimator; empty = nothing was learned.
 
-    ``others`` are the same lessons learned together with jobs of other owners, one for each group of them: they move
-    answers within bounds (``answer.bounded_influence``). Empty = others move nothing.
+    Lessons are replaced as a whole, so that no answer mixes two of them.
+
+    ``others`` are lessons learned from the same jobs together with jobs of other owners, one for each group of owners.
+    They change answers within bounds (``answer.bounded_influence``). Empty = jobs of others change nothing.
     """
 
     priors: Mapping[str, Prior] = field(default_factory=dict)
@@ -26,36 +28,36 @@ class Lessons:
     others: tuple[Lessons, ...] = ()
 
     def __reduce__(self) -> tuple[type[Lessons], tuple[object, ...]]:
-        """For processes that compute: mappings that nobody may change cannot be sent as they are."""
+        """Support pickling for worker processes: read-only mappings cannot be pickled directly."""
         return Lessons, (dict(self.priors), dict(self.calibrations), self.others)
 
     def calibration(self, estimator: str) -> Calibration:
-        """How far off an estimator was where it was tried."""
+        """Return the calibration of an estimator."""
         return self.calibrations.get(estimator, UNTRIED)
 
     def version(self, plugin: LoadedPlugin[EstimatorRecord]) -> tuple[str, str]:
-        """What an estimator's predictions depend on besides profile, question and calibration: itself and its prior."""
+        """Return what predictions depend on besides profile, question and calibration: the estimator and its prior."""
         prior = self.priors.get(plugin.record.name)
         return plugin.record.version, prior.prior_id if prior else ""
 
     def all(self) -> Iterator[Lessons]:
-        """These, and those together with other owners' jobs."""
+        """Yield these lessons, then those learned together with other owners' jobs."""
         yield self
         yield from self.others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Teachings:
-    """Lessons by who uses them.
+    """Lessons by namespace.
 
     Attributes
     ----------
     common : Lessons
-        Of questions about profiles that are not stored, and of namespaces without lessons of their own.
+        For questions about profiles that are not stored, and for namespaces without lessons of their own.
     own : mapping of namespace to Lessons
-        Of the profiles of a namespace, which nobody else uses.
+        For questions about the profiles of a namespace, and for no others.
     asked : set of str
-        Namespaces that were asked about since this was made.
+        Namespaces with questions since this object was made.
     """
 
     common: Lessons = field(default_factory=Lessons)
@@ -63,7 +65,7 @@ class Teachings:
     asked: set[str] = field(default_factory=set)
 
     def of(self, profile_id: str) -> Lessons:
-        """What a question about a profile is answered with; ``""`` = one that is not stored."""
+        """Return the lessons for a question about a profile; ``""`` = a profile that is not stored."""
         if not self.own or not profile_id:
             return self.common
         namespace = namespace_of(profile_id)

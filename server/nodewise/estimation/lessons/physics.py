@@ -1,21 +1,21 @@
-"""What a job states that no machine does: such runs teach nobody but the job itself.
+"""Rules that exclude physically impossible runs from lessons. They still serve questions about the job itself.
 
-Of a run, with F operations and s samples a second on n devices of peak P, and t seconds a step:
+For a run with F operations per sample and s samples a second on n devices of peak P, and t seconds a step:
 
-- ``ABOVE_PEAK``: F s > n P, the largest peak that the catalogue has of the device in any number format. F is what the
-  job states, else the least that a transformer of its dimensions costs (``_least_flops``).
+- ``ABOVE_PEAK``: F s > n P, with the device's largest peak in the catalogue in any number format. F is what the job
+  states, else the least that a transformer of its dimensions costs (``_least_flops``).
 - ``NO_STEP``: t < 1 us, less than the launch of one kernel, or t > 1 day.
 - ``STALLED``: t > 60 s and F s < n P / 1000: most of that time was no step.
 
-Of a job, with r(w) the samples a second of one of w workers, its batch and all else alike:
+For a job, with r(w) the samples a second of one of w workers, and its batch and everything else equal:
 
-- ``SUPERLINEAR``: r(w') > 10 r(w) for w' > w. A worker computes as much as before and exchanges more; what it no longer
-  holds, because others hold it, and whatever else a smaller scale suffered from, makes it faster by less.
-- ``COLLAPSED``: r(w') < r(w) / 1000 for w' > w: exchange takes a thousand times as long as all of the step did.
-- ``SCATTERED``: runs of one configuration differ by a factor of 100, or of five or more the middle four fifths by 10.
+- ``SUPERLINEAR``: r(w') > 10 r(w) for w' > w. A worker computes as much as before and exchanges more. It holds less,
+  and effects that slow a smaller scale may vanish, but both gain less than this factor.
+- ``COLLAPSED``: r(w') < r(w) / 1000 for w' > w: exchange takes a thousand times as long as the whole step did.
+- ``SCATTERED``: runs of one configuration differ by a factor of 100, or the middle four fifths of five or more by 10.
 
-Runs that contradict are left out; a job of which they are more than half, or that contradicts itself, is left out
-whole. What is left may still be wrong: this bounds how wrong it is, and keeps units that were mistaken from teaching.
+Contradicting runs are left out. A job is left out as a whole if they are more than half of its runs, or if its runs
+contradict each other. The rest may still be wrong: the rules bound the error, and keep runs with mistaken units out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOST_RATIO: Final = 100.0
 MOST_MIDDLE_RATIO: Final = 10.0
 MIDDLE_RUNS: Final = 5
 DEVICES_PER_NODE: Final = 16
-"""Of a node of which neither the run nor the catalogue says: more than any has."""
+"""Devices of a node where neither the run nor the catalogue states them: more than any node has."""
 
 Mask = NDArray[np.bool_]
 
@@ -60,7 +60,7 @@ _ALIKE: Final = (
     "recomputation",
     "precision_index",
 )
-"""What runs have in common that differ in their scale alone."""
+"""Columns that are equal in runs that differ only in their scale."""
 _SAME: Final = (
     *_ALIKE,
     "batch_per_worker",
@@ -81,14 +81,14 @@ _SAME: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeachingRuns:
-    """What of a job teaches.
+    """The part of a job that lessons are learned from.
 
     Attributes
     ----------
     profile : Profile or None
-        The job with the runs that teach; None = nothing of it does.
+        The job with the runs that are used; None = no run is used.
     reasons : tuple of str
-        Rules that it contradicts, each with what it states; empty = none.
+        Rules that the job contradicts, each with its explanation; empty = none.
     """
 
     profile: Profile | None
@@ -96,7 +96,7 @@ class TeachingRuns:
 
 
 def drop_impossible_runs(profile: Profile, catalogue: Catalogue) -> TeachingRuns:
-    """A job without the runs that contradict physics."""
+    """Return a job without the runs that contradict physics."""
     runs = profile.observations
     if not len(runs):
         return TeachingRuns(profile=profile)
@@ -118,7 +118,7 @@ def drop_impossible_runs(profile: Profile, catalogue: Catalogue) -> TeachingRuns
 
 
 def _wrong_runs(workload: Workload, runs: Observations, catalogue: Catalogue) -> Iterator[tuple[str, Mask, str]]:
-    """Single runs that contradict, by rule."""
+    """Yield each rule for single runs with the mask of the runs that contradict it, and an explanation."""
     configurations, rates = runs.configurations, runs.configurations.rates
     is_measured = runs.steps_per_s > 0.0
     rate = np.where(is_measured, runs.steps_per_s, 1.0)
@@ -139,12 +139,12 @@ def _wrong_runs(workload: Workload, runs: Observations, catalogue: Catalogue) ->
 
 
 def _least_flops(transformer: Transformer | None) -> float:
-    """Least operations of a sample in training: both passes through each token's matrices, weights left as they are."""
+    """Return the least FLOPs of a sample in training: both passes through each token's matrices, frozen weights."""
     return 0.0 if transformer is None else 4.0 * transformer.multiplied_elements() * transformer.sequence_length
 
 
 def _peaks(configurations: Configurations, catalogue: Catalogue) -> Floats:
-    """FLOP/s of all of a row's devices; 0 = not known."""
+    """Return the peak FLOP/s of all devices of each row; 0 = not known."""
     each, in_node = [], []
     for name in configurations.devices:
         facts = catalogue.device(name) or {}
@@ -159,7 +159,7 @@ def _peaks(configurations: Configurations, catalogue: Catalogue) -> Floats:
 
 
 def _against_itself(runs: Observations) -> list[str]:
-    """Why the runs of a job cannot all be right."""
+    """Return the reasons why the runs of a job contradict each other."""
     is_measured = np.flatnonzero(runs.steps_per_s > 0.0)
     if len(is_measured) < 2:
         return []
@@ -179,7 +179,7 @@ def _against_itself(runs: Observations) -> list[str]:
             break
     replicas = np.where(configurations.steps_by_worker(), 1, configurations.replicas())
     batch = configurations.rates.samples_per_step / replicas
-    # Samples a second of one worker; steps of one, where nobody says how many samples they take.
+    # Samples a second of one worker, or steps a second of one where the batch is not known.
     own = (
         rate
         * np.where(batch > 0.0, configurations.rates.samples_per_step, replicas)
@@ -194,12 +194,15 @@ def _against_itself(runs: Observations) -> list[str]:
 
 
 def _against_scale(workers: Ints, own: Floats, *, states_scale: bool) -> str:
-    """Why rates of single workers cannot all be right; ``stated``: whether each has the same batch, and as it says."""
+    """Return why rates of single workers at different scales contradict each other; "" = they do not.
+
+    ``states_scale``: whether each worker has the same batch, as stated.
+    """
     scales = np.unique(workers[workers > 0])
     if len(scales) < 2:
         return ""
     medians = np.array([np.median(own[workers == scale]) for scale in scales])
-    # Where batches are not told, all workers may share one.
+    # Where batches are not known, all workers may share one.
     most = medians if states_scale else medians / scales
     least_before = np.minimum.accumulate(most)[:-1]
     above = most[1:] > MOST_SPEED_UP * least_before
@@ -214,7 +217,7 @@ def _against_scale(workers: Ints, own: Floats, *, states_scale: bool) -> str:
 
 
 def _groups(configurations: Configurations, columns: tuple[str, ...], beside: Floats) -> Iterator[Ints]:
-    """Rows that agree in some columns, and one more, two or more of them."""
+    """Yield the groups of two or more rows that agree in ``columns`` and in ``beside``."""
     keys = np.stack([*(getattr(configurations, name).astype(np.float64) for name in columns), beside], axis=1)
     _, group, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     group = group.reshape(-1)

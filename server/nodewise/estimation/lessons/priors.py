@@ -1,4 +1,4 @@
-"""Priors of a backtest: what estimators learn from the rows that they may see, of all jobs together."""
+"""Priors of a backtest: estimators learn from the permitted rows of all jobs together."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["LearningResult", "learned_from"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningResult:
-    """What came of learning.
+    """The result of learning.
 
     Attributes
     ----------
     registry : Registry
-        The estimators that can be asked: those that failed to learn are left out.
+        The estimators that can be used: those that failed to learn are left out.
     priors : mapping of estimator to Prior
-        Estimators without one answer from each job's own evidence.
+        Estimators without a prior answer from each job's own evidence.
     seconds : mapping of estimator to float
-        Time that each took.
+        Time that each estimator took, in seconds.
     failures : mapping of estimator to NodewiseError
         Why estimators were left out.
     """
@@ -42,9 +42,9 @@ class LearningResult:
 def learned_from(
     registry: Registry, corpus: Sequence[Profile], look: Callable[[], None] = lambda: None
 ) -> LearningResult:
-    """Let every estimator that can learn do so. Those that say that the corpus does not suffice go without a prior.
+    """Let every estimator learn that supports it. Estimators for which the corpus does not suffice get no prior.
 
-    Before each of them ``look`` is called; what it raises ends learning.
+    ``look`` is called before each estimator; an error that it raises ends learning.
     """
     priors: dict[str, Prior] = {}
     seconds: dict[str, float] = {}
@@ -60,7 +60,7 @@ def learned_from(
         except PluginError as error:
             failures[name] = error
         except NodewiseError:
-            pass  # it says that there is nothing to learn
+            pass  # the estimator refuses: the corpus does not suffice
         seconds[name] = time.perf_counter() - start_s
     able = {name: plugin for name, plugin in registry.estimators.items() if name not in failures}
     return LearningResult(

@@ -1,8 +1,8 @@
-"""Trials: an estimator predicts runs that it is not shown, and its errors are counted.
+"""Trials: an estimator predicts runs that it is not shown, and its errors are recorded.
 
-Two kinds of runs are held back. A job's largest scale, predicted from its smaller ones, is the extrapolation that
-askers want, once per job. Each of its scales in turn (leave-one-configuration-out, M. Stone, J. Royal Stat. Soc. B
-36(2), 1974) says more of one job.
+There are two kinds of trials. One predicts a job's largest scale from its smaller ones, once per job: questions need
+the same extrapolation. The other leaves out each scale in turn (leave-one-configuration-out, M. Stone, J. Royal Stat.
+Soc. B 36(2), 1974), and gives more trials of one job.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from nodewise.domain.profile import Observations, Profile
 __all__ = ["HeldBack", "Predict", "Trial", "distance_of", "left_out", "trials_at_largest", "trials_left_out"]
 
 Predict = Callable[[Profile, Configurations], Predictions]
-"""Predicts configurations from a profile; raises NodewiseError where it cannot."""
+"""Predicts configurations from a profile; raises NodewiseError where the estimator refuses."""
 
 Mask = NDArray[np.bool_]
 
 LEAST_DISTANCE: Final = float(np.log(1.25))
-"""Distance of what was measured, and of all within a quarter of it: no prediction is surer than that far away."""
+"""Least distance, that of measured rows and of rows within a factor of 1.25 of them: spreads are not smaller there."""
 
 LARGEST_LOG_ERROR: Final = 3.0
-"""A run that is a factor of 20 off is wrong; how wrong says no more."""
+"""Largest error: a factor of 20. Errors beyond it carry no more information."""
 
 MOST_LEFT_OUT: Final = 2
-"""Scales of one job that are left out in turn, the smallest and the largest: each costs a fit, and with three or six
+"""Scales of one job that are left out in turn, the smallest and the largest. Each costs a fit, and with three or six
 `auto` answers no table better (docs/accuracy.md)."""
 
 MOST_RUNS: Final = 64
-"""Runs that a trial shows, and asks about: a fit of hundreds ranks estimators no better for many times the time."""
+"""Most runs that a trial shows, and predicts. Fits of more take many times as long and rank estimators no better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -48,15 +48,15 @@ class Trial:
     Attributes
     ----------
     sync_mode : SyncMode
-        Of the runs.
+        Sync mode of the runs.
     device : str
-        Of most of them.
+        Device of most of the runs.
     log_errors : (runs,) float
         ln(predicted / measured) of steps/s, at most LARGEST_LOG_ERROR either way.
     log_spreads : (runs,) float
-        The estimator's own deviation of ln(step time); 0 = none stated.
+        Standard deviation of ln(step time) that the estimator stated; 0 = none stated.
     distances : (runs,) float
-        How far beyond what was shown, as ``distance_of``.
+        Distance from the runs that the estimator was shown, as ``distance_of``.
     """
 
     sync_mode: SyncMode
@@ -72,7 +72,7 @@ class Trial:
 
     @property
     def stated_log_error(self) -> float:
-        """Mean of |ln(predicted / measured)| by the estimator's own deviations; 0 = none stated."""
+        """Mean of |ln(predicted / measured)| that the stated deviations imply; 0 = none stated."""
         return float(self.log_spreads.mean() * np.sqrt(2.0 / np.pi)) if self.log_spreads.all() else 0.0
 
 
@@ -80,7 +80,7 @@ class Trial:
 class HeldBack:
     """Runs of one sync mode that are held back together, and the job without them.
 
-    Whoever is tried on them is shown the same objects: what is read of them once need not be read again.
+    All estimators are shown the same objects, so that results derived from them can be cached.
     """
 
     sync_mode: SyncMode
@@ -88,7 +88,7 @@ class HeldBack:
     runs: Observations
 
     def predict_with(self, predict: Predict) -> Trial | None:
-        """The errors on the runs held back; None where nothing is left to show, or nothing is answered."""
+        """Return the errors on the runs held back; None if no runs remain to show, or no row is answered."""
         if not len(self.shown.observations) and not len(self.shown.phase_timings):
             return None
         configurations = self.runs.configurations
@@ -112,12 +112,12 @@ class HeldBack:
 
 
 def distance_of(predictions: Predictions) -> Floats:
-    """Ln of the factor by which each row lies beyond the evidence, LEAST_DISTANCE at least."""
+    """Return ln of the factor by which each row lies beyond the evidence, at least LEAST_DISTANCE."""
     return np.asarray(np.log(np.maximum(predictions.extrapolation, np.exp(LEAST_DISTANCE))))
 
 
 def trials_at_largest(profile: Profile, predict: Predict) -> tuple[Trial, ...]:
-    """Every sync mode's largest scale, predicted from all smaller ones."""
+    """Predict each sync mode's largest scale from all smaller ones."""
     trials = []
     for mode in SyncMode:
         scales = _scales(profile.observations.configurations, mode)
@@ -127,12 +127,12 @@ def trials_at_largest(profile: Profile, predict: Predict) -> tuple[Trial, ...]:
 
 
 def trials_left_out(profile: Profile, mode: SyncMode, predict: Predict) -> tuple[Trial | None, ...]:
-    """Scales of a sync mode left out in turn, smallest first; None = it refused. Empty where there is one scale."""
+    """Leave out scales of a sync mode in turn, smallest first; None = a refusal. Empty if there is only one scale."""
     return tuple(runs.predict_with(predict) for runs in left_out(profile, mode))
 
 
 def left_out(profile: Profile, mode: SyncMode) -> tuple[HeldBack, ...]:
-    """Scales of a sync mode that are held back in turn, smallest first. Empty where there is one scale."""
+    """Return the scales of a sync mode to hold back in turn, smallest first. Empty if there is only one scale."""
     scales = _scales(profile.observations.configurations, mode)
     if len(scales) < 2:
         return ()
@@ -141,7 +141,7 @@ def left_out(profile: Profile, mode: SyncMode) -> tuple[HeldBack, ...]:
 
 
 def _scales(configurations: Configurations, mode: SyncMode) -> list[Mask]:
-    """Masks of the observations of one mode by scale: nodes, then workers, servers and device."""
+    """Return masks of one mode's observations by scale: nodes, then workers, servers and device."""
     of_mode = configurations.sync_mode == mode
     if not of_mode.any():
         return []
@@ -158,7 +158,7 @@ def _held_back(profile: Profile, run_mask: Mask, mode: SyncMode) -> HeldBack:
 
 
 def _thin(observations: Observations, mask: Mask) -> Ints:
-    """Rows of a mask, at most MOST_RUNS of them, evenly over configurations, whatever order they came in."""
+    """Return at most MOST_RUNS rows of a mask, spread evenly over configurations, whatever their order."""
     rows = np.flatnonzero(mask)
     if len(rows) > MOST_RUNS:
         configurations = observations.configurations

@@ -1,1 +1,1 @@
-"""What to measure next, by what it is expected to teach."""
+"""Suggestions of the next measurements, ranked by their expected information."""

@@ -1,4 +1,4 @@
-"""Boundaries that a step's exchange crosses and that no run of the job has crossed: of devices, nodes, link domains."""
+"""Boundaries between devices, nodes or link domains that a step's exchange crosses and no run of the job crossed."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["Boundary", "boundary_of"]
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A boundary that no run has crossed: the row that crosses it with the fewest nodes, and what is not known."""
+    """A boundary that no run has crossed: the row that crosses it with the fewest nodes, and the unknown cost."""
 
     row: int
     reason: str
 
     @property
     def notice(self) -> Notice:
-        """What a reader of the expected regret should know."""
+        """Return the notice that qualifies the expected regret."""
         return Notice("BOUNDARY_UNMEASURED", f"{self.reason}; the expected regret trusts the model there")
 
 
 def boundary_of(
     profile: Profile, configurations: Configurations, is_answered: Ints, catalogue: Catalogue
 ) -> Boundary | None:
-    """The first boundary that some answered rows cross and no run does; None = there is none, or no run at all.
+    """Return the first boundary that answered rows cross and no run does; None = there is none, or there are no runs.
 
-    A parameter server has a node of its own, so that one worker beside it crosses the first two.
+    A parameter server occupies a node of its own, so one worker beside it crosses the first two boundaries.
 
     Parameters
     ----------
-    configurations, answered : Configurations, int
-        Resolved rows, and those of them that may be measured.
+    configurations, is_answered : Configurations, int
+        Resolved rows, and the indices of those that may be measured.
     """
     ran = evidence_of(profile)
     if ran is None or not ran.nodes.all():
@@ -57,7 +57,7 @@ def boundary_of(
 
 
 def _crossings(rows: Configurations, catalogue: Catalogue) -> list[tuple[str, str, NDArray[np.bool_]]]:
-    """Of each boundary where runs lie that do not cross it, what lies on its two sides, and the rows that cross it."""
+    """Return each boundary: the place of runs that do not cross it, its two sides, a mask of rows that cross it."""
     per_node = np.ceil(rows.workers / np.maximum(rows.nodes, 1))
     domains = np.array(
         [catalogue.link_domain_devices(*each) for each in zip(rows.device_names(), per_node.tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""How the errors of a model's answers hang together: as it says, or as is assumed."""
+"""Covariance of a model's errors: as the model states it, or as assumed."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from nodewise.plugin import MEASUREMENT_LOG_SPREAD, CovariantModel, EstimatorRec
 __all__ = ["LogCovariance", "add_doubt", "assumed_covariance", "covariance_of", "measure", "wrong_with"]
 
 CORRELATION_SCALE: Final = math.log(4.0)
-"""Distance in ln(workers), and in ln(batch), over which assumed errors keep 1/e of their correlation."""
+"""Distance in ln(workers), and in ln(batch), at which the assumed correlation of errors falls to 1/e."""
 
 DOUBT_PER_SCALE: Final = 0.1
-"""Standard deviation of ln(step time) for each factor of e beyond the largest measured scale (15 % at 4 times): of the
-power of the scale by which a model may be wrong where no run has tested it. An assumption, of the size of the errors
-that estimators make at 2 to 4 times their evidence (docs/accuracy.md)."""
+"""Standard deviation of ln(step time) for each factor of e beyond the largest measured scale (15 % at 4 times). Where
+no run has tested the model, it may be wrong by an unknown power of the scale; this is the deviation of that power. It
+is an assumption, of the size of the errors of estimators at 2 to 4 times their evidence (docs/accuracy.md)."""
 
 KNOWN_VARIANCE: Final = 1e-24
-"""Variance relative to the largest below which nothing but rounding is left: of ln(step time) to a part in 10^12."""
+"""Variance relative to the largest below which only rounding is left: ln(step time) is known to a part in 10^12."""
 SYMMETRY_TOLERANCE: Final = 1e-6
-"""Asymmetry and negative eigenvalues of a model's covariance that count as rounding, per largest variance."""
+"""Asymmetry and negative eigenvalues of a model's covariance that count as rounding, relative to the largest
+variance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogCovariance:
-    """How the errors of the answered rows hang together.
+    """Covariance of the errors of the answered rows.
 
     Attributes
     ----------
@@ -58,19 +59,19 @@ def covariance_of(
     answer: Answer,
     options: Options,
 ) -> LogCovariance:
-    """How the errors of a model's answered rows hang together: as it says, else as is assumed.
+    """Return the covariance of a model's errors in the answered rows: as the model states it, else as assumed.
 
     Parameters
     ----------
     fit : FittedModel
-        The model, and what its spreads are multiplied by; those of the answer are already.
+        The model with its calibration factor. The spreads of the answer are already multiplied by it.
     support : SupportedRows
-        What the model was asked about.
+        The rows that the model was asked about.
 
     Raises
     ------
     NodewiseError
-        ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT naming what is wrong, or what the model raises.
+        ESTIMATOR_FAILED, ESTIMATOR_INVALID_RESULT naming the fault, or the error that the model raises.
     """
     model = fit.model
     answered_rows = as_ints(np.flatnonzero(answer.predictions.answered))
@@ -87,7 +88,7 @@ def covariance_of(
 
 
 def wrong_with(values: Any, rows: int) -> str | None:
-    """What is wrong with a model's covariance; None = nothing."""
+    """Return the fault of a model's covariance; None = it is valid."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         return f"log_covariance is a {type(values).__name__} instead of an array of floats"
     if values.shape != (rows, rows):
@@ -105,30 +106,32 @@ def wrong_with(values: Any, rows: int) -> str | None:
 
 
 def _noise(value: Any) -> float:
-    """A model's noise of a measurement, if it can be."""
+    """Return a model's noise of a measurement if it is valid."""
     if not isinstance(value, float | int) or not 0.0 <= value <= MOST_LOG_SPREAD:
         raise ImpossibleAnswerError(f"measurement_log_spread must be a number from 0 to {MOST_LOG_SPREAD:g}")
     return float(value)
 
 
 def assumed_covariance(configurations: Configurations, log_spread: Floats) -> LogCovariance:
-    """How errors hang together where the model does not say: the more, the closer two rows are in scale.
+    """Return an assumed covariance of errors, for models that state none: the closer two rows in scale, the larger.
 
     ``cov_ij = spread_i spread_j exp(-d_ij)`` with ``d_ij = |ln(workers_i / workers_j)| / ln 4 + |ln(batch_i / batch_j)|
-    / ln 4``, and 1 more for another device, synchronisation, or number of servers; a batch per worker that is not known
-    counts as one sample, and as another than any known one. A model is wrong in a constant (a
-    bandwidth, a compute time) that many rows share, so its errors are alike where the same constant dominates, and that
-    changes with the ratio of scales, not with their difference: a correlation of 1/e at four times the workers lets a
-    measurement at 8 workers say much of 6 and 12 and little of 1 and 64. No source has measured that length; it is an
-    assumption between independent errors, which would have every row measured, and equal ones, which would let one row
-    stand for all. It is positive semi-definite, as a product of exponential kernels of one dimension each.
+    / ln 4``, and 1 more for a different device, sync mode, or number of servers. An unknown batch per worker counts as
+    one sample, and as different from any known one.
+
+    A model is wrong in a constant (a bandwidth, a compute time) that many rows share. Its errors are alike where the
+    same constant dominates, and that changes with the ratio of scales, not with their difference. With a correlation of
+    1/e at four times the workers, a measurement at 8 workers tells much about 6 and 12 and little about 1 and 64. No
+    source has measured that length. It is an assumption between independent errors, for which every row would have to
+    be measured, and equal errors, for which one row would suffice. The covariance is positive semi-definite, as a
+    product of exponential kernels of one dimension each.
 
     Parameters
     ----------
     configurations : Configurations
         Resolved rows.
     log_spread : float
-        Standard deviation of ln(step time) of each.
+        Standard deviation of ln(step time) of each row.
     """
     rates = configurations.rates
     batch = rates.samples_per_step / rates.minibatches_per_step
@@ -140,9 +143,9 @@ def assumed_covariance(configurations: Configurations, log_spread: Floats) -> Lo
 
 
 def add_doubt(covariance: LogCovariance, ratios: Floats) -> LogCovariance:
-    """The same with the doubt of extrapolating: one power of the scale, unknown, that all rows beyond it share.
+    """Add the uncertainty of extrapolation: an unknown power of the scale, which all rows beyond the evidence share.
 
-    A model that states no spread is left as it is.
+    The covariance of a model that states no spread is not changed.
 
     Parameters
     ----------
@@ -156,11 +159,11 @@ def add_doubt(covariance: LogCovariance, ratios: Floats) -> LogCovariance:
 
 
 def measure(covariance: Floats, row: int, noise: float) -> Floats:
-    """The covariance that is left when a row was measured once.
+    """Return the covariance that remains after one measurement of a row.
 
     ``C - c c' / (c_row + noise^2)`` with ``c`` the row's column: the normal distribution conditioned on the
-    measurement, whatever it finds. Rounding is cleared: symmetric, no variance below 0. A row that is known as well as
-    rounding lets it be teaches nothing.
+    measurement, whatever its result. Rounding errors are removed: the result is symmetric and no variance is below 0. A
+    row whose variance is only rounding leaves the covariance as it is.
     """
     column = covariance[:, row]
     total = column[row] + noise**2

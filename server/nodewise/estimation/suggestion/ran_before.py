@@ -1,4 +1,4 @@
-"""Which of the asked configurations ran already."""
+"""Find the configurations of a question that were already measured."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _EQUAL: Final = (
     ("pipeline_parallel", 0),
     ("backup_workers", 0),
 )
-"""Columns in which configurations of equal nodes and workers are equal, and what stands for "not stated" in a run."""
+"""Columns besides nodes and workers that equal configurations share, and the value that means "not stated" in a run."""
 
 
 def ran_before(configurations: Configurations, profile: Profile) -> NDArray[np.bool_]:
-    """Rows of resolved configurations that the profile's observations have measured.
+    """Return a mask of the resolved configurations that the profile's observations have measured.
 
-    What an observation does not state is as asked; a batch that is not known is only that of another such. A row of
-    workers that are not alike is no other's repeat.
+    A value that an observation does not state equals any value of the question. An unknown batch equals only another
+    unknown batch. A row with groups of unequal workers never counts as measured.
     """
     rows_run = profile.observations.configurations
     near = np.isin(rows_run.nodes, configurations.nodes) & np.isin(rows_run.workers, configurations.workers)
@@ -55,7 +55,7 @@ def ran_before(configurations: Configurations, profile: Profile) -> NDArray[np.b
 
 
 def _batches(configurations: Configurations) -> Floats:
-    """Samples of one worker and micro-step; 0 = not known."""
+    """Return the samples of one worker and micro-step; 0 = not known."""
     own = configurations.batch_per_worker.astype(np.float64)
     parts = configurations.replicas() * np.maximum(configurations.accumulation, 1)
     return np.where(own > 0.0, own, configurations.global_batch / parts)

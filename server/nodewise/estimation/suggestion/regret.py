@@ -1,4 +1,4 @@
-"""Regret: what an objective recommends under uncertain step times, and what is lost by recommending something else."""
+"""Regret: an objective's recommendation under uncertain step times, and the loss from recommending another row."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nodewise.estimation.reach import Reach
 __all__ = ["Decision", "Samples", "likelihoods"]
 
 LEAST_NOISE: Final = 1e-9
-"""Noise in ln(step time) that stands for none at all."""
+"""Noise in ln(step time) that replaces a noise of zero."""
 
 
 class Decision:
-    """What the objective recommends under a vector of step times, and what is lost by recommending something else.
+    """The objective's recommendation for a vector of step times, and the loss from recommending another row.
 
-    Rows are those that were answered.
+    Rows are the answered rows.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Decision:
         self._counted = rates.cycles_per_step * per_step
 
     def row(self, log_step: Floats, log_spread: Floats) -> int:
-        """The recommended row, -1 where none meets the objective."""
+        """Return the recommended row, -1 where none meets the objective."""
         step_s = np.exp(log_step)
         verdict = verdict_of(
             self._objective,
@@ -58,7 +58,7 @@ class Decision:
         return -1 if verdict.recommendation is None else verdict.recommendation.row
 
     def losses(self, log_steps: Floats, best: Ints) -> Floats:
-        """What each recommendation loses in each truth: |X(row) - X(best)| / X(best), X the true rate.
+        """Return the loss of each recommendation in each truth: |X(row) - X(best)| / X(best), with X the true rate.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class Decision:
         Returns
         -------
         float, of shape (truths, rows + 1)
-            1 where a row is recommended and none should be; in the last column, that of no row, 1 where one should be.
+            1 where a row is recommended and none should be. The last column recommends no row: 1 where one should be.
         """
         truths, rows = log_steps.shape
         log_rates = np.log(self._counted) - log_steps
@@ -81,7 +81,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Truths that may hold now, with the noise of a measurement in each.
+    """Samples of the true step times, with the noise of a measurement in each.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Samples:
     best : int
         The right row in each truth, -1 = none.
     losses : float, of shape (truths, rows + 1)
-        Of each recommendation (``Decision.losses``).
+        Loss of each recommendation (``Decision.losses``).
     """
 
     log_steps: Floats
@@ -102,7 +102,7 @@ class Samples:
 
 
 def likelihoods(outcomes: Floats, truths: Floats, noise: float) -> Floats:
-    """How likely each truth would have been measured so, of shape (measurements, truths); each row adds up to 1."""
+    """Return each truth's likelihood given each measurement, of shape (measurements, truths); each row adds up to 1."""
     apart = np.subtract.outer(outcomes, truths) / max(noise, LEAST_NOISE)
     weights = np.exp(-0.5 * (apart**2 - (apart**2).min(axis=1, keepdims=True)))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

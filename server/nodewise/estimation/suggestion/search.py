@@ -1,9 +1,9 @@
-"""What to measure next: what each measurement is expected to teach, by preposterior analysis, and what it costs.
+"""Search for the next measurements by preposterior analysis: the expected benefit of each one, and its cost.
 
-ln(step time) of the answered rows is taken as jointly normal around the predictions. A measurement of one row moves all
-rows that hang together with it, and may so turn the decision of the objective; its worth is by how much the regret of
-the decision is then expected to fall (the expected value of sample information: Raiffa and Schlaifer, Applied
-Statistical Decision Theory, 1961). Expectations are means over seeded samples: the same question has the same answer.
+ln(step time) of the answered rows is taken as jointly normal around the predictions. A measurement of one row changes
+the predictions of all correlated rows, and may so change the objective's decision. Its worth is the expected fall of
+the decision's regret (the expected value of sample information: Raiffa and Schlaifer, Applied Statistical Decision
+Theory, 1961). Expectations are means over samples with a fixed seed: the same question has the same answer.
 """
 
 from __future__ import annotations
@@ -32,40 +32,42 @@ from nodewise_values import MeasurementSuggestion
 __all__ = ["MOST_ROWS", "Suggestions", "Wish", "choose_measurements", "refusal_of"]
 
 MOST_ROWS: Final = 1024
-"""Rows that may be weighed against each other: their covariance is decomposed, the time of which grows with the third
-power of their number (about half a second here)."""
+"""Most rows of a search: the time to decompose their covariance grows with the third power of their number (about half
+a second for this many)."""
 DRAWS: Final = 256
 DRAWS_OF_MANY: Final = 64
 MANY_ROWS: Final = 128
-"""Samples of the truth, in antithetic pairs: fewer where there are more than ``MANY_ROWS`` rows. For each candidate the
-objective is applied so often: a suggestion among 16 rows takes a tenth of a second, one among 1,024 about a second."""
+"""Samples of the truth, in antithetic pairs: fewer where there are more than ``MANY_ROWS`` rows. The objective is
+applied as many times for each candidate: a suggestion among 16 rows takes a tenth of a second, one among 1,024 about a
+second."""
 CANDIDATES: Final = 48
-"""Rows whose measurement is weighed against the decision, besides the recommended one."""
+"""Most rows whose measurement is evaluated, besides the recommended one."""
 CONTENDERS: Final = 16
-"""Candidates that are kept because they are the right decision in some sample, whatever their measurement costs."""
+"""Most candidates that are included because they are the right decision in some sample, whatever their cost."""
 LEAST_REGRET_FALL: Final = 1e-4
-"""Share of the throughput below which a fall of regret is no reason to run anything: 0.01 %."""
+"""Smallest fall of regret, as a share of the throughput, for which a run is worthwhile: 0.01 %."""
 KNOWN_SHARE: Final = 0.1
-"""A row whose variance is at most this share of a measurement's is known: measuring it would say less than is known."""
+"""A row counts as known if its variance is at most this share of a measurement's variance."""
 _ORDER: Final = (
     ("link_bytes_per_s", "accumulation", "global_batch", "batch_per_worker", "sync_mode"),
     ("parameter_servers", "workers", "nodes"),
 )
-"""Columns by which rows are put into an order of their own, the last first, those after the device and those before."""
+"""Columns that define an order of rows, the last first: those compared after the device, then those before it."""
 LEAST_SHARE_LEFT: Final = 1e-12
-"""Share of a variance that any measurement leaves: an objective with a confidence passes over rows without a spread."""
+"""Share of a variance that remains after any measurement: an objective with a confidence skips rows without a
+spread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How many measurements are wanted, and how one is made.
+    """The number of measurements to suggest, and the facts of one measurement.
 
     Attributes
     ----------
     count : int
-        At most so many suggestions, at least 1: each further one rests on measurements that are not made yet.
+        Most suggestions, at least 1. Each further one assumes that those before it are made.
     start_up_s : float
-        Seconds to start a run, in which its nodes are held.
+        Seconds to start a run, in which its nodes are occupied.
     run_steps : int
         Steps of a run: one worker's cycles where a step is its mini-batch (ASYNC, HYBRID), else global batches.
     """
@@ -77,9 +79,9 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Suggestions:
-    """The next measurements, best first; none where nothing could be learned, and a notice says why.
+    """The next measurements, best first; none if no measurement is useful, and a notice gives the reason.
 
-    ``expected_regret`` is that of deciding now, as a share of the best throughput.
+    ``expected_regret`` is the expected regret of deciding now, as a share of the best throughput.
     """
 
     suggestions: tuple[MeasurementSuggestion, ...]
@@ -89,7 +91,7 @@ class Suggestions:
 
 
 def refusal_of(predictions: Predictions) -> Refusal | None:
-    """Why nothing can be suggested: what refuses the first row where none is answered; None = some are."""
+    """Return the refusal of the first row if no row is answered; None = some rows are answered."""
     if predictions.answered.any():
         return None
     if predictions.refusals:
@@ -105,28 +107,28 @@ def choose_measurements(
     reach: Reach,
     boundary: Boundary | None,
 ) -> Suggestions:
-    """The next measurements, best first; what crosses an unmeasured boundary before all.
+    """Return the next measurements, best first; a run across an unmeasured boundary comes first.
 
-    Ranked by the expected fall of regret per node-second; where no measurement is expected to improve the decision, by
-    the expected fall of the interval's width per node-second. Each further suggestion rests on those before it being
-    made, with what they find left open. What the profile has measured is not suggested again. The order of the
-    question's rows changes nothing.
+    Measurements are ranked by the expected fall of regret per node-second. If none is expected to improve the decision,
+    they are ranked by the expected fall of the interval's width per node-second. Each further suggestion assumes that
+    those before it are made, and starts from the uncertainty that they leave. Configurations that the profile has
+    measured are not suggested again. The order of the question's rows has no influence.
 
     Parameters
     ----------
     question : Question
-        With an objective.
+        A question with an objective.
     answer : Answer
-        To that question, with at least one answered row.
+        The answer to that question, with at least one answered row.
     covariance : LogCovariance
-        Of the answered rows, in their order.
+        Covariance of the answered rows, in their order.
     reach : Reach
-        Of the job's evidence.
+        Reach of the job's evidence.
 
     Raises
     ------
     NodewiseError
-        DEADLINE_EXCEEDED: a shorter search would be another answer.
+        DEADLINE_EXCEEDED: a shorter search would give a different answer.
     """
     search = _Search(question, answer, covariance, wish, reach, boundary)
     rows, regret = search.best()
@@ -137,7 +139,7 @@ def choose_measurements(
 
 
 def _nothing(covariance: LogCovariance) -> Notice:
-    """Why no measurement is suggested."""
+    """Return the notice why no measurement is suggested."""
     if not covariance.values.any():
         return Notice("NO_SPREAD", "the model states no spread, so the value of a measurement is not known")
     message = "no measurement is worthwhile: every row was measured, or is known better than a measurement would show"
@@ -147,12 +149,12 @@ def _nothing(covariance: LogCovariance) -> Notice:
 class _Search:
     """One search for measurements.
 
-    Rows are the answered ones, brought into an order of their own (``_order``), so that the samples do not depend on
-    that of the question; ``places`` are their rows in the question.
+    Rows are the answered ones in a fixed order (``_order``), so that the samples do not depend on the question's order;
+    ``places`` are the rows' indices in the question.
 
-    Rows that ran are not weighed. What repeats of a configuration share, a placement or a day, they do not tell; models
-    therefore stay unsure of them by about the noise of one run, and their repeats, which are cheap and look worth it
-    again and again, would keep the search from what never ran.
+    Measured rows are no candidates. Repeats do not reveal the error that all runs of a configuration share, such as
+    that of a placement or a day, so models stay unsure of these rows by about the noise of one run. Their repeats are
+    cheap and would look useful again and again, and the search would not reach configurations that never ran.
     """
 
     def __init__(
@@ -195,7 +197,7 @@ class _Search:
         self._normal = np.concatenate([half, -half])
 
     def best(self) -> tuple[tuple[MeasurementSuggestion, ...], float]:
-        """The suggestions, best first, and the expected regret of deciding now."""
+        """Return the suggestions, best first, and the expected regret of deciding now."""
         covariance, expected_regret = self._covariance, 0.0
         rows: list[int] = []
         suggestions: list[MeasurementSuggestion] = []
@@ -225,9 +227,9 @@ class _Search:
         return tuple(suggestions), expected_regret
 
     def _samples(self, covariance: Floats) -> Samples:
-        """Truths drawn from the rows' joint distribution, and the row that is best in each."""
+        """Draw truths from the joint distribution of the rows, and find the best row in each."""
         values, vectors = np.linalg.eigh(covariance)
-        # The symmetric root: another one would depend on the signs that the decomposition happens to give its vectors.
+        # The symmetric root: any other one depends on the signs that the decomposition gives to its vectors.
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         log_steps = self._log_step + self._normal[:, :-1] @ root
         certain = np.zeros(len(self._log_step))
@@ -236,17 +238,17 @@ class _Search:
         return Samples(log_steps, self._noise * self._normal[:, -1], best, losses)
 
     def _remaining_spread(self, variance: Floats) -> Floats:
-        """The predictions' own spread, as far as the variance is left of what it was."""
+        """Return the predictions' own spread, reduced as the variance was reduced."""
         before = self._covariance.diagonal()
         left = np.divide(variance, before, out=np.ones(len(before)), where=before > 0.0)
         return np.asarray(self._log_spread * np.sqrt(np.clip(left, LEAST_SHARE_LEFT, 1.0)))
 
     def _regret_fall(self, covariance: Floats, row: int, decision: int, samples: Samples) -> float:
-        """Expected fall of the regret when a row was measured.
+        """Return the expected fall of the regret after a row is measured.
 
-        Each sample is measured once. What a decision loses then is its mean over all samples, each weighted with the
-        likelihood that it would have been measured so: one sample alone would say nothing of rows that the measurement
-        does not concern, and chance would look like worth.
+        Each sample is measured once. The loss of a decision is then its mean over all samples, weighted with the
+        likelihood of the measurement in each. A single sample would say nothing about rows that the measurement does
+        not concern, and chance would look like a benefit.
         """
         _in_time(self._budget, "not every row was weighed in time")
         gain = covariance[:, row] / (covariance[row, row] + self._noise**2)
@@ -263,7 +265,7 @@ class _Search:
         return max(0.0, float((weights * savings).sum(axis=1).mean()))
 
     def _width_falls(self, covariance: Floats) -> Floats:
-        """Expected fall of the mean ln(upper / lower) when each row is measured."""
+        """Return the expected fall of the mean ln(upper / lower) after each row is measured."""
         variance = covariance.diagonal()
         total = variance + self._noise**2
         reduction = np.divide(covariance**2, total, out=np.zeros_like(covariance), where=total > 0.0)
@@ -274,7 +276,7 @@ class _Search:
     def _candidates(
         self, open_rows: NDArray[np.bool_], width_falls: Floats, decision: int, samples: Samples
     ) -> list[int]:
-        """Rows that are weighed: the recommended one, those that may be the right one, those that teach most."""
+        """Return the candidates: the recommended row, rows that may be the right one, and those that teach most."""
         rank = np.argsort(-width_falls / self._costs, kind="stable")
         wins = np.bincount(samples.best[samples.best >= 0], minlength=len(rank))
         contenders = np.argsort(-wins, kind="stable")[:CONTENDERS]
@@ -285,11 +287,12 @@ class _Search:
         return sorted(candidates)
 
     def _regrets_explained(self, covariance: Floats, decision: int, samples: Samples) -> Floats:
-        """Regret of deciding now that hangs on what each row's measurement explains; at least 0.
+        """Return the part of the current regret that each row's measurement explains; at least 0.
 
-        Where several measurements together would turn a decision, each alone may turn nothing: the worth of one says
-        nothing of the way there (P. Frazier and W. Powell, Decision Analysis 7(4), 2010). The regret against each row
-        that may be right is doubt about the ratio of two step times; a measurement explains a share of its variance.
+        Several measurements together may change a decision that each alone does not change. The worth of one then says
+        nothing about the sequence (P. Frazier and W. Powell, Decision Analysis 7(4), 2010). The regret against each row
+        that may be right is uncertainty about the ratio of two step times; a measurement explains a share of its
+        variance.
         """
         if decision < 0:
             return np.zeros(len(covariance))
@@ -305,7 +308,7 @@ class _Search:
         return np.asarray(regrets[rivals] @ np.minimum(reduction, 1.0))
 
     def _first(self, candidates: list[int], goals: tuple[Floats, ...]) -> int:
-        """The best candidate for the first goal that any serves; among equals the cheaper one, then the first."""
+        """Return the best candidate by the first goal that any candidate serves; ties: the cheaper, then the first."""
         for values in goals[:-1]:
             worth = [row for row in candidates if values[row] >= LEAST_REGRET_FALL]
             if worth:
@@ -361,7 +364,7 @@ class _Search:
 
 
 def _order(answer: Answer, answered_rows: NDArray[np.int64], variance: Floats) -> Ints:
-    """An order of the answered rows that follows from what they are; rows that are equal stay in the question's."""
+    """Return an order of the answered rows by their values; equal rows stay in the question's order."""
     configurations = answer.configurations
     later, first = ([getattr(configurations, name)[answered_rows] for name in names] for names in _ORDER)
     devices = np.asarray(configurations.device_names())[answered_rows]
@@ -369,6 +372,6 @@ def _order(answer: Answer, answered_rows: NDArray[np.int64], variance: Floats) -
 
 
 def _in_time(budget: Budget | None, progress: str) -> None:
-    """Raise DEADLINE_EXCEEDED once nobody waits any more."""
+    """Raise DEADLINE_EXCEEDED once no caller waits any more."""
     if budget is not None and budget.remaining_s() <= 0:
         raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {progress}", {"progress": progress})

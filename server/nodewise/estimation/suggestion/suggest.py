@@ -1,4 +1,4 @@
-"""What to measure next, from a question as it is asked to suggestions."""
+"""Suggest the next measurements for a question."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["suggest"]
 
 
 def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
-    """What to measure next. Takes up to seconds: for a thread.
+    """Return the next measurements. Takes up to seconds; call it in a thread.
 
     Raises
     ------
     NodewiseError
-        As ``Answers.answer``; the first refusal where every row is refused; DEADLINE_EXCEEDED.
+        The errors of ``Answers.answer``; the first refusal if every row is refused; DEADLINE_EXCEEDED.
     """
     query = answers.resolve(question)
     if query.fitted.parts:
@@ -47,7 +47,7 @@ def suggest(answers: Answers, question: Question, wish: Wish) -> Suggestions:
 
 
 def _of_one_model(answers: Answers, question: Question, parts: Sequence[MixturePart]) -> tuple[Question, ResolvedQuery]:
-    """How errors hang together is told by one model: that part of a mixture which answers most rows, the heaviest."""
+    """Choose the mixture's model for the covariance: the one that answers most rows, then the largest weight."""
     terms = [replace(question, terms=question.terms.by(part.share.estimator)) for part in parts]
     alone = [(each, answers.resolve(each)) for each in terms]
     return max(alone, key=lambda each: int(answers.complete(*each).predictions.answered.sum()))

@@ -1,1 +1,1 @@
-"""Where long work is done: processes of a pool, or threads of this one."""
+"""Runners for long work: processes of a pool, or threads of the server's process."""

@@ -1,4 +1,4 @@
-"""A bounded pool for long work: the order of callers, deadlines, and the end of work that no caller waits for."""
+"""A bounded pool for long work: it orders callers, applies deadlines, and ends work that no caller waits for."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ResultT = TypeVar("ResultT")
 
 
 class RunnerLostError(Exception):
-    """The process that did the work has ended; the text says how."""
+    """The process that did the work has ended; the text gives the cause."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tools:
-    """What work is done with, in this process and in others.
+    """The workshop that work needs, in this process and in others.
 
     Attributes
     ----------
     workshop : Workshop
-        Of this process.
+        The workshop of this process.
     how_opened : callable or None
-        Answers :attr:`opening`, once a process needs it: a store in memory makes no directory before. None = only
-        threads of this process can.
+        Returns :attr:`opening`. It is called when a process first needs it, so that a store in memory makes no
+        directory earlier. None = the work can only run in threads of this process.
     """
 
     workshop: Workshop
@@ -42,52 +42,52 @@ class Tools:
 
     @property
     def opening(self) -> Callable[[], Workshop] | None:
-        """Makes the same in another process: a value that can be pickled, equal where it makes the same."""
+        """A picklable callable that opens the same workshop in another process; equal ones open the same workshop."""
         return None if self.how_opened is None else self.how_opened()
 
 
 class Runner(Protocol):
-    """Does one piece of work at a time; it is used again and again."""
+    """Does one piece of work at a time, and is reused."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether its work has ended, or it was given none."""
+        """Whether the runner has no work: its work has ended, or it was given none."""
         ...
 
     async def start(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
-        """Have work begin. Raises as :meth:`receive`."""
+        """Start work. Raises as :meth:`receive`."""
         ...
 
     async def receive(self) -> bytes | None:
-        """The next message of the work; None = it has ended.
+        """Return the next message of the work; None = the work has ended.
 
         Raises
         ------
         NodewiseError
-            What the work raises.
+            The error that the work raises.
         RunnerLostError
-            It will never end.
+            The work was lost with its process.
         """
         ...
 
     async def cancel(self) -> None:
-        """End the work, which no caller waits for any more. Other work can be started then."""
+        """End the work, which no caller waits for any more. The runner can then start other work."""
         ...
 
     async def close(self) -> None:
-        """End everything."""
+        """Close the runner, and end its work."""
         ...
 
 
 class ComputePool:
-    """What Compute needs, but for the tools: see :class:`Equipped`.
+    """Runs work in a limited number of runners; :class:`GenerationCompute` implements Compute with it.
 
     Parameters
     ----------
     runner : callable
-        Makes a runner: when one is first needed.
+        Makes a runner, when one is first needed.
     runners : int
-        At most so many at a time. What waits is bounded before this pool, by the admission queue of long calls.
+        Most runners at a time. The admission queue of long calls limits the work that waits for one.
     """
 
     def __init__(self, runner: Callable[[], Runner], runners: int) -> None:
@@ -100,7 +100,7 @@ class ComputePool:
     async def run(
         self, work: Work[Any], argument: Any, end_s: float, late_s: float, tools: Tools
     ) -> AsyncGenerator[bytes, None]:
-        """As the port says, with these tools."""
+        """Implement ``Compute.run`` with these tools."""
         await _before(late_s, self._permits.acquire())
         if not self._idle:
             self._idle.append(self._make())
@@ -127,7 +127,7 @@ class ComputePool:
         self._permits.release()
 
     async def close(self) -> None:
-        """End everything."""
+        """Close all runners."""
         if self._cancelling:
             await asyncio.wait(self._cancelling)
         await asyncio.gather(*(runner.close() for runner in self._runners))
@@ -141,12 +141,12 @@ class GenerationCompute:
     tools: Tools
 
     def run(self, work: Work[Workshop], argument: Any, end_s: float, late_s: float) -> AsyncGenerator[bytes, None]:
-        """As the port says."""
+        """Implement ``Compute.run``."""
         return self.pool.run(work, argument, end_s, late_s, self.tools)
 
 
 async def _before(late_s: float, result: Awaitable[ResultT]) -> ResultT:
-    """The result, unless no caller waits for it any more.
+    """Return the result, unless no caller waits for it any more.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a process of the pool does: the work that comes over its channel, one piece after the other."""
+"""The main loop of a process of the pool: it does the work from its channel, one piece after the other."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from nodewise.runtime.compute.recent import Recent
 __all__ = ["CANCEL", "WORKSHOPS", "Frame", "serve"]
 
 CANCEL: Final = b"c"
-"""Before the number of a piece of work that no caller waits for any more; every other message is work."""
+"""Prefix of the number of a piece of work to cancel; every other message is work."""
 
 
 class Frame:
-    """First byte of what is sent back."""
+    """First byte of each message to the parent."""
 
     READY: Final = b"o"
-    """The workshop is open: sent once for each, before anything else of its first work."""
+    """The workshop is open: sent once for each workshop, before any other message of its first work."""
     MESSAGE: Final = b"m"
     DONE: Final = b"d"
     REFUSED: Final = b"r"
@@ -38,17 +38,18 @@ class Frame:
 
 
 WORKSHOPS: Final = 2
-"""Workshops that are kept, each with its caches: of the generation that serves, and of one that is tried beside it."""
+"""Workshops that a process keeps open, each with its caches: of the serving generation, and of one under test beside
+it."""
 
 
 class _Orders:
-    """What the parent sends, read in a thread of its own: it ends this process as soon as the parent lets go."""
+    """Messages of the parent, read in a separate thread, which ends the process when the channel closes."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._work: SimpleQueue[bytes] = SimpleQueue()
         self.last_cancelled = 0
-        """Number of the last piece of work that no caller waits for any more."""
+        """Number of the last piece of work that was cancelled."""
         threading.Thread(target=self._read, name="nodewise-orders", daemon=True).start()
 
     def _read(self) -> None:
@@ -63,13 +64,13 @@ class _Orders:
             os._exit(0)
 
     def next(self) -> bytes:
-        """The next piece of work, after waiting for it."""
+        """Wait for the next piece of work and return it."""
         return self._work.get()
 
 
 def serve(descriptor: int) -> None:
-    """Work until the channel ends, with workshops that stay from one piece of work to the next."""
-    # It gets the signal together with its parent, which drains first and then ends the channel.
+    """Do work until the channel ends; workshops stay open between pieces of work."""
+    # The process gets SIGTERM together with its parent, which first drains its calls and then ends the channel.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     channel = Channel(descriptor)
     orders = _Orders(channel)
@@ -81,8 +82,8 @@ def serve(descriptor: int) -> None:
 def _do_work(
     channel: Channel, workshops: Recent[Callable[[], Workshop], Workshop], orders: _Orders, order: bytes
 ) -> bytes:
-    """Do a piece of work; the frame that ends it. What keeps a workshop from opening ends the process."""
-    opening_bytes, arguments = pickle.loads(order)  # noqa: S301  # from the parent, as all that comes
+    """Do a piece of work and return the frame that ends it. An error while a workshop opens ends the process."""
+    opening_bytes, arguments = pickle.loads(order)  # noqa: S301  # from the parent, as all messages
     opening = pickle.loads(opening_bytes)  # noqa: S301
     workshop = workshops.get(opening)
     if workshop is None:
@@ -92,7 +93,7 @@ def _do_work(
         channel.send(Frame.READY)
     old_workshop = workshops.put(opening, workshop)
     if old_workshop is not None:
-        old_workshop.answers.registry.close()  # its hosts would stay
+        old_workshop.answers.registry.close()  # closes its plugin hosts, which would stay otherwise
     try:
         number, work, argument, end_s, news = pickle.loads(arguments)  # noqa: S301
         if news is not None:
@@ -102,6 +103,6 @@ def _do_work(
             LongRun(budget, lambda message: channel.send(Frame.MESSAGE + message)).do(work, workshop, argument)
     except NodewiseError as error:
         return Frame.REFUSED + pickle.dumps(error)
-    except Exception as error:  # noqa: BLE001  # logged by the parent, under the call that it befell
+    except Exception as error:  # noqa: BLE001  # the parent logs it with the call
         return Frame.FAILED + "".join(traceback.format_exception(error)).encode()
     return Frame.DONE

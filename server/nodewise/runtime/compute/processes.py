@@ -1,4 +1,4 @@
-"""A runner that is a process: what it does holds neither the event loop nor the interpreter of the one that serves."""
+"""A runner that is a process: its work blocks neither the event loop nor the interpreter of the server."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ __all__ = ["PATIENCE_S", "ProcessRunner", "WorkFailedError"]
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S: Final = 0.015
-"""Time on a processor that work may still take that nobody waits for; then its process is killed, and another takes its
-place, which costs two seconds of a processor."""
+"""CPU time that cancelled work may still take. Then its process is killed and replaced, for 2 s of CPU time."""
 LONGEST_PATIENCE_S: Final = 0.5
-"""The same by the clock: work that waits for a processor on a busy machine, or for a disk, harms nobody for so long."""
+"""Wall-clock time that cancelled work may still take: waiting for a CPU on a busy machine, or for a disk, harms
+nothing."""
 STARTING_S: Final = 60.0
-"""How long a process may take to start on a machine under load: two seconds on an idle one."""
+"""Longest start of a process on a machine under load; on an idle one it takes two seconds."""
 NICENESS: Final = 10
-"""Of the process: where cores are few, the processes that serve short calls go first."""
+"""Niceness of the process: where cores are few, the processes that serve short calls go first."""
 
 
 class WorkFailedError(Exception):
-    """A fault of ours or of a library, in a process; the text is its traceback."""
+    """Unexpected error in a process, of the server's code or of a library; the text is its traceback."""
 
 
 class ProcessRunner:
-    """Implements Runner: a process that is started with the first work, and again after it was lost.
+    """Implements Runner: a process that starts with the first work, and again after it was lost.
 
-    Values travel pickled (arrays stay read-only), messages as bytes. Nothing is sent back but while work is done.
+    Values are pickled (arrays stay read-only), messages are bytes. The process sends messages only while it does work.
 
-    What the serving process has learned is sent along whenever it is not what was sent before for the same workshop.
+    The server's lessons are sent with the work whenever they differ from those sent before for the same workshop.
     """
 
     def __init__(self) -> None:
         self._last_teachings: Recent[Any, Teachings] = Recent(WORKSHOPS)
-        """The workshops that the process has, with what was sent for each; it forgets them in the same order."""
+        """The open workshops of the process, with the lessons sent for each. The process drops workshops in the same
+        order."""
         self._process: Process | None = None
         self._channel: AsyncChannel | None = None
         self._is_ready = False
@@ -57,7 +58,7 @@ class ProcessRunner:
         self.is_idle = True
 
     async def start(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
-        """As the protocol says."""
+        """Implement ``Runner.start``."""
         if self._process is None or self._channel is None or self._process.status is not None:
             await self._begin()
         teachings, opening = tools.workshop.answers.teachings, tools.opening
@@ -84,14 +85,14 @@ class ProcessRunner:
         _log.info("compute_started", pid=self._process.pid)
 
     async def receive(self) -> bytes | None:
-        """As the protocol says."""
+        """Implement ``Runner.receive``."""
         while (frame := await self._frame())[:1] == Frame.READY:
             pass
         kind, content = frame[:1], frame[1:]
         if kind == Frame.MESSAGE:
             return content
         if kind == Frame.REFUSED:
-            refusal: NodewiseError = pickle.loads(content)  # noqa: S301  # from a process of ours
+            refusal: NodewiseError = pickle.loads(content)  # noqa: S301  # from a process of the pool
             raise refusal
         if kind == Frame.FAILED:
             raise WorkFailedError(content.decode())
@@ -110,7 +111,7 @@ class ProcessRunner:
         return frame
 
     async def cancel(self) -> None:
-        """As the protocol says: a process that starts may go on, one that works has little time to look up."""
+        """Implement ``Runner.cancel``: a starting process may go on, a working one gets little time."""
         try:
             assert self._channel is not None
             await self._channel.send(CANCEL + str(self._number).encode())
@@ -123,21 +124,21 @@ class ProcessRunner:
                     async with asyncio.timeout(PATIENCE_S):
                         await self._frame()
         except (TimeoutError, RunnerLostError, OSError):
-            """It is killed."""
+            """The process is killed below."""
         if not self.is_idle:
             _log.info("compute_killed", pid=None if self._process is None else self._process.pid)
             await self.close()
 
     def _cpu_s(self) -> float:
-        """Time that the process has worked; where the system does not tell, that of the clock."""
+        """Return the CPU time of the process in seconds, or the clock's time where the system does not report it."""
         assert self._process is not None
         try:
-            return time.clock_gettime(~self._process.pid << 3 | 2)  # as Linux numbers the CPU clocks of processes
+            return time.clock_gettime(~self._process.pid << 3 | 2)  # Linux's number of a process's CPU clock
         except (OSError, AttributeError):
             return time.monotonic()
 
     async def close(self) -> None:
-        """As the protocol says. It holds nothing that must be kept."""
+        """Implement ``Runner.close``. The process has no state that must be saved."""
         process, self._process = self._process, None
         if self._channel is not None:
             self._channel.close()
@@ -149,5 +150,5 @@ class ProcessRunner:
 
 
 def _pickle_order(opening: object, arguments: tuple[Any, ...]) -> bytes:
-    """An order of :func:`~nodewise.runtime.compute.process.serve`, whose opening can be read without the rest."""
+    """Encode an order for :func:`~nodewise.runtime.compute.process.serve`; the opening is decodable alone."""
     return pickle.dumps((pickle.dumps(opening), pickle.dumps(arguments, protocol=5)))

@@ -1,4 +1,4 @@
-"""The few things that were used last."""
+"""A small cache of the most recent entries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ ValueT = TypeVar("ValueT")
 
 
 class Recent(Generic[KeyT, ValueT]):
-    """Forgets what was put longest ago. Two that are put the same keys in the same order hold the same keys.
+    """A cache that drops the entry that was put longest ago. Caches with the same sequence of puts have the same keys.
 
     Parameters
     ----------
     most : int
-        Entries that are kept.
+        Most entries.
     """
 
     def __init__(self, most: int) -> None:
@@ -25,15 +25,15 @@ class Recent(Generic[KeyT, ValueT]):
         self._entries: OrderedDict[KeyT, ValueT] = OrderedDict()
 
     def get(self, key: KeyT) -> ValueT | None:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._entries.get(key)
 
     def put(self, key: KeyT, value: ValueT) -> ValueT | None:
-        """Keep a value as the one used last; returns what is forgotten for it."""
+        """Put a value as the most recent one; return the value that is dropped for it, if any."""
         self._entries.pop(key, None)
         self._entries[key] = value
         return self._entries.popitem(last=False)[1] if len(self._entries) > self._most else None
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         self._entries.clear()

@@ -1,4 +1,4 @@
-"""A runner that is a thread of this process: at once, and with whatever plugins this process was given."""
+"""A runner that is a thread of the server's process: it starts at once and uses the plugins of this process."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from nodewise.runtime.compute.pool import Tools
 __all__ = ["ThreadRunner"]
 
 READ_AHEAD: Final = 16
-"""Messages that wait to be taken: work that is ahead of its caller waits."""
+"""Most messages that wait for the caller; work that is further ahead blocks."""
 ENDING_S: Final = 2.0
-"""Patience with a thread at the end; one that never looks at its budget cannot be ended."""
+"""Seconds to wait for a thread when the runner closes. A thread that never checks its budget cannot be ended."""
 
 
 class ThreadRunner:
-    """Implements Runner, each piece of work in a thread of its own."""
+    """Implements Runner with one thread for each piece of work."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
         self.is_idle = True
 
     async def start(self, work: Work[Any], argument: Any, end_s: float, tools: Tools) -> None:
-        """As the protocol says."""
+        """Implement ``Runner.start``."""
         loop, self._budget = asyncio.get_running_loop(), (budget := Budget(end_s - time.monotonic()))
         messages: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
         self._messages, self._room = messages, (room := threading.Semaphore(READ_AHEAD))
@@ -35,7 +35,7 @@ class ThreadRunner:
         def pass_on(message: bytes | BaseException | None) -> None:
             try:
                 loop.call_soon_threadsafe(messages.put_nowait, message)
-            except RuntimeError:  # the loop has ended, and with it the caller
+            except RuntimeError:  # the event loop has ended, and its caller with it
                 budget.end()
 
         def send(message: bytes) -> None:
@@ -47,7 +47,7 @@ class ThreadRunner:
             end: BaseException | None = None
             try:
                 LongRun(budget, send).do(work, tools.workshop, argument)
-            except BaseException as error:  # noqa: BLE001  # the caller that waits gets it
+            except BaseException as error:  # noqa: BLE001  # the waiting caller receives it
                 end = error
             pass_on(end)
 
@@ -57,7 +57,7 @@ class ThreadRunner:
         thread.start()
 
     async def receive(self) -> bytes | None:
-        """As the protocol says."""
+        """Implement ``Runner.receive``."""
         message = await self._messages.get()
         self._room.release()
         if isinstance(message, bytes):
@@ -68,12 +68,12 @@ class ThreadRunner:
         return None
 
     async def cancel(self) -> None:
-        """As the protocol says; a thread goes on until it looks at its budget."""
+        """Implement ``Runner.cancel``; the thread continues until it checks its budget."""
         self._budget.end()
         self._room.release()
         self.is_idle = True
 
     async def close(self) -> None:
-        """As the protocol says."""
+        """Implement ``Runner.close``."""
         for thread in self._threads:
             await asyncio.to_thread(thread.join, ENDING_S)

@@ -1,1 +1,1 @@
-"""Engines that do many independent pieces of work: processes of this machine, or Ray's."""
+"""Executors of many independent units of work: processes of this machine, or tasks of Ray."""

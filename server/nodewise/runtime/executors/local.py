@@ -1,4 +1,4 @@
-"""Processes of this machine, by ``concurrent.futures``."""
+"""An executor with processes of this machine, by ``concurrent.futures``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["LocalExecutor"]
 
 
 class LocalExecutor:
-    """So many processes, one unit at a time each.
+    """Runs units in processes, one unit at a time in each.
 
-    A process that dies breaks its whole pool, which does not tell the unit. So the units that ran are done again one by
-    one (they are pure), and the one that breaks a pool of its own has failed.
+    A process that dies breaks its whole pool, and the pool does not tell which unit was the cause. The units that were
+    running are therefore repeated one by one (they are pure). A unit that breaks a pool of its own has failed.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class LocalExecutor:
     def run(
         self, work: Work[SharedT, UnitT, ResultT], shared: SharedT, units: Sequence[UnitT]
     ) -> Iterator[Outcome[ResultT]]:
-        """One outcome per unit, as they come."""
+        """Yield one outcome per unit, in order of completion."""
         waiting = deque(enumerate(units))
         while waiting:
             suspects = yield from _run_pool(work, shared, waiting, self._count)
@@ -48,7 +48,7 @@ class LocalExecutor:
 def _run_pool(
     work: Any, shared: Any, waiting: deque[tuple[int, Any]], at_once: int
 ) -> Generator[Outcome[Any], None, deque[tuple[int, Any]]]:
-    """Do what waits in one pool; returns the units that ran when it broke."""
+    """Run the waiting units in one pool; return the units that were running if it broke."""
     others, running, lost_units = multiprocessing.active_children(), dict[Future[Any], tuple[int, Any]](), deque[Any]()
     one_thread_each()
     pool = ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), _begin, (os.getpid(), work, shared))
@@ -75,13 +75,13 @@ def _run_pool(
 
 
 _shared: tuple[Any, Any] = (None, None)
-"""Of a process of the pool: the work, and what all units share."""
+"""Set in each process of the pool: the work, and the argument that all units share."""
 
 
 def _begin(parent: int, work: Any, shared: Any) -> None:
-    global _shared  # noqa: PLW0603  # what an initializer can leave for the units
+    global _shared  # noqa: PLW0603  # an initializer has no other way to pass values to units
     _shared = work, shared
-    # An interrupt of the terminal reaches every process of its group; the parent ends this one.
+    # Ctrl+C sends SIGINT to every process of the group. Only the parent handles it, and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(signal.SIGKILL, parent)
 

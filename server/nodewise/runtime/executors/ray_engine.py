@@ -1,4 +1,4 @@
-"""Ray: the same work in the processes of a cluster, or of a local one that is started and stopped with the run."""
+"""An executor with tasks of a Ray cluster, or of a local one that starts and stops with the run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class RayMissingError(RuntimeError):
 
 
 class RayExecutor:
-    """Tasks of a Ray cluster.
+    """Runs units as tasks of a Ray cluster.
 
     Parameters
     ----------
     processes : int
-        Of a local cluster, and tasks at a time of any.
+        Processes of a local cluster, and most tasks at a time of any cluster.
     address : str or None
-        Of a cluster that runs, or "auto" for the one of this machine; None = a local one for this run.
+        Address of a running cluster, or "auto" for the one of this machine; None = start a local one for this run.
     """
 
     def __init__(self, processes: int, address: str | None = None) -> None:
@@ -33,12 +33,12 @@ class RayExecutor:
     def run(
         self, work: Work[SharedT, UnitT, ResultT], shared: SharedT, units: Sequence[UnitT]
     ) -> Iterator[Outcome[ResultT]]:
-        """One outcome per unit, as they come.
+        """Yield one outcome per unit, in order of completion.
 
         Raises
         ------
         RayMissingError
-            Before the first outcome.
+            Ray is not installed or not reachable; raised before the first outcome.
         """
         ray = _import_ray()
         self._join(ray)
@@ -61,7 +61,7 @@ class RayExecutor:
 
 def _import_ray() -> Any:
     try:
-        import ray  # noqa: PLC0415  # an extra
+        import ray  # noqa: PLC0415  # an optional extra
     except ImportError:
         raise RayMissingError("the engine ray needs Ray: pip install 'nodewise[ray]'") from None
     return ray

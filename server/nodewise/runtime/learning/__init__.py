@@ -1,1 +1,1 @@
-"""Learning while serving: lessons of a namespace from its own jobs and from shared ones, and pinned lessons."""
+"""Learning while the server runs: lessons of a namespace from its own jobs and from shared ones, and pinned lessons."""

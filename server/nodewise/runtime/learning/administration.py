@@ -1,4 +1,4 @@
-"""AdminService: lists and pins lessons."""
+"""The methods of AdminService that list and pin lessons."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from nodewise_protos.v1beta1 import admin_service_pb2 as pb
 __all__ = ["LearnedPriors"]
 
 SHIPPED: Final = "shipped"
-"""Names no lessons."""
+"""Id for a state without lessons: only the priors that estimators ship with."""
 
 
 @dataclass(slots=True, eq=False)
 class LearnedPriors:
-    """Behaviours of AdminService about lessons.
+    """Methods of AdminService about lessons.
 
     Attributes
     ----------
     learning : Learning
     effects : Effects or None
-        None = nothing is scored.
+        None = lessons are not scored.
     stable : callable
-        The answers of the stable track.
+        Returns the answers of the stable track.
     """
 
     learning: Learning
@@ -47,11 +47,11 @@ class LearnedPriors:
 
     @classmethod
     def of(cls, application: Application) -> LearnedPriors:
-        """Of a process that serves."""
+        """Make the methods for a serving process."""
         return cls(application.learning, application.effects, lambda: application.tracks.stable.answers)
 
     async def list_priors(self, request: pb.ListPriorsRequest, call: Call) -> pb.ListPriorsResponse:  # noqa: ARG002
-        """The lessons of all namespaces."""
+        """Return the lessons of all namespaces, or of the requested one."""
         response: pb.ListPriorsResponse = await run_in(None, self._list, request)
         return response
 
@@ -66,7 +66,7 @@ class LearnedPriors:
         by_namespace = {each.namespace: each for each in self.learning.namespace_lessons}
         if request.HasField("namespace"):
             by_namespace = {name: each for name, each in by_namespace.items() if name == request.namespace}
-        # The namespace without a name is no name that a page could begin after.
+        # Names get a prefix, because the empty name of a namespace cannot be the start of a page.
         names, next_token = page([f"/{name}" for name in sorted(by_namespace)], request)
         return pb.ListPriorsResponse(
             learned=[self._write(by_namespace[name[1:]]) for name in names],
@@ -100,7 +100,7 @@ class LearnedPriors:
                 raise invalid_field("action", "must be PRIOR_ACTION_PIN, _UNPIN or _ROLL_BACK")
 
     def _earlier(self, namespace_lessons: NamespaceLessons, lessons_id: str | None) -> Learnt:
-        """The earlier lessons to return to."""
+        """Return the earlier lessons to return to."""
         if lessons_id == SHIPPED:
             return Learnt(namespace=namespace_lessons.namespace, corpora=Corpora(), learned_unix_s=0.0)
         before = self.learning.saved_lessons.before(namespace_lessons.namespace)

@@ -13,17 +13,17 @@ from nodewise.ports.cache import LruCache
 __all__ = ["Effects"]
 
 KEPT: Final = 10_000
-"""Pairs of a namespace and an estimator; those scored or asked for least recently go first."""
+"""Most pairs of a namespace and an estimator; those scored or read least recently are dropped first."""
 
 
 class Effects:
-    """Sums of scores with a namespace's lessons and without, since the process began: one thread adds, many read."""
+    """Sums of scores with and without a namespace's lessons, since the process began. One thread adds, many read."""
 
     def __init__(self) -> None:
         self._sums: LruCache[tuple[str, str], tuple[ScoreSums, ScoreSums]] = LruCache(KEPT)
 
     def add(self, profile_id: str, estimator: str, with_lessons: ScoreSums, without: ScoreSums) -> None:
-        """Count a commit that both were scored on, row by row."""
+        """Add the scores of a commit, if both cover the same observations."""
         if with_lessons.observations != without.observations or not without.observations:
             return
         key = (namespace_of(profile_id), estimator)
@@ -31,12 +31,12 @@ class Effects:
         self._sums.put(key, (before[0] + with_lessons, before[1] + without))
 
     def of(self, namespace: str, estimator: str) -> tuple[ScoreSums, ScoreSums] | None:
-        """With lessons and without; None = nothing was scored."""
+        """Return the sums with lessons and without; None = nothing was scored."""
         return self._sums.get((namespace, estimator))
 
     @staticmethod
     def differ(answers: Answers, profile_id: str, estimator: str) -> bool:
-        """Whether an estimator answers otherwise about a profile than about one that is not stored."""
+        """Whether an estimator's answers about the profile may differ from those about an unstored one."""
         common, own = answers.teachings.common, answers.teachings.of(profile_id)
         if own is common:
             return False

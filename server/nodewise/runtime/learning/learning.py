@@ -1,7 +1,7 @@
-"""Learning from the store's profiles while the server serves: at intervals, in a thread of its own.
+"""Learning from the store's profiles while the server runs: at intervals, in a thread of its own.
 
-Lessons are a namespace's own. Where an operator shares them, there are lessons together with each group of other owners
-too, which move answers within bounds (``estimation.answer.bounded_influence``).
+Each namespace has its own lessons. If the operator shares namespaces, a namespace also has lessons learned together
+with each group of other owners; these change answers within bounds (``estimation.answer.bounded_influence``).
 """
 
 from __future__ import annotations
@@ -37,43 +37,44 @@ __all__ = ["EVERYONE", "Learning", "NamespaceLessons"]
 _log = structlog.get_logger(__name__)
 
 EVERYONE: Final = "*"
-"""Of namespaces that are shared: all of them. Of lessons: those for namespaces that have none of their own."""
+"""As a shared namespace: all namespaces. As the namespace of lessons: all namespaces without lessons of their own."""
 LOOK_S: Final = 1.0
-"""Seconds between looks for what other processes pinned: one look asks for the time of one folder."""
+"""Seconds between checks for pins of other processes; one check reads the modification time of one folder."""
 WORK_S: Final = 30.0
-"""Seconds of learning after which what is known by then is used; the rest is learned soon after."""
+"""Seconds of learning after which the lessons so far are adopted; the rest is learned soon after."""
 REST: Final = 3.0
-"""Seconds of rest per second of work where some is left."""
+"""Seconds of pause per second of work, while work is left."""
 LESSONS_BYTES: Final = 32 << 20
-"""Of lessons in memory; namespaces that were asked about least recently go first, and answer as if they had none."""
+"""Memory for lessons, in bytes. The lessons of the least recently used namespaces are dropped first; their questions
+are then answered as without lessons."""
 PROFILE_BYTES: Final = 16 << 20
-"""Of profiles that are kept to read only what came after them."""
+"""Memory for cached profiles, in bytes: of a cached profile, only later changes are read."""
 TRIAL_BYTES: Final = 8 << 20
-"""Of trials of estimators on jobs that did not change: most of the work of learning."""
+"""Memory for trials of estimators on unchanged jobs, in bytes. Trials are most of the work of learning."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class NamespaceLessons:
-    """What a namespace learned.
+    """Lessons of a namespace.
 
     Attributes
     ----------
     namespace : str
         EVERYONE = all namespaces that have no lessons of their own.
     learnt : Learnt
-        What from, and when.
+        The corpora of the lessons, and when they were learned.
     lessons : mapping of Answers to Lessons
-        Of each track that serves.
+        Lessons for each track that serves.
     profiles : tuple of str
-        Ids of the namespace's own jobs that taught.
+        Ids of the namespace's own jobs that were learned from.
     jobs, owners : int
-        That taught, those of others too.
+        Numbers of jobs and owners that were learned from, including those of other owners.
     trimmed : tuple of (profile id, reason)
         The namespace's own jobs that contradict physics.
     lost : int
-        Profiles that it is pinned to and that are no more.
+        Number of profiles of the corpora that no longer exist.
     bytes_held : int
-        About what it takes.
+        Approximate size in bytes.
     """
 
     namespace: str
@@ -88,23 +89,23 @@ class NamespaceLessons:
 
 
 class Learning:
-    """Learns anew when the store, or what is pinned, has changed.
+    """Learns again whenever the store or the pins have changed.
 
     Parameters
     ----------
     answers : Answers
-        Adopts what was learned; others may take its place.
+        Adopts the lessons; :meth:`follow` replaces it.
     store : ProfileStore
-        Whose profiles teach.
+        The store with the profiles to learn from.
     executor : Executor or None
-        Where it happens; None = nowhere but in :meth:`learn`.
+        Executor for learning; None = learning happens only in :meth:`learn`.
     interval_s : float
-        Seconds between looks at the store; 0 = never.
+        Seconds between checks of the store; 0 = never.
     shared : sequence of str
-        Namespaces whose jobs move each other's answers, within bounds; EVERYONE = all, and answers to questions about
-        profiles that are not stored too.
+        Namespaces whose jobs change each other's answers, within bounds. EVERYONE = all namespaces, and also answers to
+        questions about profiles that are not stored.
     saved_lessons : SavedLessons or None
-        Pins and lessons of before; None = of this process alone.
+        Pins and earlier lessons; None = those of this process only.
     alone : bool
         Whether no other process learns from this store.
     """
@@ -130,10 +131,10 @@ class Learning:
         """Namespaces whose jobs change each other's answers."""
         self._sources = Sources(store)
         self._lessons_by_namespace: dict[str, NamespaceLessons] = {}
-        # Answers that are retired go at once, whatever was learned for them.
+        # Weak keys: the lessons of retired answers are freed with them.
         self._shipped_lessons: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
         self.namespace_lessons: Sequence[NamespaceLessons] = ()
-        """What was learned, by namespace."""
+        """Lessons by namespace, in the order of their names."""
         self._let_go: set[str] = set()
         self._profiles: LruCache[str, Profile] = LruCache(PROFILE_BYTES)
         self._trials: LruCache[tuple[str, str, str], tuple[Trial, ...]] = LruCache(TRIAL_BYTES)
@@ -142,24 +143,24 @@ class Learning:
         self._left = False
 
     def follow(self, *answers: Answers) -> None:
-        """Let these adopt what is learned from now on; with the next look at the store they do."""
+        """Set the answers that adopt lessons from the next check of the store on."""
         self._answers, self._last_look = answers, None
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check the store repeatedly, until cancelled."""
         loop = asyncio.get_running_loop()
         while self._interval_s > 0.0:
             start_s, pins = time.monotonic(), self.saved_lessons.stamp()
             try:
                 await loop.run_in_executor(self._executor, self.learn)
-            except Exception as error:  # noqa: BLE001 - what was learned before still holds
+            except Exception as error:  # noqa: BLE001 - earlier lessons stay valid
                 _log.error("learning_failed", exc_info=error)
             end_s = time.monotonic()
             pause_s = min(self._interval_s, REST * (end_s - start_s)) if self._left else self._interval_s
             await self._pause(end_s + pause_s, pins)
 
     async def _pause(self, ends_s: float, pins: Hashable) -> None:
-        """Wait until then, or until something was pinned."""
+        """Wait until ``ends_s``, or until the pins change."""
         while (left_s := ends_s - time.monotonic()) > 0.0:
             await asyncio.sleep(min(LOOK_S, left_s))
             if self.saved_lessons.stamp() != pins:
@@ -171,7 +172,7 @@ class Learning:
         await asyncio.get_running_loop().run_in_executor(self._executor, self.learn)
 
     def learn(self) -> bool:
-        """Learn from the store as it is; False = nothing has changed since."""
+        """Learn from the current state of the store; False = nothing has changed since the last call."""
         generation, every_answers = self._store.generation(), self._answers
         estimators = {name for answers in every_answers for name in answers.teachings.asked}
         look = (generation, self.saved_lessons.stamp(), every_answers)
@@ -190,7 +191,7 @@ class Learning:
         return True
 
     def _look(self, every_answers: tuple[Answers, ...], estimators: set[str]) -> bool:
-        """Learn what is due; False = there is more to do."""
+        """Learn for the namespaces that are due; False = some are left."""
         changes = self._sources.look()
         pins, corpora_by_namespace = self.saved_lessons.pins(), self._corpora_by_namespace()
         for removed_name in [name for name in self._lessons_by_namespace if name not in corpora_by_namespace]:
@@ -200,7 +201,7 @@ class Learning:
         names = [*self._due, *(name for name in corpora_by_namespace if name not in self._due)]
         for namespace in sorted(
             names, key=lambda name: name not in estimators
-        ):  # stable: the one that waits longest comes first
+        ):  # The sort is stable: the namespace that waits longest comes first.
             self._due.pop(namespace, None)
             pin = pins.get(namespace)
             corpora = corpora_by_namespace.get(namespace) if pin is None else pin.corpora
@@ -217,7 +218,7 @@ class Learning:
         return True
 
     def _corpora_by_namespace(self) -> dict[str, Corpora]:
-        """What each namespace is to learn from, by the store as it is."""
+        """Return the corpora of each namespace in the current state of the store."""
         sources = self._sources
         samples = {namespace: sources.of(namespace) for namespace in sources.namespaces}
         if not self.shared:
@@ -230,7 +231,7 @@ class Learning:
         return result
 
     def _pin(self, namespace: str, pin: Learnt | None) -> None:
-        """Lessons stay as they are, and are pinned now, or no more."""
+        """Pin or unpin lessons without learning them again."""
         before = self._lessons_by_namespace[namespace]
         pinned_s = 0.0 if pin is None else pin.pinned_unix_s
         if before.learnt.pinned_unix_s != pinned_s:
@@ -247,12 +248,12 @@ class Learning:
         )
 
     def _learn(self, namespace: str, corpora: Corpora, pin: Learnt | None, every_answers: tuple[Answers, ...]) -> None:
-        """Learn what a namespace is taught by these."""
+        """Learn a namespace's lessons from its corpora."""
         start_s = time.monotonic()
         learnt = pin or Learnt(namespace=namespace, corpora=corpora, learned_unix_s=time.time())
         for before in self.saved_lessons.before(namespace):
             if before == learnt and pin is None:
-                learnt = before  # another process was first, or this one before its start
+                learnt = before  # learned before, by another process or before a restart
         lessons: WeakKeyDictionary[Answers, Lessons] = WeakKeyDictionary()
         report = None
         for answers in every_answers:
@@ -286,7 +287,7 @@ class Learning:
         )
 
     def _lessons(self, answers: Answers, sources: Sequence[Source]) -> tuple[Lessons, _CorpusReport]:
-        """The lessons of profiles together, and which of the profiles taught."""
+        """Return the lessons learned from all sources together, and a report of the profiles that were used."""
         report = _CorpusReport(set(), [], 0)
         corpus = list(self._corpus(answers, sources, report))
         if not corpus:
@@ -298,7 +299,7 @@ class Learning:
         return Lessons(outcome.priors, calibrations), report
 
     def _corpus(self, answers: Answers, sources: Sequence[Source], report: _CorpusReport) -> Iterable[Profile]:
-        """Profiles to learn from; others are reported."""
+        """Yield the profiles to learn from; the report gets the others."""
         for source in sources:
             profile = self._profile(source)
             if profile is None:
@@ -313,7 +314,7 @@ class Learning:
                 yield trimming.profile
 
     def _profile(self, source: Source) -> Profile | None:
-        """A profile at a revision; None = it is no more."""
+        """Return a profile at a revision; None = it no longer exists."""
         try:
             loading = self._store.load(source.profile_id, self._profiles.get(source.uid), source.revision)
         except NodewiseError as error:
@@ -326,7 +327,7 @@ class Learning:
         return loading
 
     def _keep_within(self, estimators: set[str]) -> None:
-        """Drop the lessons of the least recently used namespaces, where all take too much."""
+        """Drop the lessons of the least recently used namespaces if all together exceed the memory limit."""
         for namespace in [name for name in self._lessons_by_namespace if name in estimators]:
             self._lessons_by_namespace[namespace] = self._lessons_by_namespace.pop(namespace)
         total_bytes = sum(each.bytes_held for each in self._lessons_by_namespace.values())
@@ -338,7 +339,7 @@ class Learning:
                 self._let_go.add(namespace)
 
     def _adopt(self, answers: Answers) -> None:
-        """Adopt the lessons in all answers, if they changed."""
+        """Let the answers adopt the lessons if they changed."""
         shipped_lessons = self._shipped_lessons[answers]
         own = {
             name: each.lessons[answers]
@@ -355,7 +356,7 @@ class Learning:
 
 @dataclass(slots=True)
 class _CorpusReport:
-    """Which profiles taught, which were trimmed and why, and how many are missing."""
+    """The profiles that were learned from, those that were trimmed with the reasons, and how many are missing."""
 
     teachers: set[str]
     trimmed: list[tuple[str, str]]

@@ -1,7 +1,8 @@
-"""What is kept of lessons on the disk, for all processes of a server: what is pinned, and what was learned before.
+"""Storage on disk for pinned and earlier lessons, shared by all processes of a server.
 
-Lessons follow from the profiles that they were learned from, at their revisions: those are kept, and learned from anew.
-One file for each namespace, written under another name first, and renamed.
+Lessons follow from the profiles that they were learned from, at their revisions. The files hold only the ids of these
+profiles and revisions, and lessons are learned again from them. Each namespace has one file, which is written under a
+temporary name and then renamed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Learnt", "SavedLessons"]
 _log = structlog.get_logger(__name__)
 
 REMEMBERED: Final = 5
-"""Lessons of a namespace that can be returned to."""
+"""Most earlier lessons of a namespace that a caller can return to."""
 _StoredCorpora = Annotated[
     Corpora,
     BeforeValidator(lambda parts: {"own": parts[0], "others": parts[1:]}),
@@ -37,12 +38,12 @@ _StoredCorpora = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
-    """Lessons as they are kept.
+    """A stored record of lessons.
 
     Attributes
     ----------
     learned_unix_s, pinned_unix_s : float
-        When they were first learned, and pinned; 0 = they are not pinned.
+        Unix times in seconds when the lessons were first learned, and pinned; 0 = they are not pinned.
     """
 
     namespace: str
@@ -55,17 +56,17 @@ _LESSONS: Final = TypeAdapter(list[Learnt])
 
 
 class SavedLessons:
-    """Pins, and lessons of before.
+    """Pins and earlier lessons.
 
     Parameters
     ----------
     folder : Path or None
-        Made with the first write; None = nothing outlives this object, and no other process sees it.
+        Made with the first write; None = records end with this object, and no other process sees them.
 
     Attributes
     ----------
     lasting : bool
-        Whether other processes see what is pinned, and a restart keeps it.
+        Whether other processes see the pins, and whether pins survive a restart.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -76,7 +77,7 @@ class SavedLessons:
         self._read: Hashable = None
 
     def stamp(self) -> Hashable:
-        """A value that changes when a process pins or unpins lessons; reading it is cheap."""
+        """Return a value that changes when a process pins or unpins lessons. The call is cheap."""
         if self._folder is None:
             return 0
         try:
@@ -85,7 +86,7 @@ class SavedLessons:
             return 0
 
     def pins(self) -> Mapping[str, Learnt]:
-        """What is pinned, by namespace."""
+        """Return the pinned lessons by namespace."""
         stamp = self.stamp()
         if stamp != self._read:
             lessons_of_pins = [lessons for (kind, _), lessons in self._cache.items() if kind == "pinned"]
@@ -95,24 +96,24 @@ class SavedLessons:
         return self._pins
 
     def pin(self, lessons: Learnt) -> None:
-        """Pin lessons in place of what is pinned of their namespace; raises NodewiseError STORE_UNAVAILABLE."""
+        """Pin lessons and replace an earlier pin of their namespace; raises NodewiseError STORE_UNAVAILABLE."""
         self._write("pinned", lessons.namespace, [replace(lessons, pinned_unix_s=time.time())])
 
     def unpin(self, namespace: str) -> None:
-        """Let a namespace learn again; raises NodewiseError STORE_UNAVAILABLE."""
+        """Remove the pin of a namespace, so that it learns again; raises NodewiseError STORE_UNAVAILABLE."""
         self._write("pinned", namespace, [])
 
     def remember(self, lessons: Learnt) -> None:
-        """Keep what was learned, so that it can be returned to; a disk that does not take it costs only that."""
+        """Store lessons, so that a caller can return to them. A failed write is only logged."""
         before = self.before(lessons.namespace)
         if before and before[0] == lessons:
             return
         entries = [lessons, *(each for each in before if each != lessons)][:REMEMBERED]
-        with suppress(NodewiseError):  # it was logged
+        with suppress(NodewiseError):  # the write has logged it
             self._write("learned", lessons.namespace, entries, durable=False)
 
     def before(self, namespace: str) -> Sequence[Learnt]:
-        """What a namespace learned, the last first."""
+        """Return the earlier lessons of a namespace, the latest first."""
         if self._folder is None:
             return self._cache.get(("learned", namespace), ())
         entries = _read(self._folder / "learned" / _name(namespace))
@@ -132,16 +133,16 @@ class SavedLessons:
                 _log.error("lessons_not_written", reason=str(error))
                 raise store_unavailable() from None
         if kind == "pinned":
-            self._read = None  # a clock of files may stand still for some milliseconds
+            self._read = None  # the file system's clock may not advance for some milliseconds
 
 
 def _name(namespace: str) -> str:
-    """A file's name: namespaces differ in more than file systems do."""
+    """Return a file name. It is a hash, because some file systems treat different names as equal."""
     return f"{hashlib.sha256(namespace.encode()).hexdigest()[:32]}.json"
 
 
 def _read(path: Path) -> list[Learnt]:
-    """What a file holds; nothing where there is none, or where it cannot be read, which is logged."""
+    """Return the records of a file; none if it does not exist, or cannot be read (which is logged)."""
     try:
         return _LESSONS.validate_json(path.read_bytes())
     except FileNotFoundError:

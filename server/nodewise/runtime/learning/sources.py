@@ -1,7 +1,7 @@
-"""Which profiles teach: of each namespace a sample that names do not decide, in groups of owners where it is shared.
+"""Selection of the profiles to learn from: a sample of each namespace, in groups of owners where namespaces are shared.
 
-The sample is of those profiles whose uid, hashed, is lowest: the server gives out uids, so no name brings a profile in
-or keeps another one out, and one that is added changes one place of the sample at most.
+The sample takes the profiles with the lowest hashes of their uids. The server assigns uids, so names have no influence
+on the sample, and a new profile replaces at most one other.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from nodewise.profiles.store import ProfileStore, ProfileSummary
 __all__ = ["LEARNED_PROFILES", "Corpora", "Groups", "Source", "Sources", "share_out"]
 
 LEARNED_PROFILES: Final = 200
-"""Profiles that a namespace learns from: more teach little that is new, and every one costs some fits."""
+"""Most profiles that a namespace learns from: more of them add little, and each costs some fits."""
 _PAGE: Final = 1000
 _LAST: Final = 1 << 62
-"""After every generation that a store will have."""
+"""Greater than any generation of a store."""
 
 
 class Source(NamedTuple):
@@ -33,20 +33,20 @@ class Source(NamedTuple):
 
     @property
     def place(self) -> int:
-        """Its sort key: a hash, so that samples are random but equal in all processes."""
+        """Sort key: a hash of the uid, so that samples are random but equal in all processes."""
         return int.from_bytes(hashlib.sha256(self.uid.encode()).digest()[:8], "big")
 
 
 @dataclass(frozen=True, slots=True)
 class Corpora:
-    """What lessons are learned from.
+    """The profiles that lessons are learned from.
 
     Attributes
     ----------
     own : tuple of Source
-        The namespace's.
+        Profiles of the namespace.
     others : tuple of tuple of Source
-        Those of each group of other owners, learned from together with ``own``.
+        Profiles of each group of other owners. Each group is learned from together with ``own``.
     """
 
     own: tuple[Source, ...] = ()
@@ -54,17 +54,17 @@ class Corpora:
 
     @property
     def parts(self) -> tuple[tuple[Source, ...], ...]:
-        """The namespace's own, and those of each group."""
+        """The namespace's own profiles, then those of each group."""
         return (self.own, *self.others)
 
     @property
     def lessons_id(self) -> str:
-        """Names what comes of it: same corpora, same id."""
+        """Id of the lessons; equal corpora have equal ids."""
         return hashlib.sha256(repr((self.own, self.others)).encode()).hexdigest()[:16]
 
 
 class Sources:
-    """The profiles of a store that teach, by namespace; follows what changes."""
+    """The sampled profiles of a store by namespace, updated with the store."""
 
     def __init__(self, store: ProfileStore) -> None:
         self._store = store
@@ -72,7 +72,7 @@ class Sources:
         self._samples: dict[str, tuple[Source, ...]] = {}
 
     def look(self) -> set[str]:
-        """Namespaces whose profiles have changed since the last call; each of them is listed again."""
+        """Update the samples, and return the namespaces whose profiles have changed since the last call."""
         if self._last_change is None:
             self._last_change, _ = self._store.changes(_LAST)
             self._samples = _samples_of(self._list(""))
@@ -89,11 +89,11 @@ class Sources:
 
     @property
     def namespaces(self) -> Sequence[str]:
-        """Those with a profile."""
+        """Names of the namespaces with at least one profile."""
         return sorted(self._samples)
 
     def of(self, namespace: str) -> tuple[Source, ...]:
-        """The sample of a namespace, in the order of its hashes."""
+        """Return the sample of a namespace, sorted by hash."""
         return self._samples.get(namespace, ())
 
     def _list(self, prefix: str) -> Iterable[ProfileSummary]:
@@ -107,7 +107,7 @@ class Sources:
 
 
 def _samples_of(profiles: Iterable[ProfileSummary]) -> dict[str, tuple[Source, ...]]:
-    """The samples of the namespaces that profiles are of; holds a few hundred of each at most."""
+    """Return the samples of all namespaces of the profiles. Keeps at most a few hundred profiles of each in memory."""
     samples: dict[str, list[Source]] = {}
     for each in profiles:
         own = samples.setdefault(namespace_of(each.profile_id), [])
@@ -122,12 +122,12 @@ def _lowest(sources: Iterable[Source]) -> list[Source]:
 
 
 class Groups:
-    """What groups of owners teach. The group of an owner does not depend on the other owners.
+    """Profiles of groups of owners. The group of an owner does not depend on the other owners.
 
     Parameters
     ----------
     by_owner : mapping of owner to sources
-        Each in the order of its hashes.
+        The profiles of each owner, sorted by hash.
     """
 
     def __init__(self, by_owner: Mapping[str, Sequence[Source]], groups: int = GROUPS) -> None:
@@ -142,11 +142,11 @@ class Groups:
 
     @property
     def all(self) -> tuple[tuple[Source, ...], ...]:
-        """Of all groups that teach anything."""
+        """Profiles of all groups that are not empty."""
         return tuple(filter(None, self._shares))
 
     def without(self, owner: str) -> tuple[tuple[Source, ...], ...]:
-        """The same without one owner; empty for an owner in no group."""
+        """Return the profiles of all groups without those of one owner; empty for an owner in no group."""
         own = self._group.get(owner)
         if own is None:
             return ()
@@ -159,7 +159,7 @@ class Groups:
 
 
 def share_out(by_owner: Mapping[str, Sequence[Source]], most: int) -> tuple[Source, ...]:
-    """At most so many, owner by owner in turn: an owner of many jobs gets no more turns than others."""
+    """Select at most ``most`` profiles, one per owner in turn: owners with many jobs get no more turns than others."""
     waiting = [list(by_owner[owner]) for owner in sorted(by_owner)]
     result: list[Source] = []
     for turn in range(max(map(len, waiting), default=0)):
