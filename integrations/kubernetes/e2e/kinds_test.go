@@ -159,7 +159,7 @@ func TestWhatDependsOnTheNodesChangesToo(t *testing.T) {
 				}
 			}
 			reason := "NodesChosen"
-			if strings.HasPrefix(kind.event, "left") {
+			if !strings.HasPrefix(kind.event, "chose") {
 				reason = "NodesNotChosen"
 			}
 			if event := eventOf(t, made, reason); !strings.Contains(event.Message, kind.event) {
