@@ -28,7 +28,7 @@ LOG: Final = frozenset({"debug", "info", "warning", "error", "exception", "criti
 HELP: Final = frozenset({"help", "short_help", "epilog", "metavar"})
 CODE: Final = re.compile(
     r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|PRAGMA|BEGIN|WITH|import |from |def |@|<\w)"
-    r"|\\[dwsb]|\(\?|^ {4}\S"
+    r"|\\[dwsb]|\(\?|^\^|^ {4}\S"
 )
 LITERAL: Final = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`')
 HEAD: Final = """# Messages

@@ -115,7 +115,7 @@ def unary_handler(path: str, method: Method) -> Callable[..., Awaitable[bytes]]:
             answered = _begin(request, path, method, call)
             waits = answered.__class__ is not bytes
             if (waits or time.monotonic() - began_s > STINT_S) and permit is None and queue is not None:
-                call.permit = queue.take()  # no other call sees whether a short one that waits for nothing has one
+                call.permit = queue.take()  # a short call that does not wait needs none: no other call runs meanwhile
             if waits:
                 answered = await _wait(answered, default_s if ours else None)
             if call.permit is not None and time.monotonic() - began_s > STINT_S:

@@ -17,8 +17,8 @@ from typing import Any, Final
 import structlog
 
 from nodewise.processes.backoff import Backoff
-from nodewise.processes.manager import notify_manager
 from nodewise.processes.process import status_text
+from nodewise.processes.service_manager import notify_service_manager
 from nodewise.runtime.listening import reserve_port
 from nodewise.runtime.logging import configure_logging
 from nodewise.runtime.settings import Settings, SettingsError
@@ -128,7 +128,7 @@ class _Supervisor:
     def _stop(self) -> None:
         if self._stopping_since_s is None:
             self._stopping_since_s = self._loop.time()
-            notify_manager("STOPPING=1")
+            notify_service_manager("STOPPING=1")
             for worker in self._workers:
                 self._drain(worker)
             self._change.set()
@@ -276,7 +276,7 @@ class _Supervisor:
         if len(serving) == self._settings.workers and not self._is_announced:
             self._is_announced = True
             self._announce(*self._listen[:2])
-            notify_manager("READY=1")
+            notify_service_manager("READY=1")
         if self._is_restarting and len(fresh) == len(alive):
             self._is_restarting = False
             _log.info("restarted", workers=self._settings.workers)

@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 Tracing = tuple[list[Any], Callable[[], None]]
-"""Interceptors of the gRPC server, and a function that sends the last spans and ends."""
+"""Interceptors of the gRPC server, and a function that sends the last spans and stops tracing."""
 
 
 def start_tracing() -> Tracing:
@@ -56,6 +56,8 @@ def start_tracing() -> Tracing:
 
     def stop() -> None:
         set_tracer(None)
+        processors = structlog.get_config()["processors"]
+        structlog.configure(processors=[each for each in processors if each is not add_trace_id])
         provider.shutdown()
 
     return [aio_server_interceptor(tracer_provider=provider)], stop

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import socket
 
-__all__ = ["notify_manager"]
+__all__ = ["notify_service_manager"]
 
 
-def notify_manager(state: str) -> None:
+def notify_service_manager(state: str) -> None:
     """Send a state, such as ``READY=1``, to the manager, where there is one; ignore errors, as sd_notify(3) asks."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
