@@ -75,6 +75,23 @@ KEEPS_ON = {
 }
 """What a method may do without a fault."""
 
+SLOW_TO_CONNECT = """
+write = os.write
+
+def write_and_stop(*arguments):
+    written = write(*arguments)
+    os.write = write
+    if not os.fork():
+        time.sleep(1)
+        os.kill(os.getppid(), 18)
+        os._exit(0)
+    os.kill(os.getpid(), 19)
+    return written
+
+os.write = write_and_stop
+"""
+"""Stops the host for a second where it has just reported that it serves, as a busy machine may."""
+
 NO_IMPORT = {"exits-at-import": "os._exit(4)", "hangs-at-import": "time.sleep(1000)"}
 
 
@@ -195,6 +212,12 @@ def test_what_does_not_load_is_listed_among_the_problems(tmp_path: Path) -> None
     problems = {problem.name: problem.problem.message for problem in reply.problems}
     assert "exited with status 4" in problems["exits-at-import"]
     assert "exceeded its budget" in problems["hangs-at-import"]
+
+
+def test_a_host_that_the_machine_holds_up_is_waited_for(tmp_path: Path) -> None:
+    put(tmp_path, "slow", SLOW_TO_CONNECT + brings("slow", "predict", "pass"))
+    with server(tmp_path) as running, Stubs(running.target) as stubs:
+        assert predicted(stubs, "slow").predictions.step_seconds[0] == 1.0
 
 
 @pytest.mark.long
