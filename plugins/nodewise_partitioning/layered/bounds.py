@@ -1,10 +1,10 @@
-"""What no way to split a replica over its machines is below, without laying it out.
+"""Lower bounds for a replica over all its layouts, without computing a layout.
 
-Work, weights and activations of W machines are at least those of one, evenly shared: the machine that has most has no
-less than the mean. So of every split into parts and stages the rate is at most that of W machines whose threads or
-memory buses do nothing else, and the exchange is at least that of an even share. Strips, which hold all of a layer's
-parameters each, and traffic between machines only add. Between replicas and servers the equations are those of the
-model, which grow with what they are given; a margin of rounding is taken off.
+W machines do at least the work of one machine, and hold at least its weights and activations; the busiest machine has
+at least the mean. So for every split into parts and stages, the rate is at most that of W machines whose threads or
+memory buses do nothing else, and the exchange takes at least as long as that of an even share. Strips (each holds all
+parameters of its layer) and traffic between machines only add to this. Between replicas and servers the model's own
+equations apply, because they are monotone in these inputs. A margin for rounding is subtracted.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MARGIN: Final = 1.0 - 1e-11
 
 
 def least_of(times: Times, precision: str, prefixes: Configurations) -> Mapping[str, Floats]:
-    """Seconds of a step and bytes on each device that no completion of a prefix is below, and the memory there is.
+    """Return lower bounds of step time (s) and bytes per device over all completions of a prefix, and available bytes.
 
     Parameters
     ----------
-    precision : the job's own number format, where a prefix states none.
+    precision : number format of the job, for prefixes that state none.
     """
     columns = {name: np.zeros(len(prefixes)) for name in ("step_s", "memory_bytes", "memory_capacity_bytes")}
     machines = prefixes.workers // np.maximum(prefixes.data_parallel, 1)
@@ -80,7 +80,7 @@ def _least_s(times: Times, inner: Inner, device: Device, prefixes: Configuration
 
 
 def _most_samples_per_s(times: Times, inner: Inner, device: Device) -> float:
-    """Samples per second that no replica of so many machines exceeds."""
+    """Return an upper bound of the samples per second of a replica of so many machines."""
     work, machine = device.work(times.costs, inner.batch), device.machine
     threads = min(machine.threads, inner.batch) if device.is_processor else 1
     rate = threads * inner.width * machine.thread_flops_per_s / float(work.flops.sum())

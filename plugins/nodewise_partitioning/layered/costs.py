@@ -1,4 +1,4 @@
-"""What each layer of a network computes, holds and sends: columns over layers, all per sample but the parameters."""
+"""Computation, memory and traffic of each layer of a network, as columns over layers: per sample, except parameters."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ RECURRENT: Final = "recurrent"
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LayerCosts:
-    """Layers in order of the forward pass; every column has one entry per layer.
+    """Layers in the order of the forward pass. Each column has one entry per layer.
 
     Attributes
     ----------
     forward_flops, error_flops, update_flops : float
-        Forward pass; errors of its input, none for the first layer; gradient of its weights, none where it has no
-        parameters.
+        FLOPs of the forward pass; of the gradient of its input (0 for the first layer); of the gradient of its weights
+        (0 without parameters).
     parameter_bytes, activation_bytes, input_bytes, halo_bytes : float
-        Parameters; output; output of the layer before (0 for the first: every machine reads samples from its own disk);
-        input read beyond each edge of a strip.
+        Bytes of the parameters; of the output; of the input (0 for the first layer: each machine reads samples from its
+        own disk); of the input that a strip reads beyond each of its edges.
     strips : bool
-        Whether its parts are strips that hold all of its parameters each; else each has its share of the outputs and of
-        the parameters.
+        Whether the layer is split into strips, each with all of its parameters. Otherwise each part has a share of the
+        outputs and of the parameters.
     recurrent : bool
-        Whether its parts read each other's outputs.
+        Whether the parts of the layer read each other's outputs.
     """
 
     forward_flops: Floats
@@ -51,11 +51,11 @@ class LayerCosts:
 
     @property
     def flops(self) -> Floats:
-        """Forward and backward pass of each layer."""
+        """FLOPs of the forward and backward pass of each layer."""
         return self.forward_flops + self.error_flops + self.update_flops
 
     def scale(self, samples: float) -> LayerCosts:
-        """Of so many samples that go through the network together."""
+        """Return the costs of so many samples that go through the network together."""
         return replace(
             self,
             forward_flops=self.forward_flops * samples,
@@ -68,10 +68,10 @@ class LayerCosts:
 
     @staticmethod
     def of(layers: Sequence[Layer], flops_per_sample: float | None = None) -> LayerCosts:
-        """From a workload's layers.
+        """Return the costs of a workload's layers.
 
-        A backward pass costs the forward pass once for errors and once for weights, unless ``flops_per_sample``, that
-        of both passes together, says otherwise.
+        The backward pass costs two forward passes, one for the gradients of inputs and one for those of weights, unless
+        ``flops_per_sample`` (both passes together) states another ratio.
         """
         forward = as_floats([layer.forward_flops_per_sample for layer in layers])
         parameters = as_floats([float(layer.parameter_bytes) for layer in layers])

@@ -1,4 +1,4 @@
-"""Samples per second of a device: processors, whose threads compute a sample each, and accelerators, per batch."""
+"""Compute rates of devices: a processor computes one sample per thread, an accelerator a batch at a time."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ LAUNCH_S: Final = 30e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One device.
+    """Compute, memory and link rates of one device.
 
     Attributes
     ----------
     cores : int
-        Threads that each work on a sample of their own; 0 = an accelerator, which works on a batch.
+        Threads, each of which computes its own sample; 0 = an accelerator, which computes a batch.
     flops_per_s, memory_bytes_per_s : float
-        As reached, by all cores together.
+        Rates that all cores reach together.
     memory_bytes : float
-        0 = not known: a processor's memory is that of its machine.
+        Memory of the device; 0 = unknown: a processor uses the memory of its machine.
     cache_bytes : float
-        Last-level cache, shared by its cores.
+        Last-level cache, shared by all cores.
     link_bytes_per_s : float
-        To the other devices of its node; 0 = not known.
+        Rate to the other devices of the node; 0 = unknown.
     """
 
     cores: int
@@ -52,12 +52,12 @@ class Device:
 
     @property
     def is_processor(self) -> bool:
-        """Whether samples are worked on one by one."""
+        """Whether the device computes one sample per thread."""
         return self.cores > 0
 
     @property
     def machine(self) -> Machine:
-        """As a replica sees it."""
+        """Return the device as a machine of a replica."""
         threads = max(self.cores, 1)
         return Machine(
             threads=threads,
@@ -67,13 +67,13 @@ class Device:
         )
 
     def together(self, batch: int) -> int:
-        """Samples that go through a layer together."""
+        """Number of samples that go through a layer together."""
         return 1 if self.is_processor else batch
 
     def work(self, costs: LayerCosts, batch: int) -> LayerCosts:
-        """What goes through a layer together, with FLOPs that take as long as all of the device's work on it.
+        """Return the costs of the samples that go through a layer together, with FLOPs for all the device's work.
 
-        An accelerator launches kernels, and passes outputs through its memory between them.
+        An accelerator also launches kernels, and writes outputs to its memory and reads them between kernels.
         """
         if self.is_processor:
             return costs
@@ -92,7 +92,7 @@ class Device:
 
 
 def device_of(facts: Mapping[str, float], precision: str) -> Device | None:
-    """A device by its facts in the catalogue; None where its peak in that number format is not known."""
+    """Return the device from its facts in the catalogue; None if its peak rate in this number format is unknown."""
     peak = facts.get(f"{precision}_flops_per_s")
     if peak is None:
         return None

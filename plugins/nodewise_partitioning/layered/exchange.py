@@ -1,13 +1,14 @@
-"""Replicas against sharded parameter servers: the synchronous step, and the cycle that asynchronous replicas reach.
+"""Exchange of replicas with sharded parameter servers: the step of synchronous and the cycle of asynchronous replicas.
 
-Every b samples each machine w of a replica fetches and returns the x_w bytes of parameters that it holds, X in all, and
-the S servers hold a share each. R replicas, t seconds per sample, links of beta per direction, messages of alpha:
+Every b samples, each machine w of a replica fetches and returns its x_w bytes of parameters (X in all). Each of the S
+servers holds a share. With R replicas, t seconds per sample, link rate beta per direction and alpha seconds per
+message:
 
     sync    T = b t + max(2 (alpha + x_w / beta), 2 R X / (S beta_s)) + E[max of R] - mean
     async   T >= max(b t + 2 (alpha + x_w / beta), R c X / (S beta_s))
 
-In a synchronous step all replicas fetch, then all return: both directions one after the other. Asynchronous ones
-mix, so that a full-duplex link carries them beside each other: c = 1, and 2 where both share the link's rate.
+In a synchronous step, all replicas fetch and then all return, so the two directions follow each other. Asynchronous
+replicas use both directions at once: c = 1 on a full-duplex link, c = 2 if both directions share the link's rate.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ __all__ = ["Asynchronous", "Servers", "Synchronous", "asynchronous", "knee_repli
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Servers:
-    """What one replica exchanges with the servers, and over what.
+    """The bytes that one replica exchanges with the servers, and the links.
 
     Attributes
     ----------
     largest_bytes, total_bytes : float
-        Parameters of the machine that holds most, and of all machines of a replica: X.
+        Parameters of the machine that holds most, and of the whole replica (X).
     message_s, machine_bytes_per_s, server_bytes_per_s : float
-        Links of machines and servers, per direction.
+        Seconds per message; rates of the links of machines and servers, per direction.
     half_duplex : bool
-        Both directions share that rate.
+        Whether both directions share the rate.
     """
 
     largest_bytes: float
@@ -45,22 +46,22 @@ class Servers:
     half_duplex: bool = False
 
     def machine_s(self) -> float:
-        """Both transfers of the machine with most parameters, without contention."""
+        """Time of both transfers of the machine with most parameters, without contention."""
         return 2.0 * (self.message_s + self.largest_bytes / self.machine_bytes_per_s)
 
     def round_s(self, replicas: Floats, servers: Floats) -> Floats:
-        """Both transfers of all replicas through the servers, one direction after the other."""
+        """Time of both transfers of all replicas through the servers, one direction after the other."""
         return np.asarray(2.0 * replicas * self.total_bytes / (servers * self.server_bytes_per_s))
 
     def cycle_demand_s(self, servers: Floats) -> Floats:
-        """Time that one replica's cycle keeps a server's link busy."""
+        """Time that one cycle of one replica occupies a server's link."""
         ways = 2.0 if self.half_duplex else 1.0
         return np.asarray(ways * self.total_bytes / (servers * self.server_bytes_per_s))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Synchronous:
-    """Columns over rows, seconds of one step: parts that add up to it."""
+    """Parts of one synchronous step: columns over rows, in seconds, which add up to the step."""
 
     compute_s: Floats
     exchange_s: Floats
@@ -68,24 +69,24 @@ class Synchronous:
 
     @property
     def step_s(self) -> Floats:
-        """One global batch."""
+        """Time of a step, which is one global batch."""
         return np.asarray(self.compute_s + self.exchange_s + self.barrier_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Asynchronous:
-    """Columns over rows, of one replica's cycle.
+    """The cycle of one asynchronous replica: columns over rows.
 
     Attributes
     ----------
     cycle_s : float
-        At the upper asymptote: no replica waits for another until the servers are busy all the time.
+        Time of a cycle by the asymptotic bound: no replica waits for another until the servers are saturated.
     longest_cycle_s : float
-        At the balanced-job bound: replicas meet at the servers by chance.
+        Time of a cycle by the balanced-job bound: replicas queue at the servers at random.
     compute_s, exchange_s, queueing_s : float
-        Parts of ``cycle_s``: computing, own transfers, waiting for servers.
+        Parts of ``cycle_s``: computation, own transfers, waiting for servers.
     utilisation : float
-        Share of the time that the servers' links are busy.
+        Fraction of time that the servers' links are busy.
     """
 
     cycle_s: Floats
@@ -99,13 +100,13 @@ class Asynchronous:
 def synchronous(
     batch_s: Floats, replicas: Floats, servers: Floats, exchange: Servers, *, compute_cv: float
 ) -> Synchronous:
-    """Steps of replicas that wait for each other.
+    """Return the steps of replicas that wait for each other.
 
     Parameters
     ----------
-    batch_s : (rows,) mean seconds in which a replica computes its samples of a step.
+    batch_s : (rows,) mean seconds that a replica computes in a step.
     replicas, servers : (rows,) whole numbers of at least 1.
-    compute_cv : coefficient of variation of a replica's ``batch_s``, of a gamma law.
+    compute_cv : coefficient of variation of ``batch_s``, which is gamma distributed.
     """
     counts, index = np.unique(replicas, return_inverse=True)
     ratios = np.array([_slowest_ratio(compute_cv, count) for count in counts.tolist()])
@@ -119,12 +120,12 @@ def synchronous(
 
 @lru_cache(maxsize=4096)
 def _slowest_ratio(cv: float, replicas: float) -> float:
-    """Mean of the slowest over the mean, one count at a time: so that it does not depend on the rows beside."""
+    """Return E[max] / mean, for each count by itself, so that a row does not depend on the other rows."""
     return float(expected_maximum_gamma(1.0, cv, replicas))
 
 
 def asynchronous(batch_s: Floats, replicas: Floats, servers: Floats, exchange: Servers) -> Asynchronous:
-    """Cycles of replicas that wait only for the servers."""
+    """Return the cycles of replicas that wait only for the servers."""
     demand = exchange.cycle_demand_s(servers)
     alone = np.maximum(exchange.machine_s(), demand)
     private = batch_s + alone
@@ -145,6 +146,6 @@ def asynchronous(batch_s: Floats, replicas: Floats, servers: Floats, exchange: S
 
 
 def knee_replicas(batch_s: Floats, servers: Floats, exchange: Servers) -> Floats:
-    """Replicas whose exchanges keep the servers busy all the time while they compute: R* = b t / demand."""
+    """Return the number of replicas whose exchanges saturate the servers while they compute: R* = b t / demand."""
     demand = exchange.cycle_demand_s(servers)
     return knee_population(demand[..., np.newaxis], np.maximum(batch_s - demand, 0.0))

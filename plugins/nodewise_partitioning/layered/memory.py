@@ -1,4 +1,4 @@
-"""What a machine or device holds while it trains its part of a network."""
+"""Memory of a machine or device that trains its part of a network."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ UNKNOWN_OPTIMIZER_STATES: Final = 1.0
 
 
 def optimizer_states(optimizer: str | None) -> float:
-    """Values kept for each parameter."""
+    """Return the number of values that the optimizer keeps for each parameter."""
     return OPTIMIZER_STATES.get((optimizer or "").casefold(), UNKNOWN_OPTIMIZER_STATES)
 
 
 def machine_bytes(parameter_bytes: Floats, activation_bytes: Floats, samples_in_flight: int) -> Floats:
-    """(W,) of each machine of a replica: weights and their local updates; activations and errors of samples.
+    """Return (W,) bytes on each machine of a replica: weights and local updates, activations and their gradients.
 
-    The optimizer's own values are with the parameter servers.
+    The optimizer's state is on the parameter servers.
     """
     return 2.0 * parameter_bytes + samples_in_flight * 2.0 * activation_bytes
 
 
 def device_bytes(parameter_bytes: float, activation_bytes_per_sample: float, batch: Floats, states: float) -> Floats:
-    """Of a device that holds the whole network: weights, gradients and the optimizer's values; a batch's activations.
+    """Return the bytes on a device with the whole network: weights, gradients, optimizer state and activations.
 
-    Errors are freed as the backward pass goes and take the place of activations that it has used.
+    Gradients of activations need no further memory: they replace activations that the backward pass has used.
     """
     return (2.0 + states) * parameter_bytes + batch * activation_bytes_per_sample

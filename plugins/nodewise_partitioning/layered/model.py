@@ -45,7 +45,7 @@ COLUMNS: Final = ("step_s", "memory_bytes", "memory_capacity_bytes", *PARTS, *ME
 
 
 def assess_layers(profile: Profile, query: Query) -> Assessment:
-    """Accept if a layered network's facts answer some row; strength of evidence is 0, as no run is used."""
+    """Accept if the facts of a layered network answer some row. The strength of evidence is 0, as no run is used."""
     layers = profile.workload.layers
     if not layers or not any(layer.forward_flops_per_sample for layer in layers):
         refusal = Refusal.missing(
@@ -66,7 +66,7 @@ def assess_layers(profile: Profile, query: Query) -> Assessment:
 
 
 class LayeredModel:
-    """Predicts by the facts of a profile and of the catalogue."""
+    """Model that predicts from the facts of a profile and of the catalogue."""
 
     def __init__(self, profile: Profile, catalogue: Catalogue) -> None:
         self._profile = profile
@@ -74,7 +74,7 @@ class LayeredModel:
         self._times = Times(profile, catalogue)
 
     def predict(self, configurations: Configurations, options: Options) -> Predictions:  # noqa: ARG002 - the protocol's
-        """Predict every row; refuse rows that split a layered network in unsupported ways, or lack facts."""
+        """Predict every row. Refuse rows with an unsupported split and rows that lack facts."""
         question = question_of(configurations, self._profile, self._catalogue)
         columns = self._columns(configurations, question, dense=True)
         return Predictions.assembled(
@@ -89,14 +89,14 @@ class LayeredModel:
         )
 
     def evaluate(self, chunk: Configurations, columns: Sequence[str]) -> Mapping[str, Floats]:
-        """Some of :data:`COLUMNS` for rows that can all be answered, as those of the model's space are.
+        """Return some of :data:`COLUMNS` for rows that can all be answered, such as those of the model's space.
 
         Raises
         ------
         ValueError
             A column is unknown.
         NodewiseError
-            What a row would be refused for.
+            The refusal of a row that cannot be answered.
         """
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
@@ -114,17 +114,17 @@ class LayeredModel:
 
     @property
     def memory_terms(self) -> Sequence[str]:
-        """What adds up to ``memory_bytes``."""
+        """Return the terms that add up to ``memory_bytes``."""
         return MEMORY_COLUMNS
 
     def space(self, constraints: PlanConstraints) -> LayeredSpace:
-        """Every division of nodes into parts, stages, replicas and servers within the constraints.
+        """Return the space of all divisions of nodes into parts, stages, replicas and servers within the constraints.
 
         Raises
         ------
         NodewiseError
-            EVIDENCE_MISSING for an unknown device or link; INVALID_FIELD where the constraints leave the
-            batch or the number of servers open; LIMIT_EXCEEDED.
+            EVIDENCE_MISSING for an unknown device or link; INVALID_FIELD if the constraints state no batch or no number
+            of servers; LIMIT_EXCEEDED.
         """
         precision = self._profile.workload.precision or ASSUMED_PRECISION
 
@@ -134,7 +134,7 @@ class LayeredModel:
         return LayeredSpace(len(self._times.costs), constraints, refusals, partial(least_of, self._times, precision))
 
     def _columns(self, rows: Configurations, question: Question, *, dense: bool) -> dict[str, Floats]:
-        """Columns of all rows; 0 in those that are refused."""
+        """Return the columns of all rows, with 0 in refused rows."""
         beside = ("spread", "busy", *EXTRA) if dense else ()
         columns = {name: np.zeros(len(rows)) for name in (*PARTS, "memory", "capacity", *MEMORY_COLUMNS, *beside)}
         for inner, members in question.groups.items():
@@ -172,7 +172,7 @@ class LayeredModel:
 
 
 def _laid_out(costs_names: Sequence[str], planned_by: ReplicaPlan) -> str:
-    """Parts of the layers for people: runs of layers that have as many, stage by stage."""
+    """Describe the layout: consecutive layers with equally many parts, stage by stage."""
     layout = planned_by.layout
     stages = []
     for stage in range(layout.stages):

@@ -1,7 +1,7 @@
-"""All-reduce beside the backward pass: what of it is left over follows from when gradients are ready.
+"""Overlap of all-reduce with the backward pass: the exposed part follows from the times when gradients are ready.
 
-Gradients are ready in the reverse order of the layers. They are exchanged in buckets, one after the other, each when
-its last gradient is there and the one before has gone:
+Gradients become ready in the reverse order of the layers. They are exchanged in buckets, one after the other: a bucket
+starts when its last gradient is ready and the previous bucket has ended:
 
     end_k = max(end_(k-1), ready_k) + exchange_k,  exposed = max(0, end of the last - end of the backward pass)
 """
@@ -23,7 +23,7 @@ distributed: experiences on accelerating data parallel training", VLDB 2020)."""
 
 
 def bucket_ends(parameter_bytes: Floats, bucket_bytes: float = BUCKET_BYTES) -> list[tuple[int, float]]:
-    """Layers, last first, whose gradients fill a bucket: the layer that completes each, and its bytes."""
+    """Return the buckets, last layer first: the layer that completes each bucket, and the bucket's bytes."""
     ends: list[tuple[int, float]] = []
     sum_bytes = 0.0
     for layer in range(len(parameter_bytes) - 1, -1, -1):
@@ -37,13 +37,13 @@ def bucket_ends(parameter_bytes: Floats, bucket_bytes: float = BUCKET_BYTES) -> 
 def exposed_s(
     backward_s: Floats, buckets: list[tuple[int, float]], exchange_s: Callable[[float], Floats]
 ) -> tuple[Floats, Floats]:
-    """What the backward pass does not hide, and all of the exchange.
+    """Return the time of the exchange that the backward pass does not hide, and the whole time of the exchange.
 
     Parameters
     ----------
     backward_s : (L, rows) seconds of each layer's backward pass.
     buckets : of `bucket_ends`.
-    exchange_s : (rows,) seconds of an exchange of some bytes.
+    exchange_s : (rows,) function that returns the seconds of an exchange of so many bytes.
     """
     # From the last layer to the first: ready[l] = end of the backward pass of layer l.
     ready = np.cumsum(backward_s[::-1], axis=0)[::-1]

@@ -1,4 +1,4 @@
-"""How many servers are enough."""
+"""Smallest sufficient number of servers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["smallest_sufficient"]
 
 
 def smallest_sufficient(seconds_of: Callable[[int], float], within_s: float, most: int) -> int | None:
-    """The smallest number from 1 to ``most`` whose time is within a bound; None where none is.
+    """Return the smallest number from 1 to ``most`` whose time is within a bound; None if there is none.
 
-    By bisection: right where more servers never take longer, as of every law in `exchange`.
+    Bisection is exact if more servers never take longer, which holds for every law in `exchange`.
     """
     if most < 1 or seconds_of(most) > within_s:
         return None

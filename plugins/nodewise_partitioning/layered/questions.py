@@ -1,4 +1,4 @@
-"""Rows of a question about a layered network: grouped by replica, or refused with the reason."""
+"""Rows of a query about a layered network, grouped by replica or refused with the reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OTHER_DEGREES: Final = ("expert_parallel", "context_parallel", "interleave")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Inner:
-    """Parameters of everything inside a replica."""
+    """Parameters that determine the inside of a replica."""
 
     device: str
     precision: str
@@ -46,14 +46,14 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Rows by replica, and refusals."""
+    """Rows grouped by replica, and refusals."""
 
     groups: Mapping[Inner, Ints]
     refusals: tuple[RowRefusal, ...]
 
 
 def question_of(configurations: Configurations, profile: Profile, catalogue: Catalogue) -> Question:
-    """Group the rows."""
+    """Group the rows by replica, and refuse those that cannot be answered."""
     groups: dict[Inner, list[Ints]] = {}
     refused: dict[Refusal, list[Ints]] = {}
     layers = profile.workload.layers or ()
@@ -89,7 +89,7 @@ def question_of(configurations: Configurations, profile: Profile, catalogue: Cat
 
 
 def alike(columns: Sequence[NDArray[Any]], rows: int) -> list[Ints]:
-    """Rows that agree in every column, each ascending, in the order of their first rows."""
+    """Return groups of rows that agree in every column. Rows ascend; groups are in the order of their first rows."""
     if not rows:
         return []
     key = np.zeros(rows, dtype=np.int64)

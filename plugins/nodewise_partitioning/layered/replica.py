@@ -1,11 +1,11 @@
-"""One replica: a network whose layers are split over machines, and the samples per second that it trains.
+"""Training rate of one replica: a network whose layers are split over machines.
 
-Latency of one sample on one thread of each machine, with parts q of layer l and everything between layers in turn:
+Latency of one sample on one thread of each machine, for parts q of layer l, without overlap between layers:
 
     T_1 = sum over l of  max over q (U_ff + M_ff) + max over q (U_bp + M_bp) + U_wu
 
-Several samples are in flight, one per thread and stage of the pipeline. Their rate is bounded as in any closed network
-(`nodewise_laws.bounds`) by N / T_1 and by the busiest resource: a machine's threads, its memory bus, its network.
+Several samples are in flight: one per thread and pipeline stage. As in any closed network, their rate is bounded
+(`nodewise_laws.bounds`) by N / T_1 and by the busiest resource: threads, memory bus or network of a machine.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ ACTIVATION_PASSES: Final = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One machine as a replica sees it.
+    """One machine of a replica.
 
     Attributes
     ----------
     threads : int
-        Threads that each work on a sample of their own, one per core.
+        Threads, one per core, each of which computes its own sample.
     thread_flops_per_s : float
-        What one of them computes.
+        Rate of one thread.
     memory_bytes_per_s, cache_bytes : float
-        Shared by all threads; a cache of 0 holds nothing.
+        Memory bus and cache, shared by all threads; 0 = no cache.
     """
 
     threads: int
@@ -63,8 +63,8 @@ class Layout:
 
     Attributes
     ----------
-    parts : (L,) parts of each layer.
-    stage : (L,) stage of the pipeline that each layer belongs to; part q of a layer is on machine q of its stage.
+    parts : (L,) number of parts of each layer.
+    stage : (L,) pipeline stage of each layer; part q of a layer is on machine q of its stage.
     width : machines of a stage.
     stages : their number.
     """
@@ -76,21 +76,21 @@ class Layout:
 
     @property
     def machines(self) -> int:
-        """Machines of the replica."""
+        """Number of machines of the replica."""
         return self.width * self.stages
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Replica:
-    """Per sample; columns over the machines of the replica.
+    """Costs of one sample in a replica; columns are over its machines.
 
     Attributes
     ----------
     latency_s, communication_s : float
-        T_1 on one thread, and the part of it that is traffic.
-    compute_s : (W,) seconds of one thread.
-    network_bytes : (W,) through each direction of its link.
-    parameter_bytes, activation_bytes : (W,) held.
+        T_1, and the communication in it.
+    compute_s : (W,) seconds of computation on one thread.
+    network_bytes : (W,) bytes through each direction of the link.
+    parameter_bytes, activation_bytes : (W,) bytes in memory.
     """
 
     latency_s: float
@@ -108,9 +108,9 @@ class Rate:
     Attributes
     ----------
     samples_per_s : float
-        The upper asymptote: threads take turns as if they knew each other.
+        Asymptotic bound: threads never wait for each other below saturation.
     lower_samples_per_s : float
-        The balanced-job bound: threads meet by chance.
+        Balanced-job bound: threads queue at random.
     bottleneck : str
         ``latency``, ``threads``, ``memory_bus`` or ``network``.
     """
@@ -121,11 +121,11 @@ class Rate:
 
 
 def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s: float, bytes_per_s: float) -> Replica:
-    """Lay a network over machines.
+    """Return the costs of a network in a layout over machines.
 
     Parameters
     ----------
-    message_s, bytes_per_s : seconds per message besides its bytes; rate of a machine's link per direction.
+    message_s, bytes_per_s : latency of a message; rate of a machine's link per direction.
     """
     compute, network, parameters, activations = np.zeros((4, layout.machines))
     latency = communication = 0.0
@@ -159,7 +159,7 @@ def replica_of(costs: LayerCosts, layout: Layout, machine: Machine, *, message_s
 
 
 def memory_traffic_bytes(replica: Replica, machine: Machine) -> Floats:
-    """(W,) bytes per sample over each machine's memory bus: weights that its cache cannot hold, and activations."""
+    """Return (W,) bytes per sample over each memory bus: weights beyond the cache's size, and activations."""
     spilled = np.where(replica.parameter_bytes > machine.cache_bytes, replica.parameter_bytes, 0.0)
     return np.asarray(WEIGHT_PASSES * spilled + ACTIVATION_PASSES * replica.activation_bytes)
 
@@ -167,12 +167,12 @@ def memory_traffic_bytes(replica: Replica, machine: Machine) -> Floats:
 def rate_of(
     replica: Replica, machine: Machine, *, bytes_per_s: float, threads: int | None = None, flying: int | None = None
 ) -> Rate:
-    """Samples per second.
+    """Return the samples per second of a replica.
 
     Parameters
     ----------
-    threads : threads of each machine that work; default all.
-    flying : samples in the replica at a time; default one per thread.
+    threads : threads in use on each machine; default all.
+    flying : samples in flight in the replica; default one per thread.
     """
     used = machine.threads if threads is None else threads
     customers = used if flying is None else flying

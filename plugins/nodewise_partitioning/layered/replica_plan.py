@@ -1,7 +1,7 @@
-"""How a replica is laid over its machines: the stages of its pipeline, and the parts of each layer.
+"""Layout of a replica over its machines: pipeline stages, and the parts of each layer.
 
-What happens inside a replica depends on its machines alone, not on how many replicas or servers there are: it is
-decided once for all rows that share it.
+The inside of a replica depends on its machines only, not on the number of replicas or servers, so one layout serves all
+rows that share these machines.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["ReplicaPlan", "plan_replica"]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ReplicaPlan:
-    """A replica as laid out.
+    """The layout of a replica, with its memory and rate.
 
     Attributes
     ----------
     together : int
-        Samples that go through a layer together.
+        Number of samples that go through a layer together.
     threads : int
-        Threads per machine whose samples fit its memory.
+        Threads per machine whose samples fit in its memory.
     memory_bytes, held_parameter_bytes : float
-        Of the machine that holds most, with these threads; of it parameters and their updates.
+        Bytes on the machine that holds most, with these threads; those of them for parameters and their updates.
     rate : Rate
-        In units of ``together`` samples.
+        Rate in units of ``together`` samples.
     """
 
     layout: Layout
@@ -44,11 +44,11 @@ class ReplicaPlan:
     rate: Rate
 
     def batch_s(self, batch: int, *, lower: bool = False) -> float:
-        """Seconds in which the replica trains ``batch`` samples; ``lower``: at the lower bound of its rate."""
+        """Return the seconds that the replica takes for ``batch`` samples; ``lower``: at its lower rate."""
         return batch / self.together / (self.rate.lower_samples_per_s if lower else self.rate.samples_per_s)
 
     def traffic_s(self, batch: int) -> float:
-        """What of ``batch_s`` is traffic between its machines."""
+        """Return the part of ``batch_s`` that is traffic between machines."""
         whole = self.batch_s(batch)
         if self.rate.bottleneck == "network":
             return max(whole - batch / self.together * float(self.replica.compute_s.max()) / self.threads, 0.0)
@@ -58,14 +58,14 @@ class ReplicaPlan:
 
 
 def plan_replica(latencies: Latencies, device: Device, *, batch: int, width: int, stages: int) -> ReplicaPlan:
-    """The better of two layouts: parts by least latency, and every layer in as many parts as a stage has machines.
+    """Return the faster of two layouts: parts of least latency, and as many parts as a stage has machines.
 
-    Layers go to stages by the smallest largest stage. The faster layout that fits the memory is taken; where none fits,
-    the one that needs least.
+    Layers are split into stages so that the largest stage is smallest. A layout must fit in memory; if neither does,
+    the one that needs less memory is returned.
 
     Parameters
     ----------
-    latencies : of what goes through a layer together on this device, on one thread, for parts up to ``width``.
+    latencies : latencies of the samples that go through a layer together, on one thread, for up to ``width`` parts.
     """
     machine, work, bytes_per_s = device.machine, latencies.costs, latencies.bytes_per_s
     stage = min_max_split(work.flops.tolist(), stages)
@@ -97,7 +97,7 @@ def plan_replica(latencies: Latencies, device: Device, *, batch: int, width: int
 
 
 def _most_memory(replica: Replica, threads: int) -> dict[str, float]:
-    """Memory of the machine that holds most."""
+    """Return the bytes on the machine that holds most."""
     memory = machine_bytes(replica.parameter_bytes, replica.activation_bytes, threads)
     most = int(memory.argmax())
     return {
@@ -107,7 +107,7 @@ def _most_memory(replica: Replica, threads: int) -> dict[str, float]:
 
 
 def _threads(replica: Replica, device: Device, batch: int) -> int:
-    """Threads that have samples to work on and room for them; at least one."""
+    """Return the number of threads that have samples to compute and memory for them; at least one."""
     threads = device.machine.threads
     if device.is_processor:
         threads = min(threads, batch)

@@ -1,7 +1,7 @@
-"""Into how many parts to split each layer: the shapes that give one sample the shortest way through a replica.
+"""The numbers of parts per layer that give one sample the least latency through a replica.
 
-The latency of a sample is a sum over layers whose terms depend on a layer's parts and on those of the layer before
-alone, so dynamic programming over layers is exact, in L K^2 steps for K numbers of parts.
+The latency of a sample is a sum over layers. Each term depends only on the parts of a layer and of the previous layer,
+so dynamic programming over layers is exact. It takes L K^2 steps for K numbers of parts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_CHOICES: Final = 32
 
 
 class Latencies:
-    """What each layer adds to a sample's latency, by its parts and those of the layer before; each computed once.
+    """Latency that each layer adds, by its parts and those of the previous layer. Each value is computed once.
 
     Parameters
     ----------
     choices : sequence of int
-        Numbers of parts that a layer may have, ascending from 1.
+        Possible numbers of parts of a layer, ascending from 1.
     thread_flops_per_s, message_s, bytes_per_s : float
-        One thread; seconds per message besides its bytes; rate of a machine's link per direction.
+        Rate of one thread; latency of a message; rate of a machine's link per direction.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Latencies:
         self._known: dict[tuple[int, bool], Floats] = {}
 
     def of(self, layer: int, *, together: bool) -> Floats:
-        """(K, K) seconds, by choices of parts of the layer before and of the layer.
+        """Return (K, K) seconds, by the choices of parts of the previous layer and of this layer.
 
         ``together``: part i of both is on one machine.
         """
@@ -69,19 +69,19 @@ class Latencies:
 
 
 def choices_of(width: int) -> list[int]:
-    """Numbers of parts to choose from on so many machines: all, or evenly spaced by their ratio where they are many."""
+    """Return the possible numbers of parts on so many machines: all, or a geometric sequence if there are many."""
     if width <= MOST_CHOICES:
         return list(range(1, width + 1))
     return sorted({round(each) for each in np.geomspace(1.0, width, MOST_CHOICES).tolist()})
 
 
 def fastest_shapes(latencies: Latencies, stage: Sequence[int], most: int) -> tuple[int, ...]:
-    """The numbers of parts of least latency, one per layer; of equal ones those that split the later layers less.
+    """Return the numbers of parts of least latency, one per layer. Ties go to those that split later layers less.
 
     Parameters
     ----------
-    stage : (L,) stage of the pipeline of each layer.
-    most : parts of any layer, of the choices of ``latencies``.
+    stage : (L,) pipeline stage of each layer.
+    most : largest number of parts of a layer, one of the choices of ``latencies``.
     """
     choices = latencies.choices[latencies.choices <= most].tolist()
     few = slice(len(choices))

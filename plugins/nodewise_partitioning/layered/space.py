@@ -1,9 +1,9 @@
-"""The space of a layered network: nodes divided into parts, stages, replicas and parameter servers.
+"""Search space of a layered network: divisions of nodes into parts, stages, replicas and parameter servers.
 
-A prefix settles pool, nodes, the machines of a replica and so the number of replicas, how these exchange and with how
-many servers, and the batch. Its completions are the ways to split a replica over its machines: so many parts of each
-layer times so many stages. What happens inside a replica depends on its machines alone, and everything between
-replicas on little of what is inside: both are bounded without laying anything out (``bounds``).
+A prefix determines the pool, the nodes, the machines per replica (hence the number of replicas), the kind of exchange,
+the number of servers and the batch. Its completions are the layouts of a replica over its machines: parts of each layer
+and stages. ``bounds`` bounds all completions without computing a layout, because the inside of a replica depends on its
+machines only, and the exchange between replicas on few properties of the inside.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ class LayeredSpace:
     Parameters
     ----------
     layers : int
-        Of the network.
+        Number of layers of the network.
     constraints : PlanConstraints
-        What may be chosen.
+        Constraints on the choice.
     refusals : callable
-        Reasons why some rows cannot be answered.
+        Returns the reasons why rows cannot be answered.
     bounds : callable
         Computes the columns of :meth:`lower_bound` of some prefixes.
 
     Raises
     ------
     NodewiseError
-        INVALID_FIELD where the number of servers is open; LIMIT_EXCEEDED; why rows cannot be answered.
+        INVALID_FIELD if the number of servers is not stated; LIMIT_EXCEEDED; the refusal of rows.
     """
 
     final = SETTLED
@@ -121,7 +121,7 @@ class LayeredSpace:
         self.exclusions = self._exclusions()
 
     def _leave_out(self, refusals: Callable[[Configurations], Sequence[RowRefusal]]) -> tuple[Exclusion, ...]:
-        """Refuse what cannot be answered; exclude all-reduce inside one node, which has its own link."""
+        """Refuse rows that cannot be answered. Exclude all-reduce inside one node, which uses another link."""
         prefixes = self.prefixes
         keys = np.stack([getattr(prefixes, name) for name in _REFUSED_BY])
         _, first, kind = np.unique(keys, axis=1, return_index=True, return_inverse=True)
@@ -145,11 +145,11 @@ class LayeredSpace:
         return tuple(exclusions)
 
     def lower_bound(self) -> Mapping[str, Floats]:
-        """Lower bounds of seconds and bytes over all completions of a prefix, and the available memory."""
+        """Return lower bounds of seconds and bytes over all completions of a prefix, and the available bytes."""
         return self._bounds(self.prefixes)
 
     def completed(self, prefixes: Ints) -> Configurations:
-        """All completions of some prefixes, one prefix after the other."""
+        """Return all completions of some prefixes, one prefix after the other."""
         sizes = self.sizes[prefixes]
         origin = np.repeat(prefixes, sizes)
         number = np.arange(len(origin)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -161,7 +161,7 @@ class LayeredSpace:
     # --- prefixes
 
     def _rows(self) -> Iterator[NDArray[np.int64]]:
-        """Blocks of shape (columns, rows)."""
+        """Return blocks of shape (columns, rows)."""
         total = 0
         for number, pool in enumerate(self._constraints.pools):
             for nodes, machines, mode, servers, batches in self._choices(pool):
@@ -176,7 +176,7 @@ class LayeredSpace:
     def _choices(
         self, pool: PlanPool
     ) -> Iterator[tuple[int, int, SyncMode, NDArray[np.int64], list[tuple[int, int, int]]]]:
-        """Nodes, machines of a replica, mode, servers and batches in valid combinations."""
+        """Return the valid combinations of nodes, machines per replica, mode, servers and batches."""
         most = self._constraints.max_nodes
         choices: dict[int, list[tuple[int, int, int]]] = {}
         for nodes in pool.nodes:
@@ -195,7 +195,7 @@ class LayeredSpace:
                         yield nodes, machines, mode, servers, choices[replicas]
 
     def _ways(self, machines: int, *, alone: bool) -> list[tuple[int, int]]:
-        """Parts and stages of so many machines; of all-reduce every replica is one."""
+        """Return the parts and stages of so many machines; with all-reduce a replica is one machine."""
         if alone and machines > 1:
             return []
         if machines not in self._splits:
@@ -209,7 +209,7 @@ class LayeredSpace:
         return self._splits[machines]
 
     def _servers(self, nodes: int, mode: SyncMode) -> NDArray[np.int64]:
-        """Numbers of servers beside so many nodes of workers."""
+        """Return the numbers of servers that are possible beside so many worker nodes."""
         if mode == SyncMode.ALLREDUCE:
             return np.zeros(1, dtype=np.int64)
         listed, most = self._constraints.parameter_servers, self._constraints.max_nodes
@@ -219,7 +219,7 @@ class LayeredSpace:
         return np.array([count for count in listed if left is None or count <= left], dtype=np.int64)
 
     def _batches(self, replicas: int) -> list[tuple[int, int, int]]:
-        """Global batch, batch of a replica and its repetitions between two exchanges."""
+        """Return global batch, batch per replica, and micro-batches between two exchanges."""
         constraints = self._constraints
         if not constraints.global_batches:
             sizes = constraints.micro_batches or ()
@@ -235,7 +235,7 @@ class LayeredSpace:
     # --- what is not in it
 
     def _exclusions(self) -> tuple[Exclusion, ...]:
-        """Listed values that no configuration has, with the reason."""
+        """Return the listed values that no configuration has, with the reason."""
         constraints, prefixes = self._constraints, self.prefixes
         exclusions = list(self._unknown)
         for name, default in DEFAULTS.items():

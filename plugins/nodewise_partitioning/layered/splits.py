@@ -1,4 +1,4 @@
-"""Consecutive layers over the stages of a pipeline: the split whose largest stage is smallest."""
+"""Split of consecutive layers into pipeline stages such that the largest stage is smallest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["min_max_split"]
 
 
 def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
-    """The stage of each layer, in order, none empty.
+    """Return the stage of each layer; stages are in order, and none is empty.
 
-    Exact: the smallest bound that a greedy filling meets is the cost of some run of layers, and whether a bound is met
-    is monotone, so bisection over those costs finds it.
+    The result is exact: the optimum is the cost of some run of consecutive layers, and feasibility is monotone in the
+    bound, so bisection over these costs finds the smallest bound that a greedy split meets.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        More stages than layers, or none.
+        ``stages`` is less than 1 or more than the number of layers.
     """
     layers = len(costs)
     if not 1 <= stages <= layers:
@@ -41,7 +41,7 @@ def min_max_split(costs: Sequence[float], stages: int) -> tuple[int, ...]:
 
 
 def _fill(up_to: np.ndarray[tuple[int], np.dtype[np.float64]], bound: float, stages: int) -> tuple[int, ...] | None:
-    """Stages filled one after the other up to the bound; None where they do not hold all layers."""
+    """Fill the stages one after the other up to the bound; None if the layers do not fit."""
     layers = len(up_to) - 1
     # Differences of sums miss the bound that they are by rounding.
     slack = bound + 1e-12 * float(up_to[-1])

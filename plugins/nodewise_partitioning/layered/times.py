@@ -44,7 +44,7 @@ MEMORY_COLUMNS: Final = ("memory_parameters_bytes", "memory_activations_bytes")
 
 
 class Times:
-    """Facts of a profile and of the catalogue about replicas."""
+    """Step times and memory of replicas, from the facts of a profile and of the catalogue."""
 
     def __init__(self, profile: Profile, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -62,20 +62,20 @@ class Times:
     def columns(
         self, inner: Inner, rows: Configurations, members: Ints, replicas: Floats, *, dense: bool
     ) -> Mapping[str, Floats | float]:
-        """Columns of some rows of one replica: :data:`PARTS`, memory and what there is; ``dense``: everything."""
+        """Return columns of rows that share a replica: :data:`PARTS`, memory, available memory; ``dense``: all."""
         if inner.mode == SyncMode.ALLREDUCE:
             return self._all_reduce(inner, rows, members)
         return self._parameter_servers(inner, rows.parameter_servers[members], replicas, dense=dense)
 
     def device(self, name: str, precision: str) -> Device:
-        """A known device: rows of others are refused before."""
+        """Return a device of the catalogue. Rows with other devices were refused before."""
         facts = self._catalogue.device(name)
         device = None if facts is None else device_of(facts, precision)
         assert device is not None
         return device
 
     def plan_of(self, inner: Inner) -> ReplicaPlan:
-        """Layout of the replicas of some rows over their machines; decided once."""
+        """Return the layout of the replicas of some rows. It is computed once."""
         # How and how often replicas exchange does not change what is inside them.
         key = replace(inner, mode=0, accumulation=1)
         plan = self._laid_out.get(key)
@@ -107,19 +107,19 @@ class Times:
         return latencies
 
     def _inside(self, inner: Inner, device: Device) -> tuple[float, float]:
-        """Message and rate between machines of a replica: a replica inside one node stays there."""
+        """Return message latency and rate between the machines of a replica, which may be inside one node."""
         machines = inner.width * inner.stages
         if machines <= inner.per_node and inner.per_node % machines == 0 and device.link_bytes_per_s:
             return NODE_MESSAGE_S, device.link_bytes_per_s
         return self.message_s, self._worker_link(inner)
 
     def _worker_link(self, inner: Inner) -> float:
-        """A worker's share of its node's link, at most what its own carries."""
+        """Return a worker's share of its node's link, at most the rate of its own link."""
         share = inner.link_bytes_per_s / inner.per_node
         return min(share, self._worker_link_bytes_per_s or share)
 
     def servers(self, inner: Inner, largest_bytes: float, total_bytes: float) -> Servers:
-        """The exchange of a replica that holds so much, and of it so much on one machine."""
+        """Return the exchange of a replica with so many parameters in all and on its largest machine."""
         return Servers(
             largest_bytes=largest_bytes,
             total_bytes=total_bytes,
@@ -130,7 +130,7 @@ class Times:
         )
 
     def update_s(self, device: Device) -> float:
-        """A pass over the optimizer's values: reads gradients, reads and writes parameters and states."""
+        """Return the time of the optimizer's update: it reads gradients, and reads and writes parameters and states."""
         parameters = float(self.costs.parameter_bytes.sum())
         return LAUNCH_S + parameters * (3.0 + 2.0 * self.states) / device.memory_bytes_per_s
 
@@ -230,7 +230,7 @@ class Times:
 
 
 def _sufficient_servers(inner: Inner, batch_s: float, replicas: Floats, exchange: Servers) -> Floats:
-    """Number of servers from which replicas wait only for their own links; 0 = more than any cluster has."""
+    """Return the number of servers from which replicas wait only for their own links; 0 = more than any cluster has."""
     # Synchronous ones exchange at a time, asynchronous ones when they like.
     rest_s = exchange.machine_s() + (0.0 if inner.mode == SyncMode.SYNC else batch_s)
     counts, index = np.unique(replicas, return_inverse=True)

@@ -1,7 +1,7 @@
-"""Bytes between the machines of one replica: which part of a layer reads what of which part of the layer before.
+"""Traffic between the machines of one replica: bytes that a part of a layer reads of each part of the previous layer.
 
-An output is sent once to each machine that reads it. Parts of a layer are equal shares of its outputs, which need all
-of the input, or equal strips of its area, which need their strip of the input and a halo beyond each edge.
+An output is sent once to each machine that reads it. The parts of a layer are equal shares of its outputs, which read
+the whole input, or equal strips of its area, which read their strip of the input and a halo beyond each edge.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ OVERLAP: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Exchange:
-    """Traffic of one layer's forward pass per sample; the errors of the backward pass go the same ways back.
+    """Traffic of one layer's forward pass per sample. The backward pass sends the same bytes in reverse.
 
     Attributes
     ----------
-    received_bytes, received_messages : (P,) of each part of the layer.
-    sent_bytes, sent_messages : (P',) of each part of the layer before.
-    among_bytes, among_messages : (P,) that each part of a recurrent layer sends to the others, and receives from them.
+    received_bytes, received_messages : (P,) received by each part of the layer.
+    sent_bytes, sent_messages : (P',) sent by each part of the previous layer.
+    among_bytes, among_messages : (P,) exchanged by each part of a recurrent layer with the other parts.
     """
 
     received_bytes: Floats
@@ -40,7 +40,7 @@ class Exchange:
     among_messages: float
 
     def seconds(self, message_s: float, bytes_per_s: float) -> float:
-        """Until the last part has what it reads: each machine's network is busy with one message after the other."""
+        """Return the seconds until the last part has its input. The messages of a machine follow each other."""
         received = self.received_messages * message_s + self.received_bytes / bytes_per_s
         send_s = self.sent_messages * message_s + self.sent_bytes / bytes_per_s
         among = self.among_messages * message_s + self.among_bytes / bytes_per_s
@@ -48,10 +48,10 @@ class Exchange:
 
 
 def exchange_of(costs: LayerCosts, layer: int, before: int, parts: int, *, together: bool) -> Exchange:
-    """Traffic into a layer of ``parts`` parts from one of ``before`` parts.
+    """Return the traffic into a layer of ``parts`` parts from a layer of ``before`` parts.
 
-    ``together``: part i of both is on one machine, so that its bytes cross no network; else no machine has both. The
-    first layer reads samples, which are there already.
+    ``together``: part i of both layers is on one machine, so these bytes do not cross the network; otherwise no machine
+    has parts of both. The first layer reads local samples.
     """
     reads = shares_read(
         before,
@@ -79,7 +79,7 @@ def exchange_of(costs: LayerCosts, layer: int, before: int, parts: int, *, toget
 def exchange_seconds(
     costs: LayerCosts, layer: int, choices: Ints, *, together: bool, message_s: float, bytes_per_s: float
 ) -> Floats:
-    """(K, K) ``Exchange.seconds`` for each of K numbers of parts of the layer before, and of the layer."""
+    """Return (K, K) ``Exchange.seconds`` for each of K numbers of parts of the previous layer and of this layer."""
     if costs.strips[layer]:
         seconds = np.stack(
             [
@@ -104,7 +104,7 @@ def exchange_seconds(
 def _strips_seconds(
     costs: LayerCosts, layer: int, before: int, choices: Ints, *, together: bool, message_s: float, bytes_per_s: float
 ) -> Floats:
-    """(K,) seconds of so many strips each: :func:`exchange_of` of all of them at once, padded to the most."""
+    """Return (K,) seconds of :func:`exchange_of` for so many strips each, computed at once by padding."""
     counts = choices[:, np.newaxis]
     part = np.arange(int(choices.max()))[np.newaxis, :]
     source = np.arange(before)[:, np.newaxis, np.newaxis]
@@ -127,9 +127,9 @@ def _strips_seconds(
 
 @lru_cache(maxsize=4096)
 def shares_read(before: int, parts: int, *, strips_before: bool, strips: bool, halo: float) -> Floats:
-    """(P', P) share of the layer's whole input that part q reads of part r of the layer before.
+    """Return (P', P): the share of the layer's whole input that part q reads of part r of the previous layer.
 
-    ``halo``: what a strip reads beyond an edge, as a share of the whole input.
+    ``halo``: the part that a strip reads beyond an edge, as a share of the whole input.
     """
     if not strips:
         return freeze(np.full((before, parts), 1.0 / before))
