@@ -1,4 +1,4 @@
-"""AdminService: generations over the wire."""
+"""The generation methods of AdminService."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _WIDTH: Final = 12
 
 @dataclass(slots=True, eq=False)
 class Administration:
-    """Behaviours of AdminService."""
+    """Generation methods of AdminService."""
 
     changes: Changes
 
     async def list_generations(self, request: pb.ListGenerationsRequest, call: Call) -> pb.ListGenerationsResponse:
-        """Generations, the newest first."""
+        """List generations, newest first."""
         response: pb.ListGenerationsResponse = await run_in(None, self._list, request)
         return response
 
     async def reload(self, request: pb.ReloadRequest, call: Call) -> pb.ReloadResponse:
-        """Let another one take over."""
+        """Activate another generation."""
         result = await self.changes.reload(request.generation if request.HasField("generation") else None)
         await self._wait_for_agreement(call)
         return pb.ReloadResponse(
@@ -49,7 +49,7 @@ class Administration:
         )
 
     async def set_canary(self, request: pb.SetCanaryRequest, call: Call) -> pb.SetCanaryResponse:
-        """Let one answer a share of the jobs."""
+        """Let a generation answer a share of the jobs."""
         if not 0.0 < request.share < 1.0:
             raise invalid_field("share", f"must be above 0 and below 1, found {request.share:g}")
         number = request.generation if request.HasField("generation") else None
@@ -69,7 +69,7 @@ class Administration:
         return pb.PromoteResponse(generation=number, tracks=await run_in(None, self._tracks))
 
     async def rollback(self, request: pb.RollbackRequest, call: Call) -> pb.RollbackResponse:
-        """End the canary, or return to the generation before."""
+        """End the canary, or return to the previous generation."""
         result = await self.changes.rollback()
         await self._wait_for_agreement(call)
         return pb.RollbackResponse(
@@ -80,7 +80,7 @@ class Administration:
         )
 
     async def list_plugin_states(self, request: pb.ListPluginStatesRequest, call: Call) -> pb.ListPluginStatesResponse:
-        """Plugins of all tracks."""
+        """List the plugins of all tracks."""
         tracks = self.changes.serving.application.tracks
         states = [state for each in tracks.serving_states for state in _states(each, canary=each is tracks.canary)]
         problems = [write_plugin_problem(each) for each in tracks.stable.loaded_plugins.registry.problems]

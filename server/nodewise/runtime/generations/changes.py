@@ -1,4 +1,4 @@
-"""Changes of the generations that a server serves: trial, takeover, canary and rollback."""
+"""Changes of the serving generations: trial, activation, canary and rollback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Outcome(Enum):
-    """The outcome of a call for another generation; ReloadOutcome of the contract."""
+    """Outcome of a request for another generation: ReloadOutcome of the contract."""
 
     TAKEN = 1
     UNCHANGED = 2
@@ -46,7 +46,7 @@ class ReloadResult:
     Attributes
     ----------
     number : int
-        Generation that was tried, or serves already.
+        Generation that was tried, or that serves already.
     before : int
         Generation that served before.
     """
@@ -65,14 +65,14 @@ class ReloadResult:
 class Changes:
     """Applies changes for callers and signals, one at a time.
 
-    A change that has begun is completed, even if its caller cancels, since half a change would be no generation.
+    A change is completed once it has begun, even if its caller cancels.
 
     Parameters
     ----------
     serving : Serving
-        Of this process; the other processes follow its decision.
+        State of this process. The other processes follow its decisions.
     restart : callable or None
-        Replaces all processes that serve by new ones; None = it cannot be done.
+        Replaces all worker processes; None = not possible.
     """
 
     def __init__(self, serving: Serving, restart: Callable[[], object] | None = None) -> None:
@@ -82,7 +82,7 @@ class Changes:
         self._changing: asyncio.Task[Any] | None = None
 
     async def reload(self, number: int | None = None) -> ReloadResult:
-        """Let a generation take over: one by its number, else the one that waits, else the plugins installed now.
+        """Activate a generation: the one with this number, else the candidate, else the plugins installed now.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Changes:
         return await self._take(generation, lambda now: now.with_stable(generation.number))
 
     async def set_canary(self, number: int | None, share: float) -> ReloadResult:
-        """Let a generation answer a share of the jobs; raises as :meth:`reload`, and INVALID_FIELD."""
+        """Let a generation answer a share of the jobs. Raises as :meth:`reload`, and INVALID_FIELD."""
         return await self._alone(self._set_canary(number, share))
 
     async def _set_canary(self, number: int | None, share: float) -> ReloadResult:
@@ -119,7 +119,7 @@ class Changes:
         return ReloadResult(outcome=Outcome.TAKEN, number=canary.number, before=state.stable)
 
     async def promote(self) -> int:
-        """Let the canary answer all jobs; raises as :meth:`reload`."""
+        """Let the canary answer all jobs. Raises as :meth:`reload`."""
         return await self._alone(self._promote())
 
     async def _promote(self) -> int:
@@ -130,7 +130,7 @@ class Changes:
         return int(canary.number)
 
     async def rollback(self) -> ReloadResult:
-        """End the canary; without one, return to the stable generation before this one. Raises as :meth:`reload`."""
+        """End the canary, or without one return to the previous stable generation. Raises as :meth:`reload`."""
         return await self._alone(self._rollback())
 
     async def _rollback(self) -> ReloadResult:
@@ -147,7 +147,7 @@ class Changes:
         return await self._take(generation, lambda _: back, tries=False)
 
     async def wait_for_agreement(self, seconds: float) -> None:
-        """Wait until all processes serve the state or have reported why not; at most so many seconds."""
+        """Wait at most so many seconds until all processes serve the state or have reported why they do not."""
         with folder_faults():
             sequence = (await run_in(None, self.folder.state)).sequence
         with suppress(TimeoutError):
@@ -161,7 +161,7 @@ class Changes:
                     await asyncio.sleep(LOOK_S / 10)
 
     async def _decide(self, update: Callable[[State], State]) -> State:
-        """Change the state that this process and the others serve from now on."""
+        """Change the state that all processes serve."""
         state: State = await run_in(None, self.folder.change, update)
         return state
 
@@ -170,7 +170,7 @@ class Changes:
         return self.serving.application.tracks.stable.loaded_plugins.number
 
     async def _alone(self, change: Coroutine[Any, Any, _T]) -> _T:
-        """Apply one change at a time, to its end; it waits while this process follows another process's change.
+        """Run one change at a time, to its end, after any change of another process that this one is following.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class Changes:
     async def _take(
         self, generation: Generation, update: Callable[[State], State], track: str = "", *, tries: bool = True
     ) -> ReloadResult:
-        """Let a generation serve on a track, and update the state, unless its trial fails."""
+        """Try a generation. If its trial succeeds, serve it on a track and update the state."""
         serving, before, serving_state, trial = self.serving, self._stable, None, pb.Trial()
         if await run_in(None, serving.standing.needs_new_processes, generation):
             if track:
@@ -225,7 +225,7 @@ class Changes:
     async def _take_by_restart(
         self, generation: Generation, before: int, update: Callable[[State], State]
     ) -> ReloadResult:
-        """Take a generation with changed inline plugins by new processes, since a process cannot import them again."""
+        """Activate a generation with changed inline plugins by new processes: a process imports a module only once."""
         if self._restart is None:
             why = "it changes plugins that run in this process itself: restart the process"
             return ReloadResult.failure(generation.number, before, why)
@@ -241,12 +241,12 @@ class Changes:
         return ReloadResult(outcome=Outcome.RESTARTING, number=generation.number, before=before)
 
     async def _wait_no_more(self, generation: Generation) -> None:
-        """Stop waiting for a generation; otherwise the next start would take it without a trial."""
+        """Remove the candidate; otherwise the next start would activate it without a trial."""
         with suppress(PluginsFolderError):  # the next change reports a folder that cannot be written
             await self._decide(lambda now: now.without(generation.number))
 
     async def _keep(self, generation: Generation, trial: pb.Trial) -> pb.Trial:
-        """Keep and log the result of a trial; ListGenerations shows it."""
+        """Store and log the result of a trial. ListGenerations shows it."""
         try:
             if generation.number:
                 await run_in(None, self.folder.keep_report, generation.number, trial)
@@ -258,7 +258,7 @@ class Changes:
 
 
 def _beside(state: State, number: int | None) -> int:
-    """The generation to be the canary: one by its number, else the current canary, or the one that waits.
+    """Return the generation for the canary: the one with this number, else the current canary, else the candidate.
 
     Raises
     ------
@@ -275,6 +275,6 @@ def _beside(state: State, number: int | None) -> int:
 
 
 def _log_failure(changing: asyncio.Task[Any]) -> None:
-    """Log a failure, since the caller may have gone."""
+    """Log a failure, because the caller may have left."""
     if not changing.cancelled() and (error := changing.exception()) is not None:
         _log.warning("generation_not_changed", problem=str(error))

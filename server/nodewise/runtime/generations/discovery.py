@@ -1,4 +1,4 @@
-"""Where plugins are found: in a generation's folders first, then among what is installed with the server."""
+"""Discovery of plugins: in the folders of a generation first, then in the server's environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["entry_points_of", "fingerprint", "registering"]
 
 
 def entry_points_of(folders: Sequence[Path]) -> list[metadata.EntryPoint]:
-    """Entry points of plugins; a distribution in a folder stands in the place of the installed one of its name."""
+    """Return the entry points of plugins. A distribution in a folder replaces the installed one of the same name."""
     points = [point for folder in folders for each in registering(folder) for point in _points(each)]
     own = {canonicalize_name(name_of(point)) for point in points if point.dist is not None}
     return points + [
@@ -26,14 +26,14 @@ def entry_points_of(folders: Sequence[Path]) -> list[metadata.EntryPoint]:
 
 
 def registering(folder: Path) -> list[metadata.Distribution]:
-    """The distributions of a folder that register plugins."""
+    """Return the distributions of a folder that register plugins."""
     return [each for each in metadata.distributions(path=[str(folder)]) if _points(each)]
 
 
 def fingerprint(points: Iterable[metadata.EntryPoint]) -> dict[str, str]:
-    """Texts that differ where another build of a distribution stands, by its canonical name.
+    """Return fingerprints of distributions by canonical name. Another build has another fingerprint.
 
-    A process that has imported a distribution goes on with what it imported, whatever is installed meanwhile.
+    A process keeps the build that it imported, even if another one is installed meanwhile.
     """
     return {
         str(canonicalize_name(name_of(point))): f"{distribution_of(point)} {origin_of(point)}"

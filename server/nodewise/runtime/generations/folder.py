@@ -1,7 +1,7 @@
-"""The folder of plugins: distributions, their generations, and which one serves, for all processes of a server.
+"""The plugins folder: distributions, generations, and the serving generation, for all processes of a server.
 
-Complete folders and files never change: they are written under another name first, and renamed. All processes together
-make one change of the state at a time, and write it to the disk before others can read it.
+Complete folders and files never change: they are written under a temporary name, then renamed. The processes change the
+state one at a time, and write it to disk before others can read it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PluginsFolderError(Exception):
 
 
 class PluginsFolder:
-    """Generations on the disk.
+    """Generations on disk.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ class PluginsFolder:
     # --- the state
 
     def state(self) -> State:
-        """The current state; before the first write that of the server's own environment.
+        """Return the current state; before the first write, that of the server's environment.
 
         Raises
         ------
         PluginsFolderError
-            It cannot be read.
+            The state cannot be read.
         """
         try:
             return State.read((self.path / _STATE).read_bytes())
@@ -68,7 +68,7 @@ class PluginsFolder:
             raise PluginsFolderError(f"{self.path / _STATE}: cannot be read: {error}") from None
 
     def stamp(self) -> tuple[int, int]:
-        """A value that changes when the state is replaced; reading it is cheap."""
+        """Return a value that changes when the state is replaced. Reading it is cheap."""
         try:
             status = (self.path / _STATE).stat()
         except OSError:
@@ -76,7 +76,7 @@ class PluginsFolder:
         return status.st_mtime_ns, status.st_ino
 
     def change(self, update: Callable[[State], State]) -> State:
-        """Update the state; returns the new state."""
+        """Update the state. Return the new state."""
         with self._lock():
             before = self.state()
             after = update(before)
@@ -87,7 +87,7 @@ class PluginsFolder:
             return after
 
     def begin(self) -> Generation:
-        """The generation that a server starts with: the one that waits for a reload, else the one that served last.
+        """Return the generation that a server starts with: the candidate, else the one that served last.
 
         Raises
         ------
@@ -103,12 +103,12 @@ class PluginsFolder:
     # --- generations
 
     def add(self, why: str, distributions: tuple[InstalledDistribution, ...], catalogue: bytes = b"") -> Generation:
-        """A new generation; no process serves it yet.
+        """Add a generation. No process serves it yet.
 
         Parameters
         ----------
         catalogue : bytes
-            Its file of devices and links; empty = none.
+            Content of its file of devices and links; empty = none.
         """
         with self._lock():
             number = max(self._numbers(), default=0) + 1
@@ -125,7 +125,7 @@ class PluginsFolder:
             return generation
 
     def generation(self, number: int) -> Generation:
-        """A generation by its number; 0 is the server's own environment.
+        """Return a generation by its number; 0 is the server's environment.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class PluginsFolder:
         return result
 
     def generations(self) -> list[Generation]:
-        """All readable generations, by number; others are logged."""
+        """Return all readable generations, by number. Unreadable ones are logged."""
         result = []
         for number in sorted(self._numbers()):
             try:
@@ -157,16 +157,16 @@ class PluginsFolder:
         return result
 
     def catalogue_of(self, generation: Generation) -> Path | None:
-        """A generation's file of devices and links; None = it has none."""
+        """Return the path of a generation's file of devices and links; None = it has none."""
         return self._generations / f"{generation.number}.catalogue.toml" if generation.catalogue_digest else None
 
     def keep_report(self, number: int, trial: pb.Trial) -> None:
-        """Store the report of a generation's last trial; raises PluginsFolderError."""
+        """Store the report of a generation's last trial. Raises PluginsFolderError."""
         with self._writing():
             replace_file(self._generations / f"{number}.report.json", MessageToJson(trial).encode())
 
     def report(self, number: int) -> pb.Trial | None:
-        """The report of a generation's last trial; None = it was not tried."""
+        """Return the report of a generation's last trial; None = no trial."""
         try:
             report = (self._generations / f"{number}.report.json").read_bytes()
             return Parse(report, pb.Trial(), ignore_unknown_fields=True)
@@ -176,12 +176,12 @@ class PluginsFolder:
     # --- distributions
 
     def folder_of(self, distribution: InstalledDistribution) -> Path:
-        """The folder of a distribution."""
+        """Return the folder of a distribution."""
         return self._distributions / distribution.folder
 
     @contextmanager
     def new_folder(self) -> Iterator[Path]:
-        """An empty folder to install into, which is deleted unless :meth:`complete` names it.
+        """Return an empty folder to install into. It is deleted unless :meth:`complete` renames it.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class PluginsFolder:
             shutil.rmtree(folder, ignore_errors=True)
 
     def complete(self, folder: Path, name: str, version: str, digest: str) -> InstalledDistribution:
-        """Give a folder its final name; an existing folder of the same content stays. Raises PluginsFolderError."""
+        """Give a folder its final name. An existing folder with the same content is kept. Raises PluginsFolderError."""
         name = str(canonicalize_name(name))
         distribution = InstalledDistribution(
             name=name, version=version, folder=f"{name}-{version}-{digest[:12]}", digest=digest
@@ -213,12 +213,12 @@ class PluginsFolder:
     # --- processes that serve
 
     def tell(self, pid: int, report: Mapping[str, Any]) -> None:
-        """Store the report of a process about what it serves."""
+        """Store a process's report of what it serves."""
         data = orjson.dumps({**report, "born_ticks": start_ticks(pid)})
         replace_file(self.path / "serving" / f"{pid}.json", data, durable=False)
 
     def reports(self) -> dict[int, dict[str, Any]]:
-        """The last report of each living process."""
+        """Return the last report of each process that still runs."""
         by_pid = {}
         for path in (self.path / "serving").glob("[0-9]*.json"):
             pid = int(path.stem)
@@ -269,7 +269,7 @@ class PluginsFolder:
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write a file as a whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("wb") as file:
@@ -291,7 +291,7 @@ def _synced_folder(folder: Path) -> None:
 
 
 def plugins_folder_of(settings: Settings) -> PluginsFolder | None:
-    """The folder of generations; None = the settings name no lasting one."""
+    """Return the plugins folder; None = the settings name no permanent one."""
     if settings.plugins_folder:
         return PluginsFolder(Path(settings.plugins_folder))
     kind, _, path = settings.store.partition(":")

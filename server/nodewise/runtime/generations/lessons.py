@@ -1,4 +1,4 @@
-"""What a generation knows of its estimators when it begins: what holds from before, and what its plugins bring."""
+"""Initial lessons of a generation: those of unchanged estimators, and those that its plugins bring."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["carry_over_lessons", "changed_estimators", "inline_lessons"]
 
 
 def inline_lessons(registry: Registry) -> Teachings:
-    """The lessons that estimators bring which run in the caller's thread: a start waits for no other plugin.
+    """Return the lessons of inline estimators. A start waits for no other plugin.
 
-    What the store teaches is learned later, beside the way of requests.
+    Lessons from the store are learned later, in the background.
     """
     inline = _with_estimators(registry, lambda name: registry.estimators[name].mode == "inline")
     return Teachings(Lessons(_ShippedPriors(inline)))
 
 
 class _ShippedPriors(Mapping[str, Prior]):
-    """What estimators learn without any profile, once it is asked for: a diagnosis asks for none, and imports none."""
+    """Priors of the shipped estimators, imported at first use: a diagnosis uses none."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -48,7 +48,7 @@ class _ShippedPriors(Mapping[str, Prior]):
 
 
 def carry_over_lessons(loaded_plugins: LoadedPlugins, current: Answers) -> Teachings:
-    """What was learned of estimators that did not change, and what the others bring with them."""
+    """Return the lessons of unchanged estimators, and the shipped lessons of the others."""
     changed_names = changed_estimators(loaded_plugins, current)
     fresh = inline_lessons(_with_estimators(loaded_plugins.registry, lambda name: name in changed_names)).common
     same = {name for name in loaded_plugins.registry.estimators if name not in changed_names}
@@ -65,7 +65,7 @@ def carry_over_lessons(loaded_plugins: LoadedPlugins, current: Answers) -> Teach
 
 
 def changed_estimators(loaded_plugins: LoadedPlugins, current: Answers) -> Mapping[str, LoadedPlugin[EstimatorRecord]]:
-    """The estimators that are not those of other answers, by name."""
+    """Return the names of estimators that differ from those of other answers."""
     registry = loaded_plugins.registry
     # Without what was seen to be built on others: an estimator's own code is asked about here.
     here, there = Provenance(registry, loaded_plugins.catalogue, {}), current.estimators
@@ -78,6 +78,6 @@ def changed_estimators(loaded_plugins: LoadedPlugins, current: Answers) -> Mappi
 
 
 def _with_estimators(registry: Registry, accept: Callable[[str], bool]) -> Registry:
-    """A registry with some of its estimators alone."""
+    """Return a registry with only some of its estimators."""
     estimators = {name: plugin for name, plugin in registry.estimators.items() if accept(name)}
     return replace(registry, estimators=MappingProxyType(estimators))

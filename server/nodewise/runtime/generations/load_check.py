@@ -1,4 +1,4 @@
-"""Loading a generation in a process of its own, as new workers would: no process imports anything twice."""
+"""Check that new workers could load a generation, in a new process, because a process imports a module only once."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LOADED_S: Final = 120.0
 
 
 def load_failures(settings: Settings, folder: PluginsFolder, number: int, serving: Registry) -> tuple[str, ...]:
-    """Why new processes could not serve a generation; empty = one has loaded it. Blocks for seconds.
+    """Return the reasons why new processes could not serve a generation; empty = one has loaded it. Blocks for seconds.
 
     Parameters
     ----------
     serving : Registry
-        What it leaves out already is no failure.
+        Plugins that it leaves out already are not failures.
     """
     problems_before = [(problem.name, problem.distribution) for problem in serving.problems]
     process, connection = spawn_connected("nodewise.runtime.generations.load_check:load", name="nodewise-trial")
@@ -51,7 +51,7 @@ def load_failures(settings: Settings, folder: PluginsFolder, number: int, servin
 
 
 def newly_left_out(registry: Registry, before: list[tuple[str, str]]) -> list[str]:
-    """Plugins that a registry leaves out, but those that are known by name and distribution."""
+    """Return the plugins that a registry leaves out, except the known ones."""
     return [
         f"{problem.distribution}: {problem.name} is left out: {problem.message}"
         for problem in registry.problems
@@ -60,7 +60,7 @@ def newly_left_out(registry: Registry, before: list[tuple[str, str]]) -> list[st
 
 
 def load(descriptor: int) -> None:
-    """In a process of its own: load what a channel names, and send why that fails."""
+    """In a new process: load the generation that a channel names, and send the failures."""
     channel = Channel(descriptor)
     channel.send(pickle.dumps(_failures(*pickle.loads(channel.receive()))))  # noqa: S301  # from a process of ours
 
@@ -82,7 +82,7 @@ def _failures(settings: Settings, path: Path, number: int, problems: list[tuple[
 
 
 def _describe(error: Exception) -> str:
-    """The text of an error of Nodewise; of other exceptions with their type and place."""
+    """Return the text of a Nodewise error; for other exceptions also the type and the place."""
     if isinstance(error, NodewiseError | SettingsError | PluginsFolderError | PluginConflictError):
         return str(error)
     (*_, last) = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Loads generations: plugins and catalogue, from their folders and from the server's environment."""
+"""Loads the plugins and the catalogue of generations, from their folders and from the server's environment."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def import_shipped() -> None:
 
 
 def load_first_generation(settings: Settings, *, wait_s: float = math.inf) -> LoadedPlugins:
-    """The generation that a process begins with: the stable one, if there is one, else the installed plugins.
+    """Load the first generation of a process: the stable one if there is one, else the installed plugins.
 
     Parameters
     ----------
     wait_s : float
-        Seconds after which it omits plugins that its hosts are still loading.
+        Seconds to wait for plugins that hosts are still loading; then they are omitted.
 
     Raises
     ------
@@ -74,12 +74,12 @@ def load_generation(
     *,
     wait_s: float = math.inf,
 ) -> LoadedPlugins:
-    """A generation's plugins and its catalogue.
+    """Load a generation's plugins and its catalogue.
 
     Parameters
     ----------
     registries : sequence of Registry
-        Of loaded generations, whose hosts are shared for equal distributions.
+        Registries of loaded generations. Equal distributions share their hosts.
     wait_s : float
         As of :func:`served_first`.
 
@@ -110,7 +110,7 @@ def _opening(
 
 
 def make_importable(settings: Settings, folder: PluginsFolder, generation: Generation) -> None:
-    """Put inline distributions on the import path of a process that has imported none of them."""
+    """Add inline distributions to the import path of a process that has imported none of them."""
     inline = _inline(settings)
     for each in generation.distributions:
         if each.name in inline:
@@ -118,14 +118,14 @@ def make_importable(settings: Settings, folder: PluginsFolder, generation: Gener
 
 
 def prints_of(settings: Settings, folder: PluginsFolder, generation: Generation) -> tuple[dict[str, str], ...]:
-    """Fingerprints of the builds of inline distributions, and of the others."""
+    """Return the fingerprints of the builds of inline distributions, and of the others."""
     points, inline = fingerprint(entry_points_of(_folders(folder, generation))), _inline(settings)
     here = {name: text for name, text in points.items() if name in inline}
     return here, {name: text for name, text in points.items() if name not in inline}
 
 
 def catalogue_bytes(settings: Settings) -> bytes:
-    """The operator's file of devices and links as it is now; empty = there is none.
+    """Return the operator's current file of devices and links; empty = none.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def catalogue_bytes(settings: Settings) -> bytes:
 
 
 def catalogue_digest(content: bytes) -> str:
-    """The digest of a catalogue in generations."""
+    """Return the digest of a catalogue, as in generations."""
     return hashlib.sha256(content).hexdigest()[:16] if content else ""
 
 

@@ -1,4 +1,4 @@
-"""Generations as they are kept: which distributions and which catalogue are served together, and to which jobs."""
+"""Stored records of generations: distributions and catalogue that are served together, and for which jobs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MOST_PREVIOUS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledDistribution:
-    """A distribution as a generation has it.
+    """A distribution of a generation.
 
     Attributes
     ----------
     name : str
         Canonical: lower case, dashes.
     folder : str
-        Name of its folder, which holds nothing but it and what it needs beyond what the server brings.
+        Name of its folder, which contains the distribution and the dependencies that the server lacks.
     digest : str
-        Of all files in the folder.
+        Digest of all files in the folder.
     """
 
     name: str
@@ -35,20 +35,20 @@ class InstalledDistribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """What is served together. Immutable.
+    """Plugins and a catalogue that are served together. Immutable.
 
     Attributes
     ----------
     number : int
-        From 1 upwards.
+        Number, from 1.
     created_unix_s : float
         Seconds since 1970 (UTC).
     why : str
-        What made it, for people.
+        Reason for its creation, for people.
     distributions : tuple of Installed
-        Besides those of the server's own environment, in whose place they stand; by name.
+        Distributions that replace or extend those of the server's environment, by name.
     catalogue_digest : str
-        Of the file of devices and links that is kept with it; "" = the shipped facts alone.
+        Digest of its file of devices and links; "" = shipped facts only.
     """
 
     number: int
@@ -58,12 +58,12 @@ class Generation:
     catalogue_digest: str = ""
 
     def to_json(self) -> bytes:
-        """As JSON."""
+        """Write it as JSON."""
         return _GENERATION.dump_json(self, indent=2)
 
     @classmethod
     def read(cls, data: bytes) -> Generation:
-        """From JSON. Raises ValueError if it is none."""
+        """Read it from JSON. Raises ValueError if the text is invalid."""
         return _GENERATION.validate_json(data)
 
 
@@ -77,20 +77,20 @@ class Canary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Which generations serve.
+    """The generations that serve.
 
     Attributes
     ----------
     sequence : int
-        Grows with every change.
+        Increases with every change.
     stable : int
-        Generation of the default track; 0 = the server's own environment, as it is.
+        Generation of the default track; 0 = the server's environment.
     candidate : int
-        Generation that the next reload takes; 0 = none waits.
+        Generation that the next reload activates; 0 = none.
     canary : Canary or None
         None = there is none.
     previous : tuple of int
-        Stable generations before this one, the last first: what rollbacks return to.
+        Earlier stable generations, the latest first, for rollbacks.
     """
 
     sequence: int = 0
@@ -100,7 +100,7 @@ class State:
     previous: tuple[int, ...] = ()
 
     def with_stable(self, number: int) -> State:
-        """With another stable generation."""
+        """Return a state with another stable generation."""
         if number == self.stable:
             return replace(self, candidate=0)
         before = tuple(each for each in (self.stable, *self.previous) if each != number)
@@ -108,7 +108,7 @@ class State:
         return replace(self, stable=number, candidate=0, canary=canary, previous=before[:MOST_PREVIOUS])
 
     def without(self, number: int) -> State:
-        """With no reload that waits for a generation."""
+        """Return a state without a candidate."""
         return replace(self, candidate=0) if self.candidate == number else self
 
     def to_json(self) -> bytes:
@@ -117,7 +117,7 @@ class State:
 
     @classmethod
     def read(cls, data: bytes) -> State:
-        """From JSON, of an older version too. Raises ValueError if it is none."""
+        """Read it from JSON of this or an older version. Raises ValueError if the text is invalid."""
         return _STATE.validate_json(data)
 
 

@@ -26,13 +26,13 @@ _NOT_CONTENT = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 
 @dataclass(frozen=True, slots=True)
 class Operating:
-    """A folder of plugins."""
+    """The plugins folder of a server."""
 
     folder: PluginsFolder
 
     @classmethod
     def of(cls, config: Path | None, **options: Any) -> Operating:
-        """The folder that a server with these settings has; raises StartError."""
+        """Return the folder of a server with these settings. Raises StartError."""
         try:
             folder = plugins_folder_of(load_settings(config, **options))
         except SettingsError as error:
@@ -43,7 +43,7 @@ class Operating:
         return cls(folder)
 
     def install(self, requirements: Sequence[str], fill: Callable[[str, Path], None]) -> dict[str, Any]:
-        """A new generation with other or more distributions; the next reload tries it and lets it take over.
+        """Create a generation with other or more distributions. The next reload tries and activates it.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class Operating:
             return self._add(f"installed {text}", (*others, *distributions))
 
     def remove(self, names: Sequence[str]) -> dict[str, Any]:
-        """A new generation without these; raises StartError for one that the newest generation does not have."""
+        """Create a generation without these distributions. Raises StartError if the newest one lacks any of them."""
         with _failures():
             before = self._newest().distributions
             removals = {str(canonicalize_name(name)) for name in names}
@@ -78,7 +78,7 @@ class Operating:
             return self._add(f"removed {', '.join(sorted(removals))}", rest)
 
     def generations(self) -> list[dict[str, Any]]:
-        """All generations, the newest first, with those that serve; raises StartError."""
+        """Return all generations, newest first, and the state. Raises StartError."""
         with _failures():
             state = self.folder.state()
             canary = 0 if state.canary is None else state.canary.number
@@ -88,7 +88,7 @@ class Operating:
             ]
 
     def _newest(self) -> Generation:
-        """The base of the next generation: the one that waits for a reload, else the stable one."""
+        """Return the base of the next generation: the candidate, else the stable one."""
         state = self.folder.state()
         return self.folder.generation(state.candidate or state.stable)
 

@@ -1,7 +1,7 @@
-"""What one process serves: it follows what was decided, whichever process did, and tells what it serves.
+"""The generations that one process serves. It follows the decisions of all processes and reports what it serves.
 
-The folder of plugins says who serves. Whoever changes that has tried it; the other processes see the change within
-LOOK_S, load the same and switch. A process that starts loads what the folder says.
+The state in the plugins folder names the serving generations. The process that changes it has run the trial; the others
+see the change within LOOK_S, load the same generation and switch. A new process loads what the state names.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class Serving:
     Parameters
     ----------
     application : Application
-        Serves what the folder said as it was made.
+        Serves the generation that the folder named at its creation.
     folder : PluginsFolder
-        Of all processes that serve the same.
+        Shared by all processes of the server.
 
     Attributes
     ----------
     changing : Lock
-        Held while this process changes what it serves.
+        Locked while this process changes what it serves.
     standing : Standing
-        What serves now.
+        The generation that serves now.
     """
 
     def __init__(self, application: Application, settings: Settings, folder: PluginsFolder) -> None:
@@ -72,7 +72,7 @@ class Serving:
         self._problem = ""
 
     async def run(self) -> None:
-        """Follow what other processes decide, until cancelled."""
+        """Follow the decisions of other processes, until cancelled."""
         while True:
             if not self.changing.locked():
                 try:
@@ -90,12 +90,12 @@ class Serving:
             self.folder.untell(os.getpid())
 
     async def take(self, state: State, trial_state: ServingState | None = None) -> None:
-        """Serve what this process has decided, with the lock held.
+        """Serve the state that this process has decided on. The caller holds the lock.
 
         Parameters
         ----------
         tried : ServingState or None
-            Of the generation that the state is new by; None = loaded here.
+            Serving state of the new generation; None = it is loaded here.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class Serving:
         await self._tell(state)
 
     async def make_state(self, number: int, track: str = "", *, beside: ServingState | None = None) -> ServingState:
-        """A generation, ready to serve; by the plugins of the one beside, if that is given. Raises as :meth:`take`."""
+        """Return a serving state of a generation, sharing plugins with another one if given. Raises as :meth:`take`."""
         loaded_plugins = None if beside is None else beside.loaded_plugins
         if loaded_plugins is None:
             loaded_plugins = await run_in(None, self._load, number)
@@ -128,7 +128,7 @@ class Serving:
                 await self._tell(state, problem)
 
     async def _serve(self, state: State, trial_state: ServingState | None = None) -> None:
-        """Switch to what a state says, as far as it is not served yet."""
+        """Switch to the generations of a state that are not served yet."""
         tracks, canary = self.application.tracks, state.canary
         stable, beside = tracks.stable, tracks.canary
         if trial_state is not None and canary is not None and trial_state.loaded_plugins.number == canary.number:
@@ -151,7 +151,7 @@ class Serving:
         await self._switch(Tracks(stable, beside, 0.0 if canary is None else canary.share))
 
     async def _switch(self, tracks: Tracks) -> None:
-        """Let these serve. What reads files does so before, and away from the event loop."""
+        """Let these tracks serve. Files were read before, outside the event loop."""
         standing, now = self.standing, self.application.tracks
         number = tracks.stable.loaded_plugins.number
         if number != standing.generation.number:
@@ -163,7 +163,7 @@ class Serving:
         self.standing = standing
 
     async def _check_loadable(self, number: int, which: str) -> None:
-        """Raises PluginsFolderError if a generation has other plugins of those that a process imports once."""
+        """Raise PluginsFolderError for other builds of inline plugins, which a process imports only once."""
         if await run_in(None, lambda: self.standing.needs_new_processes(self.folder.generation(number))):
             raise PluginsFolderError(f"{which}{NEEDS_NEW}")
 
@@ -171,7 +171,7 @@ class Serving:
         return Standing.of(self.settings, self.folder, self.folder.generation(number))
 
     async def _welcome(self) -> None:
-        """Let plugins join that were loaded while others served."""
+        """Add plugins that finished loading while others served."""
         async with self.changing:
             tracks = self.application.tracks
             stable = await self._with_arrivals(tracks.stable)
@@ -192,7 +192,7 @@ class Serving:
         return load_generation(self.settings, self.folder, generation, self.application.tracks.registries)
 
     async def _tell(self, state: State | None, problem: str = "") -> None:
-        """Report what this process serves, by which state (None = no state could be read), or why not."""
+        """Report what this process serves, by which state (None = none could be read), or why it does not serve it."""
         self._problem, tracks = problem, self.application.tracks
         if state is not None:
             self._sequence = state.sequence

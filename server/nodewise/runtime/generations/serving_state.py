@@ -1,4 +1,4 @@
-"""What serves one generation: every behaviour whose answers depend on plugins, made together and given up together."""
+"""The state that serves one generation: all methods whose answers depend on plugins, created and closed together."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ __all__ = ["LoadedPlugins", "ServingState", "SharedResources", "serving_state_of
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SharedResources:
-    """What outlives generations: the store, threads and processes, and what is kept of unchanged plugins.
+    """Resources that generations share: the store, threads, processes, and caches of unchanged plugins.
 
     Attributes
     ----------
     work, simulations : Executor
-        Threads for fits and large questions; for simulations.
+        Threads for fits and large queries, and for simulations.
     reads : Executor
-        Threads for what reaches the disk.
+        Threads for disk access.
     ahead : callable
-        Does work that no call waits for.
+        Runs background work.
     """
 
     settings: Settings
@@ -71,16 +71,16 @@ class SharedResources:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LoadedPlugins:
-    """What a serving state is made from.
+    """The loaded plugins of a serving state.
 
     Attributes
     ----------
     name : str
-        Of the generation, as bases say it; "" = a digest of the registry.
+        Name of the generation in bases; "" = a digest of the registry.
     number : int
-        Of the generation; 0 = it has none.
+        Number of the generation; 0 = none.
     opening : callable or None
-        From the directory of traces, and what the hosts said of themselves, to what :class:`Tools` has; None = only
+        Returns what :class:`Tools` needs, from the directory of traces and the listings of the hosts; None = only
         this process can have these plugins.
     """
 
@@ -93,12 +93,12 @@ class LoadedPlugins:
     _holders: list[None] = field(default_factory=list, init=False)
 
     def hold(self) -> None:
-        """A serving state is made of it; each lets go once."""
+        """Count one more serving state that uses these plugins; each calls :meth:`let_go` once."""
         with self._holding:
             self._holders.append(None)
 
     def let_go(self) -> None:
-        """End what the plugins run in, with the last serving state that was made of it."""
+        """Close the plugin hosts, once the last serving state has let go."""
         with self._holding:
             self._holders.pop()
             left = bool(self._holders)
@@ -108,18 +108,18 @@ class LoadedPlugins:
 
 @dataclass(slots=True, eq=False)
 class ServingState:
-    """Behaviours over one registry, one catalogue and what was learned of them.
+    """Methods over one registry, one catalogue and the lessons learned with them.
 
     Attributes
     ----------
     methods : mapping of name to callable
-        Behaviours by their methods' names in snake case.
+        Implementations by method name in snake case.
     homes : mapping of distribution to executor
-        Threads for questions to one plugin host.
+        Threads for calls to one plugin host.
     calls : int
-        In flight; counted by the event loop's thread alone.
+        Calls in progress. Only the event loop's thread counts them.
     retired : bool
-        Whether no call begins here any more.
+        Whether new calls are no longer accepted.
     """
 
     loaded_plugins: LoadedPlugins
@@ -132,7 +132,7 @@ class ServingState:
     is_retired: bool = field(default=False)
 
     def close(self) -> None:
-        """End what its plugins run in. Blocks for a moment; no call may be left."""
+        """Close the plugin hosts. Blocks for a moment. No call may be in progress."""
         self.predictions.forget()
         self.answers.forget()
         self.loaded_plugins.let_go()
@@ -141,21 +141,21 @@ class ServingState:
 
     @property
     def answering(self) -> Answering:
-        """What answers one question."""
+        """The object that answers queries."""
         return self.predictions.answering
 
 
 def serving_state_of(
     resources: SharedResources, loaded_plugins: LoadedPlugins, teachings: Teachings, track: str = ""
 ) -> ServingState:
-    """What serves a generation.
+    """Create the state that serves a generation.
 
     Parameters
     ----------
     teachings : Teachings
-        What is known of its estimators by now.
+        Current lessons of its estimators.
     track : str
-        As bases name it; "" = the default one.
+        Name of the track in bases; "" = the default track.
     """
     loaded_plugins.hold()
     settings, catalogue = resources.settings, loaded_plugins.catalogue

@@ -1,4 +1,4 @@
-"""The generation that serves, and whether another one, or the plugins installed now, differ from it."""
+"""The serving generation, and whether other generations or the installed plugins differ from it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Standing", "folder_faults", "generation_in"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The state of a generation when a process began to serve it.
+    """State of a generation when a process began to serve it.
 
     Attributes
     ----------
     prints : tuple of mappings
-        As of :func:`prints_of`, of the generation: inline, and hosted.
+        Fingerprints of the generation from :func:`prints_of`: inline, and hosted.
     catalogue : str
         Digest of its file of devices and links.
     """
@@ -35,7 +35,7 @@ class Standing:
 
     @classmethod
     def of(cls, settings: Settings, folder: PluginsFolder, generation: Generation) -> Standing:
-        """The present state."""
+        """Return the present state."""
         return cls(
             settings=settings,
             folder=folder,
@@ -46,18 +46,18 @@ class Standing:
 
     @classmethod
     def at_start(cls, settings: Settings, folder: PluginsFolder, number: int) -> Standing:
-        """The state of the first generation of a process; without a catalogue of its own it has the operator's."""
+        """Return the state of a process's first generation. Without its own catalogue it has the operator's."""
         result = cls.of(settings, folder, folder.generation(number))
         return result if result.catalogue else replace(result, catalogue=catalogue_digest(catalogue_bytes(settings)))
 
     def needs_new_processes(self, generation: Generation) -> bool:
-        """Whether it has other builds of inline plugins, which a process can import only once."""
+        """Return whether it has other builds of inline plugins, which a process imports only once."""
         return prints_of(self.settings, self.folder, generation)[0] != self.prints[0]
 
     def next_generation(self, number: int | None) -> Generation | None:
-        """The generation to take over: one by its number, the one that waits, or a new one of the installed plugins.
+        """Return the next generation: the one with this number, the candidate, or a new one of the installed plugins.
 
-        None = nothing differs.
+        None = no difference.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Standing:
 
 
 def generation_in(folder: PluginsFolder, number: int) -> Generation:
-    """A generation that a caller names, or that was stable before; raises GENERATION_NOT_FOUND."""
+    """Return a generation that a caller names, or that was stable before. Raises GENERATION_NOT_FOUND."""
     try:
         return folder.generation(number)
     except PluginsFolderError as error:
@@ -93,7 +93,7 @@ def generation_in(folder: PluginsFolder, number: int) -> Generation:
 
 @contextmanager
 def folder_faults() -> Iterator[None]:
-    """What is wrong with the folder itself, as callers are told it; raises STORE_UNAVAILABLE."""
+    """Convert errors of the folder into STORE_UNAVAILABLE for callers."""
     try:
         yield
     except PluginsFolderError as error:

@@ -1,7 +1,7 @@
-"""The traffic router: which generation a call enters, decided once, when it begins.
+"""Traffic router: assigns each call to a generation when the call begins.
 
-Switching replaces one reference. A call under way ends in the generation that it began in, which is given up with its
-last call. Everything here belongs to the event loop's thread.
+A switch replaces one reference. A call ends in the generation in which it began; that generation is closed after its
+last call. All of this runs in the event loop's thread.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["Tracks", "TrafficRouter", "names_of", "share_of_job"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """Which generation answers which jobs.
+    """The generations that answer, and their shares of the jobs.
 
     Attributes
     ----------
     stable : ServingState
-        Answers all that no canary does.
+        Answers all jobs that the canary does not answer.
     canary : ServingState or None
         Answers a share of the jobs; None = there is none.
     share : float
-        Of the jobs, 0 to 1.
+        Share of the jobs that the canary answers, 0 to 1.
     """
 
     stable: ServingState
@@ -44,7 +44,7 @@ class Tracks:
 
     @property
     def serving_states(self) -> tuple[ServingState, ...]:
-        """Of all tracks."""
+        """Serving states of all tracks."""
         return (self.stable,) if self.canary is None else (self.stable, self.canary)
 
     @property
@@ -53,19 +53,19 @@ class Tracks:
         return tuple(each.loaded_plugins.registry for each in self.serving_states)
 
     def of(self, profile: profile_pb2.ProfileSource) -> ServingState:
-        """The generation of a job: the same for as long as the canary and its share stay."""
+        """Return the generation of a job. It stays the same as long as the canary and its share do."""
         if self.canary is None:
             return self.stable
         return self.canary if share_of_job(profile, self.canary.loaded_plugins.number) < self.share else self.stable
 
 
 def share_of_job(profile: profile_pb2.ProfileSource, salt: int) -> float:
-    """Where a job stands among all, 0 to 1: by its name, or by its content where that comes with the question.
+    """Return the position of a job among all jobs, 0 to 1, by a hash of its id, or of its content if it has no id.
 
     Parameters
     ----------
     salt : int
-        Another one, another order, so that not the same jobs are always tried first.
+        Changes the order of jobs, so that different jobs are the first ones for each canary.
     """
     has_id = profile.WhichOneof("source") == "profile_id"
     content = profile.profile_id.encode() if has_id else profile.content.SerializeToString(deterministic=True)
@@ -74,19 +74,19 @@ def share_of_job(profile: profile_pb2.ProfileSource, salt: int) -> float:
 
 
 def names_of(tracks: Tracks) -> set[str]:
-    """Estimators that answer on some track."""
+    """Return the names of estimators on any track."""
     return {name for registry in tracks.registries for name in registry.estimators}
 
 
 class TrafficRouter:
-    """Passes calls on to the generations that serve.
+    """Passes calls to the generations that serve.
 
     Parameters
     ----------
     tracks : Tracks
-        The first ones.
+        Initial tracks.
     left : callable
-        Called with each serving state that was retired, once its last call has ended.
+        Called with each retired serving state after its last call.
     """
 
     def __init__(self, tracks: Tracks, left: Callable[[ServingState], None]) -> None:
@@ -94,7 +94,7 @@ class TrafficRouter:
         self._left = left
 
     def switch(self, tracks: Tracks) -> None:
-        """Let calls that begin from now on enter these."""
+        """Send new calls to these tracks."""
         before, self.tracks = self.tracks, tracks
         for serving_state in before.serving_states:
             if serving_state not in tracks.serving_states:
@@ -104,7 +104,7 @@ class TrafficRouter:
 
     @property
     def methods(self) -> Mapping[str, Callable[..., Any]]:
-        """Behaviours by name, of all methods that a serving state has."""
+        """Implementations of all methods of a serving state, by name."""
         result = {
             name: self._streaming(name) if isasyncgenfunction(method) else self._unary(name)
             for name, method in self.tracks.stable.methods.items()
@@ -112,7 +112,7 @@ class TrafficRouter:
         return {**result, "predict": self._predict, "batch_predict": self._batch_predict}
 
     def known_prediction(self, request: bytes) -> bytes | None:
-        """The reply to a Predict of these bytes, where it is known; none while two tracks are compared."""
+        """Return the cached reply to a Predict of these bytes; None = not cached, or there is a canary."""
         tracks = self.tracks
         return None if tracks.canary is not None else tracks.stable.predictions.known.get(request)
 
@@ -135,7 +135,7 @@ class TrafficRouter:
         return behaviour
 
     def _predict(self, request: Any, call: Call) -> bytes | Awaitable[bytes]:
-        """The reply, which no other call comes between; an awaitable where something is waited for."""
+        """Return the reply at once, or an awaitable if the call must wait."""
         tracks = self.tracks
         serving_state = tracks.stable if tracks.canary is None else _serving_state_of(tracks, request)
         try:
@@ -149,7 +149,7 @@ class TrafficRouter:
             return await answered
 
     async def _batch_predict(self, request: Any, call: Call) -> bytes:
-        """Every job by its own track; a batch of architectures by that of its job."""
+        """Answer each job on its own track, and a batch of architectures on the track of its job."""
         tracks = self.tracks
 
         def answering(profile: profile_pb2.ProfileSource) -> Answering:
@@ -182,6 +182,6 @@ class TrafficRouter:
 
 
 def _serving_state_of(tracks: Tracks, request: Any) -> ServingState:
-    """By the job that a request is about; what is about several, or about none, is the stable track's."""
+    """Return the serving state of a request's job; requests with no job or several jobs go to the stable track."""
     profile = getattr(request, "profile", None)
     return tracks.of(profile) if isinstance(profile, profile_pb2.ProfileSource) else tracks.stable

@@ -1,4 +1,4 @@
-"""Trials of a generation beside the one that serves: it must load, conform, and answer recent requests."""
+"""Trial of a generation beside the serving one: it must load, pass conformance checks, and answer recent requests."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _OF_ITS_OWN: Final = frozenset({"answers"})
 
 
 def trial_of(*failures: str, **more: Any) -> pb.Trial:
-    """A trial of now; ``failures`` say why the generation may not serve, without any nothing speaks against it."""
+    """Return a trial that ends now. ``failures`` say why the generation must not serve; without failures it may."""
     return pb.Trial(trial_time=timestamp(time.time()), failures=failures, **more)
 
 
 async def run_trial(settings: Settings, before: ServingState, after: ServingState) -> pb.Trial:
-    """Check what changed, and shadow the requests that were answered last; as long as the settings give it."""
+    """Check the changed plugins, and repeat the latest requests, within the time of the settings."""
     current, other = before.loaded_plugins.registry, after.loaded_plugins.registry
     names = {name for _, name, *_ in _records(other) - _records(current)}
     failures = newly_left_out(other, [(problem.name, problem.distribution) for problem in current.problems])
@@ -79,7 +79,7 @@ async def run_trial(settings: Settings, before: ServingState, after: ServingStat
 
 
 def _records(registry: Registry) -> set[tuple[str, ...]]:
-    """Keys that identify records across registries: kind, name, and origin."""
+    """Return keys that identify records across registries: kind, name, and origin."""
     return {
         (kind, name, plugin.distribution, plugin.origin, plugin.record.version)
         for kind, records in registry.by_kind.items()
@@ -88,12 +88,12 @@ def _records(registry: Registry) -> set[tuple[str, ...]]:
 
 
 def _check(registry: Registry, names: Set[str], seconds: float) -> tuple[list[str], int, int]:
-    """Conformance checks of records, one after the other until one fails.
+    """Run conformance checks of records, one after the other until one fails.
 
     Returns
     -------
     tuple of (list of str, int, int)
-        Failures, checks that passed, and checks that were left out, as no time was left or one failed.
+        Failures, number of checks passed, number of checks skipped (out of time, or after a failure).
     """
     ends_s = time.monotonic() + seconds
     cases = [case for case in registry_cases(registry, names) if case.check not in _OF_ITS_OWN]
@@ -119,14 +119,14 @@ def _check(registry: Registry, names: Set[str], seconds: float) -> tuple[list[st
 
 @dataclass(slots=True)
 class _Comparison:
-    """Of the requests to one estimator."""
+    """Comparison of the replies to requests for one estimator."""
 
     difference_message: pb.EstimatorDifference
     log_ratios: list[float] = field(default_factory=list)
     seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
 
     def add(self, before: PredictResponse | NodewiseError, after: PredictResponse | NodewiseError) -> None:
-        """Replies, or refusals, of both to one request."""
+        """Add the replies or refusals of both generations to one request."""
         difference_message = self.difference_message
         if _is_fault(after) and not _is_fault(before):
             difference_message.failures_count += 1
@@ -145,7 +145,7 @@ class _Comparison:
                     difference_message.changed_refusals_count += (one > 0.0) != (other > 0.0)
 
     def difference(self) -> pb.EstimatorDifference:
-        """In numbers."""
+        """The comparison in numbers."""
         difference_message, ratios = self.difference_message, self.log_ratios
         difference_message.requests_count, difference_message.rows_count = len(self.seconds[0]), len(ratios)
         difference_message.median_log_ratio, difference_message.largest_log_ratio = (
@@ -159,7 +159,7 @@ class _Comparison:
 async def _compare(
     before: ServingState, after: ServingState, most: int, seconds: float
 ) -> list[pb.EstimatorDifference]:
-    """Ask both, the newest requests first, one at a time; simulations are left out for what they cost."""
+    """Send requests to both generations, newest first, one at a time. Simulations are skipped: they are slow."""
     ends_s = time.monotonic() + seconds
     comparisons: dict[str, _Comparison] = {}
     for data in before.predictions.recent(most):
@@ -190,5 +190,5 @@ async def _ask(
 
 
 def _is_fault(reply: PredictResponse | NodewiseError) -> bool:
-    """Whether the server or a plugin is at fault."""
+    """Return whether the server or a plugin is at fault."""
     return isinstance(reply, NodewiseError) and reply.kind in (Kind.INTERNAL, Kind.UNAVAILABLE)

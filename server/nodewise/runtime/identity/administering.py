@@ -1,4 +1,4 @@
-"""AdminService's tokens, over the wire."""
+"""The token methods of AdminService."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ LIFETIME_S: Final = 90 * 86_400.0
 
 @dataclass(slots=True, eq=False)
 class TokenAdministration:
-    """Behaviours of AdminService about tokens.
+    """Token methods of AdminService.
 
     Attributes
     ----------
     ledger : TokenLedger
-        Where tokens are kept.
+        Store of the tokens.
     callers : Callers
-        Called at each change.
+        Informed of each change.
     """
 
     ledger: TokenLedger
     callers: Callers
 
     async def create_token(self, request: pb.CreateTokenRequest, call: Call) -> pb.CreateTokenResponse:
-        """A new token, whose text is in this reply alone."""
+        """Create a token. Only this reply contains its text."""
         reader = Reader()
         for index, number in enumerate(request.roles):
             if number not in _ROLES:
@@ -63,7 +63,7 @@ class TokenAdministration:
         return pb.CreateTokenResponse(token=write_token(token), bearer_token=text)
 
     async def list_tokens(self, request: pb.ListTokensRequest, call: Call) -> pb.ListTokensResponse:
-        """Tokens without their texts."""
+        """List tokens, without their texts."""
         _, tokens = await run_in(None, self.ledger.all)
         now_s = time.time()
         by_key = {_key(token): token for token in tokens if request.show_ended or not token.has_ended(now_s)}
@@ -71,7 +71,7 @@ class TokenAdministration:
         return pb.ListTokensResponse(tokens=[write_token(by_key[key]) for key in keys], next_page_token=next_token)
 
     async def revoke_token(self, request: pb.RevokeTokenRequest, call: Call) -> pb.RevokeTokenResponse:
-        """End a token."""
+        """Revoke a token."""
         if not request.token_id:
             raise invalid_field("token_id", "must name a token")
         token = await run_in(None, self.ledger.revoke, request.token_id)
@@ -80,7 +80,7 @@ class TokenAdministration:
 
 
 def refused_tokens() -> dict[str, Any]:
-    """Behaviours where no tokens are required: any client could make one, and use it once tokens are required."""
+    """Methods that refuse, for servers that require no tokens: any client could create a token, and use it later."""
 
     async def refuse(_request: Any, _call: Call) -> Any:
         message = "AdminService makes tokens only if the setting authentication includes tokens; use --store"
@@ -90,7 +90,7 @@ def refused_tokens() -> dict[str, Any]:
 
 
 def write_token(token: StoredToken) -> pb.Token:
-    """A token as a message for callers."""
+    """Write a token as a message, without its secret."""
     return pb.Token(
         token_id=token.token_id,
         description=token.description,
@@ -103,10 +103,10 @@ def write_token(token: StoredToken) -> pb.Token:
 
 
 def _finite(time_s: float) -> float:
-    """A time as the mapper has it: 0 = never."""
+    """Return a time in the mapper's form: 0 = never."""
     return time_s if math.isfinite(time_s) else 0.0
 
 
 def _key(token: StoredToken) -> str:
-    """What lists go by: the time, which sorts as a text, then the id."""
+    """Return the sort key of a list: the time as text, then the id."""
     return f"{int(token.create_time_s * 1e6):020d} {token.token_id}"

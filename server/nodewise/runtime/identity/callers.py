@@ -47,7 +47,7 @@ class Callers:
     jwt : JwtReader or None
         None = JSON Web Tokens are not accepted.
     holders : mapping of str to Principal, or None
-        By the certificate's common name, or an alternative name; None = certificates do not authenticate.
+        Principals by common name or alternative name of certificates; None = certificates do not authenticate.
     """
 
     def __init__(self, book: TokenBook | None, jwt: JwtReader | None, holders: Mapping[str, Principal] | None) -> None:
@@ -67,11 +67,11 @@ class Callers:
 
     @property
     def ledger(self) -> TokenLedger | None:
-        """The store of bearer tokens; None = they are not accepted."""
+        """Store of bearer tokens; None = they are not accepted."""
         return None if self._book is None else self._book.ledger
 
     async def begin(self) -> None:
-        """Read tokens, and follow changes. Raises NodewiseError STORE_UNAVAILABLE."""
+        """Read the tokens, and start to follow changes. Raises NodewiseError STORE_UNAVAILABLE."""
         await self.look()
         self._following = asyncio.get_running_loop().create_task(self._follow())
 
@@ -101,7 +101,7 @@ class Callers:
         raise unauthenticated_error("certificate" if auth_context.get("x509_pem_cert") else "none")
 
     async def bearer(self, value: str | bytes) -> Principal:
-        """The principal of a call with this metadata. Raises NodewiseError."""
+        """Return the principal of a call with this metadata. Raises NodewiseError."""
         principal = self._principals.get(value)
         if principal is not None and not principal.is_expired():
             return principal
@@ -134,7 +134,7 @@ class Callers:
             return await self._perhaps_new(self._book, text)
 
     async def _perhaps_new(self, book: TokenBook, text: str) -> Principal:
-        """Check again for a token that another worker may just have made; concurrent calls share one check."""
+        """Check the store for a token that another worker may just have created. Concurrent calls share one check."""
         asked_s = time.monotonic()
         with suppress(NodewiseError):  # known tokens stay valid while the store does not answer
             async with self._looking:
@@ -166,7 +166,7 @@ class Callers:
 
 
 def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
-    """The authentication of callers by the settings; None = there is none.
+    """Return the authentication that the settings ask for; None = no authentication.
 
     Raises
     ------
@@ -192,5 +192,5 @@ def callers_of(settings: Settings, store: ProfileStore) -> Callers | None:
 
 
 def _authorization(metadata: Metadata) -> str | bytes | None:
-    """The credentials of a call; None = it has none."""
+    """Return the credentials of a call; None = it has none."""
     return next((value for name, value in metadata if name == _HEADER), None)

@@ -1,4 +1,4 @@
-"""Checks before a server listens: which clients may connect, and how."""
+"""Checks before a server listens: its settings must not admit clients by mistake."""
 
 from __future__ import annotations
 

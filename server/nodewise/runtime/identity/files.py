@@ -1,4 +1,4 @@
-"""Files that are read again when they change."""
+"""Detection of changed files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _Look = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class FileWatch:
-    """Tells whether any of some files was changed or replaced since it was asked last; empty paths are left out."""
+    """Detects whether files were changed or replaced since the last check. Empty paths are ignored."""
 
     def __init__(self, *paths: str) -> None:
         self._paths = [Path(path) for path in paths if path]
         self._last_stamps = self._look()
 
     def has_changed(self) -> bool:
-        """Whether one was, since the last look."""
+        """Return whether a file changed since the last check."""
         now = self._look()
         if now == self._last_stamps:
             return False

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: an issuer signs them, and the settings say which claims are trusted."""
+"""JSON Web Tokens, which an issuer signs. The settings state the trusted issuer, keys and claims."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ that a key whose withdrawal failed does not stay valid."""
 
 
 class KeysError(Exception):
-    """A file of keys that cannot be used; the text says why."""
+    """The file of keys cannot be used. The text says why."""
 
 
 class JwtReader:
@@ -66,7 +66,7 @@ class JwtReader:
         self._broken_since_s: float | None = None
 
     def refresh(self) -> bool:
-        """Read the file again if it changed; blocks. Returns whether other keys are believed now."""
+        """Read the file of keys again if it changed. Blocks. Returns whether the keys differ now."""
         path = self._settings.keys
         if not self._file.has_changed():
             since_s = self._broken_since_s
@@ -87,7 +87,7 @@ class JwtReader:
         return True
 
     def principal(self, text: str) -> Principal:
-        """The principal of a token. Raises NodewiseError UNAUTHENTICATED."""
+        """Return the principal of a token. Raises NodewiseError UNAUTHENTICATED."""
         jwt, settings = self._jwt, self._settings
         if len(text) > LONGEST_TOKEN:
             raise unauthenticated_error("unknown")
@@ -109,7 +109,7 @@ class JwtReader:
             raise unauthenticated_error("unknown") from None
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
-        """Raises ValueError for claims that RFC 7519 does not allow, which PyJWT takes."""
+        """Return the principal. Raises ValueError for claims that RFC 7519 does not allow but PyJWT accepts."""
         settings, subject = self._settings, claims["sub"]
         if not isinstance(subject, str) or not subject.strip():
             raise ValueError("sub")
@@ -125,7 +125,7 @@ class JwtReader:
         )
 
     def _key(self, key_id: object) -> Any:
-        """The key that a token names; the only one, if it names none."""
+        """Return the key that a token names, or the only key if it names none."""
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys[key_id]
@@ -155,7 +155,7 @@ def _roles(claim: str, value: object) -> set[str]:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    """A claim that is a list, or a text with blanks."""
+    """Return the words of a claim, which is a list or a text with blanks."""
     if isinstance(value, str):
         return tuple(value.split())
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""Tokens without a server, for owners of a store: above all the first token of a server."""
+"""Token commands that need no server, for the owner of a store. They create the first token of a server."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def make_token(
     prefixes: Sequence[str],
     life_s: float | None,
 ) -> tuple[str, Token]:
-    """A new token of a store: its text, and what is kept of it.
+    """Create a token in a store. Return its text and its stored record.
 
     Parameters
     ----------
     config, store : Path or None, str or None
-        The server's settings and store; None = as the environment or the default says.
+        The server's settings and store; None = from the environment, or the default.
     description, roles, prefixes, life_s
-        As :func:`new_token` has them.
+        As in :func:`new_token`.
 
     Raises
     ------
@@ -48,37 +48,37 @@ def make_token(
     with _ledger(config, store) as (ledger, audit):
         text, token = new_token(description, roles, prefixes, life_s)
         ledger.add(token)
-        _put_down(audit, "CreateToken", token)
+        _write_entry(audit, "CreateToken", token)
         return text, write_token(token)
 
 
 def all_tokens(config: Path | None, store: str | None, *, show_ended: bool) -> list[Token]:
-    """Tokens of a store, by the time that they were made. Raises StartError."""
+    """Return the tokens of a store in the order of their creation. Raises StartError."""
     with _ledger(config, store) as (ledger, _):
         now_s = time.time()
         return [write_token(token) for token in ledger.all()[1] if show_ended or not token.has_ended(now_s)]
 
 
 def purge_tokens(config: Path | None, store: str | None, ended_before_s: float) -> list[Token]:
-    """Tokens of a store that are forgotten: they ended before a moment (seconds since 1970). Raises StartError."""
+    """Delete the tokens of a store that ended before a time (seconds since 1970). Return them. Raises StartError."""
     with _ledger(config, store) as (ledger, audit):
         tokens = ledger.purge(ended_before_s)
         for token in tokens:
-            _put_down(audit, "PurgeToken", token)
+            _write_entry(audit, "PurgeToken", token)
         return [write_token(token) for token in tokens]
 
 
 def end_token(config: Path | None, store: str | None, token_id: str) -> Token:
-    """A token of a store that was ended now, or before. Raises StartError."""
+    """Revoke a token of a store, unless it ended before. Return it. Raises StartError."""
     with _ledger(config, store) as (ledger, audit):
         token = ledger.revoke(token_id)
-        _put_down(audit, "RevokeToken", token)
+        _write_entry(audit, "RevokeToken", token)
         return write_token(token)
 
 
 @contextmanager
 def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedger, AuditLog | None]]:
-    """Tokens, and the audit log if the settings name a file for it, opened before anything changes."""
+    """Open the token store, and the audit log if the settings name its file, before any change."""
     try:
         settings = load_settings(config, store=store)
         audit = AuditLog(settings.audit_log) if settings.audit_log else None
@@ -105,8 +105,8 @@ def _ledger(config: Path | None, store: str | None) -> Iterator[tuple[TokenLedge
         profile_store.close()
 
 
-def _put_down(audit: AuditLog | None, method: str, token: StoredToken) -> None:
-    """As a server does, by the user that may write the store."""
+def _write_entry(audit: AuditLog | None, method: str, token: StoredToken) -> None:
+    """Write an entry into the audit log, as a server does."""
     if audit is not None:
         prefixes = [] if "" in token.prefixes else list(token.prefixes)
         about = {"token_id": token.token_id, "roles": list(token.roles), "prefixes": prefixes}

@@ -1,4 +1,4 @@
-"""Server reflection, for authenticated callers."""
+"""gRPC server reflection for authenticated callers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATH: Final = f"/{reflection.SERVICE_NAME}/ServerReflectionInfo"
 
 
 def offer_reflection(services: Sequence[str], server: grpc.aio.Server, identity: Identity | None) -> None:
-    """Let callers ask what a server offers.
+    """Add gRPC's reflection service to a server.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def offer_reflection(services: Sequence[str], server: grpc.aio.Server, identity:
 
 
 class _Reflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]  # grpcio-reflection has no types
-    """The usual one, behind a check of its caller."""
+    """The standard reflection service, which first authenticates its caller."""
 
     def __init__(self, names: Sequence[str], identity: Identity) -> None:
         super().__init__(names)

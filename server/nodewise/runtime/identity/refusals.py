@@ -20,5 +20,5 @@ _TEXTS: Final = {
 
 
 def unauthenticated_error(cause: str) -> NodewiseError:
-    """An error that says what is wrong with what the call brings, and nothing of what it brings."""
+    """Return an error that says what is wrong with the credentials, without quoting them."""
     return NodewiseError(Reason.UNAUTHENTICATED, _TEXTS[cause], {"cause": cause})

@@ -1,4 +1,4 @@
-"""Settings of operators about which clients may connect."""
+"""Settings for the authentication of clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 
 
 def is_loopback(listen: str) -> bool:
-    """Whether only this machine can reach an address (HOST:PORT)."""
+    """Return whether only this machine can reach an address (HOST:PORT)."""
     return listen.rpartition(":")[0].strip("[]") in LOOPBACK
 
 
@@ -70,7 +70,7 @@ class JwtSettings(BaseModel):
     @field_validator("algorithms", "roles_claims", "prefixes", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
-        """A list, or in the environment names separated by commas."""
+        """Return a list of names, which the environment separates by commas."""
         return tuple(each.strip() for each in value.split(",") if each.strip()) if isinstance(value, str) else value
 
 

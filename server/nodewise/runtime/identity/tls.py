@@ -1,4 +1,4 @@
-"""The listener's certificates, which are read again when their files change; open connections live on."""
+"""Certificates of the listeners. They are read again when their files change; open connections stay open."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _log = structlog.get_logger(__name__)
 
 
 class ServerCertificates:
-    """What handshakes are made with.
+    """Certificates for TLS handshakes.
 
-    Each handshake looks whether the files have changed. What cannot be used is logged, once, and the certificates of
-    before stay: a key that is replaced a moment after its certificate is no fault.
+    Each handshake checks whether the files have changed. Unusable files are logged once, and the previous certificates
+    stay in use, because a key may be replaced a moment after its certificate.
 
     Parameters
     ----------
     settings : TlsSettings
-        Their files.
+        Paths of the files.
 
     Raises
     ------
     SettingsError
-        If they cannot be used.
+        If the files cannot be used.
     """
 
     def __init__(self, settings: TlsSettings) -> None:
@@ -45,7 +45,7 @@ class ServerCertificates:
         self._current = self._read()
 
     def credentials(self) -> grpc.ServerCredentials:
-        """For a port of gRPC."""
+        """Return credentials for a port of gRPC."""
         is_required = bool(self._settings.client_authorities)
 
         def fetch() -> grpc.ServerCertificateConfiguration | None:
@@ -55,7 +55,7 @@ class ServerCertificates:
         return grpc.dynamic_ssl_server_credentials(self._current[0], fetcher, require_client_authentication=is_required)
 
     def context(self) -> ssl.SSLContext:
-        """For a listener that is none of gRPC's: each client gets the certificates of that moment."""
+        """Return a context for other listeners, which gives each client the current certificates."""
 
         def look(handshake: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
             self._has_changed()
@@ -66,7 +66,7 @@ class ServerCertificates:
         return first
 
     def _has_changed(self) -> bool:
-        """Whether a handshake, in a thread of its listener, has other certificates from now on."""
+        """Return whether the certificates changed. Handshakes call this in their listener's thread."""
         with self._reading:
             if not self._files.has_changed():
                 return False
@@ -81,7 +81,7 @@ class ServerCertificates:
         return True
 
     def _read(self) -> tuple[grpc.ServerCertificateConfiguration, ssl.SSLContext]:
-        """The same certificates for gRPC and for other listeners."""
+        """Read the certificates for gRPC and for other listeners."""
         settings = self._settings
         certificate, key = _bytes("certificate", settings.certificate), _bytes("key", settings.key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,6 +1,6 @@
-"""Bearer tokens: what is given to a caller once, what is kept of it, and the tokens of a store as a worker knows them.
+"""Bearer tokens: their text, their stored form, and a worker's copy of the tokens of a store.
 
-A worker has all of them at hand, so that strangers cost no look at the database.
+A worker holds all tokens in memory, so unknown tokens cost no database query.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ BELIEVED_S: Final = 60.0
 def new_token(
     description: str, roles: Sequence[str], prefixes: Sequence[str], life_s: float | None
 ) -> tuple[str, StoredToken]:
-    """A token's text, which is nowhere kept, and what is kept of it.
+    """Create a token. Return its text, which is not stored, and its stored record.
 
     Parameters
     ----------
     roles : sequence of str
         At least one.
     prefixes : sequence of str
-        Of profile ids, by whole segments; none, or ``*`` = all profiles.
+        Allowed prefixes of profile ids, in whole segments; none, or ``*`` = all profiles.
     life_s : float or None
         Seconds until it expires; None = never.
 
@@ -74,27 +74,27 @@ def new_token(
 
 
 def split_token(text: str) -> tuple[str, str] | None:
-    """Id and secret of a token; None = the text is none."""
+    """Return the id and the secret of a token; None = the text is not a token."""
     match = _TEXT.fullmatch(text)
     return None if match is None else (match[1], match[2])
 
 
 def holds(record: StoredToken, secret: str) -> bool:
-    """Whether this is its secret; takes as long whatever is different."""
+    """Return whether the secret is that of the token, in constant time."""
     return hmac.compare_digest(record.secret_sha256, _hash(secret))
 
 
 class UnknownTokenError(Exception):
-    """No token of this id is known, yet: it may be new."""
+    """No token with this id is known. It may be new."""
 
 
 class TokenBook:
-    """Knows callers by the tokens of a store.
+    """Identifies callers by the tokens of a store.
 
     Parameters
     ----------
     ledger : TokenLedger
-        Where tokens are kept.
+        Store of the tokens.
     now : callable
         Returns seconds of a monotonic clock.
     """
@@ -107,7 +107,7 @@ class TokenBook:
         self._confirmed_s = float("-inf")
 
     def refresh(self) -> bool:
-        """Read what changed; blocks. Returns whether anything did. Raises NodewiseError STORE_UNAVAILABLE."""
+        """Read changes from the store; blocks. Returns whether there were any. Raises STORE_UNAVAILABLE."""
         asked_s = self._now()
         has_changed = self.ledger.version() != self._version
         if has_changed:
@@ -118,14 +118,14 @@ class TokenBook:
         return has_changed
 
     def principal(self, text: str) -> Principal:
-        """The caller with a token.
+        """Return the caller with a token.
 
         Raises
         ------
         NodewiseError
-            UNAUTHENTICATED; STORE_UNAVAILABLE if the store was not heard of for long.
+            UNAUTHENTICATED; STORE_UNAVAILABLE if the store has not answered for too long.
         UnknownTokenError
-            A look at the store may know more.
+            The token may be new: read the store, then try again.
         """
         if self._now() - self._confirmed_s > BELIEVED_S:
             message = "the store of tokens does not answer, so callers cannot be identified; retry"
