@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -136,11 +137,24 @@ def test_least_cost_with_a_price() -> None:
 def test_predict_draws(tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is an extra")
     path = tmp_path / f"curve{suffix}"
-    ran = Ran("predict", TESTBED, "--job", "s2", "--workers", "1-12", "--plot", path)
+    ran = Ran("predict", TESTBED, "--job", "a1", "--workers", "1-16", "--plot", path)
     assert (ran.status, ran.err) == (0, "")
     begin = b"\x89PNG\r\n\x1a\n" if suffix == ".png" else b"<?xml"
     assert path.read_bytes().startswith(begin)
     assert path.stat().st_size > 10_000
+    if suffix == ".svg":
+        texts = set(re.findall(r">([^<>]+)</text>", path.read_text()))
+        assert {"predicted", "predicted, extrapolated", "measured, learned from", "linear scaling"} <= texts
+
+
+def test_a_picture_of_powers_of_two_has_their_numbers_in_full(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is an extra")
+    table, path = tmp_path / "own.csv", tmp_path / "curve.svg"
+    rows = "".join(f"x,A100,{nodes},{8 * nodes},{rate},256\n" for nodes, rate in ((1, 19800), (2, 38100), (4, 72400)))
+    table.write_text("job,device,nodes,workers,samples_per_s,batch_per_worker\n" + rows)
+    assert Ran("predict", table, "--nodes", "pow2:1-64", "--plot", path).status == 0
+    texts = set(re.findall(r">([^<>]+)</text>", path.read_text()))
+    assert {"1", "2", "4", "8", "16", "32", "64", "100,000", "1,000,000"} <= texts
 
 
 def test_refused_by_what_is_missing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,10 +149,15 @@ def test_the_timeline_and_its_picture(tmp_path: Path) -> None:
     assert set(rows[0]) == {"seed", "job", "pool", "devices", "begin_s", "end_s"}
     busy = sum(int(row["devices"]) * (float(row["end_s"]) - float(row["begin_s"])) for row in rows)
     assert busy == pytest.approx(found["busy_device_s"])
-    assert "<svg" in (tmp_path / "held.svg").read_text()
+    svg = (tmp_path / "held.svg").read_text()
+    assert "<svg" in svg
+    assert {">waiting<", ">1 device<", ">16 devices<"} <= {f">{text}<" for text in re.findall(r">([^<>]+)</text>", svg)}
     Ran(*jobs, "--timeline", tmp_path / "held.json", "--gantt", tmp_path / "held.html", "--json")
     assert [held["job"] for held in json.loads((tmp_path / "held.json").read_text())] == [row["job"] for row in rows]
     assert (tmp_path / "held.html").read_text().startswith("<!doctype html>")
+    Ran(*jobs, "--policy", "fifo", "--gantt", tmp_path / "both.svg", "--json")
+    titles = re.findall(r">([a-z-]+): 12 of 12 jobs finished", (tmp_path / "both.svg").read_text())
+    assert titles == ["equal-share", "fifo"]
     Ran(*jobs, "--gantt", tmp_path / "held.png", "--json")
     assert (tmp_path / "held.png").read_bytes().startswith(b"\x89PNG")
 
@@ -290,7 +296,7 @@ def test_what_is_wrong_with_options_is_said_in_one_line(tmp_path: Path, gavel: l
         ([*gavel, "--gantt", "x.pdf"], "--gantt: must end in"),
         (
             [*gavel, "--policy", "fifo", "--policy", "srpt", "--timeline", tmp_path / "x.csv"],
-            "need exactly one policy",
+            "--timeline: needs exactly one policy",
         ),
         ([SIMULATION / "simulate.json", "--format", "gavel"], "--format, --applications: need a file of jobs"),
     ):

@@ -99,6 +99,8 @@ def test_the_table_and_the_picture_of_the_example(tmp_path: Path) -> None:
     result = ran(written(tmp_path), "--plot", tmp_path / "sweep.png")
     assert result.exit_code == 0
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    assert ran(written(tmp_path), "--plot", tmp_path / "sweep.svg").exit_code == 0
+    assert "ratio to equal-share," in (tmp_path / "sweep.svg").read_text()
     lines = [line.split() for line in result.stdout.splitlines() if line.strip().startswith(("equal", "effic"))]
     assert [line[:3] for line in lines] == [
         ["equal-share", "0.5", "2"],

@@ -51,8 +51,8 @@ def simulate(
     checked_output(timeline, "--timeline", (".csv", ".json"))
     checked_plot(gantt, "--gantt", GANTT_FORMATS)
     keep = timeline is not None or gantt is not None
-    if keep and len(spec.policy) > 1:
-        raise InputError("--timeline, --gantt: need exactly one policy")
+    if timeline is not None and len(spec.policy) > 1:
+        raise InputError("--timeline: needs exactly one policy")
     jobs = prepared_jobs(spec, question.given)
     request = simulate_request(spec, jobs)
     results: dict[str, SimulationAnswer] = {}
@@ -69,13 +69,14 @@ def simulate(
                 policy_parameters=policy_parameters(policy, jobs.format),
                 repetitions_count=spec.repetitions,
                 include_timeline=keep,
+                include_jobs=gantt is not None,
             )
             result = client.simulate(policy_request, on_progress=tell, timeout_s=call.timeout_s)
             results[policy.display_name or result.policy] = result
     if timeline is not None:
         write_timeline(timeline, next(iter(results.values())), pools_of(spec))
     if gantt is not None:
-        draw_gantt(gantt, next(iter(results.values())), pools_of(spec))
+        draw_gantt(gantt, results, pools_of(spec))
     settings, left_out = request.settings or SimulationSettings(), jobs.left_out
     call.tell(lambda answers: document(answers, settings, left_out), lambda answers: show(answers, left_out), results)
     never = Problem(message=NEVER_FINISHED)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodewise_cli.failures import CommandError
-from nodewise_cli.outputs import writing
-from nodewise_cli.pictures.figures import COLOURS, plain_axes
+from nodewise_cli.pictures.figures import COLOURS, plain_axes, save
 from nodewise_cli.views.memory_timeline import TERMS, memory_timeline
 from nodewise_client import Prediction
 
@@ -38,5 +37,4 @@ def draw_memory(path: Path, title: str, prediction: Prediction) -> None:
     axes.set_xlim(0, times[-1])
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], labels[::-1], frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    with writing(path):
-        figure.savefig(path)
+    save(figure, path)

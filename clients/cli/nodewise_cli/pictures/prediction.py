@@ -1,4 +1,4 @@
-"""The picture of a prediction: curve, interval, measured points, and what is recommended."""
+"""The picture of a prediction: curve, interval, measured points, linear scaling, and the recommendation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_cli.inputs.measured_points import Point
-from nodewise_cli.outputs import writing
-from nodewise_cli.pictures.figures import DASHED, plain_axes
+from nodewise_cli.pictures.figures import DASHED, INK, plain_axes, save, use_scales, write_numbers
 from nodewise_cli.views.units import Unit
 from nodewise_client import Prediction, PredictResult
 
@@ -30,25 +29,21 @@ def draw(path: Path, name: str, result: PredictResult, points: Sequence[Point], 
     CommandError
         If the file cannot be written.
     """
-    # Only here: an extra, and slow to import.
-    from matplotlib.ticker import MaxNLocator
-
     answered = sorted((row for row in result if row.answered), key=lambda row: _scale(row, by_nodes))
     figure, axes = plain_axes(7.2, 4.6)
     _curve(axes, answered, unit, by_nodes)
     _points(axes, points, unit, by_nodes)
+    use_scales(axes, [_scale(row, by_nodes) for row in answered])
+    _linear(axes, answered, points, unit, by_nodes)
     if result.recommended is not None:
         _mark_recommendation(axes, result, unit, by_nodes)
     axes.set_title(f"{name}: predicted by {result.basis.estimator} {result.basis.estimator_version}", loc="left")
     axes.set_xlabel("nodes" if by_nodes else "workers")
     axes.set_ylabel(f"throughput ({unit.counts} per second)")
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    write_numbers(axes)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=9)
-    with writing(path):
-        figure.savefig(path)
+    save(figure, path)
 
 
 def _scale(row: Prediction | Point, by_nodes: bool) -> int:
@@ -69,9 +64,27 @@ def _curve(axes: Axes, answered: Sequence[Prediction], unit: Unit, by_nodes: boo
             linewidth=0,
             label=f"{100 * (rows_with_interval[0].interval_coverage or 0):.4g} % interval{how}",
         )
-    scale = [_scale(row, by_nodes) for row in answered]
-    rates = [unit.rate(row) or 0.0 for row in answered]
-    axes.plot(scale, rates, color=_CURVE, marker=".", linewidth=1.8, label="predicted")
+    within = [row for row in answered if (row.extrapolation_ratio or 0.0) <= 1.0]
+    beyond = [row for row in answered if (row.extrapolation_ratio or 0.0) > 1.0]
+    if beyond and within and _scale(beyond[0], by_nodes) > _scale(within[-1], by_nodes):
+        axes.axvspan(_scale(within[-1], by_nodes), _scale(beyond[-1], by_nodes), color=INK, alpha=0.06, linewidth=0)
+        beyond = [within[-1], *beyond]  # the dashed line begins where the other ends
+    for rows, style, label in ((within, "-", "predicted"), (beyond, DASHED, "predicted, extrapolated")):
+        if rows:
+            scale, rates = [_scale(row, by_nodes) for row in rows], [unit.rate(row) or 0.0 for row in rows]
+            axes.plot(scale, rates, color=_CURVE, marker=".", linestyle=style, linewidth=1.8, label=label)
+
+
+def _linear(axes: Axes, answered: Sequence[Prediction], points: Sequence[Point], unit: Unit, by_nodes: bool) -> None:
+    """Draw linear scaling from the smallest measured point, or from the smallest row if nothing was measured."""
+    known = [row for row in (points or answered) if unit.rate(row)]
+    if not known or len(answered) < 2:
+        return
+    first = min(known, key=lambda row: _scale(row, by_nodes))
+    begin, end = _scale(first, by_nodes), _scale(answered[-1], by_nodes)
+    rate = unit.rate(first) or 0.0
+    axes.set_ylim(axes.get_ylim())  # the line must not flatten a curve that saturates
+    axes.plot([begin, end], [rate, rate * end / begin], color=INK, linewidth=0.9, linestyle=":", label="linear scaling")
 
 
 def _points(axes: Axes, points: Sequence[Point], unit: Unit, by_nodes: bool) -> None:

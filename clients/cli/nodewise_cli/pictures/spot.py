@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nodewise_cli.outputs import writing
-from nodewise_cli.pictures.figures import DASHED, plain_axes
+from nodewise_cli.pictures.figures import DASHED, plain_axes, save, write_numbers
 from nodewise_client import CompletionRow, EstimateCompletionResponse, RowStatus
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def draw(path: Path, result: EstimateCompletionResponse) -> None:
     from matplotlib.colors import Normalize
 
     figure, axes = plain_axes(9.6, 5.0)
-    colours = ScalarMappable(Normalize(0.0, 1.0), "RdYlGn_r")
+    colours = ScalarMappable(Normalize(0.0, 1.0), "YlOrBr")  # read alike by all eyes
     chosen_row = None if result.choice is None else result.choice.row
     places = {at: place for at, row in enumerate(result.rows) if (place := _place(row)) is not None}
     for at in places:
@@ -44,19 +43,20 @@ def draw(path: Path, result: EstimateCompletionResponse) -> None:
     line = sorted(places[at] for at in result.frontier_rows if at in places)
     if len(line) > 1:
         axes.plot(*zip(*line, strict=True), color=_INK, linewidth=1, linestyle=DASHED, zorder=1)
+        axes.plot([], [], " ", label="dashed: frontier of time and cost")
     for at in sorted(sorted(places, key=lambda each: each not in result.frontier_rows)[:MOST_NAMED]):
         star = "" if at not in result.frontier_rows else " (frontier)"
         axes.plot([], [], " ", label=f"{at + 1}  {result.rows[at].name}{', recommended' if at == chosen_row else star}")
     figure.colorbar(colours, ax=axes, fraction=0.04, pad=0.02).set_label(_risk_label(result))
     axes.set_title(f"by {result.estimator} {result.estimator_version}; bars from p50 to p90", loc="left")
     axes.set_xlabel("time to finish (h)")
-    axes.set_ylabel("cost")
+    axes.set_ylabel("cost (currency of the prices)")
+    write_numbers(axes)
     axes.set_ylim(bottom=0)
     axes.margins(x=0.08)
     if places:
         figure.legend(loc="outside right upper", frameon=False, fontsize=7.5, handlelength=0, handletextpad=0)
-    with writing(path):
-        figure.savefig(path)
+    save(figure, path)
 
 
 def _place(row: CompletionRow) -> tuple[float, float] | None:
