@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, overload
 
 import nodewise_values as values
@@ -12,7 +13,9 @@ from nodewise_client._errors import NodewiseError, from_problem
 from nodewise_client._pages import join_parts
 from nodewise_client._row_kinds import COLUMNS_OF, HeldDevices, Prediction, ScoredRow, SimulatedJob, prediction_rows
 from nodewise_client._rows import Rows, table
+from nodewise_client._tables import html_table
 from nodewise_client._timelines import ReplayedCollective, Timeline, gather_timelines
+from nodewise_client.plots import plot_prediction
 from nodewise_values.value import Value, field_getters, lazy_value
 from nodewise_values.wire import from_own_message
 
@@ -79,8 +82,29 @@ class PredictResult(_LateResponse, Sequence[Prediction]):
         """The recommended row."""
         return None if self.recommendation is None else self.rows[self.recommendation.row]
 
+    def to_pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame`; see `Rows.to_pandas`."""
+        return self.rows.to_pandas()
+
+    def to_arrow(self) -> Any:
+        """Return the rows as a `pyarrow.Table`; see `Rows.to_arrow`."""
+        return self.rows.to_arrow()
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw throughput over nodes (or workers) with its interval, and return matplotlib's axes. Needs matplotlib.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes or None
+            None = those of a new figure.
+        """
+        return plot_prediction(self, axes)
+
     def __repr__(self) -> str:
         return _text_of(self)
+
+    def _repr_html_(self) -> str:
+        return _html_of(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -111,6 +135,9 @@ class JobOutcome:
     def __repr__(self) -> str:
         return _text_of(self) if self.error is None else str(self.error)
 
+    def _repr_html_(self) -> str:
+        return _html_of(self) if self.error is None else f"<p>{escape(str(self.error))}</p>"
+
 
 def _text_of(answer: PredictResult | JobOutcome) -> str:
     """An answer for people."""
@@ -121,6 +148,20 @@ def _text_of(answer: PredictResult | JobOutcome) -> str:
     if answer.basis is not None:
         lines.append(f"by {answer.basis.estimator} {answer.basis.estimator_version}".rstrip())
     return "\n".join(lines)
+
+
+def _html_of(answer: PredictResult | JobOutcome) -> str:
+    """An answer for notebooks: its rows with the recommended one in bold, why it is recommended, and the notices."""
+    recommendation = answer.recommendation
+    marked = None if recommendation is None else recommendation.row
+    parts = ["<p>unchanged</p>" if answer.unchanged else html_table(answer.rows, marked)]
+    if recommendation is not None:
+        parts.append(f"<p><b>Recommended ({escape(str(recommendation.rule))})</b>: {escape(recommendation.why)}</p>")
+    notices = "".join(f"<li>{escape(each.message)}</li>" for each in answer.warnings)
+    parts += [f"<ul>{notices}</ul>"] if notices else []
+    if answer.basis is not None:
+        parts.append(f"<p>By {escape(answer.basis.estimator)} {escape(answer.basis.estimator_version)}</p>")
+    return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeAlias
 
 from google.protobuf.message import Message
 
+from nodewise_client._tables import column_table, html_table, library
 from nodewise_values.value import source_of
 from nodewise_values.wire import from_own_message
 
@@ -173,6 +174,10 @@ class Row:
         names = type(self._columns).__dataclass_fields__
         return [name for name in names if isinstance(getattr(self._columns, name), tuple | list)]
 
+    def values_by_column(self) -> dict[str, Any]:
+        """All values of the row, by column."""
+        return self._values()
+
     def _printed_names(self) -> Sequence[str]:
         """Names that are printed."""
         return self._names()
@@ -241,6 +246,21 @@ class Rows(Sequence[RowT], Generic[RowT]):
 
     def __repr__(self) -> str:
         return table(self)
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame`. Needs pandas.
+
+        It has a column for each name that some row states, and one for each part of a step
+        (``breakdown_seconds.compute``).
+        """
+        return library("pandas").DataFrame(column_table(self))
+
+    def to_arrow(self) -> Any:
+        """Return the rows as a `pyarrow.Table` with the columns of :meth:`to_pandas`. Needs pyarrow."""
+        return library("pyarrow").table(column_table(self))
+
+    def _repr_html_(self) -> str:
+        return html_table(self)
 
 
 become: Final[Callable[[Any, Any], None]] = vars(object)["__class__"].__set__

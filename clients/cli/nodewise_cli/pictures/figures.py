@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
+from nodewise_client.plots import DASHED, INK, write_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "DASHED", "INK", "bare", "checked_plot", "plain_axes", "save", "use_scales", "write_numbers"]
+__all__ = ["COLOURS", "DASHED", "INK", "bare", "checked_plot", "plain_axes", "save", "write_numbers"]
 
 COLOURS: Final = ("#1f5fa8", "#d1495b", "#2e8b57", "#e0a030", "#6a4c93", "#4a4a4a", "#00838f", "#8d6e63")
-DASHED: Final = (0, (4, 3))
-INK: Final = "#4a4a4a"
-LEAST_POWERS: Final = 4
-"""Powers of two from which an axis is logarithmic: evenly spaced ones fill it better."""
 
 
 def checked_plot(path: Path | None, option: str = "--plot", formats: Sequence[str] = (".pdf", ".png", ".svg")) -> None:
@@ -77,27 +74,3 @@ def bare(axes: Axes) -> Axes:
     """The axes without a frame at the top and at the right."""
     axes.spines[["top", "right"]].set_visible(False)
     return axes
-
-
-def use_scales(axes: Axes, values: Sequence[int]) -> None:
-    """Scale both axes: logarithmic if all values of x are powers of two, so that a straight line stays a power law."""
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
-
-    distinct = sorted(set(values))
-    if len(distinct) >= LEAST_POWERS and all(value.bit_count() == 1 for value in distinct):
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.xaxis.set_major_locator(FixedLocator(distinct))
-        axes.xaxis.set_minor_locator(NullLocator())
-    else:
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def write_numbers(axes: Axes) -> None:
-    """Write the numbers of both axes in full, with thousands separators and without powers of ten."""
-    from matplotlib.ticker import FuncFormatter
-
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
