@@ -13,7 +13,9 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["complain", "print_error", "print_json", "print_line", "say", "visible", "width_of_output"]
+from nodewise_cli.recording import RecordedText, is_silent, record
+
+__all__ = ["complain", "print_error", "print_json", "print_line", "print_title", "say", "visible", "width_of_output"]
 
 PIPED_WIDTH: Final = 200
 """Columns where neither a window nor COLUMNS tells."""
@@ -41,6 +43,16 @@ def visible(text: str) -> str:
 
 def say(text: str = "", *, bold: bool = False) -> None:
     """A sentence on standard output, folded between words where the width is known."""
+    record(RecordedText(visible(text)))
+    _print_folded(text, bold=bold)
+
+
+def print_title(text: str) -> None:
+    """The title of a table on standard output."""
+    _print_folded(text, bold=True)
+
+
+def _print_folded(text: str, *, bold: bool) -> None:
     width = _told_width()
     for line in (text,) if width is None else _fold(text, width):
         print_line(line, bold=bold)
@@ -48,6 +60,8 @@ def say(text: str = "", *, bold: bool = False) -> None:
 
 def print_line(text: str = "", *, bold: bool = False) -> None:
     """A line on standard output, as it is."""
+    if is_silent():
+        return
     _console(sys.stdout).print(Text(visible(text), style="bold" if bold else ""), soft_wrap=True)
 
 

@@ -10,18 +10,33 @@ import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from typer import Option, Typer
 
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
+from nodewise_cli.recording import recorded
+from nodewise_cli.reports import Draw, Report, command_line
 from nodewise_cli.service import Access, connect
 
 if TYPE_CHECKING:
     from nodewise_client import Client
 
-__all__ = ["AN_HOUR", "ONE_MINUTE", "STORE", "TEN_MINUTES", "AsJson", "Call", "Commands", "StoreCall", "TimeoutS"]
+__all__ = [
+    "AN_HOUR",
+    "ONE_MINUTE",
+    "STORE",
+    "TEN_MINUTES",
+    "AsJson",
+    "Call",
+    "Commands",
+    "ReportFile",
+    "ReportPath",
+    "StoreCall",
+    "TimeoutS",
+]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -82,12 +97,46 @@ class Call:
         """A client of the server that the options name."""
         return connect(self.server, self.timeout_s, self.access)
 
-    def tell(self, document: Callable[[AnswerT], Any], show: Callable[[AnswerT], None], answer: AnswerT) -> None:
-        """Print the answer."""
+    def tell(
+        self,
+        document: Callable[[AnswerT], Any],
+        show: Callable[[AnswerT], None],
+        answer: AnswerT,
+        report: ReportFile | None = None,
+    ) -> None:
+        """Print the answer, and write its report if one is wanted.
+
+        Raises
+        ------
+        CommandError
+            If the report cannot be written.
+        """
         if self.as_json:
             print_json(document(answer))
-        else:
-            show(answer)
+        if not self.as_json or report is not None:
+            with recorded(silent=self.as_json) as recording:
+                show(answer)
+            if report is not None:
+                Report(report.headline, recording, report.draw, command_line()).write(report.path)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """The file of a report, its first sentence, and what draws its picture (None = it has none)."""
+
+    path: Path
+    headline: str
+    draw: Draw | None = None
+
+
+ReportPath: TypeAlias = Annotated[
+    Path | None,
+    Option(
+        "--report",
+        metavar="OUT.html|md",
+        help="Write the answer as a page: its sentence, picture and tables, what it rests on, and how to ask again.",
+    ),
+]
 
 
 ONE_MINUTE: Final = Call()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from nodewise_cli.commands.options import ONE_MINUTE, Call
+from nodewise_cli.commands.options import ONE_MINUTE, Call, ReportFile, ReportPath
 from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.measured_points import measured_points
@@ -17,8 +17,9 @@ from nodewise_cli.pictures.figures import checked_plot
 from nodewise_cli.pictures.memory import draw_memory
 from nodewise_cli.pictures.prediction import draw
 from nodewise_cli.refusals import refuse_unanswered
+from nodewise_cli.reports import check_report
 from nodewise_cli.views.memory_timeline import show_memory
-from nodewise_cli.views.predict import document, problem_of, show
+from nodewise_cli.views.predict import document, headline, problem_of, show
 from nodewise_cli.views.units import unit_of
 from nodewise_cli.waiting import waiting
 from nodewise_client import Fidelity, PredictOptions, PredictRequest, PredictResult
@@ -44,11 +45,13 @@ def predict(
     memory_timeline: Annotated[
         bool, Option("--memory-timeline", help="Show the memory in use on a device over a step.")
     ] = False,
+    report: ReportPath = None,
     call: Call = ONE_MINUTE,
 ) -> None:
     """Predict a job on configurations that never ran, and recommend one."""
     goal = goal_of(objective)
     checked_plot(plot)
+    check_report(report, draws=True)
     asked_about = asked_job(question, call.server, without_batch=True)
     if asked_about.counts == "tokens" and goal["work"] is not None:
         raise InputError("--samples: the tokens of a sample are not known; state the column sequence_length")
@@ -77,5 +80,13 @@ def predict(
         if memory_timeline:
             show_memory(shown_row, title)
 
-    call.tell(lambda predictions: document(predictions, unit, memory_timeline=memory_timeline), show_all, result)
+    by_nodes = question.workers is None
+    page = None
+    if report is not None:
+        page = ReportFile(
+            report,
+            headline(asked_about.name, result, unit),
+            lambda path: draw(path, asked_about.name, result, points, unit, by_nodes=by_nodes),
+        )
+    call.tell(lambda predictions: document(predictions, unit, memory_timeline=memory_timeline), show_all, result, page)
     refuse_unanswered(map(problem_of, result), "row")

@@ -15,7 +15,7 @@ from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_cli.views.units import Unit
 from nodewise_client import Basis, Prediction, PredictResult, Problem, RowStatus
 
-__all__ = ["document", "problem_of", "refusal_of", "revision_of", "row_document", "share_used", "show"]
+__all__ = ["document", "headline", "problem_of", "refusal_of", "revision_of", "row_document", "share_used", "show"]
 
 _COLUMNS: Final = (
     *("nodes", "workers", "status", "step_seconds", "steps_per_second", "samples_per_second"),
@@ -71,6 +71,16 @@ def problem_of(prediction: Prediction) -> Problem | None:
     excess_bytes = prediction.excess_memory_bytes
     by = "" if excess_bytes is None else f": {gibibytes(excess_bytes)} GiB too much"
     return Problem(message=f"does not fit into memory{by}")
+
+
+def headline(name: str, result: PredictResult, unit: Unit) -> str:
+    """The recommendation in one sentence."""
+    row = result.recommended
+    if row is None:
+        return f"{name}: none of {len(result)} rows can be recommended."
+    nodes = f"{row.nodes:,} {'node' if row.nodes == 1 else 'nodes'}, {row.workers:,} workers"
+    interval = "" if row.upper_steps_per_second is None else f" ({_interval(row, unit)})"
+    return f"{name}: {nodes}: {format_number(unit.rate(row))} {unit.counts}/s{interval}."
 
 
 def show(name: str, result: PredictResult, points: Sequence[Point], currency: str, unit: Unit) -> None:

@@ -10,7 +10,8 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from nodewise_cli.console import print_line, say, visible, width_of_output
+from nodewise_cli.console import print_line, print_title, visible, width_of_output
+from nodewise_cli.recording import RecordedTable, is_silent, record
 
 __all__ = ["Column", "figures", "names", "print_columns", "print_table", "words"]
 
@@ -65,6 +66,10 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
     """
     width = width_of_output()
     rows = [[visible(cell) for cell in row] for row in rows]
+    headings, numeric = [column.heading for column in columns], [column.numeric for column in columns]
+    record(RecordedTable(title, headings, numeric, rows))
+    if is_silent():
+        return
     least = [_least(column, place, rows) for place, column in enumerate(columns)]
     columns_shown = list(range(len(columns)))
     priorities = [place if column.priority is None else column.priority for place, column in enumerate(columns)]
@@ -73,7 +78,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], title:
         columns_shown.remove(order.pop())
     widths = _widths(columns, rows, columns_shown, least, width)
     if title:
-        say(title, bold=True)
+        print_title(title)
     for line in _lines(columns, widths, [column.heading for column in columns]):
         print_line(line, bold=True)
     print_line("─" * (sum(widths.values()) + len(GAP) * (len(widths) - 1)))

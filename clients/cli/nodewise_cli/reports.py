@@ -1,0 +1,191 @@
+"""Reports: an answer as one page that can be opened, printed and sent, or as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, TypeAlias
+
+from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
+from nodewise_cli.recording import RecordedTable, RecordedText, Recording
+
+__all__ = ["FORMATS", "Draw", "Report", "check_report", "command_line"]
+
+FORMATS: Final = (".html", ".md")
+Draw: TypeAlias = Callable[[Path], None]
+"""Draws the picture into a file, whose name ends in .svg."""
+_NOTE: Final = "Note: "
+_RESTS_ON: Final = ("Why ", "Based on: ")
+_SECRETS: Final = ("--token",)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An answer for people who did not ask the question.
+
+    Attributes
+    ----------
+    headline : str
+        The answer in one sentence.
+    recording : Recording
+        The texts and tables of the answer.
+    draw : callable or None
+        Draws its picture; None = it has none.
+    command : str
+        The command that asked.
+    """
+
+    headline: str
+    recording: Recording
+    draw: Draw | None
+    command: str
+
+    def write(self, path: Path) -> None:
+        """Write the report: Markdown with its picture in a file beside it, else HTML.
+
+        Raises
+        ------
+        CommandError
+            If a file cannot be written.
+        """
+        if path.suffix.lower() == ".md":
+            picture = path.with_suffix(".svg")
+            if self.draw is not None:
+                self.draw(picture)
+            text = "\n\n".join(self._markdown(picture.name)) + "\n"
+        else:
+            text = self._html()
+        with writing(path):
+            path.write_text(text, encoding="utf-8")
+
+    @property
+    def _answer(self) -> Iterator[RecordedTable | str]:
+        """Tables and texts in their order, without what has a section of its own."""
+        for each in self.recording:
+            if isinstance(each, RecordedTable):
+                yield each
+            elif each.text and not each.text.startswith((_NOTE, *_RESTS_ON)):
+                yield each.text
+
+    def _texts(self, *prefixes: str) -> list[str]:
+        """Texts that begin with one of these prefixes."""
+        texts = [each.text for each in self.recording if isinstance(each, RecordedText)]
+        return [text for text in texts if text.startswith(prefixes)]
+
+    @property
+    def _sections(self) -> Iterator[tuple[str, list[str]]]:
+        """Headings and their texts after the tables; empty ones are left out."""
+        sections = (
+            ("What it rests on", self._texts(*_RESTS_ON)),
+            ("Notes", [text.removeprefix(_NOTE) for text in self._texts(_NOTE)]),
+        )
+        return ((heading, texts) for heading, texts in sections if texts)
+
+    # --- Markdown
+
+    def _markdown(self, picture: str) -> Iterator[str]:
+        yield f"# {_plain(self.headline)}"
+        if self.draw is not None:
+            yield f"![{_plain(self.headline)}]({picture})"
+        for each in self._answer:
+            yield from _markdown_table(each) if isinstance(each, RecordedTable) else (_plain(each),)
+        for heading, texts in self._sections:
+            yield f"## {heading}"
+            yield "\n".join(f"- {_plain(text)}" for text in texts)
+        yield "## Ask again"
+        yield f"    {self.command}"
+
+    # --- HTML
+
+    def _html(self) -> str:
+        style = resources.files("nodewise_cli").joinpath("report.css").read_text(encoding="utf-8")
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        head = (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(self.headline)}</title><style>{style}</style></head>"
+        )
+        return f"{head}<body><main>{''.join(self._body())}</main></body></html>\n"
+
+    def _body(self) -> Iterator[str]:
+        yield f"<h1>{escape(self.headline)}</h1>"
+        if self.draw is not None:
+            yield f'<img src="{_data_url(self.draw)}" alt="{escape(self.headline)}">'
+        for each in self._answer:
+            yield _html_table(each) if isinstance(each, RecordedTable) else f"<p>{escape(each)}</p>"
+        for heading, texts in self._sections:
+            yield f"<h2>{heading}</h2><ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+        yield f"<h2>Ask again</h2><pre><code>{escape(self.command)}</code></pre>"
+
+
+def check_report(path: Path | None, *, draws: bool) -> None:
+    """Check before the work that the report can be written.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be of that name.
+    CommandError
+        If it has a picture and matplotlib is not installed.
+    """
+    checked_output(path, "--report", FORMATS)
+    if path is not None and draws:
+        needs_matplotlib("--report")
+
+
+def command_line(arguments: Sequence[str] | None = None) -> str:
+    """The command that runs, as a shell takes it, without secrets."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for place, word in enumerate(words):
+        name, is_assigned, _ = word.partition("=")
+        if name in _SECRETS and is_assigned:
+            words[place] = f"{name}=@FILE"
+        elif name in _SECRETS and place + 1 < len(words) and not words[place + 1].startswith("@"):
+            words[place + 1] = "@FILE"
+    return shlex.join(["nodewise", *words])
+
+
+def _data_url(draw: Draw) -> str:
+    with TemporaryDirectory() as folder:
+        picture = Path(folder, "picture.svg")
+        draw(picture)
+        return "data:image/svg+xml;base64," + base64.b64encode(picture.read_bytes()).decode()
+
+
+def _html_table(table: RecordedTable) -> str:
+    kinds = [' class="number"' if numeric else "" for numeric in table.numeric]
+    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    head = "".join(f'<th scope="col"{kind}>{escape(text)}</th>' for kind, text in zip(kinds, table.headings))
+    rows = "".join(
+        f"<tr>{''.join(f'<td{kind}>{escape(text)}</td>' for kind, text in zip(kinds, row))}</tr>" for row in table.rows
+    )
+    # Wide tables scroll by themselves; a keyboard reaches what scrolls.
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title or "Table")}">'
+        f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _markdown_table(table: RecordedTable) -> Iterator[str]:
+    if table.title:
+        yield f"**{_plain(table.title)}**"
+    lines = [table.headings, ["--:" if numeric else ":--" for numeric in table.numeric], *table.rows]
+    yield "\n".join(
+        f"| {' | '.join(text if place == 1 else _plain(text) for text in line)} |" for place, line in enumerate(lines)
+    )
+
+
+def _plain(text: str) -> str:
+    """A text that Markdown takes as it is, in one line."""
+    line = " ".join(text.split())
+    return "".join(f"\\{each}" if each in "\\`*_[]<>|#" else each for each in line)
