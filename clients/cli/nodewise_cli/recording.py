@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["RecordedTable", "RecordedText", "Recording", "is_silent", "record", "recorded"]
+__all__ = ["RecordedTable", "RecordedText", "Recording", "is_silent", "record", "record_output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ _is_silent: Final[ContextVar[bool]] = ContextVar("is_silent", default=False)
 
 
 @contextmanager
-def recorded(*, silent: bool = False) -> Iterator[Recording]:
+def record_output(*, silent: bool = False) -> Iterator[Recording]:
     """Record texts and tables that are printed within; ``silent``: record them without printing."""
     recording: Recording = []
     tokens = _recording.set(recording), _is_silent.set(silent)

@@ -17,7 +17,7 @@ from typer import Option, Typer
 
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
-from nodewise_cli.recording import recorded
+from nodewise_cli.recording import record_output
 from nodewise_cli.reports import Draw, Report, command_line
 from nodewise_cli.service import Access, connect
 
@@ -114,7 +114,7 @@ class Call:
         if self.as_json:
             print_json(document(answer))
         if not self.as_json or report is not None:
-            with recorded(silent=self.as_json) as recording:
+            with record_output(silent=self.as_json) as recording:
                 show(answer)
             if report is not None:
                 Report(report.headline, recording, report.draw, command_line()).write(report.path)

@@ -87,13 +87,13 @@ def _ratios(
     axes: Axes, loads: Mapping[float, _Seeds], baseline: Mapping[float, _Seeds], style: Mapping[str, Any]
 ) -> None:
     """Draw the geometric mean of the ratios by seed, with its confidence interval."""
-    points = list(_paired(loads, baseline))
+    points = list(_pair_seeds(loads, baseline))
     if points:
         xs, middles, below, above = zip(*points, strict=True)
         axes.errorbar(xs, middles, yerr=(below, above), marker="o", markersize=4, capsize=3, linewidth=1.4, **style)
 
 
-def _paired(
+def _pair_seeds(
     loads: Mapping[float, _Seeds], baseline: Mapping[float, _Seeds]
 ) -> Iterator[tuple[float, float, float, float]]:
     """Yield load, ratio, and how far its interval reaches below and above."""
