@@ -25,7 +25,7 @@ def plan(
         Path,
         Argument(
             metavar="SPEC.json|config.json",
-            help="JSON of nodewise.v1beta1.PlanRequest, or a model's config.json with --cluster and --batch.",
+            help="Plan specification (see `nodewise schema plan`), or a model's config.json with --cluster, --batch.",
         ),
     ],
     of_model: OfModel,

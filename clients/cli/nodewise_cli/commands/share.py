@@ -20,7 +20,10 @@ __all__ = ["share"]
 
 
 def share(
-    spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.PredictSharingRequest.")],
+    spec: Annotated[
+        Path,
+        Argument(metavar="SPEC.json", help="Specification of the jobs and the devices (see `nodewise schema share`)."),
+    ],
     pairs: Annotated[
         Path | None,
         Option(

@@ -21,7 +21,10 @@ __all__ = ["spot"]
 
 
 def spot(
-    spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.EstimateCompletionRequest.")],
+    spec: Annotated[
+        Path,
+        Argument(metavar="SPEC.json", help="Specification of the job and the offers (see `nodewise schema spot`)."),
+    ],
     runs: Annotated[
         int | None, Option(min=1, max=1_000_000, help="Simulated runs of each offer. Default: as in the specification.")
     ] = None,
