@@ -45,7 +45,9 @@ class Call:
         ),
     ] = None
     as_json: AsJson = False
-    verbose: Annotated[bool, Option("--verbose", help="If no estimator can answer, print the reason of each.")] = False
+    verbose: Annotated[
+        bool, Option("--verbose", help="Print every note; and if no estimator can answer, the reason of each.")
+    ] = False
     timeout_s: TimeoutS = 60.0
     token: Annotated[
         str | None,

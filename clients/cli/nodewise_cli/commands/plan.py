@@ -68,7 +68,7 @@ def plan(
         return fields
 
     def show_all(answer: PlanAnswer) -> None:
-        show(answer)
+        show(answer, verbose=call.verbose)
         if memory_timeline and answer.best is not None:
             show_memory(answer.best.prediction, "Memory of the fullest device of the best plan over a step")
 

@@ -71,6 +71,6 @@ def rank(
         result = client.batch_predict(request)
         seconds = time.perf_counter() - start_s
     ranking = Ranking.of(read.names, result, call_s=seconds, top=top)
-    call.tell(document, show, ranking)
+    call.tell(document, lambda answer: show(answer, verbose=call.verbose), ranking)
     if not ranking.answered:
         refuse_unanswered(map(problem_of, ranking.rows), "row")

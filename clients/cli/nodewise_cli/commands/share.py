@@ -43,5 +43,5 @@ def share(
         request = replace(request, runs=(*request.runs, *read_pairs(pairs)))
     with call.connect() as client, waiting("predicting"):
         result = client.predict_sharing(request, timeout_s=call.timeout_s)
-    call.tell(document, show, result)
+    call.tell(document, lambda answer: show(answer, verbose=call.verbose), result)
     refuse_unanswered((each.problem for each in result.sets), "set")

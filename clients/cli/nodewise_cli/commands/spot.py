@@ -46,6 +46,6 @@ def spot(
         result = client.estimate_completion(request, timeout_s=call.timeout_s)
     if plot is not None:
         draw(plot, result)
-    call.tell(document, show, result)
+    call.tell(document, lambda answer: show(answer, verbose=call.verbose), result)
     answered = RowStatus.ANSWERED
     refuse_unanswered((None if row.status is answered else row.problem or Problem() for row in result.rows), "offer")

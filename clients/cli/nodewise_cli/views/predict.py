@@ -9,6 +9,7 @@ from typing import Any, Final
 from nodewise_cli.console import say
 from nodewise_cli.inputs.measured_points import Point, at
 from nodewise_cli.views.memory_timeline import timeline_document
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.numbers import format_number, gibibytes
 from nodewise_cli.views.plain import plain, short
 from nodewise_cli.views.table import figures, print_columns, words
@@ -73,7 +74,9 @@ def problem_of(prediction: Prediction) -> Problem | None:
     return Problem(message=f"does not fit into memory{by}")
 
 
-def show(name: str, result: PredictResult, points: Sequence[Point], currency: str, unit: Unit) -> None:
+def show(
+    name: str, result: PredictResult, points: Sequence[Point], currency: str, unit: Unit, *, verbose: bool
+) -> None:
     """Print what was predicted, what was measured there, and what is recommended."""
     measurements = [at(points, prediction) for prediction in result]
     coverage = next(
@@ -116,8 +119,8 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         say(f"Why {basis.estimator}: {basis.choice}.")
     if basis.evidence:
         say(f"Based on: {'; '.join(basis.evidence)}.")
-    for prediction in (*unit.notices, *result.warnings):
-        say(f"Note: {unit.in_words(prediction.message)}")
+    notices = (*unit.notices, *result.warnings)
+    show_notes(((notice.reason, unit.in_words(notice.message)) for notice in notices), verbose=verbose)
 
 
 def _mark(result: PredictResult, row: int) -> str:
