@@ -182,7 +182,7 @@ def test_a_row_that_is_too_large_is_named_by_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["profiles", "--help"]])
 def test_summaries_of_commands_are_whole(arguments: list[str]) -> None:
-    commands = Ran(*arguments).out.partition("Commands:")[2].splitlines()
+    commands = re.findall(r"^  [a-z]+  .*", Ran(*arguments).out, re.MULTILINE)
     assert len(commands) > 4
     assert not [line for line in commands if line.rstrip().endswith("...")]
 
@@ -382,7 +382,7 @@ def test_predictions_of_test_rows(tmp_path: Path) -> None:
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert ran.document["estimators"]["auto"]["n"] == 17
-    assert list(rows[0]) == [
+    assert list(rows[0])[:7] == [
         "row",
         "job",
         "estimator",
@@ -391,6 +391,13 @@ def test_predictions_of_test_rows(tmp_path: Path) -> None:
         "upper_steps_per_s",
         "status",
     ]
+    stated = ["device", "nodes", "workers", "sync", "parameter_servers", "accumulation"]
+    assert list(rows[0])[7:] == [*stated, "measured_steps_per_s", "ratio"]
+    assert (rows[0]["nodes"], rows[0]["device"], rows[0]["sync"]) == ("2", "emulated", "async")
+    assert [row["row"] for row in rows if not row["measured_steps_per_s"]] == ["1"]
+    for row in rows[1:]:
+        measured = float(row["measured_steps_per_s"])
+        assert float(row["ratio"]) == pytest.approx(float(row["steps_per_s"]) / measured)
     assert [int(row["row"]) for row in rows] == [*range(1, 7), *range(8, 14), *range(15, 21)]
     assert rows[0]["job"] == "a1"
     for row in rows:
@@ -428,7 +435,7 @@ def test_refused_rows_are_written_and_exit_3(tmp_path: Path) -> None:
     assert ran.status == 3
     assert ran.document["estimators"]["auto"]["refused"] == 1
     assert ran.document["estimators"]["auto"]["mape"] is None
-    assert out.read_text().splitlines()[1] == "1,a,auto,,,,refused"
+    assert out.read_text().splitlines()[1] == "1,a,auto,,,,refused,A100,2,2,async,0,1,9.0,"
     assert "auto refused 1 rows: " in Ran("backtest", table).out
 
 
@@ -515,3 +522,24 @@ def test_help_and_version() -> None:
     for command in ("serve", "ingest", "predict", "schedule", "backtest", "estimators", "plugins", "health"):
         assert Ran(command, "--help").status == 0
     assert Ran("--version").out.startswith("nodewise ")
+
+
+def test_the_best_estimator_is_first_and_marked_and_equal_rows_stand_once(tmp_path: Path) -> None:
+    lines = Ran("backtest", TESTBED, "--estimator", "all").out.splitlines()
+    rows = lines[2 : lines.index("")]
+    assert rows[0].startswith("->  queueing")
+    assert [line for line in rows if line.startswith("->")] == rows[:1]
+    assert [line for line in rows if " sync sync, s2 " in line]
+    assert len([line for line in rows if "unseen" in line]) == 1
+    one_job = tmp_path / "t.csv"
+    lines = Path(TESTBED).read_text().splitlines()
+    one_job.write_text("\n".join(line for line in lines if line.startswith(("job,", "a1,"))))
+    scores = [line for line in Ran("backtest", one_job).out.splitlines() if " auto " in line]
+    assert len(scores) == 1
+
+
+def test_a_template_is_a_table_that_predicts(tmp_path: Path) -> None:
+    template = tmp_path / "runs.csv"
+    template.write_text(Ran("ingest", "--template").out)
+    answer = Ran("predict", template, "--nodes", "8", "--json").document
+    assert answer["predictions"][0]["samples_per_s"] > 72_400

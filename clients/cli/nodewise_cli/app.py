@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
 import typer
 from typer import Option
-from typer.core import TyperGroup
+from typer.core import TyperCommand
 from typer.main import get_group
 
 from nodewise_cli.commands.options import Commands
 from nodewise_cli.console import complain, print_error
 from nodewise_cli.failures import ExitStatus, InputError
+from nodewise_cli.help_texts import HelpfulGroup
 
 __all__ = ["app"]
 
@@ -22,51 +23,71 @@ _UsageError: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 
 
 _COMMANDS: Final = {
-    "serve": ("serve", "Serve until SIGTERM or Ctrl-C, then drain."),
-    "ingest": ("ingest", "Store measurements or traces as profiles on a server."),
-    "predict": ("predict", "Predict configurations that never ran, and recommend one."),
-    "suggest": ("suggest", "Suggest which runs to measure next, best first."),
-    "rank": ("rank", "Rank models that never ran by predicted step time."),
-    "plan": ("plan", "Find the best partition of a model before it is built."),
-    "spot": ("spot", "Estimate time, cost and risk on preemptible machines."),
-    "schedule": ("schedule", "Share a cluster among jobs by predicted throughput."),
-    "share": ("share", "Predict the speed of jobs that share a device."),
-    "simulate": ("simulate", "Simulate how policies schedule jobs over time."),
-    "sweep": ("sweep", "Compare policies over loads, seeds and prediction errors."),
-    "backtest": ("backtest", "Score estimators on held-out measurements."),
-    "replay": ("replay", "Predict recorded steps from the other recorded steps."),
-    "diagnose": ("diagnose", "Find what bounds recorded steps, and what would help."),
-    "record": ("running", "Ask the ranks of a running job to record steps."),
-    "devices": ("devices", "List the devices in the catalogue."),
-    "estimators": ("estimators", "Show the accuracy of each estimator so far."),
-    "health": ("health", "Check whether a server serves."),
-    "status": ("status", "Show whether a server is ready, and its state."),
-    "top": ("status", "Watch calls, queues, plugins and workers of a server."),
-    "reload": ("reload", "Replace the plugins of a server while it serves."),
-    "backup": ("backups", "Copy a store to a directory while it is in use."),
-    "restore": ("backups", "Restore a backup into an empty store."),
-    "copy": ("backups", "Copy a store into an empty one of any kind."),
-    "verify": ("backups", "Check a store or a backup for damage."),
-    "plugins": ("plugins", "List, create, install and remove plugins."),
-    "profiles": ("profiles", "List, show, correct, delete and export stored profiles."),
-    "tokens": ("tokens", "Create, list and revoke access tokens."),
-    "priors": ("priors", "List, pin and undo what a server learned from its jobs."),
+    "Predict and plan": {
+        "predict": ("predict", "Predict configurations that never ran, and recommend one."),
+        "suggest": ("suggest", "Suggest which runs to measure next, best first."),
+        "rank": ("rank", "Rank models that never ran by predicted step time."),
+        "plan": ("plan", "Find the best partition of a model before it is built."),
+        "spot": ("spot", "Estimate time, cost and risk on preemptible machines."),
+        "share": ("share", "Predict the speed of jobs that share a device."),
+    },
+    "Schedule": {
+        "schedule": ("schedule", "Share a cluster among jobs by predicted throughput."),
+        "simulate": ("simulate", "Simulate how policies schedule jobs over time."),
+        "sweep": ("sweep", "Compare policies over loads, seeds and prediction errors."),
+    },
+    "Traces": {
+        "diagnose": ("diagnose", "Find what bounds recorded steps, and what would help."),
+        "replay": ("replay", "Predict recorded steps from the other recorded steps."),
+        "record": ("running", "Ask the ranks of a running job to record steps."),
+    },
+    "Measurements and accuracy": {
+        "ingest": ("ingest", "Store measurements or traces as profiles on a server."),
+        "profiles": ("profiles", "List, show, correct, delete and export stored profiles."),
+        "backtest": ("backtest", "Score estimators on held-out measurements."),
+        "estimators": ("estimators", "Show the accuracy of each estimator so far."),
+    },
+    "Servers": {
+        "serve": ("serve", "Serve until SIGTERM or Ctrl-C, then drain."),
+        "health": ("health", "Check whether a server serves."),
+        "status": ("status", "Show whether a server is ready, and its state."),
+        "top": ("status", "Watch calls, queues, plugins and workers of a server."),
+        "reload": ("reload", "Replace the plugins of a server while it serves."),
+        "plugins": ("plugins", "List, create, install and remove plugins."),
+        "priors": ("priors", "List, pin and undo what a server learned from its jobs."),
+        "tokens": ("tokens", "Create, list and revoke access tokens."),
+    },
+    "Stores": {
+        "backup": ("backups", "Copy a store to a directory while it is in use."),
+        "restore": ("backups", "Restore a backup into an empty store."),
+        "copy": ("backups", "Copy a store into an empty one of any kind."),
+        "verify": ("backups", "Check a store or a backup for damage."),
+    },
+    "Reference": {
+        "schema": ("schema", "Print the JSON Schema of a specification."),
+        "devices": ("devices", "List the devices in the catalogue."),
+        "completion": ("completion", "Print the script that completes commands in a shell."),
+    },
 }
-"""By name, as help lists them: the module of a command, or of a group of them, and its summary."""
+"""By section and name, as help lists them: the module of a command, or of a group of them, and its summary."""
 
 
-class _Group(TyperGroup):
+class _Group(HelpfulGroup):
     """Commands whose failures are one line on standard error, with --json one object, and an exit status."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = cast("Any", dict.fromkeys(_COMMANDS))
+        for section, commands in _COMMANDS.items():
+            for name, (_, summary) in commands.items():
+                # Stands for the command in help and completion: importing all takes longer than most answers.
+                self.add_command(TyperCommand(name, short_help=summary, rich_help_panel=section))
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name. Its module is imported now: those of all take longer than most answers."""
-        if cmd_name in self.commands and self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _import_command(cmd_name)
-        return super().get_command(ctx, cmd_name)
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of a name, which is imported now."""
+        for section, commands in _COMMANDS.items():
+            if args[0] in commands:
+                self.add_command(_import_command(args[0], section))
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -94,20 +115,24 @@ class _Group(TyperGroup):
             raise typer.Exit(status_of(error)) from None
 
 
-def _import_command(name: str) -> Any:
+def _import_command(name: str, section: str) -> Any:
     """The typer object of a command, or of a group of commands."""
-    module, summary = _COMMANDS[name]
+    module, summary = _COMMANDS[section][name]
     command = getattr(import_module(f"nodewise_cli.commands.{module}"), name)
     group = Commands(add_completion=False, rich_markup_mode=None)
     if isinstance(command, Commands):
-        group.add_typer(command, name=name, short_help=summary)
+        group.add_typer(command, name=name, short_help=summary, rich_help_panel=section)
     else:
-        group.command(short_help=summary)(command)
+        group.command(short_help=summary, rich_help_panel=section)(command)
     return get_group(group).commands[name]
 
 
 app = Commands(
-    cls=_Group, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 

@@ -227,7 +227,8 @@ def test_the_readme_is_short() -> None:
 
 
 GROUP: Any = typer.main.get_command(app)
-COMMANDS: dict[str, Any] = {name: GROUP.get_command(None, name) for name in GROUP.commands}
+CONTEXT: Any = GROUP.make_context("nodewise", ["--help"], resilient_parsing=True)
+COMMANDS: dict[str, Any] = {name: GROUP.resolve_command(CONTEXT, [name])[1] for name in list(GROUP.commands)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -241,7 +242,7 @@ def test_commands_and_options_exist(page: Path) -> None:
         parameters = [parameter for each in (COMMANDS[command], *below) for parameter in each.params]
         options = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
         for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", rest):
-            assert option in {*options, "--help"}, f"nodewise {command} {option}"
+            assert option in {*options, "-h", "--help"}, f"nodewise {command} {option}"
 
 
 def fenced(text: str) -> list[str]:

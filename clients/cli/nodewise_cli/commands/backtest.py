@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from typer import Argument, Option
 
@@ -32,6 +32,12 @@ _EVIDENCE = "--evidence"
 _MOST_EVIDENCE = 2
 _MEASURED = ("steps_per_s", "fitted", "measured_memory_bytes")
 """Columns that a test row is scored by."""
+_CONFIGURATION: Final = (
+    *("device", "nodes", "workers", "sync", "parameter_servers", "placement", "batch_per_worker", "global_batch"),
+    *("micro_batch", "accumulation", "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel"),
+    *("expert_parallel", "sequence_parallel", "interleave", "zero_stage", "recompute", "precision"),
+)
+"""Columns of a configuration, which stand beside its prediction where the table states them."""
 
 
 def backtest(
@@ -144,10 +150,34 @@ def _writable(path: Path, read: Sequence[Path]) -> None:
 
 
 def _write_predictions(path: Path, table: Table, result: BacktestResult) -> None:
+    """Write each prediction with its bounds, then its configuration, the measured value and predicted / measured."""
+    names = [name for name in _CONFIGURATION if any(cell is not None for cell in table.columns[name])]
+    headings = ["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"]
     with writing(path), path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["row", "job", "estimator", "steps_per_s", "lower_steps_per_s", "upper_steps_per_s", "status"])
+        writer.writerow([*headings, *names, "measured_steps_per_s", "ratio"])
         for each in result.evaluations:
             for row in scored_rows(each.predictions):
-                rates = (row.steps_per_second, row.lower_steps_per_second, row.upper_steps_per_second)
-                writer.writerow([row.row, table.columns["job"][row.row], each.estimator, *rates, row.status])
+                rate, measured = row.steps_per_second, table.columns["steps_per_s"][row.row]
+                rates = (rate, row.lower_steps_per_second, row.upper_steps_per_second)
+                cells = [_cell(table.columns[name][row.row]) for name in names]
+                ratio = rate / measured if rate is not None and measured else None
+                writer.writerow(
+                    [
+                        row.row,
+                        table.columns["job"][row.row],
+                        each.estimator,
+                        *rates,
+                        row.status,
+                        *cells,
+                        measured,
+                        ratio,
+                    ]
+                )
+
+
+def _cell(value: Any) -> Any:
+    """A value as a table of measurements states it."""
+    if isinstance(value, bool):
+        return int(value)
+    return "+".join(map(str, value)) if isinstance(value, tuple) else value

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import orjson
+import typer
 from typer import Argument, Option
 
 from nodewise_cli.commands.options import STORE, StoreCall
 from nodewise_cli.commands.trace_options import AllowTruncated, fail_if_truncated
-from nodewise_cli.console import say
+from nodewise_cli.console import print_line, say
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.stored_runs import Difference, difference
@@ -19,6 +20,7 @@ from nodewise_cli.inputs.table_content import observations_of, profile_content, 
 from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.inputs.trace_files import profile_name, send_traces, trace_files, truncation_of
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.plain import plain
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_cli.waiting import waiting
@@ -40,6 +42,20 @@ BATCH_ROWS: Final = 1000
 REPLACED: Final = "replaced by a table"
 _NEVER_S: Final = 86_400.0
 """Batches end when they are full, never by the clock: then a repeated ingest cuts the same batches."""
+
+
+_TEMPLATE: Final = """\
+job,device,nodes,workers,batch_per_worker,samples_per_s
+my-job,A100,1,8,256,19800
+my-job,A100,2,16,256,38100
+my-job,A100,4,32,256,72400
+"""
+
+
+def _print_template(wanted: bool) -> None:
+    if wanted:
+        print_line(_TEMPLATE.rstrip())
+        raise typer.Exit
 
 
 def ingest(
@@ -68,6 +84,12 @@ def ingest(
         ),
     ] = False,
     allow_truncated: AllowTruncated = False,
+    _template: Annotated[
+        bool,
+        Option(
+            "--template", is_eager=True, callback=_print_template, help="Print a table to fill in, and store nothing."
+        ),
+    ] = False,
     call: StoreCall = STORE,
 ) -> None:
     """Store each job of the tables as a profile of its name, with facts and train rows; or store the traces of a job.
@@ -103,11 +125,15 @@ def ingest(
             name = profile or profile_name(paths)
             send_traces(client, name, traces, keep_names=keep_names, allow_truncated=allow_truncated, progress=progress)
             profiles[name] = _describe_profile(client, name)
-    call.tell(lambda ids: {"profiles": ids} | ({"truncated": truncations} if truncations else {}), _show, profiles)
+    call.tell(
+        lambda ids: {"profiles": ids} | ({"truncated": truncations} if truncations else {}),
+        lambda ids: _show(ids, verbose=call.verbose),
+        profiles,
+    )
     fail_if_truncated(truncations)
 
 
-def _show(profiles: dict[str, dict[str, Any]]) -> None:
+def _show(profiles: dict[str, dict[str, Any]], *, verbose: bool) -> None:
     names = ("revision", "observations", "traces")
     print_table(
         [words("profile"), *map(figures, names)],
@@ -124,8 +150,12 @@ def _show(profiles: dict[str, dict[str, Any]]) -> None:
             )
         if retracted := counts.get("retracted"):
             say(f"{job}: {retracted:,} {'row' if retracted == 1 else 'rows'} from before {_be(retracted)} removed.")
-        for notice in counts["warnings"]:
-            say(f"Note: {job}: {notice['message']}")
+    notes = [
+        (notice["reason"], f"{job}: {notice['message']}")
+        for job, counts in profiles.items()
+        for notice in counts["warnings"]
+    ]
+    show_notes(notes, verbose=verbose)
 
 
 def _be(count: int) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, get_type_hints
 
 from typer import Option, Typer
 
 from nodewise_cli.console import print_json
 from nodewise_cli.failures import InputError
+from nodewise_cli.help_texts import HelpfulCommand, HelpfulGroup
 from nodewise_cli.recording import record_output
 from nodewise_cli.reports import Draw, Report, command_line
 from nodewise_cli.service import Access, connect
@@ -48,6 +49,7 @@ TimeoutS: TypeAlias = Annotated[float, Option("--timeout-s", metavar="SECONDS", 
 class Call:
     """The server to call, the time limit, and the form of the output."""
 
+    SECTION: ClassVar = "Server and output"
     server: Annotated[
         str | None,
         Option(
@@ -58,7 +60,9 @@ class Call:
         ),
     ] = None
     as_json: AsJson = False
-    verbose: Annotated[bool, Option("--verbose", help="If no estimator can answer, print the reason of each.")] = False
+    verbose: Annotated[
+        bool, Option("--verbose", help="Print every note; and if no estimator can answer, the reason of each.")
+    ] = False
     timeout_s: TimeoutS = 60.0
     token: Annotated[
         str | None,
@@ -148,6 +152,7 @@ AN_HOUR: Final = Call(timeout_s=3600.0)
 class StoreCall(Call):
     """A call about stored profiles."""
 
+    SECTION: ClassVar = Call.SECTION
     server: Annotated[
         str | None,
         Option("--server", metavar="HOST:PORT", envvar="NODEWISE_SERVER", help="Server that stores the profiles."),
@@ -166,9 +171,12 @@ STORE: Final = StoreCall()
 class Commands(Typer):
     """Commands that may take groups."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"cls": HelpfulGroup} | settings)
+
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Any]:
         """Add a function as a command."""
-        add = super().command(name, **settings)
+        add = super().command(name, **{"cls": HelpfulCommand} | settings)
         return lambda function: add(_ungroup(function))
 
     def callback(self, **settings: Any) -> Callable[[Callable[..., None]], Any]:
@@ -202,6 +210,7 @@ def _ungroup(command: Callable[..., None]) -> Callable[..., None]:
         groups[name] = kind
         own = get_type_hints(kind, include_extras=True)
         for each in fields(kind):
+            own[each.name].__metadata__[0].rich_help_panel = _section(kind, each.name)
             add(each.name, getattr(parameter.default, each.name, each.default), own[each.name])
 
     @functools.wraps(command)
@@ -213,3 +222,10 @@ def _ungroup(command: Callable[..., None]) -> Callable[..., None]:
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return flat
+
+
+def _section(kind: type[Any], name: str) -> str | None:
+    """The section of a group's option in help: of the class that declares the option."""
+    owner = next(base for base in kind.__mro__ if name in vars(base).get("__annotations__", {}))
+    section: str | None = vars(owner).get("SECTION")
+    return section

@@ -25,7 +25,7 @@ def plan(
         Path,
         Argument(
             metavar="SPEC.json|config.json",
-            help="JSON of nodewise.v1beta1.PlanRequest, or a model's config.json with --cluster and --batch.",
+            help="Plan specification (see `nodewise schema plan`), or a model's config.json with --cluster, --batch.",
         ),
     ],
     of_model: OfModel,
@@ -68,7 +68,7 @@ def plan(
         return fields
 
     def show_all(answer: PlanAnswer) -> None:
-        show(answer)
+        show(answer, verbose=call.verbose)
         if memory_timeline and answer.best is not None:
             show_memory(answer.best.prediction, "Memory of the fullest device of the best plan over a step")
 

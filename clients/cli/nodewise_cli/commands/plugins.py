@@ -49,7 +49,7 @@ def _show(entries: list[dict[str, Any]]) -> None:
 
 @plugins.command()
 def new(
-    name: Annotated[str, Argument(help="Name of the plugin and of its folder, such as my-estimator.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Name of the plugin and of its folder, such as my-estimator.")],
     kind: Annotated[str, Option(metavar="|".join(KINDS), help="What the plugin provides.")] = KINDS[0],
     inside: Annotated[Path, Option("--in", metavar="FOLDER", help="Folder in which to create the project.")] = Path(),
     as_json: AsJson = False,

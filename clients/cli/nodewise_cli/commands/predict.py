@@ -76,7 +76,7 @@ def predict(
         draw(plot, asked_about.name, result, points, unit, by_nodes=question.workers is None)
 
     def show_all(answer: PredictResult) -> None:
-        show(asked_about.name, answer, points, objective.currency, unit)
+        show(asked_about.name, answer, points, objective.currency, unit, verbose=call.verbose)
         if memory_timeline:
             show_memory(shown_row, title)
 

@@ -91,7 +91,7 @@ def retract(
         list[str] | None,
         Option(metavar="SHA256", help="Run beside another job to remove, by its hash in `profiles show`; repeatable."),
     ] = None,
-    reason: Annotated[str, Option(help="Reason, for the history.")] = "",
+    reason: Annotated[str, Option(metavar="TEXT", help="Reason, for the history.")] = "",
     call: StoreCall = STORE,
 ) -> None:
     """Remove evidence from a profile.
@@ -149,7 +149,7 @@ def export(
 ) -> None:
     """Export a profile as a file that `predict` and `suggest` take.
 
-    The file is JSON of nodewise.v1.ProfileContent.
+    The file is a profile (see `nodewise schema profile`).
     """
     checked_output(output, "--output", [".json"])
     with call.connect() as client:

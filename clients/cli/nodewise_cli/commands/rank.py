@@ -31,7 +31,7 @@ def rank(
         int | None, Option(min=1, help="Samples per step of one worker. Default: the one in the profile's evidence.")
     ] = None,
     precision: Annotated[
-        str | None, Option(help="Number format, such as bf16. Default: the profile's, else fp32.")
+        str | None, Option(metavar="FORMAT", help="Number format, such as bf16. Default: the profile's, else fp32.")
     ] = None,
     workers: Annotated[int, Option(min=1, help="Workers, on one node.")] = 1,
     profile: Annotated[
@@ -39,7 +39,7 @@ def rank(
     ] = None,
     top: Annotated[int | None, Option(min=1, help="Number of models to list, the fastest first.")] = None,
     estimator: Annotated[str, Option(help="Name of an estimator, or auto.")] = "auto",
-    coverage: Annotated[float | None, Option(help="Coverage of the ranges. Default: 0.9.")] = None,
+    coverage: Annotated[float | None, Option(metavar="SHARE", help="Coverage of the ranges. Default: 0.9.")] = None,
     call: Call = ONE_MINUTE,
 ) -> None:
     """Rank models by their predicted step time before any of them runs.
@@ -71,6 +71,6 @@ def rank(
         result = client.batch_predict(request)
         seconds = time.perf_counter() - start_s
     ranking = Ranking.of(read.names, result, call_s=seconds, top=top)
-    call.tell(document, show, ranking)
+    call.tell(document, lambda answer: show(answer, verbose=call.verbose), ranking)
     if not ranking.answered:
         refuse_unanswered(map(problem_of, ranking.rows), "row")

@@ -19,7 +19,9 @@ __all__ = ["schedule"]
 
 
 def schedule(
-    request: Annotated[Path, Argument(metavar="REQUEST.json", help="JSON of nodewise.v1.ScheduleRequest.")],
+    request: Annotated[
+        Path, Argument(metavar="REQUEST.json", help="Schedule request (see `nodewise schema schedule`).")
+    ],
     policy: Annotated[str | None, Option(help="Policy. Default: the one in the request.")] = None,
     estimator: Annotated[str | None, Option(help="Estimator. Default: the one in the request.")] = None,
     call: Call = ONE_MINUTE,

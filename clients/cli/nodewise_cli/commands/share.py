@@ -20,7 +20,10 @@ __all__ = ["share"]
 
 
 def share(
-    spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.PredictSharingRequest.")],
+    spec: Annotated[
+        Path,
+        Argument(metavar="SPEC.json", help="Specification of the jobs and the devices (see `nodewise schema share`)."),
+    ],
     pairs: Annotated[
         Path | None,
         Option(
@@ -40,5 +43,5 @@ def share(
         request = replace(request, runs=(*request.runs, *read_pairs(pairs)))
     with call.connect() as client, waiting("predicting"):
         result = client.predict_sharing(request, timeout_s=call.timeout_s)
-    call.tell(document, show, result)
+    call.tell(document, lambda answer: show(answer, verbose=call.verbose), result)
     refuse_unanswered((each.problem for each in result.sets), "set")

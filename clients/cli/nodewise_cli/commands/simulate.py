@@ -22,7 +22,7 @@ __all__ = ["simulate"]
 def simulate(
     question: SimulationQuestion,
     load: Annotated[float | None, Option(help="Load factor: divides the inter-arrival times.")] = None,
-    seed: Annotated[int | None, Option(help="Seed of all random draws.")] = None,
+    seed: Annotated[int | None, Option(metavar="NUMBER", help="Seed of all random draws.")] = None,
     repetitions: Annotated[int | None, Option(help="Number of repetitions, each with the next seed.")] = None,
     timeline: Annotated[
         Path | None, Option(metavar="OUT.csv|json", help="Write which devices each job had, and when.")

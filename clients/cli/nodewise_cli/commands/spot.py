@@ -21,7 +21,10 @@ __all__ = ["spot"]
 
 
 def spot(
-    spec: Annotated[Path, Argument(metavar="SPEC.json", help="JSON of nodewise.v1beta1.EstimateCompletionRequest.")],
+    spec: Annotated[
+        Path,
+        Argument(metavar="SPEC.json", help="Specification of the job and the offers (see `nodewise schema spot`)."),
+    ],
     runs: Annotated[
         int | None, Option(min=1, max=1_000_000, help="Simulated runs of each offer. Default: as in the specification.")
     ] = None,
@@ -43,6 +46,6 @@ def spot(
         result = client.estimate_completion(request, timeout_s=call.timeout_s)
     if plot is not None:
         draw(plot, result)
-    call.tell(document, show, result)
+    call.tell(document, lambda answer: show(answer, verbose=call.verbose), result)
     answered = RowStatus.ANSWERED
     refuse_unanswered((None if row.status is answered else row.problem or Problem() for row in result.rows), "offer")

@@ -44,4 +44,4 @@ def suggest(
             **goal,
         )
         result = client.suggest_measurements(request)
-    call.tell(document, lambda answer: show(asked_about.name, answer), result)
+    call.tell(document, lambda answer: show(asked_about.name, answer, verbose=call.verbose), result)

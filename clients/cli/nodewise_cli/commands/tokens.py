@@ -62,7 +62,7 @@ def create(
             "* = all. Required with a server; default with --store: all."
         ),
     ] = None,
-    description: Annotated[str, Option(help="Description for people, such as the owner.")] = "",
+    description: Annotated[str, Option(metavar="TEXT", help="Description for people, such as the owner.")] = "",
     lifetime_days: Annotated[
         float, Option(metavar="DAYS", help="Days until the token expires; 0 = never, with --store only.")
     ] = 365.0,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from typer import Option
 
@@ -44,12 +44,14 @@ _RULES: Final[Mapping[Rule, tuple[type[Value], Mapping[str, Fact], Mapping[str, 
 class ObjectiveOptions:
     """Options of the objective."""
 
+    SECTION: ClassVar = "Recommendation"
     rule: Annotated[Rule, Option("--objective", help="What the recommendation optimises.")] = Rule.KNEE
     share: Annotated[
-        float | None, Option(help="knee: share of the first node's throughput that each further node must add.")
+        float | None,
+        Option(metavar="SHARE", help="knee: share of the first node's throughput that each further node must add."),
     ] = None
     max_nodes: Annotated[int | None, Option(min=1, help="least-time: number of nodes, at most.")] = None
-    max_cost: Annotated[float | None, Option(help="least-time: cost, at most.")] = None
+    max_cost: Annotated[float | None, Option(metavar="COST", help="least-time: cost, at most.")] = None
     deadline_s: Annotated[
         float | None, Option(metavar="SECONDS", help="least-cost, fewest-devices: time by which the job must finish.")
     ] = None
@@ -75,7 +77,8 @@ class ObjectiveOptions:
     confidence: Annotated[
         float | None,
         Option(
-            help="Recommend by the throughput that is reached with this probability. Default: by the point prediction."
+            metavar="PROBABILITY",
+            help="Recommend by the throughput that is reached with this probability. Default: by the point prediction.",
         ),
     ] = None
 

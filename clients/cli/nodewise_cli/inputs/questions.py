@@ -61,7 +61,7 @@ class Question(Training):
         Path | None,
         Argument(
             metavar="TABLE.csv|PROFILE.json",
-            help="Table of measurements, JSON of nodewise.v1.ProfileContent, or a model's config.json.",
+            help="Table of measurements, profile (see `nodewise schema profile`), or a model's config.json.",
         ),
     ] = None
     job: Annotated[str | None, Option(help="Job of the table. Default: its only job.")] = None
@@ -76,7 +76,9 @@ class Question(Training):
     gpus_per_node: Annotated[
         int | None, Option(metavar="COUNT", min=1, help="measured: devices used on each node. Default: 1.")
     ] = None
-    unit: Annotated[str, Option(help=f"measured: unit of the throughput: {', '.join(RATES)}.")] = SAMPLES
+    unit: Annotated[str, Option(metavar="UNIT", help=f"measured: unit of the throughput: {', '.join(RATES)}.")] = (
+        SAMPLES
+    )
     profile: Annotated[
         str | None, Option(metavar="ID", help="Instead of a file: a profile that the server stores.")
     ] = None
@@ -126,11 +128,15 @@ class Question(Training):
         Option("--sequence-parallel/--no-sequence-parallel", help="Also split layer norms along the sequence."),
     ] = None
     interleave: Annotated[int | None, Option(min=1, help="Model chunks of each pipeline stage.")] = None
-    zero_stage: Annotated[int | None, Option(min=0, max=3, help="Stage of ZeRO: what is split over replicas.")] = None
+    zero_stage: Annotated[
+        int | None, Option(metavar="STAGE", min=0, max=3, help="Stage of ZeRO: what is split over replicas.")
+    ] = None
     recompute: Annotated[
         Recomputation | None, Option(help="Activations to recompute. Default: as few as fit into memory.")
     ] = None
-    precision: Annotated[str | None, Option(help="Number format, such as bf16. Default: the job's own.")] = None
+    precision: Annotated[
+        str | None, Option(metavar="FORMAT", help="Number format, such as bf16. Default: the job's own.")
+    ] = None
     device: Annotated[str | None, Option(help="Accelerator. Default: as in the evidence.")] = None
     backup_workers: Annotated[
         int | None, Option(min=0, help="sync: the slowest workers of each step, whose results are dropped.")
@@ -148,8 +154,8 @@ class Question(Training):
         ),
     ] = None
     estimator: Annotated[str, Option(help="Name of an estimator, or auto.")] = "auto"
-    coverage: Annotated[float | None, Option(help="Coverage of the intervals. Default: 0.9.")] = None
-    seed: Annotated[int, Option(help="Seed of random draws.")] = 0
+    coverage: Annotated[float | None, Option(metavar="SHARE", help="Coverage of the intervals. Default: 0.9.")] = None
+    seed: Annotated[int, Option(metavar="NUMBER", help="Seed of random draws.")] = 0
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -227,14 +227,27 @@ def parsed_cluster(value: Any) -> Any:
     return pools
 
 
+_Cluster: TypeAlias = tuple[PoolSpec, ...] | Mapping[str, int | str] | str
+_Policies: TypeAlias = str | PolicySpec | tuple[str | PolicySpec, ...]
+"""What a file may hold; only the first is a value."""
+
+
 class SimulationSpec(_Model):
     """A simulation."""
 
-    jobs: Annotated[JobsSpec, BeforeValidator(_as_jobs)]
+    jobs: Annotated[JobsSpec, BeforeValidator(_as_jobs, json_schema_input_type=JobsSpec | tuple[InlineJob, ...])]
     throughputs: str | None = None
     curves: Mapping[str, CurveSpec] = Field(default_factory=dict)
-    cluster: Annotated[tuple[PoolSpec, ...], BeforeValidator(parsed_cluster), Field(min_length=1)]
-    policy: Annotated[tuple[PolicySpec, ...], BeforeValidator(_as_policies), Field(min_length=1)] = (PolicySpec(),)
+    cluster: Annotated[
+        tuple[PoolSpec, ...],
+        BeforeValidator(parsed_cluster, json_schema_input_type=_Cluster),
+        Field(min_length=1),
+    ]
+    policy: Annotated[
+        tuple[PolicySpec, ...],
+        BeforeValidator(_as_policies, json_schema_input_type=_Policies),
+        Field(min_length=1),
+    ] = (PolicySpec(),)
     shared_pairs: tuple[SharedPairSpec, ...] = ()
     quotas: Mapping[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     clock: Literal["events", "fixed-rounds", "drained-rounds"] | None = None
@@ -281,7 +294,9 @@ class SweepSpec(SimulationSpec):
 
     loads: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0,)
     seeds: Annotated[
-        tuple[Annotated[int, Field(ge=0, strict=True)], ...], BeforeValidator(_as_seeds), Field(min_length=1)
+        tuple[Annotated[int, Field(ge=0, strict=True)], ...],
+        BeforeValidator(_as_seeds, json_schema_input_type=int | tuple[int, ...]),
+        Field(min_length=1),
     ] = (0,)
     prediction_errors: Annotated[tuple[PredictionErrorSpec, ...], Field(min_length=1)] = (PredictionErrorSpec(),)
 

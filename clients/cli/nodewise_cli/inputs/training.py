@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from typer import Option
 
@@ -17,6 +17,7 @@ __all__ = ["Training"]
 class Training:
     """How a job is trained; options override the file."""
 
+    SECTION: ClassVar = "Training"
     framework: Annotated[
         str | None, Option(help="Training framework, such as pytorch, deepspeed or megatron-core.")
     ] = None

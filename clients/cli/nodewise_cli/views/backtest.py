@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -47,18 +48,22 @@ def _refusals(evaluation: EstimatorEvaluation) -> dict[str, int]:
 
 
 def show(result: BacktestResult) -> None:
-    """Print the scores, and the reasons of refused rows."""
+    """Print the scores, the best estimator first, and the reasons of refused rows."""
+    evaluations = sorted(result.evaluations, key=_badness)
+    best = evaluations[0] if len(evaluations) > 1 and evaluations[0].overall != Metrics() else None
     rows = []
-    for evaluation in result.evaluations:
-        rows.append(_row(evaluation.estimator, "all", evaluation.overall))
-        rows += [_row(evaluation.estimator, f"sync {group.name}", group.metrics) for group in evaluation.by_sync]
-        rows += [_row(evaluation.estimator, group.name, group.metrics) for group in evaluation.by_job]
+    for evaluation in evaluations:
+        for scores, group in _groups(evaluation).items():
+            mark = "->" if evaluation is best and group == "all" else ""
+            rows.append([mark, evaluation.estimator, group, *scores])
     headings = ["rows", "refused", "mape", "median", "worst", "bias", "kendall", "90 % covers", "regret", "macro"]
-    print_table([words("estimator"), words("job"), *map(figures, headings)], rows)
-    for evaluation in result.evaluations:
+    print_table([words(""), words("estimator"), words("job"), *map(figures, headings)], rows)
+    if best is not None:
+        say(f"->: {best.estimator} is best: the fewest rows refused, then the least macro.")
+    for evaluation in evaluations:
         for reason, count in _refusals(evaluation).items():
             say(f"{evaluation.estimator} refused {count} rows: {reason}")
-    for evaluation in result.evaluations:
+    for evaluation in evaluations:
         memory = evaluation.overall
         if memory is not None and memory.memory_mape is not None:
             shares = [percent(memory.memory_mape), percent(memory.false_fits), percent(memory.false_refusals)]
@@ -66,17 +71,37 @@ def show(result: BacktestResult) -> None:
             say(f"{evaluation.estimator} memory: mape {shares[0]}; {verdicts}.")
     say(
         "mape, median, worst: mean, median and maximum of |predicted / measured - 1|; bias: mean of ln(predicted / "
-        "measured); macro: mean over jobs of a job's mean |ln(predicted / measured)|; regret: throughput lost by the "
-        "predicted choice."
+        "measured); kendall: agreement of the predicted order with the measured one, -1 to 1, mean over jobs; 90 % "
+        "covers: measured values within the 90 % interval; regret: throughput lost by the predicted choice; macro: "
+        "mean over jobs of a job's mean |ln(predicted / measured)|."
     )
     if result.prior:
         say(f"Prior: {result.prior}")
 
 
-def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
+def _badness(evaluation: EstimatorEvaluation) -> tuple[int, float]:
+    """Less is better: rows without an answer, then the mean error of a job."""
+    values = evaluation.overall or Metrics()
+    error = values.macro_abs_ln
+    return (values.refused_count, math.inf if error is None else error)
+
+
+def _groups(evaluation: EstimatorEvaluation) -> dict[tuple[str, ...], str]:
+    """Groups of rows by their scores as they are printed: groups of the same rows share an entry."""
+    overall = _scores(evaluation.overall)
+    groups = [(f"sync {group.name}", group.metrics) for group in evaluation.by_sync]
+    groups += [(group.name, group.metrics) for group in evaluation.by_job]
+    is_refused = evaluation.overall is None or not evaluation.overall.rows_count
+    names: dict[tuple[str, ...], list[str]] = {overall: ["all"]}
+    for name, metrics in () if is_refused else groups:
+        names.setdefault(_scores(metrics), []).append(name)
+    return {scores: "all" if scores == overall else ", ".join(each) for scores, each in names.items()}
+
+
+def _scores(metrics: Metrics | None) -> tuple[str, ...]:
     values = metrics or Metrics()
-    return [
-        *(estimator, group, f"{values.rows_count:,}", f"{values.refused_count:,}"),
+    return (
+        *(f"{values.rows_count:,}", f"{values.refused_count:,}"),
         *map(percent, (values.mape, values.median_ape, values.max_ape)),
         *(
             format_number(values.bias, 3),
@@ -85,4 +110,4 @@ def _row(estimator: str, group: str, metrics: Metrics | None) -> list[str]:
             percent(values.regret),
         ),
         format_number(values.macro_abs_ln, 3),
-    ]
+    )

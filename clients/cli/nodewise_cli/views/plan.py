@@ -9,6 +9,7 @@ import numpy as np
 
 from nodewise_cli.console import say
 from nodewise_cli.inputs.configurations import csv_row
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.numbers import format_number, gibibytes, lasting
 from nodewise_cli.views.plain import fields_of, plain
 from nodewise_cli.views.predict import revision_of, row_document, share_used
@@ -98,7 +99,7 @@ def _alternative(alternative: PlanAlternative) -> dict[str, Any]:
     )
 
 
-def show(result: PlanAnswer) -> None:
+def show(result: PlanAnswer, *, verbose: bool) -> None:
     """Print the best, the reasons and the frontier."""
     say(
         f"{result.space_count:,} configurations: {result.evaluated_count:,} evaluated, "
@@ -115,9 +116,8 @@ def show(result: PlanAnswer) -> None:
         say(f"Left out ({rejection.constraint}): {rejection.message}.")
     if len(result.rejections) > SHOWN_REJECTIONS:
         say(f"Left out: {len(result.rejections) - SHOWN_REJECTIONS} more reasons in the JSON.")
-    for warning in result.warnings:
-        if not warning.rows or (result.best is not None and 0 in warning.rows):
-            say(f"Note: {warning.message}.")
+    notices = [each for each in result.warnings if not each.rows or (result.best is not None and 0 in each.rows)]
+    show_notes(((each.reason, f"{each.message}.") for each in notices), verbose=verbose)
 
 
 def _memory(prediction: Prediction) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from nodewise_cli.console import say
 from nodewise_cli.inputs.measured_points import Point, at
 from nodewise_cli.views.memory_timeline import timeline_document
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.numbers import format_number, gibibytes
 from nodewise_cli.views.plain import plain, short
 from nodewise_cli.views.table import figures, print_columns, words
@@ -83,7 +84,9 @@ def headline(name: str, result: PredictResult, unit: Unit) -> str:
     return f"{name}: {nodes}: {format_number(unit.rate(row))} {unit.counts}/s{interval}."
 
 
-def show(name: str, result: PredictResult, points: Sequence[Point], currency: str, unit: Unit) -> None:
+def show(
+    name: str, result: PredictResult, points: Sequence[Point], currency: str, unit: Unit, *, verbose: bool
+) -> None:
     """Print what was predicted, what was measured there, and what is recommended."""
     measurements = [at(points, prediction) for prediction in result]
     coverage = next(
@@ -126,8 +129,8 @@ def show(name: str, result: PredictResult, points: Sequence[Point], currency: st
         say(f"Why {basis.estimator}: {basis.choice}.")
     if basis.evidence:
         say(f"Based on: {'; '.join(basis.evidence)}.")
-    for prediction in (*unit.notices, *result.warnings):
-        say(f"Note: {unit.in_words(prediction.message)}")
+    notices = (*unit.notices, *result.warnings)
+    show_notes(((notice.reason, unit.in_words(notice.message)) for notice in notices), verbose=verbose)
 
 
 def _mark(result: PredictResult, row: int) -> str:

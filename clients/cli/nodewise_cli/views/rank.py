@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nodewise_cli.console import say
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.numbers import format_number, milliseconds
 from nodewise_cli.views.plain import plain
 from nodewise_cli.views.predict import refusal_of
@@ -97,7 +98,7 @@ def _range(row: Prediction) -> tuple[float | None, float | None]:
     return step * rate / high, step * rate / low
 
 
-def show(ranking: Ranking) -> None:
+def show(ranking: Ranking, *, verbose: bool) -> None:
     """Print the fastest, how sure the order is, and what was refused."""
     most = ranking.most_shown or SHOWN_ROWS
     rows = [_entry(ranking, rank, place) for rank, place in enumerate(ranking.places[: min(most, ranking.answered)], 1)]
@@ -125,8 +126,7 @@ def show(ranking: Ranking) -> None:
         names = ", ".join(ranking.names[row] for row in refusal.rows[:3])
         more = f" and {len(refusal.rows) - 3} more" if len(refusal.rows) > 3 else ""
         say(f"Refused: {names}{more}: {problem.message}")
-    for warning in predictions.warnings:
-        say(f"Note: {warning.message}")
+    show_notes(((notice.reason, notice.message) for notice in predictions.warnings), verbose=verbose)
 
 
 def _tell_row(row: dict[str, Any]) -> str:

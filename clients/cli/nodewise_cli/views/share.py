@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nodewise_cli.console import say
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.numbers import gibibytes
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
@@ -12,7 +13,6 @@ from nodewise_client import PredictSharingResponse, SetShares, SharingBasis, Sha
 
 __all__ = ["document", "show"]
 
-MOST_WARNINGS: Final = 12
 _VERDICTS: Final = {
     SharingVerdict.CONCURRENT: "share",
     SharingVerdict.SERIALISED: "no certain gain",
@@ -22,7 +22,7 @@ _VERDICTS: Final = {
 """What to do with a set, for people."""
 
 
-def show(result: PredictSharingResponse) -> None:
+def show(result: PredictSharingResponse, *, verbose: bool) -> None:
     """What each job keeps, for people."""
     sets = result.sets
     print_columns(
@@ -35,10 +35,7 @@ def show(result: PredictSharingResponse) -> None:
         (words("why", 8), [each.why if each.problem is None else each.problem.message for each in sets]),
     )
     warnings = [*dict.fromkeys(warning for each in sets for warning in each.warnings)]
-    for warning in warnings[:MOST_WARNINGS]:
-        say(f"Warning: {warning}.")
-    if len(warnings) > MOST_WARNINGS:
-        say(f"{len(warnings) - MOST_WARNINGS} more warnings in the JSON.")
+    show_notes((("", f"{warning}.") for warning in warnings), verbose=verbose)
     memory = (
         "" if result.device_memory_bytes is None else f"; the device has {gibibytes(result.device_memory_bytes)} GiB"
     )

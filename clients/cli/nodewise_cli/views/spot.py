@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nodewise_cli.console import say
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.numbers import format_number, lasting, percent
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_columns, words
@@ -19,7 +20,6 @@ from nodewise_client import (
 
 __all__ = ["document", "hours", "show"]
 
-SHOWN_NOTES: Final = 12
 NAMED_OFFERS: Final = 3
 """Offers that a note names; of more it says how many."""
 HOUR_S: Final = 3600.0
@@ -43,16 +43,16 @@ def hours(seconds: float | None) -> str:
     return format_number(None if seconds is None else seconds / HOUR_S)
 
 
-def show(result: EstimateCompletionResponse) -> None:
+def show(result: EstimateCompletionResponse, *, verbose: bool) -> None:
     """Print the offers, the recommended one and why, and the answers to other parts of the question."""
-    _offers(result)
+    _offers(result, verbose=verbose)
     if result.on_demand is not None:
         _on_demand(result.on_demand)
     if result.hybrid is not None:
         _hybrid(result.hybrid)
 
 
-def _offers(result: EstimateCompletionResponse) -> None:
+def _offers(result: EstimateCompletionResponse, *, verbose: bool) -> None:
     answered = [(at, row) for at, row in enumerate(result.rows) if row.status is RowStatus.ANSWERED]
     chosen_row = None if result.choice is None else result.choice.row
     if answered:
@@ -80,7 +80,7 @@ def _offers(result: EstimateCompletionResponse) -> None:
         say(f"Take {result.choice.why}.")
     elif result.no_choice_why:
         say(f"No offer is recommended: {result.no_choice_why}.")
-    _notes(result)
+    _notes(result, verbose=verbose)
 
 
 def _mark(at: int, chosen_row: int | None, result: EstimateCompletionResponse) -> str:
@@ -101,18 +101,18 @@ def _saves(row: CompletionRow) -> str:
     )
 
 
-def _notes(result: EstimateCompletionResponse) -> None:
+def _notes(result: EstimateCompletionResponse, *, verbose: bool) -> None:
     """Each once, with the offers that it is of where these are not all."""
-    offers_by_note: dict[str, list[str]] = {}
+    offers_by_note: dict[tuple[str, str], list[str]] = {}
     for row in result.rows:
         for warning in row.warnings:
-            offers_by_note.setdefault(warning.message, []).append(row.name)
-    for message, names in list(offers_by_note.items())[:SHOWN_NOTES]:
+            offers_by_note.setdefault((warning.reason, warning.message), []).append(row.name)
+    notes = []
+    for (reason, message), names in offers_by_note.items():
         few = ", ".join(names) if len(names) <= NAMED_OFFERS else f"{len(names)} of {len(result.rows)} offers"
         whose = "" if len(names) == len(result.rows) else f" ({few})"
-        say(f"Note: {message}{whose}.")
-    if len(offers_by_note) > SHOWN_NOTES:
-        say(f"{len(offers_by_note) - SHOWN_NOTES} more notes are in the JSON.")
+        notes.append((reason, f"{message}{whose}."))
+    show_notes(notes, verbose=verbose)
 
 
 def _on_demand(answer: OnDemandAnswer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nodewise_cli.console import say
+from nodewise_cli.views.notes import show_notes
 from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.predict import revision_of
@@ -21,7 +22,7 @@ def document(result: SuggestMeasurementsResponse) -> dict[str, Any]:
     return fields_of(result, "basis") | by
 
 
-def show(name: str, result: SuggestMeasurementsResponse) -> None:
+def show(name: str, result: SuggestMeasurementsResponse, *, verbose: bool) -> None:
     """Print the runs with their gains and costs, and why."""
     basis = result.basis or Basis()
     if result.suggestions:
@@ -40,5 +41,4 @@ def show(name: str, result: SuggestMeasurementsResponse) -> None:
     say(f"Expected regret of deciding now: {100 * result.expected_regret:.3g} % of the best throughput.")
     for number, suggestion in enumerate(result.suggestions, 1):
         say(f"{number}: {suggestion.why}.")
-    for warning in result.warnings:
-        say(f"Note: {warning.message}")
+    show_notes(((notice.reason, notice.message) for notice in result.warnings), verbose=verbose)
