@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from typer import Argument, Option
 
-from nodewise_cli.commands.options import AN_HOUR, Call
+from nodewise_cli.commands.options import AN_HOUR, Call, ReportFile, ReportPath
 from nodewise_cli.console import complain
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.inputs.job_sources import job_sources
@@ -20,7 +20,8 @@ from nodewise_cli.inputs.table_errors import in_rows
 from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.refusals import refuse_unanswered
-from nodewise_cli.views.backtest import document, show
+from nodewise_cli.reports import check_report
+from nodewise_cli.views.backtest import document, headline, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, Problem, RowStatus, scored_rows
 
@@ -80,9 +81,11 @@ def backtest(
     predictions: Annotated[
         Path | None, Option(metavar="OUT.csv", help="Write the prediction of every test row to this file.")
     ] = None,
+    report: ReportPath = None,
     call: Call = AN_HOUR,
 ) -> None:
     """Fit estimators to a table's train rows in a fresh store, predict its test rows and score them."""
+    check_report(report, draws=False)
     read = read_table(table, predicted=True)
     if also_train:
         read, count = also_trained(read, also_train, _ALSO_TRAIN)
@@ -120,7 +123,7 @@ def backtest(
             raise _locate(error, read, calibration) or error from None
     if predictions is not None:
         _write_predictions(predictions, read, result)
-    call.tell(document, show, result)
+    call.tell(document, show, result, None if report is None else ReportFile(report, headline(table.name, result)))
     rows = [test_row for evaluation in result.evaluations for test_row in scored_rows(evaluation.predictions)]
     refusals = [test_row.refusal_reason or "" for test_row in rows if test_row.status is RowStatus.REFUSED]
     if refusals and len(refusals) == len(rows):

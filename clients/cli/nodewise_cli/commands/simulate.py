@@ -8,11 +8,12 @@ from typing import Annotated
 
 from typer import Option
 
-from nodewise_cli.commands.options import TEN_MINUTES, Call
+from nodewise_cli.commands.options import TEN_MINUTES, Call, ReportFile, ReportPath
 from nodewise_cli.commands.simulation_options import NEVER_FINISHED, SimulationQuestion, specification
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.refusals import refuse_unanswered
+from nodewise_cli.reports import check_report
 from nodewise_cli.waiting import waiting
 from nodewise_client import Problem, SimulationAnswer, SimulationProgress, SimulationSettings
 
@@ -30,6 +31,7 @@ def simulate(
     gantt: Annotated[
         Path | None, Option(metavar="OUT.png|svg|html", help="Draw the devices of each job and pool over time.")
     ] = None,
+    report: ReportPath = None,
     call: Call = TEN_MINUTES,
 ) -> None:
     """Simulate how policies schedule jobs: response times, makespan, utilisation, fairness, restarts, wasted work.
@@ -45,12 +47,13 @@ def simulate(
     from nodewise_cli.inputs.simulation_spec import SimulationSpec
     from nodewise_cli.pictures.figures import checked_plot
     from nodewise_cli.pictures.gantt import GANTT_FORMATS, draw_gantt
-    from nodewise_cli.views.simulation import document, show, write_timeline
+    from nodewise_cli.views.simulation import document, headline, show, write_timeline
 
     spec = specification(question, SimulationSpec, "simulate", load=load, seed=seed, repetitions=repetitions)
     checked_output(timeline, "--timeline", (".csv", ".json"))
     checked_plot(gantt, "--gantt", GANTT_FORMATS)
-    keep = timeline is not None or gantt is not None
+    check_report(report, draws=True)
+    keep = any(path is not None for path in (timeline, gantt, report))
     if timeline is not None and len(spec.policy) > 1:
         raise InputError("--timeline: needs exactly one policy")
     jobs = prepared_jobs(spec, question.given)
@@ -69,7 +72,7 @@ def simulate(
                 policy_parameters=policy_parameters(policy, jobs.format),
                 repetitions_count=spec.repetitions,
                 include_timeline=keep,
-                include_jobs=gantt is not None,
+                include_jobs=gantt is not None or report is not None,
             )
             result = client.simulate(policy_request, on_progress=tell, timeout_s=call.timeout_s)
             results[policy.display_name or result.policy] = result
@@ -78,7 +81,12 @@ def simulate(
     if gantt is not None:
         draw_gantt(gantt, results, pools_of(spec))
     settings, left_out = request.settings or SimulationSettings(), jobs.left_out
-    call.tell(lambda answers: document(answers, settings, left_out), lambda answers: show(answers, left_out), results)
+    page = None
+    if report is not None:
+        page = ReportFile(report, headline(results), lambda path: draw_gantt(path, results, pools_of(spec)))
+    call.tell(
+        lambda answers: document(answers, settings, left_out), lambda answers: show(answers, left_out), results, page
+    )
     never = Problem(message=NEVER_FINISHED)
     refuse_unanswered(
         (

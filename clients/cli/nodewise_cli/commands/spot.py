@@ -8,12 +8,13 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from nodewise_cli.commands.options import TEN_MINUTES, Call
+from nodewise_cli.commands.options import TEN_MINUTES, Call, ReportFile, ReportPath
 from nodewise_cli.inputs.documents import read_value
 from nodewise_cli.pictures.figures import checked_plot
 from nodewise_cli.pictures.spot import draw
 from nodewise_cli.refusals import refuse_unanswered
-from nodewise_cli.views.spot import document, show
+from nodewise_cli.reports import check_report
+from nodewise_cli.views.spot import document, headline, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import EstimateCompletionRequest, Problem, RowStatus
 
@@ -31,6 +32,7 @@ def spot(
     plot: Annotated[
         Path | None, Option(metavar="FILE.svg", help="Draw cost against time, with the risk of each offer.")
     ] = None,
+    report: ReportPath = None,
     call: Call = TEN_MINUTES,
 ) -> None:
     """Estimate time, cost and risk of a job on offers of preemptible machines, and recommend an offer.
@@ -40,12 +42,14 @@ def spot(
     """
     request = read_value(spec, EstimateCompletionRequest)
     checked_plot(plot)
+    check_report(report, draws=True)
     if runs is not None:
         request = replace(request, runs_count=runs)
     with call.connect() as client, waiting("estimating"):
         result = client.estimate_completion(request, timeout_s=call.timeout_s)
     if plot is not None:
         draw(plot, result)
-    call.tell(document, lambda answer: show(answer, verbose=call.verbose), result)
+    page = None if report is None else ReportFile(report, headline(result), lambda path: draw(path, result))
+    call.tell(document, lambda answer: show(answer, verbose=call.verbose), result, page)
     answered = RowStatus.ANSWERED
     refuse_unanswered((None if row.status is answered else row.problem or Problem() for row in result.rows), "offer")

@@ -10,11 +10,12 @@ from typing import Annotated, Final
 
 from typer import Option
 
-from nodewise_cli.commands.options import Call
+from nodewise_cli.commands.options import Call, ReportFile, ReportPath
 from nodewise_cli.commands.simulation_options import NEVER_FINISHED, SimulationQuestion, specification
 from nodewise_cli.failures import CommandError, InputError
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.refusals import refuse_unanswered
+from nodewise_cli.reports import check_report
 from nodewise_cli.waiting import waiting
 from nodewise_client import Problem
 
@@ -54,6 +55,7 @@ def sweep(
         Path | None, Option("--csv", metavar="OUT.csv", help="Write one row for each simulation.")
     ] = None,
     plot: Annotated[Path | None, Option(metavar="OUT.png", help="Draw mean response times by policy and load.")] = None,
+    report: ReportPath = None,
     call: _Call = _HERE,
 ) -> None:
     """Compare policies over loads, seeds and prediction errors: every combination is a simulation of its own.
@@ -66,10 +68,11 @@ def sweep(
     from nodewise_cli.inputs.simulation_spec import SweepSpec
     from nodewise_cli.pictures.figures import checked_plot
     from nodewise_cli.pictures.sweep import draw
-    from nodewise_cli.views.sweep import document, show, what_failed, write_csv
+    from nodewise_cli.views.sweep import document, headline, show, what_failed, write_csv
 
     checked_output(csv_out, "--csv")
     checked_plot(plot)
+    check_report(report, draws=True)
     spec = specification(question, SweepSpec, "sweep", loads=None if loads is None else loads.split(","), seeds=seeds)
     count = processes if processes is not None else os.cpu_count() or 1
     if not 1 <= count <= 1024:
@@ -94,7 +97,8 @@ def sweep(
     if plot is not None:
         draw(plot, rows)
     how = {"engine": "server" if call.server else engine, "processes": count, "wall_s": wall_s}
-    call.tell(lambda entries: document(entries, left_out) | how, lambda entries: show(entries, left_out), rows)
+    page = None if report is None else ReportFile(report, headline(rows), lambda path: draw(path, rows))
+    call.tell(lambda entries: document(entries, left_out) | how, lambda entries: show(entries, left_out), rows, page)
     failures = what_failed(rows)
     if failures:
         raise CommandError("\n".join(failures), reason="SIMULATION_FAILED")

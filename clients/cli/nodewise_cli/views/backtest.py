@@ -12,7 +12,7 @@ from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import BacktestResult, EstimatorEvaluation, GroupMetrics, Metrics, scored_rows
 
-__all__ = ["document", "show"]
+__all__ = ["document", "headline", "show"]
 
 
 def document(result: BacktestResult) -> dict[str, Any]:
@@ -45,6 +45,14 @@ def _refusals(evaluation: EstimatorEvaluation) -> dict[str, int]:
     """How many rows were refused for which reason."""
     reasons = (row.refusal_reason for row in scored_rows(evaluation.predictions))
     return dict(Counter(reason for reason in reasons if reason))
+
+
+def headline(table: str, result: BacktestResult) -> str:
+    """The comparison in one sentence."""
+    names = [evaluation.estimator for evaluation in sorted(result.evaluations, key=_badness)]
+    return (
+        f"{table}: {names[0]} predicts best of {len(names)} estimators." if len(names) > 1 else f"{table}: {names[0]}."
+    )
 
 
 def show(result: BacktestResult) -> None:

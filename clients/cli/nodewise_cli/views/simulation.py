@@ -18,7 +18,7 @@ from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import NodePool, SimulationAnswer, SimulationMeasure, SimulationRun, SimulationSettings
 from nodewise_job_traces import LeftOut
 
-__all__ = ["MEASURES", "document", "left_out_document", "show", "show_left_out", "write_timeline"]
+__all__ = ["MEASURES", "document", "headline", "left_out_document", "show", "show_left_out", "write_timeline"]
 
 _TIMELINE: Final = ("seed", "job", "pool", "devices", "begin_s", "end_s")
 MEASURES: Final = {
@@ -105,6 +105,17 @@ def _policy(result: SimulationAnswer) -> dict[str, Any]:
         "runs": [plain(run) for run in result.runs],
         "estimators": sorted({basis.estimator for basis in result.bases}),
     }
+
+
+def headline(results: Mapping[str, SimulationAnswer]) -> str:
+    """The comparison in one sentence."""
+    means = {name: _run_document(result)["average_jct_s"] for name, result in results.items()}
+    finished = {name: mean for name, mean in means.items() if mean is not None}
+    if not finished:
+        return "No job finished under any policy."
+    best = min(finished, key=lambda name: finished[name])
+    of_all = f" of {len(results)} policies" if len(results) > 1 else ""
+    return f"{best} has the least mean response time{of_all}: {finished[best]:,.0f} s."
 
 
 def show(results: Mapping[str, SimulationAnswer], left_out: LeftOut) -> None:

@@ -43,6 +43,13 @@ def hours(seconds: float | None) -> str:
     return format_number(None if seconds is None else seconds / HOUR_S)
 
 
+def headline(result: EstimateCompletionResponse) -> str:
+    """The recommendation in one sentence."""
+    if result.choice is None:
+        return f"None of {len(result.rows)} offers is recommended."
+    return f"Recommended: {result.choice.why}."
+
+
 def show(result: EstimateCompletionResponse, *, verbose: bool) -> None:
     """Print the offers, the recommended one and why, and the answers to other parts of the question."""
     _offers(result, verbose=verbose)

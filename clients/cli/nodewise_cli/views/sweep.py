@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import SimulationRun
 from nodewise_job_traces import LeftOut
 
-__all__ = ["Comparison", "Row", "compare_rows", "document", "show", "sweep_row", "what_failed", "write_csv"]
+__all__ = ["Comparison", "Row", "compare_rows", "document", "headline", "show", "sweep_row", "what_failed", "write_csv"]
 
 Row: TypeAlias = dict[str, Any]
 """A simulation as JSON and CSV have it."""
@@ -96,6 +97,26 @@ def document(rows: Sequence[Row], left_out: LeftOut) -> dict[str, Any]:
             for each in compare_rows(rows)
         ],
     }
+
+
+def headline(rows: Sequence[Row]) -> str:
+    """The comparison in one sentence."""
+    policies, loads = ({row[name] for row in rows} for name in ("policy", "load"))
+    finished = [each for each in compare_rows(rows) if "average_jct_s" in each.estimates]
+    wins = Counter(
+        min(
+            (each for each in finished if each.group["load"] == load),
+            key=lambda each: each.estimates["average_jct_s"].mean,
+        ).group["policy"]
+        for load in {each.group["load"] for each in finished}
+    )
+    if not wins:
+        return "No simulation of the sweep finished a job."
+    ((best, count),) = wins.most_common(1)
+    return (
+        f"{best} has the least mean response time of {len(policies)} policies at {count} of {len(loads)} "
+        f"{'load' if len(loads) == 1 else 'loads'}."
+    )
 
 
 def show(rows: Sequence[Row], left_out: LeftOut) -> None:
