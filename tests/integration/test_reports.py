@@ -18,6 +18,8 @@ from nodewise_cli.reports import command_line
 
 pytest.importorskip("matplotlib", reason="reports draw their picture, and matplotlib is an extra")
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SIMULATION = EXAMPLES / "simulation"
 TABLE = (
     "job,device,nodes,workers,samples_per_s,batch_per_worker\n{name},A100,1,8,19800,256\n{name},A100,2,16,38100,256\n"
 )
@@ -65,6 +67,35 @@ def test_markdown_has_its_picture_beside_it(ran: Callable[..., Result], tmp_path
     assert "](out.svg)" in text
     assert "<svg" in (tmp_path / "out.svg").read_text()
     assert len([line for line in text.splitlines() if line.startswith("| ")]) == 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headline", "has_picture"),
+    [
+        (["spot", EXAMPLES / "spot.json", "--runs", "200"], "Recommended: ", True),
+        (
+            ["simulate", SIMULATION / "simulate.json", "--repetitions", "1"],
+            "has the least mean response time of 3",
+            True,
+        ),
+        (["sweep", SIMULATION / "sweep.json", "--seeds", "1", "--loads", "1"], "of 2 policies at 1 of 1 load.", True),
+        (
+            ["backtest", EXAMPLES / "testbed.csv", "--estimator", "queueing", "--estimator", "last-known"],
+            "predicts best of 2 estimators.",
+            False,
+        ),
+    ],
+    ids=["spot", "simulate", "sweep", "backtest"],
+)
+def test_commands_that_compare_have_reports(
+    ran: Callable[..., Result], tmp_path: Path, arguments: list[str | Path], headline: str, *, has_picture: bool
+) -> None:
+    path = tmp_path / "out.html"
+    assert ran(*arguments, "--report", path).exit_code == 0
+    page = path.read_text()
+    assert headline in page[page.index("<h1>") : page.index("</h1>")]
+    assert ("data:image/svg" in page) == has_picture
+    assert "<tbody><tr>" in page
 
 
 def test_json_stays_alone_on_standard_output(ran: Callable[..., Result], tmp_path: Path, table: Path) -> None:
