@@ -64,6 +64,7 @@ _COMMANDS: Final = {
         "verify": ("backups", "Check a store or a backup for damage."),
     },
     "Reference": {
+        "demo": ("demo", "Answer five questions about shipped examples on one page."),
         "schema": ("schema", "Print the JSON Schema of a specification."),
         "devices": ("devices", "List the devices in the catalogue."),
         "completion": ("completion", "Print the script that completes commands in a shell."),

@@ -7,6 +7,8 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -17,7 +19,7 @@ from typing import Final, TypeAlias
 from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
 from nodewise_cli.recording import RecordedTable, RecordedText, Recording
 
-__all__ = ["FORMATS", "Draw", "Report", "check_report", "command_line"]
+__all__ = ["FORMATS", "Draw", "Report", "check_report", "collect_reports", "command_line", "page_of"]
 
 FORMATS: Final = (".html", ".md")
 Draw: TypeAlias = Callable[[Path], None]
@@ -51,18 +53,24 @@ class Report:
     def write(self, path: Path) -> None:
         """Write the report: Markdown with its picture in a file beside it, else HTML.
 
+        Within ``collect_reports`` it is collected instead.
+
         Raises
         ------
         CommandError
             If a file cannot be written.
         """
+        collected = _collected.get()
+        if collected is not None:
+            collected.append(self)
+            return
         if path.suffix.lower() == ".md":
             picture = path.with_suffix(".svg")
             if self.draw is not None:
                 self.draw(picture)
             text = "\n\n".join(self._markdown(picture.name)) + "\n"
         else:
-            text = self._html()
+            text = _page(self.headline, "".join(self.body()))
         with writing(path):
             path.write_text(text, encoding="utf-8")
 
@@ -72,7 +80,7 @@ class Report:
         for each in self.recording:
             if isinstance(each, RecordedTable):
                 yield each
-            elif each.text and not each.text.startswith((_NOTE, *_RESTS_ON)):
+            elif each.text not in ("", self.headline) and not each.text.startswith((_NOTE, *_RESTS_ON)):
                 yield each.text
 
     def _texts(self, *prefixes: str) -> list[str]:
@@ -105,27 +113,52 @@ class Report:
 
     # --- HTML
 
-    def _html(self) -> str:
-        style = resources.files("nodewise_cli").joinpath("report.css").read_text(encoding="utf-8")
-        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-        policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-        head = (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(self.headline)}</title><style>{style}</style></head>"
-        )
-        return f"{head}<body><main>{''.join(self._body())}</main></body></html>\n"
-
-    def _body(self) -> Iterator[str]:
-        yield f"<h1>{escape(self.headline)}</h1>"
+    def body(self, level: int = 1) -> Iterator[str]:
+        """HTML of the report, whose first heading has this level."""
+        yield f"<h{level}>{escape(self.headline)}</h{level}>"
         if self.draw is not None:
             yield f'<img src="{_data_url(self.draw)}" alt="{escape(self.headline)}">'
         for each in self._answer:
             yield _html_table(each) if isinstance(each, RecordedTable) else f"<p>{escape(each)}</p>"
         for heading, texts in self._sections:
-            yield f"<h2>{heading}</h2><ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
-        yield f"<h2>Ask again</h2><pre><code>{escape(self.command)}</code></pre>"
+            items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+            yield f"<h{level + 1}>{heading}</h{level + 1}><ul>{items}</ul>"
+        yield f"<h{level + 1}>Ask again</h{level + 1}><pre><code>{escape(self.command)}</code></pre>"
+
+
+_collected: Final[ContextVar[list[Report] | None]] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collect_reports() -> Iterator[list[Report]]:
+    """Collect the reports that are written within, instead of writing them."""
+    reports: list[Report] = []
+    token = _collected.set(reports)
+    try:
+        yield reports
+    finally:
+        _collected.reset(token)
+
+
+def page_of(title: str, chapters: Sequence[tuple[str, Report]]) -> str:
+    """Several reports on one page, each below its question."""
+    parts = [
+        f"<section><h2>{escape(question)}</h2>{''.join(report.body(level=3))}</section>"
+        for question, report in chapters
+    ]
+    return _page(title, f"<h1>{escape(title)}</h1>{''.join(parts)}")
+
+
+def _page(title: str, body: str) -> str:
+    style = resources.files("nodewise_cli").joinpath("report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><main>{body}</main></body></html>\n"
+    )
 
 
 def check_report(path: Path | None, *, draws: bool) -> None:

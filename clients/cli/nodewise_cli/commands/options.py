@@ -117,11 +117,13 @@ class Call:
         """
         if self.as_json:
             print_json(document(answer))
-        if not self.as_json or report is not None:
-            with record_output(silent=self.as_json) as recording:
+        if report is None:
+            if not self.as_json:
                 show(answer)
-            if report is not None:
-                Report(report.headline, recording, report.draw, command_line()).write(report.path)
+            return
+        with record_output(silent=self.as_json) as recording:
+            show(answer)
+        Report(report.headline, recording, report.draw, command_line()).write(report.path)
 
 
 @dataclass(frozen=True, slots=True)
