@@ -170,6 +170,11 @@ def test_errors_are_told_as_connect_and_as_rest_have_them(call: Caller) -> None:
         ({"configurations": {"syncModes": ["SYNC_MODE_NONE_SUCH"]}}, "configurations.sync_modes[0]"),
         ({"profile": {"profileId": "other"}}, "profile.profile_id"),
         ({"configurations": {"workers": [-1]}}, "configurations.workers[0]"),
+        (
+            {"configurations": {"workers": [1], "hybridSyncFractions": [True]}},
+            "configurations.hybrid_sync_fractions[0]",
+        ),
+        ({"objective": {"knee": {"share": False}}}, "objective.knee.share"),
     ],
 )
 def test_a_wrong_field_is_named(call: Caller, body: Any, field: str) -> None:
