@@ -30,6 +30,13 @@ _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _JSON: Final = "application/json"
 _ERROR: Final = "google.rpc.Error"
 _VARIABLES: Final = {name for route in routes_of(METHODS) for name in route.template.variables}
+_ID: Final = "^[A-Za-z0-9]([A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?$"
+"""Names that callers choose: of profiles, and of requests and sessions that may be sent again."""
+_CREATED: Final = {
+    "AppendProfile": ("profile_id", "$request.path.profile_id"),
+    "CreateToken": ("token_id", "$response.body#/token/tokenId"),
+}
+"""Methods whose reply leads to operations: the variable of their paths, and where its value is."""
 _ERRORS: Final = {
     "type": "object",
     "description": "Why a call failed, as AIP-193 has it.",
@@ -66,15 +73,10 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     """The document of routes."""
     schemas = _Schemas()
     paths: dict[str, dict[str, Any]] = {}
-    seen: set[str] = set()
     tags: dict[str, str] = {}
-    for route in routes:
+    for name, route in _operation_ids(routes):
         service = route.method.containing_service
         tags.setdefault(service.name, _text(inspect.getdoc(_servicer(route.method))))
-        name = f"{service.name}_{route.method.name}"
-        while name in seen:
-            name += "_"
-        seen.add(name)
         paths.setdefault(_path(route), {})[route.verb.lower()] = _operation(route, name, schemas)
     return {
         "openapi": "3.1.0",
@@ -119,6 +121,8 @@ def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
             },
         },
     }
+    if method.name in _CREATED:
+        operation["responses"]["200"]["links"] = _links(*_CREATED[method.name])
     parameters = [*_in_path(route, schemas), *([] if route.whole_body else _in_query(route, schemas))]
     if parameters:
         operation["parameters"] = parameters
@@ -126,6 +130,25 @@ def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
         content = {_JSON: {"schema": schemas.named(method.input_type, asked=True)}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
+
+
+def _links(variable: str, value: str) -> dict[str, Any]:
+    """The operations on what a call created, by the variable of their paths."""
+    return {
+        name: {"operationId": name, "parameters": {variable: value}}
+        for name, route in _operation_ids(routes_of(METHODS))
+        if any(each.rpartition(".")[2] == variable for each in route.template.variables)
+    }
+
+
+def _operation_ids(routes: Iterable[Route]) -> Iterable[tuple[str, Route]]:
+    seen: set[str] = set()
+    for route in routes:
+        name = f"{route.method.containing_service.name}_{route.method.name}"
+        while name in seen:
+            name += "_"
+        seen.add(name)
+        yield name, route
 
 
 def _in_path(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
@@ -140,7 +163,7 @@ def _in_path(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
             "in": "path",
             "required": True,
             "description": schema.pop("description", ""),
-            "schema": schema | {"minLength": 1},
+            "schema": schema | {"minLength": 1} | ({"pattern": _ID} if last == "profile_id" else {}),
         }
 
 
@@ -218,7 +241,9 @@ class _Schemas:
             return {"type": "number", "format": "double"}
         if field.type == _FIELD.TYPE_BYTES:
             return {"type": "string", "contentEncoding": "base64"}
-        return {"type": "boolean"} if field.type == _FIELD.TYPE_BOOL else {"type": "string"}
+        if field.type == _FIELD.TYPE_BOOL:
+            return {"type": "boolean"}
+        return {"type": "string"} | ({"pattern": _ID} if asked and field.name in ("request_id", "session_id") else {})
 
 
 def _presence(message: Descriptor) -> dict[str, Any]:
