@@ -78,6 +78,9 @@ def test_replies_are_as_the_document_says(tmp_path: Path, seed: int, secured: bo
         options = ["--tls-verify", tmp_path / "roots.pem", "--header", f"Authorization: Bearer {token}"]
         options += ["--generation-with-security-parameters", "false"]
         scheme, environment["OWN_TOKEN_ID"] = "https", kept.token_id
+    # A call's time may be over before it is answered on a busy machine: 504 says so.
+    expected = 'not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 504]'
+    (tmp_path / "schemathesis.toml").write_text(f"[checks]\n{expected}\n")
     with EmbeddedServer(Settings(**settings)) as server:
         document = f"{scheme}://{server.http_target}/openapi.json"
         found = subprocess.run(
