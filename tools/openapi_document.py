@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -20,6 +21,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescri
 
 from nodewise.rpc.http.rest import NDJSON, Route, routes_of
 from nodewise.rpc.services import METHODS
+from nodewise_values.fact import Fact
 from nodewise_values.facts import BY_MESSAGE
 
 FILE: Final = Path(__file__).resolve().parent.parent / "server" / "nodewise" / "rpc" / "http" / "openapi.json"
@@ -27,6 +29,14 @@ _FIELD: Final = FieldDescriptor
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _JSON: Final = "application/json"
 _ERROR: Final = "google.rpc.Error"
+_VARIABLES: Final = {name for route in routes_of(METHODS) for name in route.template.variables}
+_ID: Final = "^[A-Za-z0-9]([A-Za-z0-9._~/-]{0,126}[A-Za-z0-9])?$"
+"""Names that callers choose: of profiles, and of requests and sessions that may be sent again."""
+_CREATED: Final = {
+    "AppendProfile": ("profile_id", "$request.path.profile_id"),
+    "CreateToken": ("token_id", "$response.body#/token/tokenId"),
+}
+"""Methods whose reply leads to operations: the variable of their paths, and where its value is."""
 _ERRORS: Final = {
     "type": "object",
     "description": "Why a call failed, as AIP-193 has it.",
@@ -63,15 +73,10 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     """The document of routes."""
     schemas = _Schemas()
     paths: dict[str, dict[str, Any]] = {}
-    seen: set[str] = set()
     tags: dict[str, str] = {}
-    for route in routes:
+    for name, route in _operation_ids(routes):
         service = route.method.containing_service
         tags.setdefault(service.name, _text(inspect.getdoc(_servicer(route.method))))
-        name = f"{service.name}_{route.method.name}"
-        while name in seen:
-            name += "_"
-        seen.add(name)
         paths.setdefault(_path(route), {})[route.verb.lower()] = _operation(route, name, schemas)
     return {
         "openapi": "3.1.0",
@@ -100,8 +105,8 @@ def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
     reply = schemas.named(method.output_type, asked=False)
     answered = {_JSON: {"schema": reply}}
     if method.server_streaming:
-        line = {"type": "object", "properties": {"result": reply, "error": {"$ref": f"#/components/schemas/{_ERROR}"}}}
-        answered = {NDJSON: {"schema": line}}
+        line = {"type": "object", "required": ["result"], "properties": {"result": reply}}
+        answered = {NDJSON: {"schema": {"oneOf": [line, {"$ref": f"#/components/schemas/{_ERROR}"}]}}}
         told += '\n\nAnswered by a stream: an object a line, {"result": ...}, and {"error": ...} last where it fails.'
     operation: dict[str, Any] = {
         "operationId": name,
@@ -116,6 +121,8 @@ def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
             },
         },
     }
+    if method.name in _CREATED:
+        operation["responses"]["200"]["links"] = _links(*_CREATED[method.name])
     parameters = [*_in_path(route, schemas), *([] if route.whole_body else _in_query(route, schemas))]
     if parameters:
         operation["parameters"] = parameters
@@ -123,6 +130,25 @@ def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
         content = {_JSON: {"schema": schemas.named(method.input_type, asked=True)}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
+
+
+def _links(variable: str, value: str) -> dict[str, Any]:
+    """The operations on what a call created, by the variable of their paths."""
+    return {
+        name: {"operationId": name, "parameters": {variable: value}}
+        for name, route in _operation_ids(routes_of(METHODS))
+        if any(each.rpartition(".")[2] == variable for each in route.template.variables)
+    }
+
+
+def _operation_ids(routes: Iterable[Route]) -> Iterable[tuple[str, Route]]:
+    seen: set[str] = set()
+    for route in routes:
+        name = f"{route.method.containing_service.name}_{route.method.name}"
+        while name in seen:
+            name += "_"
+        seen.add(name)
+        yield name, route
 
 
 def _in_path(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
@@ -137,7 +163,7 @@ def _in_path(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
             "in": "path",
             "required": True,
             "description": schema.pop("description", ""),
-            "schema": schema | {"minLength": 1},
+            "schema": schema | {"minLength": 1} | ({"pattern": _ID} if last == "profile_id" else {}),
         }
 
 
@@ -149,7 +175,8 @@ def _in_query(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
             continue
         schema = schemas.field(field, asked=True)
         told = schema.pop("description", "")
-        yield {"name": field.json_name, "in": "query", "description": told, "schema": schema}
+        parameter = {"name": field.json_name, "in": "query", "description": told, "schema": schema}
+        yield parameter | ({"required": True} if _is_required(field) else {})
 
 
 class _Schemas:
@@ -181,7 +208,7 @@ class _Schemas:
         if message.fields:
             schema["properties"] = {each.json_name: self.field(each, asked=asked) for each in message.fields}
         if asked:  # a name that is not known is refused
-            schema["additionalProperties"] = False
+            schema |= {"additionalProperties": False} | _presence(message)
         return schema
 
     def field(self, field: FieldDescriptor, *, asked: bool) -> dict[str, Any]:
@@ -194,7 +221,7 @@ class _Schemas:
                 "additionalProperties": self._one(inner.fields_by_name["value"], asked=asked),
             }
         else:
-            schema = self._one(field, asked=asked)
+            schema = self._one(field, asked=asked) | (_bounds(field) if asked else {})
             if field.is_repeated:
                 schema = {"type": "array", "items": schema}
         return schema | ({"description": told} if told else {})
@@ -214,13 +241,55 @@ class _Schemas:
             return {"type": "number", "format": "double"}
         if field.type == _FIELD.TYPE_BYTES:
             return {"type": "string", "contentEncoding": "base64"}
-        return {"type": "boolean"} if field.type == _FIELD.TYPE_BOOL else {"type": "string"}
+        if field.type == _FIELD.TYPE_BOOL:
+            return {"type": "boolean"}
+        return {"type": "string"} | ({"pattern": _ID} if asked and field.name in ("request_id", "session_id") else {})
+
+
+def _presence(message: Descriptor) -> dict[str, Any]:
+    """Which fields must be present, and which not together, because they are of one oneof."""
+    required = [each.json_name for each in message.fields if _is_required(each)]
+    pairs = [
+        {"required": [one.json_name, other.json_name]}
+        for group in message.oneofs
+        for one, other in combinations(group.fields, 2)
+    ]
+    return ({"required": required} if required else {}) | ({"not": {"anyOf": pairs}} if pairs else {})
+
+
+def _is_required(field: FieldDescriptor) -> bool:
+    """Whether a request without the field is refused; a column's rows and a path's variable are checked elsewhere."""
+    fact = _fact(field)
+    return fact is not None and fact.required and not field.is_repeated and field.name not in _VARIABLES
+
+
+def _bounds(field: FieldDescriptor) -> dict[str, Any]:
+    """Bounds of a value in a request. Zero stands for an absent value in a column, and where presence is not seen."""
+    fact = _fact(field)
+    if fact is None:
+        return {}
+    if field.type == _FIELD.TYPE_STRING:
+        return {} if fact.maximum_length is None else {"maxLength": fact.maximum_length}
+    if field.type not in (_FIELD.TYPE_INT32, _FIELD.TYPE_UINT32, _FIELD.TYPE_DOUBLE):
+        return {}
+    bounds: dict[str, Any] = {} if fact.maximum is None else {"maximum": fact.maximum}
+    if fact.minimum is not None:
+        if field.has_presence or _is_required(field):
+            bounds["exclusiveMinimum" if fact.exclusive_minimum else "minimum"] = fact.minimum
+        else:
+            bounds["minimum"] = min(fact.minimum, 0)
+    return bounds
+
+
+def _fact(field: FieldDescriptor) -> Fact | None:
+    message = cast("Descriptor", field.containing_type)
+    return BY_MESSAGE.get(message.full_name, {}).get(field.name)
 
 
 def _meaning(field: FieldDescriptor) -> str:
     """What a field says, in the contract's words, with its unit."""
     message = cast("Descriptor", field.containing_type)
-    fact = BY_MESSAGE.get(message.full_name, {}).get(field.name)
+    fact = _fact(field)
     told = _attributes(message).get(field.name, "") or (fact.meaning if fact is not None else "")
     return f"{told} Unit: {fact.unit}." if fact is not None and fact.unit else told
 

@@ -44,11 +44,18 @@ def hasty(rules: str) -> str:
 
 
 def queries() -> dict[str, str]:
-    """Queries of the dashboard and of the page on observability, by where they stand."""
+    """Queries of the dashboard, the page on observability and the autoscaler, by where they stand."""
     panels = json.loads((ROOT / "deploy" / "grafana" / "nodewise.json").read_text())["panels"]
     page = (ROOT / "docs" / "guides" / "observability.md").read_text()
     rows = re.findall(r"^\| ([^|]*) \| `(.*)` \|$", page, re.MULTILINE)
+    adapter = RULES.with_name("adapter.yaml").read_text()
+    (series,) = re.findall(r"seriesQuery: (\w+)", adapter)
+    (autoscaled,) = re.findall(r"metricsQuery: (.*)", adapter)
+    # As prometheus-adapter fills it in for the pods of a Deployment.
+    for part, text in (("GroupBy", "pod"), ("Series", series), ("LabelMatchers", 'namespace="n",pod=~"a|b"')):
+        autoscaled = autoscaled.replace(f"<<.{part}>>", text)
     return {
+        "autoscaler": f"{autoscaled} > 0",
         **{f"{each['title']} {i}": query["expr"] for each in panels for i, query in enumerate(each.get("targets", []))},
         **{question: query.replace("\\|", "|") for question, query in rows if "nodewise_" in query},
     }
@@ -167,7 +174,15 @@ def batch() -> bytes:
 
 def test_a_fault_fires_its_alert(tmp_path: Path) -> None:
     faults = Faults(tmp_path)
-    with faults.server, Prometheus(tmp_path, {"nodewise": faults.server.http_target}, hasty(RULES.read_text())) as seen:
+    with (
+        faults.server,
+        Prometheus(
+            tmp_path,
+            {"nodewise": faults.server.http_target},
+            hasty(RULES.read_text()),
+            labels={"namespace": "n", "pod": "a"},
+        ) as seen,
+    ):
 
         def fires(name: str, again: Callable[[], object] = lambda: None) -> None:
 

@@ -20,6 +20,7 @@ from serving import COMMAND, ServerProcess, Stubs, inline
 
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.identity.checks import check_identity
+from nodewise.runtime.metrics import COUNTERS
 from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import prediction_service_pb2
 
@@ -108,6 +109,15 @@ def test_every_setting_that_is_named_exists() -> None:
     }
     assert named - known <= {"NODEWISE_CONFIG", "NODEWISE_PORT"}
     assert "NODEWISE_HTTP" in named
+
+
+def test_the_autoscaler_asks_for_the_metric_that_the_adapter_makes_of_one_of_the_server() -> None:
+    adapter = (DEPLOY / "prometheus" / "adapter.yaml").read_text(encoding="utf-8")
+    template = (DEPLOY / "helm" / "templates" / "availability.yaml").read_text(encoding="utf-8")
+    (name,) = re.findall(r"name: \{as: (\w+)\}", adapter)
+    assert re.findall(r"metric: \{name: (\w+)\}", template) == [name]
+    (series,) = re.findall(r"seriesQuery: (\w+)_total\{", adapter)
+    assert series in {counter for counter, *_ in COUNTERS}
 
 
 def test_the_image_takes_files_that_exist_and_are_let_in() -> None:

@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import os
+import re
 import shlex
 import signal
 import ssl
@@ -35,6 +36,7 @@ from nodewise_protos.v1 import profile_service_pb2
 PAGE = "https://app.example.com"
 PREDICT = "/nodewise.v1.PredictionService/Predict"
 WATCH = "/nodewise.v1.ProfileService/WatchProfiles"
+ROOT = Path(__file__).resolve().parents[2]
 JSON = {"Content-Type": "application/json"}
 QUESTION: dict[str, Any] = {"configurations": {"workers": [1, 2, 4]}, "objective": {"knee": {}}}
 
@@ -170,6 +172,11 @@ def test_errors_are_told_as_connect_and_as_rest_have_them(call: Caller) -> None:
         ({"configurations": {"syncModes": ["SYNC_MODE_NONE_SUCH"]}}, "configurations.sync_modes[0]"),
         ({"profile": {"profileId": "other"}}, "profile.profile_id"),
         ({"configurations": {"workers": [-1]}}, "configurations.workers[0]"),
+        (
+            {"configurations": {"workers": [1], "hybridSyncFractions": [True]}},
+            "configurations.hybrid_sync_fractions[0]",
+        ),
+        ({"objective": {"knee": {"share": False}}}, "objective.knee.share"),
     ],
 )
 def test_a_wrong_field_is_named(call: Caller, body: Any, field: str) -> None:
@@ -276,16 +283,30 @@ def test_the_document_names_every_path(call: Caller) -> None:
     assert call("GET", "/healthz").value == {"status": "SERVING"}
 
 
+def curl_lines() -> dict[str, list[str]]:
+    """Lines of pages that call curl, by page."""
+    pages = (page for where in ("*.md", "docs/**/*.md", "*/*/README.md", "*/README.md") for page in ROOT.glob(where))
+    lines = {
+        page.relative_to(ROOT).as_posix(): re.findall(r"^(?:.*\$\()?curl .*", page.read_text("utf-8"), re.MULTILINE)
+        for page in pages
+    }
+    return {page: found for page, found in lines.items() if found}
+
+
+RUN_ELSEWHERE = {"README.md": "test_snippets.py", "docs/integrations/recipes.md": "test_recipes.py"}
+"""Pages whose calls go over several lines."""
+
+
 @needs("curl")
-def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
-    guide = Path(__file__).resolve().parents[2] / "docs" / "guides" / "http.md"
-    lines = [line for line in guide.read_text(encoding="utf-8").splitlines() if line.startswith("curl ")]
-    assert len(lines) > 4
+def test_every_call_by_curl_is_answered() -> None:
+    lines = curl_lines()
+    assert lines.keys() - RUN_ELSEWHERE == {"docs/guides/http.md", "docs/guides/deploy.md"}
+    assert lines.keys() >= RUN_ELSEWHERE.keys()
     with EmbeddedServer(Settings(store="memory:", grace_s=1.0, http="127.0.0.1:0")) as server:
-        for line in lines:
-            words = shlex.split(line.replace("localhost:50552", server.http_target))
+        for line in (line for page in sorted(lines.keys() - RUN_ELSEWHERE)[::-1] for line in lines[page]):
+            words = shlex.split(re.sub(r"(localhost|127\.0\.0\.1):50552", server.http_target, line))
             found = subprocess.run([*words, "--fail-with-body"], capture_output=True, check=False)
-            assert found.returncode == 0, found.stdout
+            assert found.returncode == 0, (line, found.stdout)
             assert json.loads(found.stdout)
 
 

@@ -110,6 +110,21 @@ def test_the_table_and_the_picture_of_the_example(tmp_path: Path) -> None:
     ]
 
 
+def test_a_resumed_sweep_simulates_only_what_is_missing(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    first = json.loads(ran(written(tmp_path, policy=["fifo"]), "--resume", results, "--json").stdout)
+    both = json.loads(ran(written(tmp_path, policy=["fifo", "equal-share"]), "--resume", results, "--json").stdout)
+    assert len(both["simulations"]) == 8
+    # Also the times of the wall, which no second run repeats.
+    assert [row for row in both["simulations"] if row["policy"] == "fifo"] == first["simulations"]
+    broken = written(tmp_path, policy=["nobody"])
+    assert ran(broken, "--resume", results).exit_code == ran(broken, "--resume", results).exit_code == 1
+    (tmp_path / "table.csv").write_text("policy,load\n" * 100)
+    refused = ran(written(tmp_path), "--resume", tmp_path / "table.csv")
+    assert refused.exit_code == 2
+    assert "table.csv: must be a file of results" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -137,6 +152,8 @@ def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
         (["--processes", "0"], "--processes: must be 1 to 1024"),
         (["--ray-address", "auto"], "--ray-address: needs --engine ray"),
         (["--csv", "/nowhere/at/all.csv"], "--csv: must be a file"),
+        (["--resume", "/nowhere/at/all"], "--resume: must be a file"),
+        (["--resume", str(tmp_path / "a"), "--server", "127.0.0.1:1"], "--resume: must be left out when --server"),
     ):
         result = ran(spec, *arguments)
         assert result.exit_code == 2

@@ -30,3 +30,18 @@ def lasting(shared: str, unit: int) -> int:
     (Path(shared) / f"{unit}.pid").write_text(str(os.getpid()))
     time.sleep(60)
     return unit
+
+
+def held(shared: tuple[str, int], unit: int) -> bytes:
+    """Leave a mark with the node and the process, and wait for a number of marks; a negative unit waits for more.
+
+    Returns the node's id.
+    """
+    import ray  # of the process that works
+
+    folder, count = Path(shared[0]), shared[1]
+    node = ray.get_runtime_context().get_node_id()
+    (folder / f"{unit}.{node}.{os.getpid()}.mark").touch()
+    while len(list(folder.glob("*.mark"))) < count or (unit < 0 and not (folder / "go").exists()):
+        time.sleep(0.05)
+    return bytes.fromhex(node)

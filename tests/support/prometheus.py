@@ -10,6 +10,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.error import URLError
 
@@ -29,10 +30,21 @@ class Prometheus:
         Job to HOST:PORT.
     rules : str
         The content of a rule file.
+    labels : mapping
+        Of every series.
     """
 
-    def __init__(self, folder: Path, targets: Mapping[str, str], rules: str = "groups: []") -> None:
-        scrapes = [{"job_name": job, "static_configs": [{"targets": [target]}]} for job, target in targets.items()]
+    def __init__(
+        self,
+        folder: Path,
+        targets: Mapping[str, str],
+        rules: str = "groups: []",
+        labels: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        scrapes = [
+            {"job_name": job, "static_configs": [{"targets": [target], "labels": dict(labels)}]}
+            for job, target in targets.items()
+        ]
         every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
         settings = {"global": every, "rule_files": ["rules.yml"], "scrape_configs": scrapes}
         (folder / "rules.yml").write_text(rules)

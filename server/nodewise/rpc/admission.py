@@ -73,6 +73,8 @@ class AdmissionQueue:
         Permits that a call may take at once. 0 while any call waits.
     waiting, refused : int
         Calls that wait; that were refused so far.
+    waited_s : float
+        Time that calls have waited so far, together, in seconds.
     permits : int
         As given.
     """
@@ -80,6 +82,7 @@ class AdmissionQueue:
     def __init__(self, permits: int, wait_s: float, most_waiting: int = 1024) -> None:
         self.free = self.permits = permits
         self.waiting = self.refused = 0
+        self.waited_s = 0.0
         self._wait_s = wait_s
         self._most_waiting = most_waiting
         self._lines: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of their turns
@@ -117,11 +120,14 @@ class AdmissionQueue:
         ready = asyncio.get_running_loop().create_future()
         self._lines.setdefault(caller, deque()).append(ready)
         self.waiting += 1
+        begin_s = time.monotonic()
         try:
             await ready
         except BaseException:
             self._leave(caller, ready)
             raise
+        finally:
+            self.waited_s += time.monotonic() - begin_s
         return Permit(self)
 
     def expected_wait_s(self, caller: str) -> float:

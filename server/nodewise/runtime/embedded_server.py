@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
 
 import structlog
@@ -18,6 +20,7 @@ from nodewise.runtime.assembly import application_of, start_faults
 from nodewise.runtime.event_loop import new_event_loop
 from nodewise.runtime.executors.local import LocalExecutor
 from nodewise.runtime.executors.ray_engine import RayExecutor, RayMissingError
+from nodewise.runtime.executors.resumable import ResumableExecutor
 from nodewise.runtime.generations.admin import Administration
 from nodewise.runtime.generations.changes import Changes
 from nodewise.runtime.generations.folder import plugins_folder_of
@@ -151,6 +154,7 @@ def sweep(
     engine: str,
     processes: int,
     ray_address: str | None = None,
+    results: Path | None = None,
 ) -> list[Outcome[bytes]]:
     """Every unit's outcome, in the order of units: a SimulationResult's bytes, or its fault.
 
@@ -162,19 +166,26 @@ def sweep(
         Called with the number of units that are done, and of all units.
     engine : str
         `local`: processes of this machine; `ray`: of a Ray cluster, a local one unless ``ray_address`` names another.
+    results : Path or None
+        File of results (``ResumableExecutor``): units that it holds are not run again.
 
     Raises
     ------
     StartError
-        If a request is invalid, or ``engine`` is `ray` and Ray is not installed.
+        If a request or the file is invalid, or ``engine`` is `ray` and Ray is not installed.
     """
     configure_logging("error")
     executor: WorkExecutor = RayExecutor(processes, ray_address) if engine == "ray" else LocalExecutor(processes)
+    if results is not None:
+        executor = ResumableExecutor(executor, results)
     try:
         with marked_interrupts():
-            messages = [with_given_curves(request).SerializeToString() for request in requests]
+            messages = [with_given_curves(request).SerializeToString(deterministic=True) for request in requests]
         return run_sweep(executor, messages, units, progress)
     except NodewiseError as error:
         raise StartError(str(error), of_input=True) from None
+    except sqlite3.Error as error:
+        text = f"{results}: must be a file of results, or a new one in a folder that can be written: {error}"
+        raise StartError(text, of_input=True) from None
     except RayMissingError as error:
         raise StartError(str(error), of_input=False) from None

@@ -48,6 +48,7 @@ DURATION: Final = (
 )
 COUNTERS: Final = (
     ("nodewise_queue_refused_calls", "Calls that would have waited too long.", ("queue",)),
+    ("nodewise_queue_wait_seconds", "Time that calls waited for a permit.", ("queue",)),
     ("nodewise_replies", "Small questions by whether their reply was known (yes, no).", ("known",)),
     ("nodewise_plugin_calls", "Calls of plugins (outcome ok, failed).", ("distribution", "method", "outcome")),
     ("nodewise_plugin_call_seconds", "Time of calls of plugins.", ("distribution", "method")),
@@ -151,6 +152,7 @@ class Metrics:
             self._set("nodewise_queue_permits_in_use", queue.permits - queue.free, name)
             self._set("nodewise_queue_permits", queue.permits, name)
             self._count("nodewise_queue_refused_calls", queue.refused, name)
+            self._count("nodewise_queue_wait_seconds", queue.waited_s, name)
         for label, count in zip(("no", "yes"), self._admission.replies):
             self._count("nodewise_replies", count, label)
         self._set("nodewise_cache_bytes", self._space.weight)

@@ -58,6 +58,20 @@ async def test_a_free_permit_is_taken_at_once_and_released_once() -> None:
     assert (queue.free, first.is_released, second.is_released) == (1, True, False)
 
 
+async def test_the_time_that_calls_wait_is_counted_also_of_those_that_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, queue = Clock(monkeypatch), AdmissionQueue(1, 60.0)
+    permit = await queue.acquire("a")
+    clock.now_s += 5.0
+    assert queue.waited_s == 0.0
+    first, leaves = await ask(queue, "a", 2)
+    clock.now_s += 2.0
+    permit.release()
+    await first
+    clock.now_s += 1.0
+    await cancel([leaves])
+    assert queue.waited_s == 2.0 + 3.0
+
+
 async def test_callers_take_turns_however_much_one_asks() -> None:
     queue = AdmissionQueue(1, 0.2)
     held, served = queue.take(), list[str]()

@@ -22,6 +22,7 @@ from nodewise_client import Problem
 __all__ = ["sweep"]
 
 ENGINES: Final = ("local", "ray")
+MOST_PROCESSES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +48,16 @@ def sweep(
     ] = None,
     seeds: Annotated[int | None, Option(help="Number of seeds, from 0.")] = None,
     engine: Annotated[str, Option(help="local (processes of this machine) or ray.")] = "local",
-    processes: Annotated[int | None, Option(help="Simulations at a time. Default: the number of processors.")] = None,
+    processes: Annotated[
+        int | None,
+        Option(help="Simulations at a time. Default: all processors, of this machine or the named Ray cluster."),
+    ] = None,
     ray_address: Annotated[
         str | None, Option(metavar="ADDRESS", help="Ray cluster to use. Default: a local one for this run.")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Store results here as they arrive; simulate only what the file does not hold."),
     ] = None,
     csv_out: Annotated[
         Path | None, Option("--csv", metavar="OUT.csv", help="Write one row for each simulation.")
@@ -71,23 +79,28 @@ def sweep(
     from nodewise_cli.views.sweep import document, headline, show, what_failed, write_csv
 
     checked_output(csv_out, "--csv")
+    checked_output(resume, "--resume")
     checked_plot(plot)
     check_report(report, draws=True)
     spec = specification(question, SweepSpec, "sweep", loads=None if loads is None else loads.split(","), seeds=seeds)
-    count = processes if processes is not None else os.cpu_count() or 1
-    if not 1 <= count <= 1024:
-        raise InputError(f"--processes: must be 1 to 1024, found {count}")
+    # Ray itself queues what exceeds its cluster's processors.
+    count = processes if processes is not None else MOST_PROCESSES if ray_address else os.cpu_count() or 1
+    if not 1 <= count <= MOST_PROCESSES:
+        raise InputError(f"--processes: must be 1 to {MOST_PROCESSES}, found {count}")
     if engine not in ENGINES:
         raise InputError(f"--engine: must be one of {', '.join(ENGINES)}, found {engine!r}")
     if ray_address is not None and engine != "ray":
         raise InputError("--ray-address: needs --engine ray")
     if call.server is not None and engine != "local":
         raise InputError("--engine: must be left out when --server is given: the server simulates")
+    if call.server is not None and resume is not None:
+        raise InputError("--resume: must be left out when --server is given")
     requests, units, left_out = prepared_sweep(spec, question.given)
     start_s = time.perf_counter()
     with waiting("sweeping") as progress:
         if call.server is None:
-            rows = swept_here(requests, units, progress.tell, engine=engine, processes=count, ray_address=ray_address)
+            how = {"engine": engine, "processes": count, "ray_address": ray_address, "results": resume}
+            rows = swept_here(requests, units, progress.tell, **how)
         else:
             with call.connect() as client:
                 rows = swept_there(requests, units, progress.tell, client, count)
@@ -96,9 +109,9 @@ def sweep(
         write_csv(csv_out, rows)
     if plot is not None:
         draw(plot, rows)
-    how = {"engine": "server" if call.server else engine, "processes": count, "wall_s": wall_s}
+    run = {"engine": "server" if call.server else engine, "processes": count, "wall_s": wall_s}
     page = None if report is None else ReportFile(report, headline(rows), lambda path: draw(path, rows))
-    call.tell(lambda entries: document(entries, left_out) | how, lambda entries: show(entries, left_out), rows, page)
+    call.tell(lambda entries: document(entries, left_out) | run, lambda entries: show(entries, left_out), rows, page)
     failures = what_failed(rows)
     if failures:
         raise CommandError("\n".join(failures), reason="SIMULATION_FAILED")

@@ -50,7 +50,7 @@ def parse_json(body: bytes, kind: type[Message]) -> dict[str, Any]:
     Raises
     ------
     NodewiseError
-        MALFORMED_MESSAGE, LIMIT_EXCEEDED.
+        MALFORMED_MESSAGE, LIMIT_EXCEEDED, INVALID_FIELD where a number is true or false.
     """
     containers = body.count(b"{") + body.count(b"[")
     if containers > _MOST_CONTAINERS:
@@ -66,7 +66,30 @@ def parse_json(body: bytes, kind: type[Message]) -> dict[str, Any]:
         raise NodewiseError(Reason.MALFORMED_MESSAGE, text, place) from None
     if not isinstance(value, dict):
         raise NodewiseError(Reason.MALFORMED_MESSAGE, f"the body must be a JSON object of {name}")
+    if b"true" in body or b"false" in body:
+        _refuse_booleans_as_numbers(value, cast("Descriptor", kind.DESCRIPTOR), "")
     return value
+
+
+def _refuse_booleans_as_numbers(value: dict[str, Any], message: Descriptor, path: str) -> None:
+    """json_format reads true as 1.0, which no caller means."""
+    for key, inner in value.items():
+        field = message.fields_by_name.get(key) or message.fields_by_camelcase_name.get(key)
+        if field is None or field.type not in (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_MESSAGE):
+            continue
+        place, holder = path + field.name, field.message_type
+        if holder is not None and holder.GetOptions().map_entry and isinstance(inner, dict):
+            field = holder.fields_by_name["value"]
+            held = [(f"{place}[{name!r}]", entry) for name, entry in inner.items()]
+        elif isinstance(inner, list):
+            held = [(f"{place}[{number}]", entry) for number, entry in enumerate(inner)]
+        else:
+            held = [(place, inner)]
+        for where, entry in held:
+            if isinstance(entry, bool) and field.type == FieldDescriptor.TYPE_DOUBLE:
+                raise invalid_field(where, f"must be a number, found {str(entry).lower()}")
+            if isinstance(entry, dict) and field.message_type is not None:
+                _refuse_booleans_as_numbers(entry, field.message_type, f"{where}.")
 
 
 def message_of(value: dict[str, Any], kind: type[Message], *, strict: bool) -> Message:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from nodewise.ports.executor import Outcome, ResultT, SharedT, UnitT, Work, failure, run_unit
 
 __all__ = ["RayExecutor", "RayMissingError"]
+
+_RETRIES: Final = 2
 
 
 class RayMissingError(RuntimeError):
@@ -68,8 +70,8 @@ def _import_ray() -> Any:
 
 
 def _outcomes(ray: Any, work: Any, shared: Any, units: Sequence[Any], at_once: int) -> Iterator[Outcome[Any]]:
-    # No retries: a unit whose process dies is reported, as with local processes.
-    task = ray.remote(num_cpus=1, max_retries=0)(run_unit)
+    # A unit whose node is lost runs again elsewhere; one that ends its process every time is reported.
+    task = ray.remote(num_cpus=1, max_retries=_RETRIES)(run_unit)
     shared_reference = ray.put(shared)
     running: dict[Any, int] = {}
     waiting = list(enumerate(units))[::-1]
