@@ -54,6 +54,12 @@ class LoggedServer:
         self.target = line.removeprefix("listening on ").strip()
 
     @property
+    def http_target(self) -> str:
+        """HOST:PORT of HTTP; read once, of a server that has it."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().removeprefix("answering HTTP on ").strip()
+
+    @property
     def pid(self) -> int:
         """Of the process that was started: the supervisor, where there is one."""
         return self._process.pid
