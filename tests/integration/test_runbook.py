@@ -150,6 +150,11 @@ def answers(estimator: str) -> Callable[[Operator], bool]:
     return well
 
 
+def few_batches(faults: Faults) -> int:
+    """Returns how many failed."""
+    return faults.flood(10)
+
+
 def kill_workers(faults: Faults) -> None:
     if len(workers_of(faults.server.pid)) == 2:
         faults.kill_a_worker()
@@ -228,17 +233,16 @@ DRIVES = {
         kill_workers, {"nodewise top": lambda shown: len(shown.get("workers", [])) < 2}, lambda _: None, has_two_workers
     ),
     "NodewiseCacheFull": Drive(
-        Faults.flood,
+        few_batches,
         {"nodewise top": lambda shown: number(shown["caches"][0]["GiB"]) > 0.9 * number(shown["caches"][0]["of GiB"])},
         lambda faults: faults.reload(cache_bytes=64 << 20),
         lambda operator: operator.top("caches", "GiB") < 0.5 * operator.top("caches", "of GiB"),
     ),
     "NodewiseMemoryNearLimit": Drive(
-        Faults.flood,
-        {"nodewise top": column("caches", "GiB", 0.1)},
-        lambda faults: faults.reload(cache_bytes=16 << 20),
-        lambda operator: operator.top("caches", "of GiB") < 0.05,
-        before=lambda faults: faults.reload(cache_bytes=256 << 20),
+        few_batches,
+        {"nodewise top": column("caches", "GiB", 0.02)},
+        lambda faults: faults.reload(cache_bytes=4 << 20),
+        lambda operator: operator.top("caches", "of GiB") < 0.01,
     ),
     "NodewiseErrors": Drive(
         ask("exits"),
@@ -258,7 +262,7 @@ DRIVES = {
         Faults.flood,
         {"nodewise top": column("queues", "refused/s", 0.0)},
         lambda faults: faults.reload(queue_wait_s=60.0),
-        lambda operator: not operator.faults.flood(),
+        lambda operator: not few_batches(operator.faults),
     ),
     "NodewiseQueueLong": Drive(
         Faults.flood,

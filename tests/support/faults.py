@@ -146,14 +146,14 @@ class Faults:
         self.server.send(signal.SIGHUP)
         wait_until(lambda: self.events()["restarted"] > restarted)
 
-    def flood(self) -> int:
-        """A hundred and fifty batches at once, each about sixty other jobs, to both workers; returns the failures."""
+    def flood(self, batches: int = 150) -> int:
+        """So many batches at once, each about sixty other jobs, to both workers; returns how many failed."""
 
         async def ask() -> int:
             options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
             channels = [grpc.aio.insecure_channel(self.target, options=options) for _ in range(16)]
             methods = [each.unary_unary("/nodewise.v1.PredictionService/BatchPredict") for each in channels]
-            calls = [methods[turn % 16](batch(), timeout=PATIENCE_S) for turn in range(150)]
+            calls = [methods[turn % 16](batch(), timeout=PATIENCE_S) for turn in range(batches)]
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
             for channel in channels:
                 await channel.close()

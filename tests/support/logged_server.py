@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class LoggedServer:
         Above that of this process.
     listen : str
         HOST:PORT.
+    command : sequence of str
+        ``nodewise`` of this or of another release.
     """
 
     def __init__(
@@ -35,11 +37,12 @@ class LoggedServer:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         listen: str = "127.0.0.1:0",
+        command: Sequence[str] = COMMAND,
     ) -> None:
         self.log = folder / "server.log"
         with self.log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", "--listen", listen, *arguments],
+                [*command, "serve", "--listen", listen, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
