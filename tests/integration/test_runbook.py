@@ -24,6 +24,8 @@ from nodewise_client import Client
 pytestmark = pytest.mark.long
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "runbook.md"
+CACHE_BYTES = 32 << 20
+"""Twice the least."""
 COMMANDS = ("nodewise status", "nodewise top", "nodewise estimators")
 
 
@@ -171,7 +173,7 @@ def crash(faults: Faults) -> None:
 
 
 def start_again(faults: Faults) -> None:
-    faults.write_settings()
+    faults.write_settings(cache_bytes=CACHE_BYTES)
     faults.start()
 
 
@@ -241,8 +243,8 @@ DRIVES = {
     "NodewiseMemoryNearLimit": Drive(
         few_batches,
         {"nodewise top": column("caches", "GiB", 0.02)},
-        lambda faults: faults.reload(cache_bytes=4 << 20),
-        lambda operator: operator.top("caches", "of GiB") < 0.01,
+        lambda faults: faults.reload(cache_bytes=16 << 20),
+        lambda operator: operator.top("caches", "of GiB") < 0.04,
     ),
     "NodewiseErrors": Drive(
         ask("exits"),
@@ -326,7 +328,7 @@ DRIVES = {
 
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faults]:
-    with Faults(tmp_path_factory.mktemp("faults")) as faults:
+    with Faults(tmp_path_factory.mktemp("faults"), cache_bytes=CACHE_BYTES) as faults:
         yield faults
 
 

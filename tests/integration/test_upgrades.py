@@ -191,7 +191,7 @@ def test_replicas_are_upgraded_one_after_the_other(stores: tuple[str, str], tmp_
             assert replicas.upgrades(0) == [(4, 5)]
             for number in range(2):  # the older release still answers, on the newer schema
                 caller.wait_for_more(number)
-            with pytest.raises(RuntimeError, match="it has schema 5, this release"):
+            with pytest.raises(RuntimeError, match="has schema 5 and this release knows 4"):
                 LoggedServer(tmp_path, "--store", store, "--safe-mode", command=[str(old)])
             replicas.start(1, new)
             assert replicas.upgrades(1) == []
@@ -221,8 +221,8 @@ def test_version_0_1_is_stopped_copied_and_upgraded(tmp_path: Path) -> None:
     """Its contract has other bytes, so its own command talks to its own server."""
     old, new = command_of(OF_VERSION_0_1, tmp_path), Path(COMMAND[0])
     store, copy, table = tmp_path / "store.db", tmp_path / "copy.db", tmp_path / "table.csv"
-    rows = [f"old,V100,{count},{count},{count / (1 + 0.02 * count)}" for count in (1, 2, 4, 8)]
-    table.write_text("job,device,nodes,workers,steps_per_s\n" + "\n".join(rows) + "\n")
+    rows = [f"old,V100,{count},{count},train,{count / (1 + 0.02 * count)}" for count in (1, 2, 4, 8)]
+    table.write_text("job,device,nodes,workers,split,steps_per_s\n" + "\n".join(rows) + "\n")
 
     def nodewise(command: Path, *arguments: str) -> str:
         done = subprocess.run([command, *arguments], capture_output=True, text=True, check=False)

@@ -29,7 +29,7 @@ __all__ = ["Faults", "one_worker_phases_content"]
 class Faults:
     """A server with two plugins that misbehave once they are told to, and what goes wrong with it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **changes: float) -> None:
         self._folder, self._store = folder, folder / "store.db"
         site = folder / "site"
         for name, does in (
@@ -44,7 +44,7 @@ class Faults:
         self._paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._settings = folder / "nodewise.toml"
         self._listen, self.http = "127.0.0.1:0", "127.0.0.1:0"
-        self.write_settings()
+        self.write_settings(**changes)
         self.start()
 
     def start(self) -> None:
