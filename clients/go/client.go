@@ -145,7 +145,10 @@ const (
 	openingPatience = 10 * time.Second
 )
 
-// resumable tells whether another stream or call can be better than one that ended so.
+// resumable tells whether another stream or call can be better than one that ended so. A full store stays full until somebody frees space.
 func resumable(failure *Error) bool {
+	if failure != nil && failure.Reason == "STORE_UNAVAILABLE" && failure.Metadata["cause"] == "full" {
+		return false
+	}
 	return failure == nil || failure.Code == codes.Unavailable || failure.Code == codes.Canceled || failure.Code == codes.DeadlineExceeded
 }

@@ -16,6 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from patience import wait_until
 from serving import Failure, Stubs, failure_of, inline, observed, stored, workers
+from small_disks import fill, small_disk
 from warm_servers import WarmServer, WarmServers, warm_servers
 
 from nodewise.profiles.store import StoreFormatError
@@ -198,28 +199,9 @@ def told_full(stubs: Stubs, make_room: Any) -> None:
     assert rates_of(stubs) > 1
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """A file system of 1 MiB, where this user may mount one."""
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 def test_a_disk_that_is_full(servers: WarmServers, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk"), serving(servers, tmp_path / "disk" / "store.db") as (_, stubs):
-        filling = tmp_path / "disk" / "filling"
-        with filling.open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-            except OSError:
-                """Full."""
+        filling = fill(tmp_path / "disk")
         told_full(stubs, filling.unlink)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class LoggedServer:
         Above that of this process.
     listen : str
         HOST:PORT.
+    command : sequence of str
+        ``nodewise`` of this or of another release.
     """
 
     def __init__(
@@ -35,11 +37,12 @@ class LoggedServer:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         listen: str = "127.0.0.1:0",
+        command: Sequence[str] = COMMAND,
     ) -> None:
         self.log = folder / "server.log"
         with self.log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", "--listen", listen, *arguments],
+                [*command, "serve", "--listen", listen, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -52,6 +55,12 @@ class LoggedServer:
             self._process.wait(PATIENCE_S)
             raise RuntimeError(f"the server did not start: {line!r} {self.log.read_text(encoding='utf-8')[-2000:]}")
         self.target = line.removeprefix("listening on ").strip()
+
+    @property
+    def http_target(self) -> str:
+        """HOST:PORT of HTTP; read once, of a server that has it."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().removeprefix("answering HTTP on ").strip()
 
     @property
     def pid(self) -> int:

@@ -17,10 +17,17 @@ from nodewise_client._errors import Code, NodewiseError, UnavailableError
 _RESUMABLE: Final = frozenset({Code.UNAVAILABLE, Code.CANCELLED, Code.DEADLINE_EXCEEDED})
 
 
+def is_full(error: NodewiseError) -> bool:
+    """Whether the server's store is full, which lasts until somebody frees space."""
+    return error.reason == "STORE_UNAVAILABLE" and error.metadata.get("cause") == "full"
+
+
 def resumable(error: NodewiseError | None) -> bool:
     """Whether a new stream can be better than the one that ended so; None = it ended without an error."""
-    if error is None or error.code in _RESUMABLE:
+    if error is None:
         return True
+    if error.code in _RESUMABLE:
+        return not is_full(error)
     return error.code is Code.RESOURCE_EXHAUSTED and error.retry_delay_s is not None
 
 

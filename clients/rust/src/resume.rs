@@ -38,8 +38,12 @@ impl Default for ResumePolicy {
 }
 
 /// Whether starting again can help after this error: the server went away, cancelled a call before it started it, or
-/// reached its own time limit.
+/// reached its own time limit. A full store stays full until somebody frees space.
 pub(crate) fn is_resumable(error: &Error) -> bool {
+    let cause = error.metadata().get("cause").map(String::as_str);
+    if error.reason() == "STORE_UNAVAILABLE" && cause == Some("full") {
+        return false;
+    }
     matches!(error.code(), Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded)
 }
 

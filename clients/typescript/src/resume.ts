@@ -30,6 +30,11 @@ export const DEFAULT_RESUME: ResumePolicy = {
 // whose own limit on the length of a call is over.
 const RESUMABLE: readonly Code[] = ["UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED"];
 
+/** Whether the server's store is full, which lasts until somebody frees space. */
+function isFull(error: NodewiseError): boolean {
+  return error.reason === "STORE_UNAVAILABLE" && error.metadata.cause === "full";
+}
+
 function pauseMs(policy: ResumePolicy, attempts: number, error: NodewiseError | undefined): number {
   const pause = Math.min(policy.maxPauseMs, policy.initialPauseMs * policy.multiplier ** Math.min(attempts - 1, 60));
   return Math.max(pause * (1 + policy.jitter * (2 * Math.random() - 1)), error?.retryDelayMs ?? 0);
@@ -62,7 +67,7 @@ export class Patience {
     if (!this.#attempts) this.#goneAt = now;
     this.#attempts++;
     const overloaded = awaitOverload && error?.code === "RESOURCE_EXHAUSTED" && error.retryDelayMs !== undefined;
-    const again = !error || overloaded || RESUMABLE.includes(error.code);
+    const again = !error || overloaded || (RESUMABLE.includes(error.code) && !isFull(error));
     const pause = pauseMs(this.#policy, this.#attempts, error);
     const { deadlineMs, openingDeadlineMs, maxAttempts } = this.#policy;
     const limit = this.#heard ? deadlineMs : Math.min(deadlineMs, openingDeadlineMs);

@@ -17,6 +17,7 @@ __all__ = [
     "REPLACED",
     "UNREACHABLE",
     "StoreCondition",
+    "disk_cause",
     "store_unavailable",
 ]
 
@@ -40,6 +41,11 @@ _TEXTS: Final = {
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _PASSING: Final = frozenset({LOCKED, FULL, READ_ONLY, UNREACHABLE})
 """Causes that end with the next successful write."""
+
+
+def disk_cause(error: OSError) -> str:
+    """The cause of an error of a disk; empty = unknown."""
+    return FULL if error.errno in _FULL else ""
 
 
 def store_unavailable(cause: str = "") -> NodewiseError:
@@ -74,7 +80,7 @@ class StoreCondition:
         if isinstance(error, self.types):
             cause = self._cause_of(error)
         elif isinstance(error, OSError):
-            cause = FULL if error.errno in _FULL else ""
+            cause = disk_cause(error)
         else:
             cause = CORRUPT
         self.cause = cause or self.cause

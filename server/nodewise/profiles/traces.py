@@ -216,17 +216,22 @@ class TraceStore:
         self._unshare(path, settled_bytes)
         repeat_bytes = min(settled_bytes - offset_bytes, len(data))
         new = memoryview(data)[repeat_bytes:]
-        with open_private(path, "r+b" if settled_bytes else "w+b") as file:
-            file.seek(offset_bytes)
-            if file.read(repeat_bytes) != data[:repeat_bytes]:
-                raise invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
-            file.seek(settled_bytes)
-            file.truncate()
-            file.write(new)
-            if self._sync_chunks:
-                file.flush()
-                os.fsync(file.fileno())
-                sync(path.parent)
+        try:
+            with open_private(path, "r+b" if settled_bytes else "w+b") as file:
+                file.seek(offset_bytes)
+                if file.read(repeat_bytes) != data[:repeat_bytes]:
+                    raise invalid_field("trace_chunks.data", "differs from the bytes stored at this offset")
+                file.seek(settled_bytes)
+                file.truncate()
+                file.write(new)
+                if self._sync_chunks:
+                    file.flush()
+                    os.fsync(file.fileno())
+                    sync(path.parent)
+        except OSError:
+            with suppress(OSError):
+                os.truncate(path, settled_bytes)  # half a chunk would keep a full disk full
+            raise
         self._hash_on(stage, settled_bytes, new)
         return size
 

@@ -16,6 +16,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from nodewise.domain.errors import Kind, NodewiseError, Reason, Refusal
 from nodewise.domain.predictions import Notice
+from nodewise.profiles.condition import FULL
 from nodewise_protos.v1 import problem_pb2
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "internal_error",
     "retry_after_s",
     "status_of",
+    "with_durable",
     "with_prefix",
     "write_notice",
     "write_problem",
@@ -94,6 +96,16 @@ def with_prefix(error: NodewiseError, prefix: str) -> NodewiseError:
     return replace(NodewiseError.invalid(violations, error.reason), metadata=error.metadata)
 
 
+def with_durable(error: NodewiseError, durable_sequence_number: int) -> NodewiseError:
+    """The error of an ingest session with the number of its last durable batch, where the session can resume later."""
+    if error.kind not in _KINDS_TO_RETRY:
+        return error
+    number = durable_sequence_number
+    durable = f"batches up to {number} of the session are durable" if number else "no batch of the session is durable"
+    message = f"{error.message}; {durable}; resume with batch {number + 1}"
+    return replace(error, message=message, metadata={**error.metadata, "durable_sequence_number": str(number)})
+
+
 @contextmanager
 def below(prefix: str) -> Iterator[None]:
     """Prefix the field paths of errors that are raised within."""
@@ -119,7 +131,8 @@ def _metadata(error: NodewiseError) -> dict[str, str]:
 
 def retry_after_s(error: NodewiseError) -> float | None:
     """Delay of a retry; None = a retry does not help."""
-    if error.retry_after_s is not None or error.reason == Reason.QUOTA_EXCEEDED:  # stored content stays
+    is_full = error.reason == Reason.QUOTA_EXCEEDED or error.metadata.get("cause") == FULL  # stored content stays
+    if error.retry_after_s is not None or is_full:
         return error.retry_after_s
     return _RETRY_AFTER_S if error.kind in _KINDS_TO_RETRY else None
 

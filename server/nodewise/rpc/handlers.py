@@ -286,7 +286,9 @@ async def abort(
 
 
 def _trailers(status: status_pb2.Status, request_id: str, error: NodewiseError) -> tuple[tuple[str, str | bytes], ...]:
-    """A status with its details and the request id as trailing metadata; for gRPC also the delay of a retry."""
+    """A status with its details and the request id as trailing metadata; for gRPC also how to retry."""
     trailers = (("grpc-status-details-bin", status.SerializeToString()), (REQUEST_ID, request_id))
-    delay_s = retry_after_s(error) if error.reason == Reason.OVERLOADED else None
-    return trailers if delay_s is None else (*trailers, pushback(delay_s))
+    delay_s = retry_after_s(error)
+    if error.reason == Reason.OVERLOADED or (error.kind is Kind.UNAVAILABLE and delay_s is None):
+        return (*trailers, pushback(delay_s))
+    return trailers

@@ -23,7 +23,7 @@ from nodewise.profiles.reader import ProfileReader
 from nodewise.profiles.store import Label, ProfileStore, ProfileSummary, SessionStatus
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.calls import Call, run_in
-from nodewise.rpc.errors import below, with_prefix
+from nodewise.rpc.errors import below, with_durable, with_prefix
 from nodewise.rpc.paging import ObservationPage, next_token, page, page_after, page_size
 from nodewise.rpc.sources import read_content
 from nodewise.rpc.wire_profile_changes import (
@@ -102,8 +102,11 @@ class Profiles:
                 if isinstance(entry, Exception):
                     raise entry
                 before = status
-                with below("batch."):
-                    status = await entry
+                try:
+                    with below("batch."):
+                        status = await entry
+                except NodewiseError as error:
+                    raise with_durable(error, before.durable_sequence_number) from None
                 if status.revision != before.revision:
                     self.committed(profile_id)
                 yield pb.IngestProfileResponse(state=_state(status))
@@ -139,8 +142,11 @@ class Profiles:
         status: SessionStatus
         if request.HasField("batch"):
             batch = read_batch(request.batch, self.limits)
-            with below("batch."):
-                status = await asyncio.wrap_future(self.writer.append(profile_id, session_id, (batch,)))
+            try:
+                with below("batch."):
+                    status = await asyncio.wrap_future(self.writer.append(profile_id, session_id, (batch,)))
+            except NodewiseError as error:
+                raise with_durable(error, batch.sequence_number - 1) from None
             if batch.commit:
                 self.committed(profile_id)
         else:

@@ -61,9 +61,9 @@ class Refusals:
         self._calls.clear()
 
 
-def pushback(delay_s: float) -> tuple[str, str]:
-    """The trailer that states the delay for gRPC's own retries."""
-    return "grpc-retry-pushback-ms", str(int(delay_s * 1e3))
+def pushback(delay_s: float | None) -> tuple[str, str]:
+    """The trailer that states the delay for gRPC's own retries; None = no retry."""
+    return "grpc-retry-pushback-ms", "-1" if delay_s is None else str(int(delay_s * 1e3))
 
 
 def overload_error(delay_s: float) -> NodewiseError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nodewise.domain.errors import Kind, NodewiseError
+from nodewise.domain.errors import Kind, NodewiseError, Reason
 from nodewise.hosting.interrupts import marked_interrupts
 from nodewise.hosting.registry import PluginConflictError, Registry
 from nodewise.profiles.opening import StoreOptions, open_store, sqlite_file
@@ -61,8 +61,8 @@ def store_of(settings: Settings) -> ProfileStore:
 
     Raises
     ------
-    StoreFormatError, SettingsError
-        If it is no store of Nodewise, or cannot be opened.
+    StoreFormatError, SettingsError, NodewiseError
+        If it is no store of Nodewise; if the settings are wrong; STORE_UNAVAILABLE if it cannot be opened.
     """
     trace_bytes, is_synchronous = settings.trace_artefact_bytes, settings.durability == "power"
     try:
@@ -81,6 +81,8 @@ def store_of(settings: Settings) -> ProfileStore:
         )
         return open_store(settings.store, options)
     except NodewiseError as error:
+        if error.kind is not Kind.INVALID:
+            raise
         raise SettingsError(f"setting {error.message}") from None
 
 
@@ -100,15 +102,16 @@ def start_faults(settings: Settings | None = None) -> Iterator[None]:
     ------
     StartError
     """
+    store = "" if settings is None else f"store {redacted_url(settings.store)}: "
     try:
         with marked_interrupts():
             yield
     except StoreFormatError as error:
-        store = "" if settings is None else f"store {redacted_url(settings.store)}: "
         raise StartError(f"{store}{error}", of_input=False) from None
     except SettingsError as error:
         raise StartError(str(error), of_input=True) from None
     except (PortInUseError, PluginConflictError) as error:
         raise StartError(str(error), of_input=False) from None
     except NodewiseError as error:
-        raise StartError(error.message, of_input=error.kind is Kind.INVALID) from None
+        prefix = store if error.reason is Reason.STORE_UNAVAILABLE else ""
+        raise StartError(f"{prefix}{error.message}", of_input=error.kind is Kind.INVALID) from None

@@ -22,6 +22,7 @@ from nodewise.profiles.backups.verifying import Verdict, verify_store
 from nodewise.profiles.condition import CORRUPT
 from nodewise.profiles.opening import sqlite_file
 from nodewise.profiles.sql_store import SqlProfileStore
+from nodewise.profiles.store import StoreFormatError
 from nodewise.rpc.sources import read_content
 from nodewise.runtime.assembly import start_faults, store_of
 from nodewise.runtime.logging import configure_logging
@@ -141,8 +142,10 @@ def _open(place: Place, *, new: bool = False, **more: Any) -> Iterator[SqlProfil
         raise CopyError("setting store: memory: ends with its process; name a store that lasts, such as sqlite:PATH")
     if file is not None and not new and not file.exists():
         raise CopyError(f"store {url}: no such file")
-    with start_faults(settings):
+    try:
         store = store_of(settings)
+    except StoreFormatError as error:
+        raise CopyError(f"store {url}: {error}", of_input=False) from None
     try:
         if not isinstance(store, SqlProfileStore):
             raise CopyError(f"store {url}: this kind of store comes from a plugin, which has its own backups")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -33,7 +35,9 @@ from nodewise_client import (
     Profile,
     ProfileContent,
     ProfileView,
+    ResourceExhaustedError,
     RetractEvidenceRequest,
+    UnavailableError,
 )
 
 __all__ = ["ingest", "ingest_job"]
@@ -120,10 +124,14 @@ def ingest(
         client.health()
         for number, (table, job) in enumerate(work):
             progress.tell(number, len(work))
-            profiles[profile_id_of(job)] = ingest_job(client, table, job, replace=replace)
+            with _tell_stored(f"the job {job!r}", len(profiles), len(train_rows(table, job))):
+                profiles[profile_id_of(job)] = ingest_job(client, table, job, replace=replace)
         if traces:
             name = profile or profile_name(paths)
-            send_traces(client, name, traces, keep_names=keep_names, allow_truncated=allow_truncated, progress=progress)
+            with _tell_stored("the traces", len(profiles)):
+                send_traces(
+                    client, name, traces, keep_names=keep_names, allow_truncated=allow_truncated, progress=progress
+                )
             profiles[name] = _describe_profile(client, name)
     call.tell(
         lambda ids: {"profiles": ids} | ({"truncated": truncations} if truncations else {}),
@@ -131,6 +139,21 @@ def ingest(
         profiles,
     )
     fail_if_truncated(truncations)
+
+
+@contextmanager
+def _tell_stored(what: str, stored: int, rows: int = 0) -> Iterator[None]:
+    """Add to the error of a store that takes no more: what is stored, and that a repeated ingest resumes."""
+    try:
+        yield
+    except (UnavailableError, ResourceExhaustedError) as error:
+        durable = min(rows, int(error.metadata.get("durableSequenceNumber", 0)) * BATCH_ROWS)
+        part = f"{durable:,} of {rows:,} rows" if durable else "nothing"
+        text = (
+            f"{error.message}. Stored: {stored:,} {'profile' if stored == 1 else 'profiles'}, and {part} of {what}; "
+            "run the command again to store the rest"
+        )
+        raise type(error)(text, code=error.code, reason=error.reason, metadata=error.metadata) from None
 
 
 def _show(profiles: dict[str, dict[str, Any]], *, verbose: bool) -> None:

@@ -42,6 +42,7 @@ REFRESH_S: Final = 2.0
 WINDOW: Final = 6
 """Samples that a rate goes over: 10 s, for the server counts all but calls anew every 5 s."""
 SERVER_FAULTS: Final = frozenset({"INTERNAL", "UNAVAILABLE", "UNKNOWN", "DATA_LOSS"})
+PLUGIN_STATES: Final = ("breakers_open", "hosts", "hosts_alive")
 DURATION: Final = "nodewise_rpc_duration_seconds"
 
 
@@ -192,19 +193,22 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
     def plugin(name: str) -> list[str]:
         calls = rate("nodewise_plugin_calls_total", distribution=name)
         failures = rate("nodewise_plugin_calls_total", distribution=name, outcome="failed")
-        breakers = now.total("nodewise_plugin_breakers_open", distribution=name)
-        return [name, format_number(calls, 3), format_number(failures, 3), format_count(breakers)]
+        states = (now.total(f"nodewise_plugin_{each}", distribution=name) for each in PLUGIN_STATES)
+        return [name, format_number(calls, 3), format_number(failures, 3), *map(format_count, states)]
 
     def worker(pid: str) -> list[str]:
         cores = rate("nodewise_worker_cpu_seconds", pid=pid)
         return [pid, format_number(cores, 3), gibibytes(now.total("nodewise_worker_resident_memory_bytes", pid=pid))]
 
+    writes = rate("nodewise_store_writes_total")
     store = [
         "up" if now.total("nodewise_store_up") else "down",
-        format_number(rate("nodewise_store_writes_total"), 3),
+        format_number(writes, 3),
+        milliseconds(rate("nodewise_store_write_seconds_total") / writes if writes else None),
         format_number(rate("nodewise_ingested_rows_total"), 3),
         format_count(now.total("nodewise_store_waiting_writes")),
     ]
+    caches = ["all workers", *(gibibytes(now.total(f"nodewise_cache_{each}")) for each in ("bytes", "capacity_bytes"))]
     calls = [call(each) for each in now.labels(f"{DURATION}_count", "method")]
     queues = [queue(each) for each in now.labels("nodewise_queue_permits", "queue")]
     plugins = [plugin(each) for each in now.labels("nodewise_plugin_calls_total", "distribution")]
@@ -212,7 +216,8 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
     return {
         "calls": ([words("method"), *map(figures, ("calls/s", "failed/s", "mean ms"))], calls),
         "queues": ([words("queue"), *map(figures, ("waiting", "running", "permits", "refused/s"))], queues),
-        "store": ([words("store"), *map(figures, ("writes/s", "rows/s", "waiting"))], [store]),
-        "plugins": ([words("plugin"), *map(figures, ("calls/s", "failed/s", "open breakers"))], plugins),
+        "store": ([words("store"), *map(figures, ("writes/s", "mean ms", "rows/s", "waiting"))], [store]),
+        "plugins": ([words("plugin"), *map(figures, ("calls/s", "failed/s", "open breakers", "hosts", "alive"))], plugins),
+        "caches": ([words("caches"), *map(figures, ("GiB", "of GiB"))], [caches]),
         "workers": ([words("worker"), *map(figures, ("cores", "GiB"))], processes),
     }

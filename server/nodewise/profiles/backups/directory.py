@@ -21,6 +21,7 @@ import orjson
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.profiles.backups.copying import CopyError, copy_store, referred_traces
+from nodewise.profiles.condition import FULL, disk_cause
 from nodewise.profiles.private_files import make_private_folder, open_private
 from nodewise.profiles.sql_schema import SCHEMA_VERSION
 from nodewise.profiles.sql_store import SqlProfileStore
@@ -79,8 +80,15 @@ def back_up(store: SqlProfileStore, target: Path, version: str, since: Path | No
     if since is not None:
         _link_traces(since / "traces", partial / "traces")
     figures = None
-    for _ in range(_ATTEMPTS):  # a purge may remove a trace meanwhile; the next attempt copies the later state
-        figures = figures or _write_all(store, partial, version)
+    try:
+        for _ in range(_ATTEMPTS):  # a purge may remove a trace meanwhile; the next attempt copies the later state
+            figures = figures or _write_all(store, partial, version)
+    except (NodewiseError, OSError) as error:
+        cause = disk_cause(error) if isinstance(error, OSError) else error.metadata.get("cause")
+        if cause != FULL:
+            raise
+        text = f"{target}: the disk is full; free space, then run the backup again to continue it"
+        raise CopyError(text, of_input=False) from None
     if figures is None:
         text = "a trace that rows refer to is missing; run nodewise verify to list what is missing"
         raise CopyError(text, of_input=False)

@@ -19,7 +19,7 @@ import structlog
 from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.profiles.condition import store_unavailable
+from nodewise.profiles.condition import disk_cause, store_unavailable
 from nodewise.runtime.generations.folder import replace_file
 from nodewise.runtime.learning.sources import Corpora
 
@@ -131,7 +131,7 @@ class SavedLessons:
                     path.unlink(missing_ok=True)
             except OSError as error:
                 _log.error("lessons_not_written", reason=str(error))
-                raise store_unavailable() from None
+                raise store_unavailable(disk_cause(error)) from None
         if kind == "pinned":
             self._read = None  # the file system's clock may not advance for some milliseconds
 

@@ -44,7 +44,13 @@ final class Restarts {
     Duration pause = PAUSES.pause(attempts, asked);
     long away = System.nanoTime() - goneAtNanos + pause.toNanos();
     Duration patience = opened ? policy.patience() : policy.openingPatience();
-    boolean again = error == null || CODES.contains(error.code());
+    boolean again = error == null || (CODES.contains(error.code()) && !isFull(error));
     return again && attempts < PAUSES.maxAttempts() && away <= patience.toNanos() ? pause : null;
+  }
+
+  /** Whether the server's store is full, which lasts until somebody frees space. */
+  private static boolean isFull(NodewiseException error) {
+    return error.reason().equals("STORE_UNAVAILABLE")
+        && "full".equals(error.metadata().get("cause"));
   }
 }
