@@ -79,7 +79,7 @@ def test_a_job_with_a_wrong_field(changes: dict[str, Any], path: str, words: str
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
-        ({"min_devices": 3, "max_devices": 2}, "min_devices", "must be at most max_devices, 2, found 3"),
+        ({"min_devices": 3, "max_devices": 2}, "min_devices", "must be at most max_devices (2), found 3"),
         ({"allowed_devices": (1, 2), "min_devices": 3}, "allowed_devices", "must contain a count from min_devices, 3"),
         (
             {"allowed_devices": (1, 9), "min_devices": 3, "max_devices": 8},
@@ -119,7 +119,7 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
         ({"pools": ()}, "cluster.pools", "must have an available device"),
         ({"pools": (pool("p", 0),)}, "cluster.pools", "must have an available device"),
         ({"pools": (pool("", 1),)}, "cluster.pools[0].name", "must have 1 to 256 characters"),
-        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "also the name of cluster.pools[0]"),
+        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "cluster.pools[0] has this name too"),
         ({"pools": (pool("p", 1, -1),)}, "cluster.pools[0].available_devices[1]", "must be 0 or more, found -1"),
         (
             {"pools": (replace(pool("p", 1), link_bytes_per_s=-1.0),)},
