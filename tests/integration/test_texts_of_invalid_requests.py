@@ -332,6 +332,10 @@ INVALID: dict[str, list[tuple[Json, dict[str, str]]]] = {
         ),
     ],
     "Simulate": [
+        (
+            {"curves": [{"profile": {"profile": {"content": {"workload": {"parameterBytes": 1}}}}}]},
+            {"EVIDENCE_MISSING": "curves[0]"},
+        ),
         ({"curves": []}, {"curves": "must hold at least one curve"}),
         ({"curves": [{}]}, {"curves[0]": "must hold rows, or a profile to predict them from"}),
         (
@@ -694,6 +698,71 @@ INVALID: dict[str, list[tuple[Json, dict[str, str]]]] = {
         ),
     ],
     "Predict": [
+        (
+            {"configurations": {"groupOffsets": [0, 1, 1], "groupWorkers": [1], "groupDeviceIndexes": [0]}},
+            {"configurations.group_device_indexes": "must be empty without device_names"},
+        ),
+        (
+            {
+                "configurations": {
+                    "groupOffsets": [0, 1, 1],
+                    "groupWorkers": [1],
+                    "groupDeviceIndexes": [0, 0],
+                    "deviceNames": ["A100"],
+                }
+            },
+            {
+                "configurations.group_device_indexes": "must be empty, or have one entry for each of 1 group_workers; "
+                "found 2"
+            },
+        ),
+        (
+            {"configurations": {"precisions": ["fp16", "fp16", "fp16"], "workers": [1, 2]}},
+            {"configurations.workers": "must have one entry, or one for each of 3 rows; found 2"},
+        ),
+        (
+            {"configurations": {"precisions": ["fp16", "fp16"], "workers": [1, 2, 4]}},
+            {"configurations.precisions": "must have one entry, or one for each of 3 rows; found 2"},
+        ),
+        (
+            {"configurations": {"placementOffsets": [0, 1, 2], "placementWorkers": [1, 0], "workers": None}},
+            {"configurations.placement_workers": "must be at least 1 on every node"},
+        ),
+        (
+            {"configurations": {"globalBatchSamples": [9], "batchPerWorkerSamples": [2], "accumulationSteps": [2]}},
+            {"configurations.global_batch_samples[0]": "is 9, but 1 replicas x 2 samples x 2 accumulation steps are 4"},
+        ),
+        (
+            {"profile": {"content": {"phaseTimings": {"configurations": {"offerNames": ["a"]}}}}},
+            {"profile.content.phase_timings.configurations.offer_names": "must be empty: evidence says what ran"},
+        ),
+        (
+            {"profile": {"content": {"workload": {"shardBytes": [1.0] * 65537}}}},
+            {"profile.content.workload.shard_bytes": "must have at most 65536 entries, one per server"},
+        ),
+        (
+            {"profile": {"content": {"workload": {"parameterBytes": 9.0, "shardBytes": [1.0, 2.0]}}}},
+            {"profile.content.workload.shard_bytes": "must add up to parameter_bytes (9), but add up to 3"},
+        ),
+        (
+            {"profile": {"content": {"workload": {"shardBytes": [1.0, 2.0], "shardTensorsCounts": [1]}}}},
+            {"profile.content.workload.shard_tensors_counts": "must have one entry per server as shard_bytes"},
+        ),
+        (
+            {
+                "profile": {
+                    "content": {
+                        "phaseTimings": {
+                            "downloadSeconds": [0],
+                            "computeSeconds": [0],
+                            "uploadSeconds": [0],
+                            "updateSeconds": [0],
+                        }
+                    }
+                }
+            },
+            {"profile.content.phase_timings.compute_seconds[0]": "all four phases are 0: nothing was timed"},
+        ),
         (
             {"profile": FACTS, "configurations": None},
             {"ranges": "must state nodes or workers, because no measured run of this job suggests a range"},

@@ -15,7 +15,14 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.checks import check_question
-from nodewise.scheduling.request import CurrentDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.request import (
+    CurrentDevices,
+    JobQuestion,
+    PairQuestion,
+    QueueQuota,
+    ScheduleLimits,
+    ScheduleQuestion,
+)
 
 FIFO = POLICIES["fifo"].record.parameters
 
@@ -157,6 +164,40 @@ def test_a_wrong_cluster_parameter_or_quota(changes: dict[str, Any], path: str, 
     reason, field, text = refused(question(asked(), **changes))
     assert (reason, field) == (Reason.INVALID_FIELD, path)
     assert words in text
+
+
+def beside(other_id: str, *placement: tuple[int, int], **changes: Any) -> JobQuestion:
+    return asked(**changes, current=replace(held(*placement), shares_with=other_id))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ((beside("b", (0, 1)), asked("b")), "must name a job on the same devices, found 'b'"),
+        ((beside("a", (0, 1)), asked("b")), "must name another job of the request, found 'a'"),
+        (
+            (beside("b", (0, 1)), beside("c", (0, 1), job_id="b"), asked("c")),
+            "must name a job that names this one, found 'b'",
+        ),
+        (
+            (beside("b", (0, 2)), beside("a", (0, 2), job_id="b")),
+            "must share one device, without servers, found 2 devices",
+        ),
+    ],
+)
+def test_jobs_that_cannot_share_their_device(jobs: tuple[JobQuestion, ...], words: str) -> None:
+    _, field, text = refused(question(*jobs))
+    assert (field, text) == ("jobs[0].current_allocation.shares_with_job_id", words)
+
+
+def test_too_many_jobs_that_may_share() -> None:
+    pairs = tuple(
+        PairQuestion(first_job_id="a", second_job_id=f"{number}", first_share=0.5, second_share=0.5)
+        for number in range(4)
+    )
+    reason, field, text = refused(question(asked(), shared_pairs=pairs), ScheduleLimits(sharing_jobs=3))
+    assert (reason, field) == (Reason.LIMIT_EXCEEDED, "shared_pairs")
+    assert text == "must name at most 3 jobs per call, found 5: omit pairs that gain little"
 
 
 def test_a_whole_node_is_held_as_a_whole() -> None:
