@@ -32,6 +32,20 @@ Json = dict[str, Any]
 INLINE: Json = json.loads(json_format.MessageToJson(inline()))
 FACTS: Json = {"content": {"phaseTimings": None, "workload": {"parameterBytes": 1}}}
 EMPTY: Json = {"content": {"phaseTimings": None}}
+TRANSFORMER: Json = {
+    "content": {
+        "phaseTimings": None,
+        "workload": {
+            "transformer": {
+                "layersCount": 2,
+                "hiddenSize": 64,
+                "attentionHeadsCount": 2,
+                "sequenceLengthTokens": 16,
+                "vocabularySize": 128,
+            }
+        },
+    }
+}
 STORED: Json = {"profileId": "stored"}
 SPOT: Json = {
     "deviceName": "K80",
@@ -144,6 +158,18 @@ VALID: dict[str, Json] = {
 
 INVALID: dict[str, list[tuple[Json, dict[str, str]]]] = {
     "EstimateCompletion": [
+        (
+            {"common": {"batchPerWorkerSamples": None}},
+            {"EVIDENCE_MISSING": "the samples of a step are not known; state the batch"},
+        ),
+        (
+            offer(groups=[{**SPOT, "nodes": 500, "name": str(number)} for number in range(8)]),
+            {"LIMIT_EXCEEDED": "sets of nodes can be alive, at most"},
+        ),
+        (
+            law(exponential={"meanSeconds": 1}, family=9),
+            {"offers[0].groups[0].lifetime.family": "must be one of the values of the contract, found 9"},
+        ),
         ({"offers": []}, {"offers": "must hold at least one offer unless on_demand or hybrid is given"}),
         ({"common": {"name": "all"}}, {"common": "must have no name and no groups: each offer has its own"}),
         (
@@ -451,6 +477,10 @@ INVALID: dict[str, list[tuple[Json, dict[str, str]]]] = {
     ],
     "Plan": [
         (
+            {"objective": {"leastCost": {}}, "profile": TRANSFORMER},
+            {"offers": "must be given: the rule of the objective compares costs"},
+        ),
+        (
             {"options": {"allowFallback": True}},
             {"options.allow_fallback": "must be false: a plan has the space of one estimator"},
         ),
@@ -698,6 +728,37 @@ INVALID: dict[str, list[tuple[Json, dict[str, str]]]] = {
         ),
     ],
     "Predict": [
+        (
+            {
+                "profile": {
+                    "content": {
+                        "observations": {
+                            "configurations": {"nodes": [1] * 9, "workers": [1] * 9, "syncModes": ["SYNC_MODE_SYNC"]},
+                            "stepsPerSecond": [1.0] * 9,
+                        }
+                    }
+                }
+            },
+            {"LIMIT_EXCEEDED": "9 rows, one message takes rows_per_batch = 8; send them as several batches over "},
+        ),
+        (
+            {
+                "profile": {
+                    "content": {
+                        "workload": {
+                            "encoder": {
+                                "layersCount": 1,
+                                "hiddenSize": 8,
+                                "attentionHeadsCount": 1,
+                                "tokensPerSample": 4,
+                                "attendedTokensCount": 5,
+                            }
+                        }
+                    }
+                }
+            },
+            {"profile.content.workload.encoder.attended_tokens_count": "must be at most tokens_per_sample (4)"},
+        ),
         (
             {"configurations": {"groupOffsets": [0, 1, 1], "groupWorkers": [1], "groupDeviceIndexes": [0]}},
             {"configurations.group_device_indexes": "must be empty without device_names"},
