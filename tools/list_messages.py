@@ -2,17 +2,22 @@
 
 `python tools/list_messages.py` writes docs/reference/messages.md; with `--check` it fails if that page is stale or a
 text holds a word that our documents do not use. A placeholder in braces is an expression of the code.
+`--coverage FILE` reads data of coverage.py and prints the texts of Python whose lines no test executed. Servers count
+if they are measured too: `COVERAGE_PROCESS_START=$PWD/pyproject.toml make coverage`.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from coverage import CoverageData
 
 from check_prose import REFUSED
 
@@ -147,8 +152,21 @@ def refused_words() -> Iterator[str]:
                 yield f"{each.path}:{each.line}: {match.group()}: {cure} | {each.text}"
 
 
+def never_executed(data_file: str) -> Iterator[str]:
+    """Texts whose lines were not executed where coverage.py wrote the data: `PATH:LINE: KIND: TEXT`."""
+    data = CoverageData(data_file)
+    data.read()
+    executed = {os.path.relpath(path, ROOT): frozenset(data.lines(path) or ()) for path in data.measured_files()}
+    for each in messages():
+        if each.path.endswith(".py") and each.line not in executed.get(each.path, ()):
+            yield f"{each.path}:{each.line}: {each.kind}: {each.text}"
+
+
 def main(arguments: list[str]) -> int:
-    """Write the page, or check it and the words; returns the exit status."""
+    """Write the page, or check it and the words, or print what was not executed; returns the exit status."""
+    if arguments[:1] == ["--coverage"]:
+        sys.stdout.writelines(f"{line}\n" for line in never_executed(arguments[1]))
+        return 0
     if arguments != ["--check"]:
         PAGE.write_text(page(), encoding="utf-8")
         return 0

@@ -21,6 +21,7 @@ from nodewise_cli.inputs.table_content import profile_content, timings_of
 from nodewise_cli.inputs.tables import read_table
 from nodewise_client import Client
 
+QUIET = ("--log-level", "error")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TESTBED = str(EXAMPLES / "testbed.csv")
 RESNET = str(EXAMPLES / "cmdare_resnet.csv")
@@ -234,6 +235,30 @@ def test_errors_are_json_where_answers_are(arguments: list[str | Path], status: 
         (["serve", "--workers", "0"], "setting workers: "),
         (["serve", "--listen", "nowhere"], "setting listen: must be HOST:PORT"),
         (["serve", "--config", "none.toml"], "none.toml: cannot be read"),
+        (["serve", "--config", TESTBED], "is not valid TOML"),
+        (["serve", "--workers", "2", "--store", "memory:"], "setting store: memory: belongs to one process"),
+        (["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:", *QUIET], "store: must be "),
+        (["serve", "--listen", "127.0.0.1:0", "--traces", "ftp://x", "--store", "memory:", *QUIET], "or s3"),
+        (["tokens", "list", "--store", "memory:"], "--store: memory: ends with its server"),
+        (["tokens", "purge", "--store", "none.db", "--ended-days", "-1"], "--ended-days: must be 0 or more"),
+        (["backup", "none.bak", "--store", "memory:"], "setting store: memory: ends with its process"),
+        (["backup", "none.bak", "--store", "sqlite:none.db"], "store sqlite:none.db: no such file"),
+        (["verify", "none.bak", "--store", "sqlite:none.db"], "--store, --traces: must be left out when a BACKUP"),
+        (["plugins", "install"], "NAME: must be given, or a file of distributions by --requirement"),
+        (["plugins", "install", "--requirement", "none.txt"], "--requirement: none.txt cannot be read"),
+        (["ingest", TESTBED, "--profile", "a", "--server", "127.0.0.1:1"], "--profile: needs traces; the "),
+        (
+            ["predict", TESTBED, "--job", "a1", "--nodes", "4", "--simulated-steps", "9"],
+            "--simulated-steps: must come with --fidelity simulate",
+        ),
+        (
+            ["predict", TESTBED, "--job", "a1", "--nodes", "4", "--sequence-length", "9"],
+            "--sequence-length: needs the config.json of a model, but",
+        ),
+        (
+            ["predict", TESTBED, "--job", "a1", "--nodes", "4", "--objective", "fewest-devices", "--samples", "1"],
+            "--deadline-s: must be given with --objective fewest-devices",
+        ),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exits_2(arguments: list[str | Path], expected: str) -> None:

@@ -275,7 +275,7 @@ def test_without_a_measured_run_a_range_must_be_given(client: Client) -> None:
             client.predict(PredictRequest(profile=profile_source(facts), ranges=ranges))
         (violation,) = caught.value.violations
         assert violation.field == field
-        assert "no run of this job was measured" in violation.description
+        assert "no measured run of this job suggests a range" in violation.description
     (refused,) = client.batch_predict(BatchPredictRequest(jobs=(BatchJob(profile=profile_source(facts)),)))
     assert isinstance(refused.error, InvalidArgumentError)
     assert refused.error.violations[0].field == "jobs[0].ranges"

@@ -60,8 +60,6 @@ class Batches:
             raise invalid_field("jobs", "must hold at least one job unless architectures is given")
         if request.HasField("profile"):
             raise invalid_field("profile", "must be absent without architectures: each job has its own profile")
-        if len(request.jobs) > self.limits.jobs_per_call:
-            raise too_many("jobs", "jobs_per_call", self.limits.jobs_per_call, len(request.jobs))
         options = read_options(request.options).required_of(self.answering.answers)
         stint = Stint(call)
         jobs = await self._jobs(request, options, call, stint)

@@ -68,7 +68,7 @@ def _split_by_counts(message: _Range, path: str, profile: Profile, limits: Limit
     defaults = defaults_of(profile)
     reach = defaults.reach
     if not reach.nodes:
-        text = "must state nodes or workers: no run of this job was measured, from which a range would follow"
+        text = "must state nodes or workers, because no measured run of this job suggests a range"
         raise invalid_field(path, text)
     per_node = max(message.workers_per_node or defaults.workers_per_node, 1)
     degree = prod(max(getattr(message.settings, name), 1) for name in _DEGREES)

@@ -178,7 +178,7 @@ def _jobs(names: Iterable[str], path: str, reader: Reader) -> tuple[str, ...]:
                 f"{path}[{number}]", f"must be 1 to {LONGEST_JOB_NAME} printable characters, found {quote(name)}"
             )
         elif name in numbers:
-            reader.wrong(f"{path}[{number}]", f"must be unique, but entry {numbers[name]} is {quote(name)} too")
+            reader.wrong(f"{path}[{number}]", f"must be unique; entry {numbers[name]} is {quote(name)} too")
         numbers.setdefault(name, number)
     if not numbers:
         reader.wrong(path, "must have at least one entry")

@@ -168,7 +168,7 @@ def _pools(messages: Iterable[pb.PlanPool], path: str, reader: Reader, limits: L
             text = f"must give at most {limits.max_workers} workers, found {max(nodes) * per_node}"
             reader.wrong(f"{place}.nodes", text)
         if pools.setdefault((pool.device, per_node), pool) is not pool:
-            reader.contradicts(place, f"must be unique, found pools of {pool.device} with {per_node} devices a node")
+            reader.contradicts(place, f"must be unique, found {pool.device} with {per_node} devices a node twice")
     if not pools:
         reader.wrong(path, "must hold at least one pool")
     counts = sum(len(pool.nodes) for pool in pools.values())

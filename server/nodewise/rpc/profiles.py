@@ -163,7 +163,7 @@ class Profiles:
         naming = read_naming(request, "", reader)
         reader.finish()
         if content.is_empty and not naming:
-            raise invalid_field("content", "must hold facts, phase timings, observations or runs beside other jobs")
+            raise invalid_field("content", "must hold facts, phase timings, observations or shared runs")
         parts = {name: getattr(content, name) for name in _PARTS}
         batch = Batch(sequence_number=1, **parts, naming=naming, commit=True)
         try:

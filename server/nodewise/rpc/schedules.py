@@ -22,7 +22,7 @@ from nodewise.mapper.reading import Reader, TrustingReader, quote
 from nodewise.plugin import PolicyRecord
 from nodewise.ports.limits import Limits
 from nodewise.rpc.calls import Call, Stint, run_in
-from nodewise.rpc.caps import answered_within, check_counts, schedule_limits
+from nodewise.rpc.caps import answered_within, schedule_limits
 from nodewise.rpc.errors import with_prefix, write_problem, write_refusal
 from nodewise.rpc.listing import write_plugin
 from nodewise.rpc.options import read_model_options
@@ -256,7 +256,6 @@ class Schedules:
         options = read_model_options(request.options).required_of(self.answers)
         if not request.HasField("now"):
             raise invalid_field("now", "must be given: submit times and deadlines are relative to it")
-        check_counts(self.limits, ("jobs", "jobs_per_call", len(request.jobs)))
         reader = Reader()
         pools = read_pools(request.cluster.pools, reader)
         pools_by_name = {pool.name: pool for pool in pools}

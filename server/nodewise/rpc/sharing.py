@@ -68,7 +68,7 @@ MOST_PARTS: Final = 64
 
 
 def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
-    """Refuse a request that exceeds the limits of a call, before reading it.
+    """Refuse a request of too many pairs, before reading it; intake has checked the lists.
 
     Raises
     ------
@@ -77,12 +77,7 @@ def check_sizes(request: pb.PredictSharingRequest, limits: Limits) -> None:
     """
     jobs = len(request.jobs)
     sets = len(request.sets) or jobs * (jobs - 1) // 2
-    check_counts(
-        limits,
-        ("jobs", "sharing_jobs_per_call", jobs),
-        ("runs", "sharing_runs_per_call", len(request.runs)),
-        ("sets (every pair if none is stated)", "sharing_sets_per_call", sets),
-    )
+    check_counts(limits, ("sets (every pair if none is stated)", "sharing_sets_per_call", sets))
 
 
 def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> SharingRequest:
@@ -100,15 +95,15 @@ def read_sharing(request: pb.PredictSharingRequest, catalogue: Catalogue) -> Sha
     if request.device.HasField("processors"):
         processors = from_message(request.device.processors, Processors, "device.processors.", reader)
     if not request.jobs:
-        reader.wrong("jobs", "must hold a job")
+        reader.wrong("jobs", "must hold at least one job")
     places: dict[str, int] = {}
     jobs = []
     for number, message in enumerate(request.jobs):
         path = f"jobs[{number}]"
         if not message.name:
-            reader.wrong(f"{path}.name", "must be given: sets and measured pairs name it")
+            reader.wrong(f"{path}.name", "must be given, since sets and runs refer to jobs by name")
         elif places.setdefault(message.name, number) != number:
-            reader.wrong(f"{path}.name", f"must be unique, also the name of jobs[{places[message.name]}]")
+            reader.wrong(f"{path}.name", f"must be unique; jobs[{places[message.name]}] has this name too")
         name = device.get("device", "")
         jobs.append(SharingJob(_job(message, path, mode, name, catalogue, reader)))
     scalars = reader.read_scalars(request, "")

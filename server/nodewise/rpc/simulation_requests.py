@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.domain.columns import Floats, as_floats, as_ints, freeze
+from nodewise.domain.columns import as_floats, as_ints, freeze
 from nodewise.domain.errors import NodewiseError, Reason, Violation
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import NodePool
@@ -60,7 +60,6 @@ def check_sizes(
     check_counts(
         limits,
         ("jobs", "simulated_jobs_per_call", jobs.count),
-        ("curves", "simulated_jobs_per_call", len(curves)),
         ("rows of curves", "simulation_rows_per_call", rows),
     )
 
@@ -107,7 +106,7 @@ def read_curve(
     twice = np.flatnonzero((np.diff(pool) == 0) & (np.diff(devices) == 0))
     if len(twice):
         row = int(order[twice[0] + 1])
-        text = f"must be unique within a pool, found {devices[twice[0]]} devices of pool {pool[twice[0]]} twice"
+        text = f"must hold each number once per pool, found {devices[twice[0]]} twice for pool {pool[twice[0]]}"
         reader.wrong(f"{path}.devices_counts[{row}]", text)
         return NO_CURVE
     largest = [np.cumsum(np.sort(each.available_devices)[::-1]) for each in pools]
@@ -152,8 +151,8 @@ def read_jobs(
     early = np.flatnonzero(np.diff(arrivals) < 0)
     if len(early):
         row = int(early[0]) + 1
-        text = f"must be at least {arrivals[row - 1]:g}, that of the previous job, found {arrivals[row]:g}"
-        reader.wrong(f"jobs.arrival_seconds[{row}]", f"{text}: sort jobs by arrival")
+        text = f"must be at least {arrivals[row - 1]:g}, when the previous job arrives, found {arrivals[row]:g}"
+        reader.wrong(f"jobs.arrival_seconds[{row}]", f"{text}; sort jobs by arrival")
     last = len(curves) - 1
     curve = reader.ints(message.curve_indexes, "jobs.curve_indexes", count, default=None, most=last)
     predicted_curves_of_jobs = reader.ints(
@@ -168,7 +167,7 @@ def read_jobs(
     wrong = np.flatnonzero((most > 0) & (fewest > most))
     if len(wrong):
         row = int(wrong[0])
-        text = f"must be at most max_devices, {most[row]}, found {fewest[row]}"
+        text = f"must be at most max_devices ({most[row]}), found {fewest[row]}"
         reader.contradicts(f"jobs.min_devices[{row}]", text)
     reader.finish()
     bounded_curves = _BoundedCurves(curves, pools, quotas)
@@ -220,7 +219,7 @@ def _ids(message: simulation_pb2.SimulationJobs, reader: Reader) -> list[str]:
         if not job_id or len(job_id) > LONGEST_NAME:
             reader.wrong(f"jobs.job_ids[{row}]", f"must have 1 to {LONGEST_NAME} characters, found {len(job_id)}")
         elif numbers.setdefault(job_id, row) != row:
-            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique, {job_id!r} is also job {numbers[job_id]}")
+            reader.wrong(f"jobs.job_ids[{row}]", f"must be unique; job {numbers[job_id]} is {job_id!r} too")
     return ids
 
 
@@ -382,7 +381,7 @@ def read_repetitions(message: pb.SimulateRequest, limits: Limits) -> int:
         reader.wrong("settings.seed", f"must be at most {LARGEST_SEED} for the last repetition, found {last}")
     jobs_count, most = count * message.jobs.count, limits.simulated_jobs_per_call
     if (message.include_jobs or message.include_timeline) and jobs_count > most:
-        text = f"must give at most {most} jobs with their columns, found {count} times {message.jobs.count}"
+        text = f"must be at most {most} times jobs with columns in the reply, found {count} times {message.jobs.count}"
         reader.wrong("repetitions_count", text)
     reader.finish()
     return count
@@ -411,14 +410,20 @@ def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -
     if curves > MOST_CURVES:
         text = f"must be at most {MOST_CURVES:,} with shared_pairs, found {curves:,}: use one curve for equal jobs"
         raise NodewiseError.invalid([Violation("curves", text)], Reason.LIMIT_EXCEEDED)
-    if len(message.second_curve_indexes) != rows:
-        reader.wrong("shared_pairs.second_curve_indexes", f"must have one entry for each of {rows} rows")
+    for name in ("second_curve_indexes", *_COLUMNS):
+        count = len(getattr(message, name))
+        if count != rows and (count or not name.startswith("predicted")):
+            reader.wrong(_path(name), f"must have one entry for each of {rows} rows, found {count}")
+    reader.finish()
     first = reader.ints(message.first_curve_indexes, _path("first_curve_indexes"), rows, default=None, most=curves - 1)
     second = reader.ints(
         message.second_curve_indexes, _path("second_curve_indexes"), rows, default=None, most=curves - 1
     )
     pool = reader.ints(message.pool_indexes, _path("pool_indexes"), rows, default=-1, most=pools - 1)
-    shares = {name: _shares(message, name, rows, reader) for name in _COLUMNS}
+    shares = {
+        name: reader.floats(getattr(message, name), _path(name), rows, default=1.0, above=0.0, most=MOST_SHARE)
+        for name in _COLUMNS
+    }
     if bool(message.predicted_first_shares) != bool(message.predicted_second_shares):
         reader.wrong(_path("predicted_second_shares"), "must be given if and only if predicted_first_shares is given")
     reader.finish()
@@ -440,13 +445,6 @@ def read_simulated_pairs(request: pb.SimulateRequest, curves: int, pools: int) -
     reader.finish()
     true, predicted_shares = (tuple(freeze(table) for table in tables) for tables in tables_of_pools)
     return SimulatedSharing(shares=true, predicted=predicted_shares)
-
-
-def _shares(message: simulation_pb2.SimulationSharedPairs, name: str, rows: int, reader: Reader) -> Floats:
-    values = getattr(message, name)
-    if len(values) not in ({0, rows} if name.startswith("predicted") else {rows}):
-        reader.wrong(_path(name), f"must have one entry for each of {rows} rows, found {len(values)}")
-    return reader.floats(values, _path(name), rows, default=1.0, above=0.0, most=MOST_SHARE)
 
 
 def _path(name: str) -> str:

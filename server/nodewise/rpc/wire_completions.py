@@ -61,7 +61,7 @@ def read_data_sets(messages: Sequence[pb_offer.LifetimeDataSet], reader: Reader)
         path = f"data_sets[{number}]"
         name = reader.text(message.name, f"{path}.name", 64)
         if not name:
-            reader.wrong(f"{path}.name", "must name the lifetimes")
+            reader.wrong(f"{path}.name", "must be given, since offers refer to the lifetimes by name")
         if name in laws:
             reader.contradicts(f"{path}.name", f"must be unique, found {quote(name)} twice")
         if message.law.WhichOneof("law") in (None, "data_set"):
@@ -98,7 +98,7 @@ def _check_availability(record: AvailabilityRecord, path: str, reader: Reader) -
     reader.at_most(record.since_s, f"{path}since_seconds", MOST_ENTRIES, "entries")
     reader.alike(path, since_seconds=record.since_s, nodes_counts=record.nodes)
     if not record.since_s or record.since_s[0] != 0.0 or not rises(record.since_s):
-        reader.wrong(f"{path}since_seconds", "must ascend from 0")
+        reader.wrong(f"{path}since_seconds", "must start at 0 and ascend")
     elif record.length_s < record.since_s[-1]:
         reader.wrong(f"{path}length_seconds", f"must not end before the last change, at {record.since_s[-1]:g}")
 
@@ -227,7 +227,7 @@ def _offer_or_error(
         with below(f"offers[{number}]."):
             first = names.index(names[number])
             if first < number:
-                text = f"must be unique, but offers[{first}] has the name {quote(names[number])} too"
+                text = f"must be unique; offers[{first}] is named {quote(names[number])} too"
                 raise invalid_field("name", text)
             return _offer(message, common, lifetimes)
     except NodewiseError as error:
@@ -281,7 +281,7 @@ def _checkpoints(message: pb_offer.CompletionCheckpoints, path: str, reader: Rea
 def _check_prices(prices: NodePrices, path: str, reader: Reader) -> None:
     since = prices.since_s
     if not since or since[0] != 0.0 or not rises(since):
-        reader.wrong(f"{path}since_seconds", "must ascend from 0")
+        reader.wrong(f"{path}since_seconds", "must start at 0 and ascend")
     reader.alike(path, since_seconds=since, prices_per_node_hour=prices.per_h)
 
 
@@ -334,7 +334,7 @@ def read_on_demand(message: completion_pb2.OnDemandQuestion, reader: Reader) -> 
     path, others = "on_demand", {}
     source = message.WhichOneof("source")
     if source is None:
-        reader.wrong(path, "must state availability, a record, or a law")
+        reader.wrong(path, "must state availability, which is a record, or a law")
         return None
     if len(message.learned_from) > MOST_RECORDS:
         reader.wrong(f"{path}.learned_from", f"must hold at most {MOST_RECORDS} records")

@@ -47,7 +47,7 @@ def read_offers(messages: Sequence[objective_pb2.Offer], path: str, reader: Read
         reader.text(message.region, f"{field}.region", OFFER["region"].maximum_length or 64)
         reader.whole(message.tier, f"{field}.tier", most=max(objective_pb2.CapacityTier.values()))
         if message.name and places.setdefault(message.name, number) != number:
-            reader.contradicts(f"{field}.name", f"must be unique, also the name of {path}[{places[message.name]}]")
+            reader.contradicts(f"{field}.name", f"must be unique; {path}[{places[message.name]}] has this name too")
     currencies = sorted({offer.currency for offer in offers})
     if len(currencies) > 1:
         reader.contradicts(f"{path}.currency", f"must be the same in all offers, found {', '.join(currencies)}")

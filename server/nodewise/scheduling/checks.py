@@ -102,7 +102,7 @@ def _check_cluster(question: ScheduleQuestion, findings: Findings) -> None:
         path = f"cluster.pools[{index}]"
         findings.name(f"{path}.name", pool.name)
         if names.setdefault(pool.name, index) != index:
-            findings.wrong(f"{path}.name", f"must be unique, also the name of cluster.pools[{names[pool.name]}]")
+            findings.wrong(f"{path}.name", f"must be unique; cluster.pools[{names[pool.name]}] has this name too")
         findings.number(f"{path}.link_bytes_per_second", pool.link_bytes_per_s)
         findings.number(f"{path}.price_per_node_hour", pool.price_per_node_hour or 0.0)
         for node in (pool.available_devices < 0).nonzero()[0].tolist():

@@ -95,7 +95,7 @@ class JobReader:
         """Allowed counts, ascending, and the requested one."""
         findings, least, most = self._findings, max(job.min_devices, 1), job.max_devices
         if most and least > most:
-            findings.contradicts(f"{path}.min_devices", f"must be at most max_devices, {most}, found {least}")
+            findings.contradicts(f"{path}.min_devices", f"must be at most max_devices ({most}), found {least}")
             return (), least
         for index, count in enumerate(job.allowed_devices):
             if count < 1:

@@ -152,6 +152,27 @@ def test_layers_with_experts_are_counted() -> None:
     assert (shape.expert_layers_count, shape.shared_expert_feed_forward_size) == (27, 2816)
 
 
+@pytest.mark.parametrize(
+    ("config", "note"),
+    [
+        (
+            {**GEMMA_7B, "head_dim": None},
+            "head_dim is missing and assumed to be 256, the default of gemma",
+        ),
+        (
+            {**OPT_67B, "word_embed_proj_dim": 512},
+            "word_embed_proj_dim 512 is not supported: embeddings are assumed to have hidden_size",
+        ),
+        (
+            {**LLAMA3_8B, "quantization_config": {"bits": 4}},
+            "quantization_config is ignored: the precision is that of the unquantized weights",
+        ),
+    ],
+)
+def test_what_is_assumed_or_ignored_is_noted(config: dict[str, Any], note: str) -> None:
+    assert note in model_from_hugging_face(config, sequence_length=1024).notes
+
+
 def test_latent_attention_is_told_by_its_projections() -> None:
     found = model_from_hugging_face(DEEPSEEK_V3, sequence_length=4096)
     shape = found.workload.transformer
@@ -287,6 +308,7 @@ def test_an_encoder_stands_before_the_language_model() -> None:
         ({**MISTRAL_7B, "num_key_value_heads": None}, "num_key_value_heads: is missing"),
         ({**LLAMA3_8B, "tie_word_embeddings": "no"}, "tie_word_embeddings: must be true or false"),
         ({**LLAMA3_8B, "torch_dtype": "int4"}, "torch_dtype: must be one of bfloat16, "),
+        ({**LLAMA3_8B, "attention_dropout": 2}, "attention_dropout: must be a rate from 0 to 1, found 2"),
         ({**LLAMA3_8B, "num_attention_heads": 7}, "head_dim: must be given: 7 heads do not divide"),
         ({**MIXTRAL, "num_experts_per_tok": None}, "num_experts_per_tok (or experts_per_token): is missing"),
         ({**QWEN3_30B, "moe_intermediate_size": None}, "moe_intermediate_size: is missing"),

@@ -49,6 +49,7 @@ def test_layers_in_the_order_of_the_file(tmp_path: Path) -> None:
         (f"{HEADER}\na,,1,1,1\n", ":2: column kind: must be given"),
         (f"{HEADER}\na,dense,many,1,1\n", ":2: column forward_flops_per_sample: must be a number of at least 0"),
         (f"{HEADER}\na,dense,1,-1,1\n", ":2: column parameter_bytes: must be a number of at least 0, found '-1'"),
+        (f"{HEADER}\na,dense,1,1e30,1\n", ":2: column parameter_bytes: must be a number of at least 0 and at most "),
         (f"{HEADER}\na,dense,1,1.5,1\n", ":2: column parameter_bytes: must be a whole number of bytes, found 1.5"),
         (f"{HEADER}\na,dense,1,1,\n", ":2: column activation_bytes_per_sample: must be a number"),
         (f'{HEADER}\n"a,dense,1,1,1\n', "is not valid CSV"),

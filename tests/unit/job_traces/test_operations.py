@@ -107,6 +107,12 @@ def test_an_incomplete_step_is_left_out(path: Path) -> None:
         (",end", ",finish", "no column end or duration"),
         (",0,0,0,forward,0.0", ",0,0,0,forward,later", "must be a number is not"),
         ("1,3,1,1", "1,7,1,1", "several ranks have the same"),
+        (",0,0,0,forward,0.0", ",0,0,0,forward,9.0", "an operation must end after its start"),
+        ("0,0,0,0,0,", "0,0,-1,0,0,", "stages and data-parallel indices must count from 0"),
+        ("0,0,0,0,0,forward", "0,0,0,0,0", "cannot be read as a table"),
+        ("0,3,1,1,0,forward", "0,3,1,2,0,forward", "no step has the same operations"),
+        (",forward,", ",optimizer,", "0 has no forward"),
+        ("0,forward-send", "0,optimizer", "1 forward-send for 2 forward"),
     ],
 )
 def test_what_is_wrong_is_said(path: Path, old: str, new: str, why: str) -> None:

@@ -11,6 +11,7 @@ from schedules import Clock, Rates, curves_of, decided, job, state_of
 from nodewise.domain.columns import as_ints, freeze
 from nodewise.domain.schedule import ClusterState, CurrentAllocation, Grant, JobState
 from nodewise.domain.shared_pairs import SharedPairs
+from nodewise.hosting.calls import ImpossibleAnswerError
 from nodewise.scheduling.packing import hosts_of
 
 ONE: Rates = [1.0]
@@ -119,3 +120,11 @@ def test_a_long_queue_of_one_kind_is_looked_through_once() -> None:
     found = decided("packing", state, [ONE] * 3000, clock)
     assert sum(each.devices for each in found.grants) == 50
     assert len(curves_of([ONE]).devices) == 1
+
+
+def test_a_pair_that_the_request_does_not_list_cannot_share() -> None:
+    state = state_of(jobs_of("a", "b"), 1)
+    unlisted = SharedPairs(kinds=as_ints([0, 1]), shares=(freeze(np.zeros((2, 2))),))
+    with pytest.raises(ImpossibleAnswerError) as caught:
+        hosts_of((Grant(1, 0), Grant(1, 0, "", 0)), state.jobs, unlisted)
+    assert str(caught.value) == "it granted 'b' a share of the device of 'a': shared_pairs does not list the pair"

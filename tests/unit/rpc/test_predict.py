@@ -205,7 +205,7 @@ def test_a_row_that_names_no_offer_has_that_of_its_device(asked: Asked) -> None:
         ([NEAR, FAR], (), "offers", "2 of them"),
         ([objective_pb2.Offer(device_name="T4")], (), "offers", "none is of device"),
         ([NEAR], ("nearer",), "configurations.offer_names[0]", "'nearer'"),
-        ([NEAR, NEAR], (), "offers[1].name", "also the name of offers[0]"),
+        ([NEAR, NEAR], (), "offers[1].name", "offers[0] has this name too"),
         ([NEAR, objective_pb2.Offer(name="x", currency="USD")], (), "offers.currency", "EUR, USD"),
         ([objective_pb2.Offer(price_per_node_hour=-1.0)], (), "offers[0].price_per_node_hour", "at least 0"),
     ],

@@ -15,7 +15,14 @@ from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.schedule import NodePool
 from nodewise.scheduling.checks import check_question
-from nodewise.scheduling.request import CurrentDevices, JobQuestion, QueueQuota, ScheduleLimits, ScheduleQuestion
+from nodewise.scheduling.request import (
+    CurrentDevices,
+    JobQuestion,
+    PairQuestion,
+    QueueQuota,
+    ScheduleLimits,
+    ScheduleQuestion,
+)
 
 FIFO = POLICIES["fifo"].record.parameters
 
@@ -79,7 +86,7 @@ def test_a_job_with_a_wrong_field(changes: dict[str, Any], path: str, words: str
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
-        ({"min_devices": 3, "max_devices": 2}, "min_devices", "must be at most max_devices, 2, found 3"),
+        ({"min_devices": 3, "max_devices": 2}, "min_devices", "must be at most max_devices (2), found 3"),
         ({"allowed_devices": (1, 2), "min_devices": 3}, "allowed_devices", "must contain a count from min_devices, 3"),
         (
             {"allowed_devices": (1, 9), "min_devices": 3, "max_devices": 8},
@@ -119,7 +126,7 @@ def test_jobs_hold_no_more_than_a_node_has() -> None:
         ({"pools": ()}, "cluster.pools", "must have an available device"),
         ({"pools": (pool("p", 0),)}, "cluster.pools", "must have an available device"),
         ({"pools": (pool("", 1),)}, "cluster.pools[0].name", "must have 1 to 256 characters"),
-        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "also the name of cluster.pools[0]"),
+        ({"pools": (pool("p", 1), pool("p", 1))}, "cluster.pools[1].name", "cluster.pools[0] has this name too"),
         ({"pools": (pool("p", 1, -1),)}, "cluster.pools[0].available_devices[1]", "must be 0 or more, found -1"),
         (
             {"pools": (replace(pool("p", 1), link_bytes_per_s=-1.0),)},
@@ -157,6 +164,40 @@ def test_a_wrong_cluster_parameter_or_quota(changes: dict[str, Any], path: str, 
     reason, field, text = refused(question(asked(), **changes))
     assert (reason, field) == (Reason.INVALID_FIELD, path)
     assert words in text
+
+
+def beside(other_id: str, *placement: tuple[int, int], **changes: Any) -> JobQuestion:
+    return asked(**changes, current=replace(held(*placement), shares_with=other_id))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ((beside("b", (0, 1)), asked("b")), "must name a job on the same devices, found 'b'"),
+        ((beside("a", (0, 1)), asked("b")), "must name another job of the request, found 'a'"),
+        (
+            (beside("b", (0, 1)), beside("c", (0, 1), job_id="b"), asked("c")),
+            "must name a job that names this one, found 'b'",
+        ),
+        (
+            (beside("b", (0, 2)), beside("a", (0, 2), job_id="b")),
+            "must share one device, without servers, found 2 devices",
+        ),
+    ],
+)
+def test_jobs_that_cannot_share_their_device(jobs: tuple[JobQuestion, ...], words: str) -> None:
+    _, field, text = refused(question(*jobs))
+    assert (field, text) == ("jobs[0].current_allocation.shares_with_job_id", words)
+
+
+def test_too_many_jobs_that_may_share() -> None:
+    pairs = tuple(
+        PairQuestion(first_job_id="a", second_job_id=f"{number}", first_share=0.5, second_share=0.5)
+        for number in range(4)
+    )
+    reason, field, text = refused(question(asked(), shared_pairs=pairs), ScheduleLimits(sharing_jobs=3))
+    assert (reason, field) == (Reason.LIMIT_EXCEEDED, "shared_pairs")
+    assert text == "must name at most 3 jobs per call, found 5: omit pairs that gain little"
 
 
 def test_a_whole_node_is_held_as_a_whole() -> None:

@@ -15,7 +15,7 @@ from nodewise.domain.schedule import Allocation, ClusterState, Grant, Shares
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import PolicyRecord
 from nodewise.scheduling.memory import Memory
-from nodewise.scheduling.verdict import Verdict, verdict_of
+from nodewise.scheduling.verdict import MAX_MEMORY_BYTES, Verdict, verdict_of
 
 
 class Answering:
@@ -75,6 +75,8 @@ def test_what_a_policy_raises_stays_in_the_log(logs: list[Any]) -> None:
         (Shares(shares=np.full((2, 2), np.nan)), "shares must be finite and 0 or more"),
         (Shares(shares=np.full((2, 2), -0.1)), "shares must be finite and 0 or more"),
         (Shares(shares=np.full((2, 2), 0.6)), "shares of one job must sum to at most 1"),
+        (Shares(shares=np.zeros((2, 2)), shuffle_seed="a"), "shuffle_seed must be an integer or None"),  # type: ignore[arg-type]
+        (Allocation(grants=(Grant(0), Grant(0)), memory=bytes(MAX_MEMORY_BYTES + 1)), "memory must be at most "),
     ],
 )
 def test_an_impossible_answer_is_refused(answer: object, words: str) -> None:

@@ -7,9 +7,7 @@ import re
 import zlib
 from typing import Final
 
-from aiohttp import ClientPayloadError
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.web import BaseRequest
+from aiohttp.web import BaseRequest, RequestPayloadError
 
 from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.rpc.caps import above_cap
@@ -56,8 +54,9 @@ async def read_body(request: BaseRequest, most_bytes: int) -> bytes:
             size += len(parts[-1])
             if size > most_bytes:
                 raise _too_large(most_bytes, size)
-    except (ClientPayloadError, HttpProcessingError):
-        raise NodewiseError(Reason.MALFORMED_MESSAGE, "the body ended before its stated length") from None
+    except RequestPayloadError:
+        text = "the body does not have the chunks that its headers state"
+        raise NodewiseError(Reason.MALFORMED_MESSAGE, text) from None
     return b"".join(parts)
 
 
