@@ -9,6 +9,7 @@ import sys
 
 import access
 import architectures
+import capacity
 import curves
 import diagnoses
 import first_answers
@@ -58,6 +59,7 @@ MODULES = {
     "recorder": recorder,
     "clients": clients,
     "overload": overload,
+    "capacity": capacity,
 }
 
 
