@@ -39,14 +39,14 @@ import rpc
 from core_shares import core_shares, shares_available
 from open_loop import Loader, prefer
 from processes import Server, cpu_clock_of
-from results import Result
+from results import Result, write_table
 
 from nodewise_laws import multiclass
 from nodewise_protos.v1 import configuration_pb2, objective_pb2, profile_pb2, profile_service_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
 WORKERS: Final = (1, 2, 4)
-CALLERS: Final = {"shares": (32, 96), "cores": (64, 256)}
+CALLERS: Final = {"shares": (32, 96), "cores": (64, 128)}
 """Callers of each setting: few, who leave workers idle at times, and many."""
 PROFILE_CALLERS: Final = 32
 """Callers that keep one worker busy without a pause."""
@@ -56,6 +56,17 @@ SECONDS: Final = 2.0
 ROUNDS: Final = 3
 SAMPLED_S: Final = 6.0
 """Seconds after which the server's metrics hold all that was before."""
+
+COLUMNS: Final = (
+    "setting",
+    "mix",
+    "workers",
+    "callers",
+    "predicted_per_s",
+    "measured_per_s",
+    "error",
+    "error_by_its_own_cpu",
+)
 
 
 @cache
@@ -193,12 +204,9 @@ def bench(setting: str, mix: str, workers: int) -> Iterator[Bench]:
         rpc.store_profiles(server.target)
         found = Bench(server, loader)
         found.window(PROFILE_CALLERS, 0.0)
-        if setting == "shares":
-            stack.enter_context(core_shares([loader.pid], None))
-            stack.enter_context(core_shares(server.workers, SHARE))
-        else:  # the loader is not what is measured: it computes first, where it is preferred
-            for thread in (each for pid in server.workers for each in Path(f"/proc/{pid}/task").iterdir()):
-                os.setpriority(os.PRIO_PROCESS, int(thread.name), 0)
+        if shares_available():  # the loader is not what is measured: it computes whenever it can
+            stack.enter_context(core_shares([loader.pid], None, first=True))
+            stack.enter_context(core_shares(server.workers, SHARE if setting == "shares" else None))
         yield found
 
 
@@ -326,15 +334,24 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--mixes", default=",".join(MIXES))
     parser.add_argument("--settings", default=",".join(_settings()))
+    parser.add_argument("--write", type=Path, help="page whose table is renewed")
     parser.add_argument("--first", action="store_true", help="before all else on the machine, where that is allowed")
     given = parser.parse_args()
     if given.first:
         prefer()
+    lines = []
     for setting in given.settings.split(","):
         for mix in given.mixes.split(","):
             for line in measured(setting, mix, given.rounds):
                 print(json.dumps(line), flush=True)
+                lines += [line] if "measured_per_s" in line else []
+    if given.write:
+        write_table(given.write, "capacity", [COLUMNS, *([_cell(line[key]) for key in COLUMNS] for line in lines)])
     return 0
+
+
+def _cell(value: object) -> str:
+    return f"{value:+.1%}" if isinstance(value, float) and abs(value) < 1.0 else f"{value}"
 
 
 if __name__ == "__main__":

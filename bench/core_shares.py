@@ -11,8 +11,10 @@ from typing import Final
 _CPU: Final = Path("/sys/fs/cgroup/cpu")
 PERIOD_US: Final = 20_000
 """A process that has used its share waits for the next period: shorter than a caller's think time."""
-_WEIGHT: Final = 100_000
-"""Of each group beside all else that runs on the machine, which together has 1,024."""
+_WEIGHT: Final = 10_000
+"""Of a process with a share, beside all else that runs on the machine, where a session has 1,024 or less."""
+_FIRST: Final = 200_000
+"""Of a process that is to compute whenever it can."""
 
 
 def shares_available() -> bool:
@@ -21,8 +23,10 @@ def shares_available() -> bool:
 
 
 @contextmanager
-def core_shares(pids: Sequence[int], share: float | None) -> Iterator[None]:
-    """Each process, with all its threads, gets this share of one core; None = preference before others, no quota.
+def core_shares(pids: Sequence[int], share: float | None, *, first: bool = False) -> Iterator[None]:
+    """Each process, with all its threads, gets this share of one core; None = what it can get of all cores.
+
+    All come before the machine's other processes, and those that are ``first`` before the rest.
 
     Where threads change cores, a part of their quota stays behind on the other core, up to 1 ms of each period.
     """
@@ -34,7 +38,7 @@ def core_shares(pids: Sequence[int], share: float | None) -> Iterator[None]:
             group = _CPU / f"nodewise-bench-{pid}"
             group.mkdir()
             groups.append(group)
-            (group / "cpu.shares").write_text(str(_WEIGHT), encoding="ascii")
+            (group / "cpu.shares").write_text(str(_FIRST if first else _WEIGHT), encoding="ascii")
             (group / "cpu.cfs_period_us").write_text(str(PERIOD_US), encoding="ascii")
             (group / "cpu.cfs_quota_us").write_text(str(round(PERIOD_US * share) if share else -1), encoding="ascii")
             (group / "cgroup.procs").write_text(str(pid), encoding="ascii")

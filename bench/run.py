@@ -28,6 +28,7 @@ import rpc
 import scaling
 import simulate
 import simulator
+import site_load
 import spot
 import start
 import traces
@@ -60,6 +61,7 @@ MODULES = {
     "clients": clients,
     "overload": overload,
     "capacity": capacity,
+    "site_load": site_load,
 }
 
 
