@@ -1,7 +1,7 @@
 """A site of 100,000 devices, a million profiles and 10,000 calls a second, played by one machine as fast as it can.
 
-``python bench/site_load.py [--profiles 1000000] [--jobs 12500] [--seconds 60] [--store FOLDER] [--write docs/scale.md]``
-prints one JSON object a line: what each kind of call costs, and what the site's mix costs beside what follows from
+``python bench/site_load.py [--profiles 1000000] [--jobs 12500] [--seconds 60] [--store FOLDER] [--write PAGE]`` prints
+one JSON object a line: what each kind of call costs, and what the site's mix costs beside what follows from
 these. Then it prints what the site needs, as a table, which ``--write`` puts into the page.
 
 Of each job that runs, callers ask the same question again and again, and its ranks report a measurement each minute,
@@ -57,12 +57,20 @@ REPORT_S: Final = 60.0
 REPORTS_PER_S: Final = JOBS / REPORT_S
 UTILISATION: Final = 0.6
 """Of a worker's core, so that bursts wait little."""
-CACHE_BYTES: Final = 2 << 30
+SETTINGS: Final = {
+    "NODEWISE_CACHE_BYTES": str(2 << 30),
+    "NODEWISE_LEARN_INTERVAL_S": "0",
+    "NODEWISE_STORE_INSPECT_INTERVAL_S": "0",
+}
+"""Caches for all jobs that run; what reads all profiles now and then is measured by itself."""
 TOGETHER: Final = 1_000
 CALLERS: Final = 32
 WINDOW_S: Final = 3.0
 ROUNDS: Final = 3
 REPORTS: Final = 2_000
+ALONE: Final = 100
+PAUSE_S: Final = 0.1
+"""Behind a report that is sent alone: longer than what follows it in the background."""
 SAMPLED_S: Final = 6.0
 WRITING: Final = "nodewise_store_write_seconds_total"
 REPLIES: Final = "nodewise_replies_total"
@@ -142,7 +150,7 @@ class Costs:
     follow_s : float
         A measurement that another replica stored.
     writing_s, database_s : float
-        Seconds of the store's transactions, and of the database's CPU, for a measurement.
+        Of a measurement: seconds of the store's transaction where it comes alone, and CPU of the database.
     job_bytes : float
         Memory of a worker for a job with a question.
     """
@@ -191,6 +199,16 @@ class Site:
             latencies_s = sorted(runner.run(_play(self.server.target, calls, time.perf_counter() + seconds)))
         rpc.settle(self.server)
         return len(latencies_s), (self.server.cpu_s() - before_s) / len(latencies_s), latencies_s
+
+    def writing_s(self, jobs: int) -> float:
+        """Seconds of a transaction with one report, behind a pause: nothing waits for the interpreter or the store."""
+        before_s = self.counter(WRITING)
+        with grpc.insecure_channel(self.server.target) as channel:
+            for number in range(ALONE):
+                path, data = report(number % jobs, 20_000_000 + number)
+                channel.unary_unary(path)(data)
+                time.sleep(PAUSE_S)
+        return (self.counter(WRITING) - before_s) / ALONE
 
     def counter(self, which: str) -> float:
         """A counter of the server's metrics, all labels together."""
@@ -244,9 +262,9 @@ def played(folder: str, profiles: int, jobs: int, seconds: float) -> Iterator[tu
         job_bytes = (resident_bytes(site.server.pid) - empty_bytes) / jobs
         hits = (ask(draw.randrange(jobs)) for _ in count())
         hit_s = median(site.play(hits, WINDOW_S)[1] for _ in range(ROUNDS))
-        written, before_s = min(REPORTS, jobs), site.counter(WRITING)
+        written = min(REPORTS, jobs)
         _, report_s, _ = site.play(report(job, job) for job in range(written))
-        writing_s = (site.counter(WRITING) - before_s) / written
+        writing_s = site.writing_s(jobs)
         _, again_s, _ = site.play(ask(job) for job in range(written))
         costs = Costs(first_s, hit_s, again_s, report_s, writing_s=writing_s, job_bytes=job_bytes)
         yield (
@@ -286,12 +304,12 @@ def replicated(running: Database, costs: Costs) -> tuple[Costs, dict[str, Any]]:
         writing, other = serving(stack, running.url, traces), serving(stack, running.url, traces)
         for site in (writing, other):
             site.play(ask(job) for job in range(REPORTS))
-        before_s = (writing.counter(WRITING), running.cpu_s(), other.server.cpu_s())
+        writing_s = writing.writing_s(REPORTS)
+        before_s = (running.cpu_s(), other.server.cpu_s())
         idle_s = time.perf_counter()
         _, report_s, _ = writing.play(report(job, job) for job in range(REPORTS))
-        follow_s = other.server.cpu_s() - before_s[2]
-        database_s = (running.cpu_s() - before_s[1]) / REPORTS
-        writing_s = (writing.counter(WRITING) - before_s[0]) / REPORTS
+        database_s = (running.cpu_s() - before_s[0]) / REPORTS
+        follow_s = other.server.cpu_s() - before_s[1]
         # What a server does while nothing happens is not the price of what it follows.
         took_s, rest_s = time.perf_counter() - idle_s, other.server.cpu_s()
         time.sleep(SAMPLED_S)
@@ -333,7 +351,7 @@ def needs(costs: Costs, worker_bytes: float, profile_bytes: float) -> list[tuple
 
 def run() -> Iterator[Result]:
     """CPU of the site's mean call beside what follows from the costs of its kinds, with fewer profiles."""
-    os.environ["NODEWISE_CACHE_BYTES"] = str(CACHE_BYTES)
+    os.environ.update(SETTINGS)
     with tempfile.TemporaryDirectory() as folder:
         for _, line in played(folder, 20_000, 1_000, 10.0):
             if "predicted_us" in line:
@@ -352,7 +370,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.first:
         prefer()
-    os.environ["NODEWISE_CACHE_BYTES"] = str(CACHE_BYTES)
+    os.environ.update(SETTINGS)
     figures: dict[str, Any] = {}
     with ExitStack() as stack:
         folder = str(given.store or stack.enter_context(tempfile.TemporaryDirectory()))
