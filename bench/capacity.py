@@ -1,6 +1,6 @@
 """The service's own capacity, predicted by Nodewise's queueing laws from one profiled worker, beside what is measured.
 
-``python bench/capacity.py [--rounds 3] [--mixes cached,unasked,append] [--settings shares,cores]``: one JSON object a
+``python bench/capacity.py [--rounds 4] [--mixes cached,unasked,append] [--settings shares,cores]``: one JSON object a
 line. Callers wait for each answer, think, and ask again, each over a connection of its own, which stays with a worker.
 Two settings:
 
@@ -28,7 +28,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -52,8 +52,9 @@ PROFILE_CALLERS: Final = 32
 """Callers that keep one worker busy without a pause."""
 THINK_S: Final = 0.02
 SHARE: Final = 0.2
-SECONDS: Final = 2.0
-ROUNDS: Final = 3
+SECONDS: Final = 1.5
+ROUNDS: Final = 4
+PARTS: Final = ("server", "loader", "store")
 SAMPLED_S: Final = 6.0
 """Seconds after which the server's metrics hold all that was before."""
 
@@ -238,76 +239,73 @@ def by_predict(server: Server, demands: Demands, share: float, callers: Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """One worker's profile, and right behind it the callers of each number of workers; others disturb both alike."""
+class Trial:
+    """Callers of some workers, between two profiles of one worker: what others do to the machine moves both."""
 
-    profile: Window
-    windows: dict[tuple[int, int], Window]
+    profiles: tuple[Window, Window]
+    window: Window
+
+    @property
+    def profiled(self) -> tuple[float, float]:
+        """CPU seconds of a call in the profiled worker and in its loader."""
+        before, behind = self.profiles
+        return (before.server_s + behind.server_s) / 2.0, (before.loader_s + behind.loader_s) / 2.0
+
+    @property
+    def its_own(self) -> tuple[float, float]:
+        """The same in the trial itself."""
+        return self.window.server_s, self.window.loader_s
 
 
 def measured(setting: str, mix: str, rounds: int) -> Iterator[dict[str, Any]]:
     """One line for the profile, and one for each number of workers and callers."""
     about = {"setting": setting, "mix": mix}
+    machine = Machine(SHARE if setting == "shares" else None, len(os.sched_getaffinity(0)))
     with ExitStack() as stack:
         benches = {workers: stack.enter_context(bench(setting, mix, workers)) for workers in WORKERS}
         one = benches[1]
-        before_s, before = one.writing_s(), one.calls
-        every = [
-            Round(
-                one.window(PROFILE_CALLERS, 0.0),
-                {
-                    (workers, callers): benches[workers].window(callers, THINK_S)
-                    for workers in WORKERS
-                    for callers in CALLERS[setting]
-                },
-            )
-            for _ in range(rounds)
-        ]
-        store_s = (one.writing_s() - before_s) / (one.calls - before)
-        profile = Demands(
-            median(each.profile.server_s for each in every), median(each.profile.loader_s for each in every), store_s
-        )
-        yield (
-            about
-            | {"name": "profile of one worker"}
-            | {
-                "server_us": round(profile.server_s * 1e6, 1),
-                "loader_us": round(profile.loader_s * 1e6, 1),
-                "store_us": round(profile.store_s * 1e6, 1),
-            }
-        )
-        machine = Machine(SHARE if setting == "shares" else None, len(os.sched_getaffinity(0)))
+        before_s, before_calls = one.writing_s(), one.calls
+        cases = [(workers, callers) for workers in WORKERS for callers in CALLERS[setting]]
+        trials: dict[tuple[int, int], list[Trial]] = {case: [] for case in cases}
+        profile = one.window(PROFILE_CALLERS, 0.0)
+        for workers, callers in cases * rounds:
+            window = benches[workers].window(callers, THINK_S)
+            before, profile = profile, one.window(PROFILE_CALLERS, 0.0)
+            trials[workers, callers].append(Trial((before, profile), window))
+        store_s = (one.writing_s() - before_s) / (one.calls - before_calls)
+        every = [each.profiled for of_case in trials.values() for each in of_case]
+        demands = Demands(median(server_s for server_s, _ in every), median(loader_s for _, loader_s in every), store_s)
+        profiled = {f"{name}_us": round(1e6 * value, 1) for name, value in zip(PARTS, astuple(demands), strict=True)}
+        yield about | {"name": "profile of one worker"} | profiled
         if setting == "shares":
-            callers = (1, 4, 8, 16, PROFILE_CALLERS)
-            yield (
-                about
-                | {"name": "one worker, by Predict", "callers": callers}
-                | {
-                    "predict_per_s": [round(each, 1) for each in by_predict(one.server, profile, SHARE, callers)],
-                    "law_per_s": [round(machine.per_s(profile, [each], THINK_S), 1) for each in callers],
-                }
-            )
-    for workers, callers in every[0].windows:
-        yield about | {"workers": workers, "callers": callers} | _line(machine, every, (workers, callers), store_s)
+            few = (1, 4, 8, 16, PROFILE_CALLERS)
+            answers = by_predict(one.server, demands, SHARE, few)
+            laws = [machine.per_s(demands, [callers], THINK_S) for callers in few]
+            compared = {"predict_per_s": [round(each, 1) for each in answers]} | {
+                "law_per_s": [round(each, 1) for each in laws]
+            }
+            yield about | {"name": "one worker, by Predict", "callers": few} | compared
+    for (workers, callers), of_case in trials.items():
+        yield about | {"workers": workers, "callers": callers} | _line(machine, of_case, store_s)
 
 
-def _line(machine: Machine, every: Sequence[Round], at: tuple[int, int], store_s: float) -> dict[str, Any]:
-    """Medians of the rounds; and the error that is left with the CPU of a call as it was in these runs."""
-    windows = [each.windows[at] for each in every]
+def _line(machine: Machine, trials: Sequence[Trial], store_s: float) -> dict[str, Any]:
+    """Medians of the trials; and the error that is left with the CPU of a call as it was in these runs."""
 
-    def predicted(by: Window, window: Window) -> float:
-        return machine.per_s(Demands(by.server_s, by.loader_s, store_s), window.connections, THINK_S)
+    def predicted(trial: Trial, server_s: float, loader_s: float) -> float:
+        return machine.per_s(Demands(server_s, loader_s, store_s), trial.window.connections, THINK_S)
+
+    def error(of: Callable[[Trial], tuple[float, float]]) -> float:
+        return round(median(predicted(each, *of(each)) / each.window.per_s for each in trials) - 1.0, 3)
 
     return {
-        "predicted_per_s": round(median(predicted(each.profile, each.windows[at]) for each in every), 1),
-        "measured_per_s": round(median(each.per_s for each in windows), 1),
-        "error": round(
-            median(predicted(each.profile, each.windows[at]) / each.windows[at].per_s for each in every) - 1, 3
-        ),
-        "error_by_its_own_cpu": round(median(predicted(each, each) / each.per_s for each in windows) - 1, 3),
-        "server_us": round(median(each.server_s for each in windows) * 1e6, 1),
-        "loader_us": round(median(each.loader_s for each in windows) * 1e6, 1),
-        "connections": windows[-1].connections,
+        "predicted_per_s": round(median(predicted(each, *each.profiled) for each in trials), 1),
+        "measured_per_s": round(median(each.window.per_s for each in trials), 1),
+        "error": error(lambda each: each.profiled),
+        "error_by_its_own_cpu": error(lambda each: each.its_own),
+        "server_us": round(median(each.window.server_s for each in trials) * 1e6, 1),
+        "loader_us": round(median(each.window.loader_s for each in trials) * 1e6, 1),
+        "connections": trials[-1].window.connections,
     }
 
 
