@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
@@ -56,6 +57,9 @@ def prefer() -> None:
     Not by a real-time class: there a thread that computes keeps its core for 100 ms from the thread that reads sockets.
     """
     os.setpriority(os.PRIO_PROCESS, 0, -20)
+    # Where sessions are scheduled as groups, the priority of a process counts only within its session.
+    with suppress(FileNotFoundError):
+        Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
 
 
 class Loader:
@@ -67,13 +71,20 @@ class Loader:
         Method.
     request : callable
         A module's function: the bytes of a call, by its number.
+    pinned : bool
+        To the cores but the first, which servers are pinned to.
     """
 
-    def __init__(self, target: str, path: str, request: Request) -> None:
+    def __init__(self, target: str, path: str, request: Request, *, pinned: bool = True) -> None:
+        cores = sorted(os.sched_getaffinity(0))
+        if pinned and len(cores) > 1:
+            del cores[0]
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_main, args=(theirs, target, path, request))
+        self._process = context.Process(target=_main, args=(theirs, target, path, request, cores))
         self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
         theirs.close()
         self._pipe.recv()
 
@@ -82,9 +93,12 @@ class Loader:
         self._pipe.send((_open, per_s, seconds, seed))
         self._pipe.recv()
 
-    def begin_closed(self, callers: int, seconds: float) -> None:
-        """Callers that each wait for an answer before they ask again. The loader says when it begins."""
-        self._pipe.send((_closed, callers, seconds))
+    def begin_closed(self, callers: int, seconds: float, think_s: float = 0.0) -> None:
+        """Callers that each think for a time of this mean, exponentially distributed, ask, and wait for the answer.
+
+        Each has a connection of its own. The loader says when it begins.
+        """
+        self._pipe.send((_closed, callers, seconds, think_s))
         self._pipe.recv()
 
     def ended(self, within_s: float) -> bool:
@@ -107,10 +121,8 @@ class Loader:
         self._process.join(timeout=30)
 
 
-def _main(pipe: Any, target: str, path: str, request: Request) -> None:
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) > 1:
-        os.sched_setaffinity(0, cores[1:])
+def _main(pipe: Any, target: str, path: str, request: Request, cores: list[int]) -> None:
+    os.sched_setaffinity(0, cores)
     pipe.send("ready")
     with asyncio.Runner(loop_factory=new_event_loop) as runner, suppress(EOFError):
         while True:
@@ -170,15 +182,21 @@ async def _open(
     return outcomes
 
 
-async def _closed(pipe: Any, target: str, path: str, request: Request, callers: int, seconds: float) -> list[Outcomes]:
+async def _closed(
+    pipe: Any, target: str, path: str, request: Request, callers: int, seconds: float, think_s: float
+) -> list[Outcomes]:
     channels, methods = await _methods(target, path, callers)
     pipe.send("begins")
     end_s = time.perf_counter() + seconds
     seed = time.monotonic_ns() % 1_000_000_000
 
     async def caller(place: int) -> Outcomes:
-        found, number = Outcomes(), 0
-        while (due_s := time.perf_counter()) < end_s:
+        draw, found, number = random.Random(seed + place), Outcomes(), 0
+        while True:
+            if think_s:
+                await asyncio.sleep(draw.expovariate(1.0 / think_s))
+            if (due_s := time.perf_counter()) >= end_s:
+                return found
             data = request((seed * 100 + place) * 1_000_000 + number)
             await _one(methods[place], data, due_s, end_s, found)
             number += 1

@@ -6,12 +6,18 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 HERE = Path(__file__).resolve().parent
 _SCHEDULED = 2
 """Of the clocks of a process, the one of the scheduler: user and system time in nanoseconds, where /proc has ticks."""
+
+
+_ESTABLISHED = "01"
+"""State of a connection in Linux's table of sockets."""
 
 
 def cpu_clock_of(pid: int) -> int:
@@ -22,6 +28,13 @@ def cpu_clock_of(pid: int) -> int:
 def _name(pid: int) -> str:
     """As ``ps -o comm`` tells it."""
     return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def _descriptors(pid: int) -> Iterator[str]:
+    """What the open descriptors of a process name."""
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            yield str(descriptor.readlink())
 
 
 class Server:
@@ -65,6 +78,22 @@ class Server:
         """Of the process that answers: the worker, where there is a supervisor, beside its spare perhaps."""
         pids = self.pids()
         return next((pid for pid in pids if _name(pid) == "nodewise-worker"), pids[:2][-1])
+
+    @property
+    def workers(self) -> list[int]:
+        """Processes that answer calls."""
+        return [pid for pid in self.pids() if _name(pid) == "nodewise-worker"]
+
+    def connections(self) -> list[int]:
+        """Established connections of callers with each worker, in the order of `workers`."""
+        port = int(self.target.rpartition(":")[2])
+        sockets = set[str]()
+        for table in ("tcp", "tcp6"):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                columns = line.split()
+                if columns[3] == _ESTABLISHED and int(columns[1].rpartition(":")[2], 16) == port:
+                    sockets.add(f"socket:[{columns[9]}]")
+        return [sum(link in sockets for link in _descriptors(pid)) for pid in self.workers]
 
     def cpu_s(self) -> float:
         """User and system time so far, of all threads and processes that serve, to the nanosecond."""

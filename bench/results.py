@@ -1,9 +1,11 @@
-"""One line of the benchmarks' output."""
+"""One line of the benchmarks' output, and tables of figures in pages."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +31,13 @@ class Result:
                 "ratio": None if ratio is None else round(ratio, 4),
             }
         )
+
+
+def write_table(page: Path, block: str, rows: Iterable[Sequence[object]]) -> None:
+    """Renew the table between the markers of a block in a page; its first row is the heading."""
+    heading, *others = (f"| {' | '.join(map(str, row))} |" for row in rows)
+    begin, end = f"<!-- {block}: begin -->", f"<!-- {block}: end -->"
+    before, rest = page.read_text(encoding="utf-8").split(begin)
+    rule = "|---" * (heading.count("|") - 1) + "|"
+    table = "\n".join([heading, rule, *others])
+    page.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}", encoding="utf-8")

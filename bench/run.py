@@ -9,6 +9,7 @@ import sys
 
 import access
 import architectures
+import capacity
 import curves
 import diagnoses
 import first_answers
@@ -27,6 +28,7 @@ import rpc
 import scaling
 import simulate
 import simulator
+import site_load
 import spot
 import start
 import traces
@@ -58,6 +60,8 @@ MODULES = {
     "recorder": recorder,
     "clients": clients,
     "overload": overload,
+    "capacity": capacity,
+    "site_load": site_load,
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from profile_batches import batch, speeds
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles import sql_schema
+from nodewise.profiles import sql_reads, sql_schema
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.digest import DIGEST_VERSION
 from nodewise.profiles.sqlite_store import SqliteProfileStore
@@ -287,3 +287,20 @@ def test_a_fault_inside_a_transaction_takes_it_back(store: SqliteProfileStore, m
         with pytest.raises(RuntimeError):
             store.append("job", "s", [batch(1, 1.0)])
     assert store.append("job", "s", [batch(1, 2.0, commit=True)]).revision == 1
+
+
+@pytest.mark.parametrize("statement", [sql_reads._CHANGED, sql_reads._NAMES_CHANGED])
+def test_changes_are_searched_by_their_index(store: SqliteProfileStore, tmp_path: Path, statement: str) -> None:
+    """At each commit, by each worker: reading all profiles would cost the more the more are stored."""
+    store.append("team/job", "s", [batch(1, 1.0, commit=True)])
+    values = (0, 0, "")[: statement.count("?")]
+    plan = " ".join(str(row[3]) for row in sql(tmp_path, f"EXPLAIN QUERY PLAN {statement}", *values))
+    assert "USING INDEX profiles_by_change" in plan, plan
+    assert "SCAN" not in plan, plan
+
+
+def test_changes_come_by_prefix_in_the_order_of_their_first_commit(store: SqliteProfileStore) -> None:
+    for name in ("team/b", "team/a", "other/a", "team/b"):
+        store.append(name, f"s-{store.generation()}", [batch(1, 1.0, commit=True)])
+    _, changed = store.changes(0, "team/")
+    assert [each.profile_id for each in changed] == ["team/b", "team/a"]

@@ -217,7 +217,10 @@ def _rates(samples: deque[tuple[float, Samples]]) -> dict[str, Rows]:
         "calls": ([words("method"), *map(figures, ("calls/s", "failed/s", "mean ms"))], calls),
         "queues": ([words("queue"), *map(figures, ("waiting", "running", "permits", "refused/s"))], queues),
         "store": ([words("store"), *map(figures, ("writes/s", "mean ms", "rows/s", "waiting"))], [store]),
-        "plugins": ([words("plugin"), *map(figures, ("calls/s", "failed/s", "open breakers", "hosts", "alive"))], plugins),
+        "plugins": (
+            [words("plugin"), *map(figures, ("calls/s", "failed/s", "open breakers", "hosts", "alive"))],
+            plugins,
+        ),
         "caches": ([words("caches"), *map(figures, ("GiB", "of GiB"))], [caches]),
         "workers": ([words("worker"), *map(figures, ("cores", "GiB"))], processes),
     }
