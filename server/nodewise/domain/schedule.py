@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
@@ -60,6 +61,16 @@ class NodePool:
     node_names: tuple[str, ...] = ()
     devices_per_node: int = 0
     max_nodes: int | None = None
+    _node_indexes: dict[str, int] | None = field(init=False, default=None, repr=False)
+
+    @property
+    def node_indexes(self) -> Mapping[str, int]:
+        """Index of each node by its name, made once; of equal names the first."""
+        if self._node_indexes is None:
+            indexes = {name: index for index, name in reversed(tuple(enumerate(self.node_names)))}
+            object.__setattr__(self, "_node_indexes", indexes)
+        assert self._node_indexes is not None
+        return self._node_indexes
 
     @property
     def total_devices(self) -> int:
@@ -283,10 +294,31 @@ class Curves:
     nodes: Ints
     samples_per_s: Floats
     configurations: Configurations
+    _lists: tuple[list[int], list[int], list[int]] | None = field(init=False, default=None, repr=False)
 
     def rows(self, job: int) -> slice:
         """Rows of one job."""
         return slice(int(self.offsets[job]), int(self.offsets[job + 1]))
+
+    @property
+    def lists(self) -> tuple[list[int], list[int], list[int]]:
+        """``offsets``, ``pool`` and ``devices`` as lists, made once: loops over many jobs read them faster."""
+        if self._lists is None:
+            object.__setattr__(self, "_lists", (self.offsets.tolist(), self.pool.tolist(), self.devices.tolist()))
+        assert self._lists is not None
+        return self._lists
+
+    def rows_in(self, job: int, pool: int) -> range:
+        """Rows of one job in one pool."""
+        offsets, pools, _ = self.lists
+        first = bisect_left(pools, pool, offsets[job], offsets[job + 1])
+        return range(first, bisect_right(pools, pool, first, offsets[job + 1]))
+
+    def row_of(self, job: int, pool: int, devices: int) -> int | None:
+        """The row of one job on so many worker devices of a pool; None = there is none."""
+        rows, counts = self.rows_in(job, pool), self.lists[2]
+        row = bisect_left(counts, devices, rows.start, rows.stop)
+        return row if row < rows.stop and counts[row] == devices else None
 
     def at_requests(self, state: ClusterState) -> Requests:
         """Devices and throughput of every job in every pool, at its requested devices or the next larger count."""

@@ -48,6 +48,8 @@ class Limits:
     cluster_pools_per_call, cluster_nodes_per_call, cluster_devices_per_call : int
         Pools of a cluster to schedule on or to simulate, nodes of all its pools together, and their devices: eight on
         each of the most nodes.
+    schedule_rows_per_call : int
+        Counts to predict for all jobs of a Schedule: 512 jobs on each of 384 counts, about 50 MB.
     devices_per_node : int
         Devices on one node of a cluster, a few times the largest machines that are sold as one: the scheduler
         indexes nodes by their free devices.
@@ -83,6 +85,7 @@ class Limits:
     cluster_pools_per_call: int = 256
     cluster_nodes_per_call: int = 65_536
     cluster_devices_per_call: int = 524_288
+    schedule_rows_per_call: int = 262_144
     devices_per_node: int = 4_096
     sharing_jobs_per_call: int = 512
     sharing_runs_per_call: int = 4_096

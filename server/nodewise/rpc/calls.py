@@ -51,8 +51,8 @@ class Stint:
         self._call = call
         self._ends_s = time.monotonic() + STINT_S
 
-    async def over(self, stage: str) -> None:
-        """Yield if the stint is over; ``done`` says how far the work is.
+    async def over(self, stage: str) -> bool:
+        """Yield if the stint is over, and return whether it was; ``stage`` says how far the work is.
 
         Raises
         ------
@@ -60,7 +60,7 @@ class Stint:
             DEADLINE_EXCEEDED.
         """
         if time.monotonic() <= self._ends_s:
-            return
+            return False
         if self._call.remaining_s() <= 0:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over: {stage}", {"progress": stage})
         if self._call.admission is None:
@@ -68,6 +68,7 @@ class Stint:
         else:
             await self._call.admission.accept_arrivals()
         self._ends_s = time.monotonic() + STINT_S
+        return True
 
 
 REQUEST_ID: Final = "x-request-id"

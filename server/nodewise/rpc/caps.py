@@ -59,6 +59,7 @@ def schedule_limits(limits: Limits, jobs: int) -> ScheduleLimits:
         nodes=limits.cluster_nodes_per_call,
         devices=limits.cluster_devices_per_call,
         devices_per_node=limits.devices_per_node,
+        candidate_rows=limits.schedule_rows_per_call,
     )
 
 

@@ -143,10 +143,10 @@ def _node(message: schedule_pb2.NodeDevices, path: str, pool: NodePool | None, r
             reader.wrong(f"{path}.node_index", "must be given unless node_name is given")
             return _UNKNOWN_NODE
         return message.node_index
-    if message.node_name not in pool.node_names:
+    index = pool.node_indexes.get(message.node_name)
+    if index is None:
         reader.wrong(f"{path}.node_name", f"must name a node of pool {pool.name!r}, found {quote(message.node_name)}")
         return _UNKNOWN_NODE
-    index = pool.node_names.index(message.node_name)
     if message.HasField("node_index") and message.node_index != index:
         reader.contradicts(
             f"{path}.node_index", f"must be {index}, that of {quote(message.node_name)}, found {message.node_index}"
@@ -262,16 +262,20 @@ class Schedules:
         waiting = options.waiting(
             replace(call, deadline_monotonic_s=time.monotonic() + call.remaining_s() * WAIT_SHARE)
         )
-        jobs, stint = list[JobQuestion](), Stint(call)
+        jobs, stint, generation = list[JobQuestion](), Stint(call), None
         for number, message in enumerate(request.jobs):
             path = f"jobs[{number}]"
-            profile: Profile | NodewiseError
+            profile: Profile | NodewiseError | None
             try:
-                profile = await self.sources.profile(message.profile, waiting)
+                generation = generation or self.sources.generation()
+                profile = self.sources.at_hand(message.profile, generation)
+                if profile is None:
+                    profile = await self.sources.profile(message.profile, waiting)
             except NodewiseError as error:
                 profile = with_prefix(error, f"{path}.")
             jobs.append(read_job(message, profile, path, pools_by_name, reader))
-            await stint.over(f"{len(jobs)} of {len(request.jobs)} jobs were read in time")
+            if await stint.over(f"{len(jobs)} of {len(request.jobs)} jobs were read in time"):
+                generation = None
         reader.finish()
         budget = Budget(call.remaining_s() * REPLY_SHARE)
         question = ScheduleQuestion(

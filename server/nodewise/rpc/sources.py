@@ -80,14 +80,15 @@ class ProfileSources:
         """A generation of the store in which this object was its profile's newest revision; None = not known."""
         return self._reader.newest_at(profile)
 
-    def at_hand(self, source: profile_pb2.ProfileSource) -> Profile | None:
+    def at_hand(self, source: profile_pb2.ProfileSource, generation: Hashable = None) -> Profile | None:
         """The stored profile of a question if it is cached, as it nearly always is, and needs no wait for a revision.
 
-        None = call :meth:`profile`. Raises NodewiseError STORE_UNAVAILABLE.
+        None = call :meth:`profile`. Raises NodewiseError STORE_UNAVAILABLE. ``generation`` is the store's after the
+        question came, for calls about many jobs; None = it is read.
         """
         if source.WhichOneof("source") != "profile_id" or _states_revision(source):
             return None
-        profile = self._reader.from_cache(source.profile_id, self.generation())
+        profile = self._reader.from_cache(source.profile_id, generation or self.generation())
         return None if profile is None or profile.is_empty else profile
 
     async def profile(

@@ -142,19 +142,23 @@ def _assemble(results: list[_JobRows | Refusal | None], *, complete: bool) -> Jo
     """The predicted rows of all jobs, one after the other."""
     rows = [each for each in results if isinstance(each, _JobRows)]
     counts = [int(each.usable.sum()) if isinstance(each, _JobRows) else 0 for each in results]
+    # Jobs of the same counts and settings share their columns: each is joined once, and its rows are taken.
+    parts = {(id(each.candidates), id(each.configurations)): each for each in rows}
+    starts = dict(zip(parts, np.cumsum([0, *(len(each.usable) for each in parts.values())]).tolist()))
+    first = np.array([starts[id(each.candidates), id(each.configurations)] for each in rows], dtype=np.int64)
+    lengths = np.array([len(each.usable) for each in rows], dtype=np.int64)
+    row_of_part = np.repeat(first - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     usable = np.flatnonzero(_join([each.usable for each in rows]))
-    configurations = Configurations.concatenated([each.configurations for each in rows])
-    if len(usable) < len(configurations):
-        configurations = configurations.take(usable)
-    candidates = [each.candidates for each in rows]
+    taken = as_ints(row_of_part[usable])
+    candidates = [each.candidates for each in parts.values()]
     curves = Curves(
         offsets=as_ints(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))),
         **{
-            name: as_ints(_join([getattr(each, name) for each in candidates])[usable])
+            name: as_ints(_join([getattr(each, name) for each in candidates])[taken])
             for name in ("pool", "devices", "nodes")
         },
         samples_per_s=as_floats(_join([each.rates for each in rows])[usable]),
-        configurations=configurations,
+        configurations=Configurations.concatenated([each.configurations for each in parts.values()]).take(taken),
     )
     return JobCurves(
         curves=curves,

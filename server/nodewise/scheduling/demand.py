@@ -32,12 +32,12 @@ def pool_demands(
     quotas : mapping of str to int
         Devices per queue that no job holds.
     """
-    waiting = [0] * len(state.pools)
+    waiting, totals = [0] * len(state.pools), [pool.total_devices for pool in state.pools]
     left = dict(quotas)
     for index, (job, decision) in enumerate(zip(state.jobs, decisions, strict=True)):
         if decision.action != Action.WAIT:
             continue
-        pool, devices = _needed_devices(state, curves, index, questions[index])
+        pool, devices = _needed_devices(state, curves, index, questions[index], totals)
         if devices and devices <= left.get(job.queue, devices):
             waiting[pool] += devices
             if job.queue in left:
@@ -75,16 +75,17 @@ def _desired_nodes(pool: NodePool, in_use: Mapping[int, int], waiting: int) -> i
     return min(nodes, pool.most_nodes)
 
 
-def _needed_devices(state: ClusterState, curves: Curves, index: int, question: JobQuestion) -> tuple[int, int]:
+def _needed_devices(
+    state: ClusterState, curves: Curves, index: int, question: JobQuestion, totals: Sequence[int]
+) -> tuple[int, int]:
     """The pool that a waiting job counts in, and the devices, servers included, that it needs there; 0 = no pool."""
     job = state.jobs[index]
-    pools_with_curve = frozenset(curves.pool[curves.rows(index)].tolist())
     candidates: list[tuple[int, int]] = []
     for place in job.allowed_pools:
         pool = state.pools[place]
         devices = _devices(job, question, pool.step)
         # A count that fits the pool and has no row was refused: more nodes of this kind would not help.
-        if not devices or (place not in pools_with_curve and devices <= pool.total_devices):
+        if not devices or (devices <= totals[place] and not curves.rows_in(index, place)):
             continue
         if pool.most_nodes > len(pool.available_devices):
             return place, devices

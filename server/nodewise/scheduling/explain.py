@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from nodewise.domain.errors import Refusal
 from nodewise.domain.schedule import ClusterState, Grant, JobState
 from nodewise.domain.words import number
@@ -116,13 +114,11 @@ class Explainer:
         )
 
     def _why_waiting(self, index: int) -> tuple[DecisionReason, str]:
-        job, rows = self.state.jobs[index], self.curves.curves.rows(index)
+        job, curves = self.state.jobs[index], self.curves.curves
         quota = self.quotas.get(job.queue)
-        pools = self.curves.curves.pool[rows]
         # Rows come by pool and count: the first of a pool is the smallest.
-        first = np.flatnonzero(np.diff(pools, prepend=-1))
-        smallest = self.curves.curves.devices[rows][first] + job.server_devices
-        needs: dict[int, int] = dict(zip(pools[first].tolist(), smallest.tolist()))
+        rows = {pool: curves.rows_in(index, pool) for pool in job.allowed_pools}
+        needs = {pool: curves.lists[2][of[0]] + job.server_devices for pool, of in rows.items() if of}
         if not needs:
             return self._never_fits(job)
         free = [pool for pool, need in needs.items() if need <= self.free[pool]]
@@ -213,17 +209,13 @@ class Explainer:
     def _predict(self, index: int, pool: int, devices: int) -> tuple[float, float | None, int]:
         """Rate, its rise per device to the next larger count (None = none), and nodes; zeros where not known."""
         curves = self.curves.curves
-        rows = curves.rows(index)
-        here = rows.start + np.flatnonzero(curves.pool[rows] == pool)
-        at = int(np.searchsorted(curves.devices[here], devices))
-        if at == len(here) or curves.devices[here[at]] != devices:
+        row = curves.row_of(index, pool, devices)
+        if row is None:
             return 0.0, None, 0
-        rate = float(curves.samples_per_s[here[at]])
-        marginal = None
-        if at + 1 < len(here):
-            larger = here[at + 1]
+        rate, marginal, larger = float(curves.samples_per_s[row]), None, row + 1
+        if larger in curves.rows_in(index, pool):
             marginal = (float(curves.samples_per_s[larger]) - rate) / (int(curves.devices[larger]) - devices)
-        return rate, marginal, int(curves.nodes[here[at]])
+        return rate, marginal, int(curves.nodes[row])
 
     def _rate_text(self, index: int, on: JobDecision) -> str:
         if on.finish_s is None:

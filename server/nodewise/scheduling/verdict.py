@@ -86,9 +86,7 @@ def _feasible(grants: tuple[Grant, ...], state: ClusterState, curves: Curves) ->
         if not devices:
             result.append(Grant(0, why=why))
             continue
-        rows = curves.rows(index)
-        on_curve = (curves.pool[rows] == pool) & (curves.devices[rows] == devices)
-        if not on_curve.any():
+        if curves.row_of(index, pool, devices) is None:
             raise ImpossibleAnswerError(
                 f"it granted {job.job_id!r} {devices} devices in pool {pool}, which is not on its curve"
             )
