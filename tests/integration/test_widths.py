@@ -34,6 +34,13 @@ COMMANDS: dict[str, tuple[list[str | Path], str]] = {
     "backtest": (["backtest", EXAMPLES / "testbed.csv", "--estimator", "all"], "backtest"),
     "schedule": (["schedule", EXAMPLES / "schedule.json"], "schedule"),
     "plan": (["plan", EXAMPLES / "plan_22b_64_devices.json"], "plan"),
+    "card": (
+        [
+            *("card", EXAMPLES / "testbed.csv", "--job", "a1", "--nodes", "4", "--samples", "1e7", "--price", "3.06"),
+            *("--currency", "USD", "--deadline-h", "100", "--grid", "400", "--training-watts", "200", "--runs", "500"),
+        ],
+        "card",
+    ),
     "spot": (["spot", EXAMPLES / "spot.json", "--runs", "500"], "spot"),
     "simulate": (["simulate", EXAMPLES / "simulation" / "simulate.json", "--repetitions", "2"], "simulation"),
     "replay": (["replay", EXAMPLES / "traces"], "replay"),

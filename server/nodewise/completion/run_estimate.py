@@ -30,7 +30,7 @@ from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Refusal
 from nodewise.domain.lifetimes import ExponentialLifetimes, LifetimeLaw
 from nodewise.domain.objective import Objective
-from nodewise.domain.predictions import RowStatus
+from nodewise.domain.predictions import UNATTRIBUTED, RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
@@ -348,10 +348,11 @@ def _energy(
 
 
 def _compute_ratio(answer: Answer) -> float:
-    """Share of the step for which a device computes; a step without such a part is taken as all of it."""
-    predictions = answer.predictions
-    parts_s = [float(predictions.breakdown_s[name][0]) for name in COMPUTING if name in predictions.breakdown_s]
-    return min(math.fsum(parts_s) / float(predictions.step_s[0]), 1.0) if any(parts_s) else 1.0
+    """Share of the step for which a device computes, of what is attributed; 1 where no such part is known."""
+    parts_s = {name: float(column[0]) for name, column in answer.predictions.breakdown_s.items()}
+    computing_s = math.fsum(parts_s.get(name, 0.0) for name in COMPUTING)
+    attributed_s = math.fsum(parts_s.values()) - parts_s.get(UNATTRIBUTED, 0.0)
+    return min(computing_s / attributed_s, 1.0) if computing_s > 0.0 else 1.0
 
 
 def _log_spread(completion: Completion) -> float:
