@@ -186,7 +186,9 @@ def estimate_run(answers: Answers, run: RunQuestion, budget: Budget) -> RunEstim
         )
     if not answer.samples_per_s[0] > 0.0:
         text = "the samples of a step are not known; state the batch"
-        raise NodewiseError.refused(Refusal.missing(text, "configurations.global_batch_samples"))
+        raise NodewiseError.refused(
+            Refusal.missing(text, *("configurations.batch_per_worker_samples", "configurations.global_batch_samples"))
+        )
     assumptions: list[RunAssumption] = []
     completion = _complete(answers, run, answer, budget, assumptions)
     assert completion.completion is not None
