@@ -30,6 +30,11 @@ func (c *Client) EstimateCompletion(ctx context.Context, request *nodewisev1beta
 	return invoke[nodewisev1beta1.EstimateCompletionResponse](ctx, c, nodewisev1beta1.CompletionService_EstimateCompletion_FullMethodName, request, options)
 }
 
+// EstimateRun tells of a run before its start whether it fits, and its time, cost, energy and emissions, with failures.
+func (c *Client) EstimateRun(ctx context.Context, request *nodewisev1beta1.EstimateRunRequest, options ...grpc.CallOption) (*nodewisev1beta1.EstimateRunResponse, error) {
+	return invoke[nodewisev1beta1.EstimateRunResponse](ctx, c, nodewisev1beta1.CompletionService_EstimateRun_FullMethodName, request, options)
+}
+
 // ReportSteps sends times of steps of a job that runs; the reply says what its recorders are asked to record.
 func (c *Client) ReportSteps(ctx context.Context, request *nodewisev1beta1.ReportStepsRequest, options ...grpc.CallOption) (*nodewisev1beta1.ReportStepsResponse, error) {
 	return invoke[nodewisev1beta1.ReportStepsResponse](ctx, c, nodewisev1beta1.DiagnosisService_ReportSteps_FullMethodName, request, options)

@@ -82,6 +82,7 @@ def valid_requests() -> Mapping[str, Sequence[Message]]:
         f"{V1BETA1}.SimulationService/Simulate": [_simulate()],
         f"{V1BETA1}.PlanService/Plan": [_plan()],
         f"{V1BETA1}.CompletionService/EstimateCompletion": [_completion()],
+        f"{V1BETA1}.CompletionService/EstimateRun": [_run()],
         f"{V1BETA1}.DiagnosisService/Replay": [diagnoses.ReplayRequest(profile=stored(TRACED), timeline=True)],
         f"{V1BETA1}.DiagnosisService/Diagnose": [diagnoses.DiagnoseRequest(profile=stored(TRACED), max_strategies=2)],
         f"{V1BETA1}.DiagnosisService/ReportSteps": [_steps()],
@@ -155,6 +156,13 @@ def _plan() -> Message:
     )
     request.skip_explanation = True
     return request
+
+
+def _run() -> completions.EstimateRunRequest:
+    work = objective_pb2.Work(samples=1e4)
+    return completions.EstimateRunRequest(
+        profile=inline(), work=work, configurations=workers(2), price_per_node_hour=1.0, runs_count=10
+    )
 
 
 def _completion() -> completions.EstimateCompletionRequest:

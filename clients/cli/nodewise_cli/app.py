@@ -28,6 +28,7 @@ _COMMANDS: Final = {
         "suggest": ("suggest", "Suggest which runs to measure next, best first."),
         "rank": ("rank", "Rank models that never ran by predicted step time."),
         "plan": ("plan", "Find the best partition of a model before it is built."),
+        "card": ("card", "Estimate a run before its start: time, cost, risk and energy."),
         "spot": ("spot", "Estimate time, cost and risk on preemptible machines."),
         "share": ("share", "Predict the speed of jobs that share a device."),
     },

@@ -26,7 +26,7 @@ __all__ = ["Stage"]
 _HEAVY: Final = frozenset(
     {
         *("Simulate", "Plan", "Replay", "Diagnose", "Backtest"),
-        *("EstimateCompletion", "PredictSharing", "SuggestMeasurements"),
+        *("EstimateCompletion", "EstimateRun", "PredictSharing", "SuggestMeasurements"),
     }
 )
 """Methods that take a turn in the server's pool, or long in its threads."""

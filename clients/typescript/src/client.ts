@@ -278,6 +278,14 @@ export class Client implements Disposable {
     return this.#calls.unary(completion.CompletionService.method.estimateCompletion, request, options);
   }
 
+  /** Tells of a run before its start whether it fits, and its time, cost, energy and emissions, with failures. */
+  estimateRun(
+    request: Init<typeof completion.EstimateRunRequestSchema>,
+    options?: CallOptions,
+  ): Promise<completion.EstimateRunResponse> {
+    return this.#calls.unary(completion.CompletionService.method.estimateRun, request, options);
+  }
+
   /** Sends times of steps of a job that runs; the reply says what its recorders are asked to record. */
   reportSteps(
     request: Init<typeof diagnosis.ReportStepsRequestSchema>,

@@ -32,6 +32,7 @@ __all__ = [
     "EMPIRICAL_LIFETIMES",
     "ENCODER",
     "ESTIMATE_COMPLETION_REQUEST",
+    "ESTIMATE_RUN_REQUEST",
     "EXPONENTIAL_LIFETIMES",
     "FEWEST_DEVICES",
     "FLEET_RECORD",
@@ -73,6 +74,8 @@ __all__ = [
     "REPORT_STEPS_REQUEST",
     "RETRACT_EVIDENCE_REQUEST",
     "REVOKE_TOKEN_REQUEST",
+    "RUN_FAILURES",
+    "RUN_POWER",
     "SAVED_BYTES",
     "SCHEDULE_JOB",
     "SHARED_DEVICE",
@@ -3345,6 +3348,99 @@ HYBRID_RUN: Final[Mapping[str, Fact]] = by_field(
 )
 """Of HybridRun, by field."""
 
+RUN_FAILURES: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="device_hours_between_failures",
+        row="device_hours",
+        csv=None,
+        kind="float",
+        unit="h",
+        default=50000.0,
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Mean hours of one device between failures that stop the job or the device's node. The job's own mean is "
+            "this divided by its devices. Absent = 50,000."
+        ),
+    ),
+    Fact(
+        field="restart_seconds",
+        row="restart_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=600.0,
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Seconds from a failure until the job runs again. Absent = 600.",
+    ),
+)
+"""Of RunFailures, by field."""
+
+RUN_POWER: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="idle_watts",
+        row="idle_watts",
+        csv=None,
+        kind="float",
+        unit="W",
+        minimum=0.0,
+        maximum=100000.0,
+        meaning=(
+            "Power of a device of the job while it waits, W. Absent = that of the catalog, else a share of the "
+            "device's limit."
+        ),
+    ),
+    Fact(
+        field="training_watts",
+        row="training_watts",
+        csv=None,
+        kind="float",
+        unit="W",
+        minimum=0.0,
+        maximum=100000.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Power of a device of this job while it computes, W, e.g. measured in a short run. Absent = a share of the "
+            "limit of the device."
+        ),
+    ),
+    Fact(
+        field="host_power_ratio",
+        row="host_ratio",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.4,
+        minimum=1.0,
+        maximum=100.0,
+        meaning="Power of whole nodes divided by that of their devices. Absent = 1.4.",
+    ),
+    Fact(
+        field="power_usage_effectiveness",
+        row="facility_ratio",
+        csv=None,
+        kind="float",
+        unit="",
+        default=1.0,
+        minimum=1.0,
+        maximum=100.0,
+        meaning="Power of the facility divided by that of its nodes (PUE). Absent = 1: cooling is not counted.",
+    ),
+    Fact(
+        field="grid_grams_per_kilowatt_hour",
+        row="grid_grams_per_kwh",
+        csv=None,
+        kind="float",
+        unit="g/kWh",
+        minimum=0.0,
+        maximum=100000.0,
+        meaning="Emissions of the grid, grams of CO2 equivalent for each kWh. Absent = emissions are not estimated.",
+    ),
+)
+"""Of RunPower, by field."""
+
 ESTIMATE_COMPLETION_REQUEST: Final[Mapping[str, Fact]] = by_field(
     Fact(
         field="runs_count",
@@ -3371,6 +3467,42 @@ ESTIMATE_COMPLETION_REQUEST: Final[Mapping[str, Fact]] = by_field(
     ),
 )
 """Of EstimateCompletionRequest, by field."""
+
+ESTIMATE_RUN_REQUEST: Final[Mapping[str, Fact]] = by_field(
+    Fact(
+        field="price_per_node_hour",
+        row="price_per_h",
+        csv=None,
+        kind="float",
+        unit="",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        meaning="Price of one node for one hour. Absent = cost is not estimated.",
+    ),
+    Fact(
+        field="deadline_seconds",
+        row="deadline_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000000.0,
+        exclusive_minimum=True,
+        meaning="Seconds from the start by which the run must be done. Absent = no deadline.",
+    ),
+    Fact(
+        field="runs_count",
+        row="runs_count",
+        csv=None,
+        kind="int",
+        unit="runs",
+        default=10000,
+        minimum=1,
+        maximum=1000000,
+        meaning="Simulated runs. Absent = 10,000.",
+    ),
+)
+"""Of EstimateRunRequest, by field."""
 
 REPLAY_REQUEST: Final[Mapping[str, Fact]] = by_field(
     Fact(
@@ -4552,7 +4684,10 @@ BY_MESSAGE: Final[Mapping[str, Mapping[str, Fact]]] = MappingProxyType(
         "nodewise.v1beta1.AvailabilityLaw": AVAILABILITY_LAW,
         "nodewise.v1beta1.HybridQuestion": HYBRID_QUESTION,
         "nodewise.v1beta1.HybridRun": HYBRID_RUN,
+        "nodewise.v1beta1.RunFailures": RUN_FAILURES,
+        "nodewise.v1beta1.RunPower": RUN_POWER,
         "nodewise.v1beta1.EstimateCompletionRequest": ESTIMATE_COMPLETION_REQUEST,
+        "nodewise.v1beta1.EstimateRunRequest": ESTIMATE_RUN_REQUEST,
         "nodewise.v1beta1.ReplayRequest": REPLAY_REQUEST,
         "nodewise.v1beta1.ReplayedStep": REPLAYED_STEP,
         "nodewise.v1beta1.ReadTrace": READ_TRACE,

@@ -20,6 +20,7 @@ from nodewise.domain.completion_offers import CompletionOffer, LossReaction
 from nodewise.domain.completions import Completion, CompletionCase, CompletionTerms
 from nodewise.domain.configurations import UNSTATED, Configurations, SyncMode
 from nodewise.domain.errors import NodewiseError, Reason, Refusal, Violation, invalid_field
+from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import Notice
 from nodewise.domain.profile import Profile
 from nodewise.domain.transitions import HybridOutcome, OnDemandOutcome
@@ -29,7 +30,7 @@ from nodewise.hosting.calls import call, has
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import CompletionEstimator, EstimatorRecord
 
-__all__ = ["CAPABILITY", "estimate_completion"]
+__all__ = ["CAPABILITY", "complete_offer", "completion_estimator", "estimate_completion", "remaining_samples"]
 
 CAPABILITY: Final = "completion"
 """The capability that an estimator of completion lists."""
@@ -43,7 +44,7 @@ def estimate_completion(answers: Answers, question: CompletionQuestion, budget: 
     NodewiseError
         ESTIMATOR_NOT_FOUND, INVALID_FIELD for an estimator without completion; DEADLINE_EXCEEDED.
     """
-    plugin = _estimator(answers, question.estimator)
+    plugin = completion_estimator(answers, question.estimator)
     terms = replace(question.asked, budget=budget)
     rows: list[OfferResult] = []
     for name, offer in zip(question.names, question.offers, strict=True):
@@ -69,8 +70,8 @@ def estimate_completion(answers: Answers, question: CompletionQuestion, budget: 
     )
 
 
-def _estimator(answers: Answers, name: str) -> LoadedPlugin[EstimatorRecord]:
-    """The estimator of completion: the one of the name, else the first by name."""
+def completion_estimator(answers: Answers, name: str = "") -> LoadedPlugin[EstimatorRecord]:
+    """The estimator of completion: the one of the name, else the first by name. Raises NodewiseError if none can."""
     able = {each: one for each, one in answers.registry.estimators.items() if CAPABILITY in one.record.capabilities}
     if name and name not in able:
         answers.estimators.by_name(name)
@@ -97,19 +98,33 @@ def _row(
     if isinstance(offer, NodewiseError):
         return OfferResult(name=name, error=offer)
     try:
-        samples = _samples(question)
+        samples = remaining_samples(question.objective, question.profile)
         offer, speeds = _resolve(answers, question, offer)
-        spread = 0.0 if question.certain or not terms.simulates else speeds.log_spread
-        case = CompletionCase(offer=offer, samples=samples, speeds=speeds.table, log_spread=spread)
-        completion: Completion = call(
-            plugin, plugin.record.estimator, "complete", case, terms, check=checked_completion, about=f"offer {name!r}"
-        )
+        if question.certain:
+            speeds = replace(speeds, log_spread=0.0)
+        return complete_offer(plugin, name, offer, samples, speeds, terms)
     except NodewiseError as error:
         if error.reason == Reason.DEADLINE_EXCEEDED:
             raise
         found_at = tuple(Violation(f"offers[{place}].{each.field}", each.description) for each in error.violations)
         error_of_offer = NodewiseError.invalid(found_at, error.reason) if found_at else error
         return OfferResult(name=name, offer=offer, error=error_of_offer)
+
+
+def complete_offer(
+    plugin: LoadedPlugin[EstimatorRecord],
+    name: str,
+    offer: CompletionOffer,
+    samples: float,
+    speeds: Speeds,
+    terms: CompletionTerms,
+) -> OfferResult:
+    """Completion of so many samples on an offer with these speeds. Raises NodewiseError."""
+    spread = speeds.log_spread if terms.simulates else 0.0
+    case = CompletionCase(offer=offer, samples=samples, speeds=speeds.table, log_spread=spread)
+    completion: Completion = call(
+        plugin, plugin.record.estimator, "complete", case, terms, check=checked_completion, about=f"offer {name!r}"
+    )
     return OfferResult(
         name=name,
         offer=offer,
@@ -135,9 +150,8 @@ def _reacting(offer: CompletionOffer, mode: SyncMode) -> CompletionOffer:
     return replace(offer, reaction=LossReaction.CONTINUE if mode == SyncMode.ASYNC else LossReaction.RESTART)
 
 
-def _samples(question: CompletionQuestion) -> float:
-    """The remaining work, in samples."""
-    objective, profile = question.objective, question.profile
+def remaining_samples(objective: Objective, profile: Profile | None) -> float:
+    """The remaining work, in samples. Raises NodewiseError (EVIDENCE_MISSING) if it is not known."""
     if objective.remaining_samples is not None:
         return objective.remaining_samples
     workload = None if profile is None else profile.workload
@@ -189,4 +203,4 @@ def _mode_seconds(
         batch_per_worker=hybrid.batch_per_worker,
     )
     answer = predicted_rates(answers, profile, rows, question.terms)
-    return _samples(question) / float(answer.samples_per_s[0]), answer
+    return remaining_samples(question.objective, question.profile) / float(answer.samples_per_s[0]), answer

@@ -20,7 +20,7 @@ from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Basis, Question, Terms
 
-__all__ = ["MOST_SETS", "Speeds", "predicted_rates", "speeds_of"]
+__all__ = ["MOST_SETS", "Speeds", "log_spread_of", "predicted_rates", "speeds_of"]
 
 MOST_SETS: Final = 8192
 """Sets of nodes of one offer that may be alive: predictions of so many rows take tens of milliseconds."""
@@ -66,7 +66,7 @@ def speeds_of(answers: Answers, profile: Profile | None, offer: CompletionOffer,
     warnings = tuple(dict.fromkeys(Notice(each.reason, each.message) for each in answer.notices))
     mode = SyncMode(int(answer.configurations.sync_mode[full]))
     return Speeds(
-        table=table, sync_mode=mode, log_spread=_log_spread(answer, full), basis=answer.basis, warnings=warnings
+        table=table, sync_mode=mode, log_spread=log_spread_of(answer, full), basis=answer.basis, warnings=warnings
     )
 
 
@@ -156,7 +156,7 @@ def _by_device(groups: Sequence[CompletionGroup], alive: Sequence[int]) -> dict[
     return counts
 
 
-def _log_spread(answer: Answer, row: int) -> float:
+def log_spread_of(answer: Answer, row: int) -> float:
     """Standard deviation of ln(speed), from the interval of a row; 0 = the row has none."""
     interval = answer.interval
     if interval is None:

@@ -17,8 +17,8 @@ class CallerQuotas:
     streams_per_caller : int
         Streams of questions, of ingest and watches that a caller (a token, else an address) has open in a worker.
     long_calls_per_caller : int
-        Simulate, Plan, Replay, Diagnose, Backtest and EstimateCompletion that a caller has at work or waiting in a
-        worker.
+        Simulate, Plan, Replay, Diagnose, Backtest, EstimateCompletion and EstimateRun that a caller has at work or
+        waiting in a worker.
     """
 
     streams_per_caller: int = 8192

@@ -96,6 +96,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "nodewise.v1beta1.SimulationService.Simulate": Rule(_SCHEDULE, "questions", "long_calls_per_caller"),
         "nodewise.v1beta1.PlanService.Plan": Rule(_READ, "questions", "long_calls_per_caller"),
         "nodewise.v1beta1.CompletionService.EstimateCompletion": Rule(_READ, "questions", "long_calls_per_caller"),
+        "nodewise.v1beta1.CompletionService.EstimateRun": Rule(_READ, "questions", "long_calls_per_caller"),
         "nodewise.v1beta1.DiagnosisService.Replay": Rule(_READ, "questions", "long_calls_per_caller"),
         "nodewise.v1beta1.DiagnosisService.Diagnose": Rule(_READ, "questions", "long_calls_per_caller"),
         "nodewise.v1beta1.DiagnosisService.ReportSteps": Rule(_INGEST, "ingest", most_bytes=RECEIVED_BYTES // 16),

@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from nodewise.completion.questions import CompletionQuestion, HybridQuestion
+from nodewise.completion.questions import CompletionQuestion, HybridQuestion, OfferResult
 from nodewise.domain.completion_offers import (
     ChiefLoss,
     CompletionCheckpoints,
@@ -36,9 +36,9 @@ from nodewise.domain.lifetimes import (
 )
 from nodewise.domain.objective import FewestDevices, LeastCost, LeastTime, Objective
 from nodewise.domain.transitions import HybridTimes, OnDemandQuestion
-from nodewise.mapper.mapping import from_message, read_time
+from nodewise.mapper.mapping import from_message, read_time, to_message
 from nodewise.mapper.reading import Reader, quote
-from nodewise.rpc.errors import below
+from nodewise.rpc.errors import below, write_problem
 from nodewise.rpc.options import ReadOptions
 from nodewise.rpc.wire_objectives import read_objective
 from nodewise_protos.v1 import objective_pb2
@@ -46,7 +46,7 @@ from nodewise_protos.v1beta1 import completion_offer_pb2 as pb_offer
 from nodewise_protos.v1beta1 import completion_pb2
 from nodewise_protos.v1beta1 import completion_service_pb2 as pb
 
-__all__ = ["read_completion"]
+__all__ = ["CHECKS", "read_checkpoints", "read_completion", "write_row"]
 
 MOST_ENTRIES: Final = 100_000
 """Ages, lives, events or changes of one law."""
@@ -150,7 +150,7 @@ def read_completion(message: pb.EstimateCompletionRequest, options: ReadOptions)
     NodewiseError
         INVALID_FIELD; LIMIT_EXCEEDED for more runs than a call may have.
     """
-    reader = Reader(_CHECKS)
+    reader = Reader(CHECKS)
     scalars = reader.read_scalars(message, "", but=("method",))
     runs = scalars.get("runs_count", 10_000)
     _check_limits(message, runs)
@@ -244,8 +244,8 @@ def _offer(
             whole.ClearField(part)
     whole.MergeFrom(message)
     reader = Reader(
-        _CHECKS,
-        {LifetimeLaw: partial(read_law, lifetimes), CompletionGroup: _group, CompletionCheckpoints: _checkpoints},
+        CHECKS,
+        {LifetimeLaw: partial(read_law, lifetimes), CompletionGroup: _group, CompletionCheckpoints: read_checkpoints},
     )
     speeds, hybrid = whole.speeds.samples_per_second, int(whole.sync_mode) == SyncMode.HYBRID
     if len(speeds) > MOST_SPEEDS:
@@ -269,7 +269,8 @@ def _group(message: pb_offer.CompletionGroup, path: str, reader: Reader) -> Comp
     return from_message(message, CompletionGroup, f"{path}.", reader, spot=spot)
 
 
-def _checkpoints(message: pb_offer.CompletionCheckpoints, path: str, reader: Reader) -> CompletionCheckpoints:
+def read_checkpoints(message: pb_offer.CompletionCheckpoints, path: str, reader: Reader) -> CompletionCheckpoints:
+    """Checkpoints, whose duration must be stated."""
     if message.WhichOneof("length") is None:
         reader.wrong(path, "must have seconds or saved, for the duration of a save")
     if not message.HasField("saved"):
@@ -325,6 +326,28 @@ def _check_offer(offer: CompletionOffer, _path: str, reader: Reader) -> None:
         reader.wrong("groups[0].nodes", text)
 
 
+def write_row(row: OfferResult) -> completion_pb2.CompletionRow:
+    """The result of an offer, or why it has none."""
+    completion, offer = row.completion, row.offer
+    if completion is None or offer is None:
+        problem = None if row.error is None else write_problem(row.error)
+        return completion_pb2.CompletionRow(name=row.name, status="ROW_STATUS_REFUSED", problem=problem)
+    return to_message(
+        completion,
+        completion_pb2.CompletionRow,
+        name=row.name,
+        status="ROW_STATUS_ANSWERED",
+        problem=None,
+        samples_per_second=row.samples_per_s,
+        warnings=row.warnings,
+        basis=row.basis,
+        nodes=offer.nodes,
+        workers=offer.workers,
+        device_names=dict.fromkeys(group.device for group in offer.groups if group.device and group.nodes),
+        speed_log_spread=row.log_spread or None,
+    )
+
+
 MOST_RECORDS: Final = 64
 USUAL_FRACTIONS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 
@@ -364,7 +387,7 @@ def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> Hybri
     return question if times.fractions else replace(question, times=replace(times, fractions=USUAL_FRACTIONS))
 
 
-_CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
+CHECKS: Final[Mapping[type, Any]] = MappingProxyType(
     {
         AvailabilityRecord: _check_availability,
         EmpiricalLifetimes: _check_empirical,

@@ -309,6 +309,12 @@ class AsyncClient(AsyncCalls):
         """Estimate time, cost and risk of a job on offers of preemptible machines, and recommend an offer."""
         return await self._unary(request, values.EstimateCompletionResponse, timeout_s)
 
+    async def estimate_run(
+        self, request: values.EstimateRunRequest, *, timeout_s: float | None = None
+    ) -> values.EstimateRunResponse:
+        """Estimate a run before its start: memory, time, cost and chance with failures, energy and emissions."""
+        return await self._unary(request, values.EstimateRunResponse, timeout_s)
+
     async def list_policies(self, *, timeout_s: float | None = None) -> values.ListPoliciesResponse:
         """List the policies of the server, with their parameters."""
         return await self._list_all(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)

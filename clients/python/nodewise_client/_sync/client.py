@@ -302,6 +302,12 @@ class Client(Calls):
         """Estimate time, cost and risk of a job on offers of preemptible machines, and recommend an offer."""
         return self._unary(request, values.EstimateCompletionResponse, timeout_s)
 
+    def estimate_run(
+        self, request: values.EstimateRunRequest, *, timeout_s: float | None = None
+    ) -> values.EstimateRunResponse:
+        """Estimate a run before its start: memory, time, cost and chance with failures, energy and emissions."""
+        return self._unary(request, values.EstimateRunResponse, timeout_s)
+
     def list_policies(self, *, timeout_s: float | None = None) -> values.ListPoliciesResponse:
         """List the policies of the server, with their parameters."""
         return self._list_all(values.ListPoliciesRequest(), values.ListPoliciesResponse, timeout_s)

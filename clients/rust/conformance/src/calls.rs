@@ -62,6 +62,7 @@ async fn unary(client: &Client, method: &str, given: &Value) -> Result<Value, Fa
         "Schedule" ScheduleRequest schedule;
         "ListPolicies" ListPoliciesRequest list_policies;
         "EstimateCompletion" EstimateCompletionRequest estimate_completion;
+        "EstimateRun" EstimateRunRequest estimate_run;
         "PredictSharing" PredictSharingRequest predict_sharing;
         "ReportSteps" ReportStepsRequest report_steps;
         "ListGenerations" ListGenerationsRequest list_generations;

@@ -275,6 +275,11 @@ impl Rpc for crate::v1beta1::EstimateCompletionRequest {
     }
 }
 
+impl Rpc for crate::v1beta1::EstimateRunRequest {
+    type Response = crate::v1beta1::EstimateRunResponse;
+    const PATH: &'static str = "/nodewise.v1beta1.CompletionService/EstimateRun";
+}
+
 impl Rpc for crate::v1beta1::ReplayRequest {
     type Response = crate::v1beta1::ReplayResponse;
     const PATH: &'static str = "/nodewise.v1beta1.DiagnosisService/Replay";
@@ -594,6 +599,14 @@ impl Client {
     /// asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
     /// DEADLINE_EXCEEDED.
     pub async fn estimate_completion(&self, request: crate::v1beta1::EstimateCompletionRequest) -> Result<crate::v1beta1::EstimateCompletionResponse, Error> {
+        self.unary(request).await
+    }
+
+    /// Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+    /// failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+    /// Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+    /// DEADLINE_EXCEEDED.
+    pub async fn estimate_run(&self, request: crate::v1beta1::EstimateRunRequest) -> Result<crate::v1beta1::EstimateRunResponse, Error> {
         self.unary(request).await
     }
 

@@ -1867,6 +1867,153 @@ pub struct StragglerPolicy {
     #[prost(double, tag = "4")]
     pub batch_ratio: f64,
 }
+/// Failures of a run, and how it recovers: it restarts from the last checkpoint, or in asynchronous training continues
+/// without the lost node until that is replaced.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunFailures {
+    /// Mean hours of one device between failures that stop the job or the device's node. The job's own mean is this divided
+    /// by its devices. Absent = 50,000.
+    #[prost(double, optional, tag = "1")]
+    pub device_hours_between_failures: ::core::option::Option<f64>,
+    /// Seconds from a failure until the job runs again. Absent = 600.
+    #[prost(double, optional, tag = "2")]
+    pub restart_seconds: ::core::option::Option<f64>,
+    /// How the job saves checkpoints. Absent = each node writes the weights and the optimizer's state of its devices at 1
+    /// GB/s, at the best interval.
+    #[prost(message, optional, tag = "3")]
+    pub checkpoints: ::core::option::Option<CompletionCheckpoints>,
+}
+/// Power of the machines, and emissions of the grid.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct RunPower {
+    /// Power of a device of the job while it waits, W. Absent = that of the catalog, else a share of the device's limit.
+    #[prost(double, optional, tag = "1")]
+    pub idle_watts: ::core::option::Option<f64>,
+    /// Power of a device of this job while it computes, W, e.g. measured in a short run. Absent = a share of the limit of
+    /// the device.
+    #[prost(double, optional, tag = "2")]
+    pub training_watts: ::core::option::Option<f64>,
+    /// Power of whole nodes divided by that of their devices. Absent = 1.4.
+    #[prost(double, optional, tag = "3")]
+    pub host_power_ratio: ::core::option::Option<f64>,
+    /// Power of the facility divided by that of its nodes (PUE). Absent = 1: cooling is not counted.
+    #[prost(double, optional, tag = "4")]
+    pub power_usage_effectiveness: ::core::option::Option<f64>,
+    /// Emissions of the grid, grams of CO2 equivalent for each kWh. Absent = emissions are not estimated.
+    #[prost(double, optional, tag = "5")]
+    pub grid_grams_per_kilowatt_hour: ::core::option::Option<f64>,
+}
+/// Memory of each device.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct RunMemory {
+    /// Whether the run fits.
+    #[prost(enumeration = "MemoryFit", tag = "1")]
+    pub fit: i32,
+    /// Predicted bytes.
+    #[prost(double, tag = "2")]
+    pub bytes: f64,
+    /// Lower bound of the bytes. Absent = the estimator states none.
+    #[prost(double, optional, tag = "3")]
+    pub lower_bytes: ::core::option::Option<f64>,
+    /// Upper bound of the bytes. Absent = the estimator states none.
+    #[prost(double, optional, tag = "4")]
+    pub upper_bytes: ::core::option::Option<f64>,
+    /// Bytes that the device has. Absent = not known.
+    #[prost(double, optional, tag = "5")]
+    pub capacity_bytes: ::core::option::Option<f64>,
+}
+/// A quantity with its 90 % interval.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct RunQuantity {
+    /// Mean.
+    #[prost(double, tag = "1")]
+    pub value: f64,
+    /// Lower bound.
+    #[prost(double, tag = "2")]
+    pub lower: f64,
+    /// Upper bound.
+    #[prost(double, tag = "3")]
+    pub upper: f64,
+}
+/// Energy of a run.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct RunEnergy {
+    /// Share of a step for which a device computes.
+    #[prost(double, tag = "1")]
+    pub compute_ratio: f64,
+    /// Power of one device, W.
+    #[prost(message, optional, tag = "2")]
+    pub device_watts: ::core::option::Option<RunQuantity>,
+    /// Energy of the whole run: devices, their nodes and the facility, with failures, J.
+    #[prost(message, optional, tag = "3")]
+    pub joules: ::core::option::Option<RunQuantity>,
+    /// Energy of the devices alone for each sample, without failures, J.
+    #[prost(message, optional, tag = "4")]
+    pub device_joules_per_sample: ::core::option::Option<RunQuantity>,
+    /// Emissions of the whole run, grams of CO2 equivalent. Absent = the emissions of the grid are not stated.
+    #[prost(message, optional, tag = "5")]
+    pub co2_grams: ::core::option::Option<RunQuantity>,
+}
+/// A value that the request does not state.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunAssumption {
+    /// Field of the request that states it, e.g. "failures.restart_seconds".
+    #[prost(string, tag = "1")]
+    pub field: ::prost::alloc::string::String,
+    /// Assumed value, in the unit of the field.
+    #[prost(double, tag = "2")]
+    pub value: f64,
+    /// Where the value comes from, and what is known to differ.
+    #[prost(string, tag = "3")]
+    pub why: ::prost::alloc::string::String,
+}
+/// What is unsure about a figure.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunDoubt {
+    /// Figure: "memory", "time", "cost", "deadline", "energy" or "co2".
+    #[prost(string, tag = "1")]
+    pub figure: ::prost::alloc::string::String,
+    /// What is unsure, in one sentence with its numbers.
+    #[prost(string, tag = "2")]
+    pub why: ::prost::alloc::string::String,
+}
+/// Whether a run fits into the memory of its devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MemoryFit {
+    /// Not known: the estimator states no memory.
+    Unspecified = 0,
+    /// The upper bound of the memory fits, or the estimator states no bounds.
+    Fits = 1,
+    /// The predicted memory fits, but its upper bound does not.
+    Unsure = 2,
+    /// The predicted memory does not fit.
+    Exceeded = 3,
+}
+impl MemoryFit {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MEMORY_FIT_UNSPECIFIED",
+            Self::Fits => "MEMORY_FIT_FITS",
+            Self::Unsure => "MEMORY_FIT_UNSURE",
+            Self::Exceeded => "MEMORY_FIT_EXCEEDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MEMORY_FIT_UNSPECIFIED" => Some(Self::Unspecified),
+            "MEMORY_FIT_FITS" => Some(Self::Fits),
+            "MEMORY_FIT_UNSURE" => Some(Self::Unsure),
+            "MEMORY_FIT_EXCEEDED" => Some(Self::Exceeded),
+            _ => None,
+        }
+    }
+}
 /// Offers, and the questions about them.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EstimateCompletionRequest {
@@ -1943,6 +2090,62 @@ pub struct EstimateCompletionResponse {
     /// When to switch from synchronous to asynchronous training.
     #[prost(message, optional, tag = "8")]
     pub hybrid: ::core::option::Option<HybridAnswer>,
+}
+/// A run, and the questions about it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EstimateRunRequest {
+    /// What is known of the job.
+    #[prost(message, optional, tag = "1")]
+    pub profile: ::core::option::Option<super::v1::ProfileSource>,
+    /// Which estimator predicts the throughput, and how. Its seed is also the seed of the simulated runs.
+    #[prost(message, optional, tag = "2")]
+    pub options: ::core::option::Option<super::v1::ModelOptions>,
+    /// Work of the run. Absent = the default of Work.
+    #[prost(message, optional, tag = "3")]
+    pub work: ::core::option::Option<super::v1::Work>,
+    /// Configuration of the run: one row, here or in ranges.
+    #[prost(message, optional, tag = "4")]
+    pub configurations: ::core::option::Option<super::v1::Configurations>,
+    /// The same as a range of one row.
+    #[prost(message, repeated, tag = "5")]
+    pub ranges: ::prost::alloc::vec::Vec<super::v1::ConfigurationRange>,
+    /// Failures and recovery. Absent = all of it is assumed.
+    #[prost(message, optional, tag = "6")]
+    pub failures: ::core::option::Option<RunFailures>,
+    /// Power and emissions. Absent = all of it is assumed.
+    #[prost(message, optional, tag = "7")]
+    pub power: ::core::option::Option<RunPower>,
+    /// Price of one node for one hour. Absent = cost is not estimated.
+    #[prost(double, optional, tag = "8")]
+    pub price_per_node_hour: ::core::option::Option<f64>,
+    /// Seconds from the start by which the run must be done. Absent = no deadline.
+    #[prost(double, optional, tag = "9")]
+    pub deadline_seconds: ::core::option::Option<f64>,
+    /// Simulated runs. Absent = 10,000.
+    #[prost(int32, optional, tag = "10")]
+    pub runs_count: ::core::option::Option<i32>,
+}
+/// The card of a run.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EstimateRunResponse {
+    /// Prediction of the run's throughput, one row with all columns.
+    #[prost(message, optional, tag = "1")]
+    pub predictions: ::core::option::Option<super::v1::Predictions>,
+    /// Memory of each device.
+    #[prost(message, optional, tag = "2")]
+    pub memory: ::core::option::Option<RunMemory>,
+    /// Time, cost and chance of meeting the deadline, with failures. REFUSED if the run does not fit into memory.
+    #[prost(message, optional, tag = "3")]
+    pub completion: ::core::option::Option<CompletionRow>,
+    /// Energy and emissions. Absent = the run does not fit, or the power of the device is not known.
+    #[prost(message, optional, tag = "4")]
+    pub energy: ::core::option::Option<RunEnergy>,
+    /// Values that the request does not state.
+    #[prost(message, repeated, tag = "5")]
+    pub assumptions: ::prost::alloc::vec::Vec<RunAssumption>,
+    /// What is unsure about each figure.
+    #[prost(message, repeated, tag = "6")]
+    pub doubts: ::prost::alloc::vec::Vec<RunDoubt>,
 }
 /// How completion is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -2100,6 +2303,36 @@ pub mod completion_service_client {
                         "nodewise.v1beta1.CompletionService",
                         "EstimateCompletion",
                     ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+        /// failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+        /// Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+        /// DEADLINE_EXCEEDED.
+        pub async fn estimate_run(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EstimateRunRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::EstimateRunResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/nodewise.v1beta1.CompletionService/EstimateRun",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("nodewise.v1beta1.CompletionService", "EstimateRun"),
                 );
             self.inner.unary(req, path, codec).await
         }

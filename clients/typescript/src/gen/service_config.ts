@@ -32,6 +32,7 @@ export const serviceConfig = {
         {"service": "nodewise.v1.ProfileService", "method": "RetractEvidence"},
         {"service": "nodewise.v1.ScheduleService", "method": "Schedule"},
         {"service": "nodewise.v1beta1.CompletionService", "method": "EstimateCompletion"},
+        {"service": "nodewise.v1beta1.CompletionService", "method": "EstimateRun"},
         {"service": "nodewise.v1beta1.DiagnosisService", "method": "ReportSteps"},
         {"service": "nodewise.v1beta1.SharingService", "method": "PredictSharing"}
       ],

@@ -2,12 +2,15 @@ import datetime
 
 from google.api import annotations_pb2 as _annotations_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from nodewise_protos.v1 import configuration_pb2 as _configuration_pb2
 from nodewise_protos.v1 import facts_pb2 as _facts_pb2
 from nodewise_protos.v1 import objective_pb2 as _objective_pb2
 from nodewise_protos.v1 import options_pb2 as _options_pb2
+from nodewise_protos.v1 import prediction_pb2 as _prediction_pb2
 from nodewise_protos.v1 import profile_pb2 as _profile_pb2
 from nodewise_protos.v1beta1 import completion_pb2 as _completion_pb2
 from nodewise_protos.v1beta1 import completion_offer_pb2 as _completion_offer_pb2
+from nodewise_protos.v1beta1 import run_estimate_pb2 as _run_estimate_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -77,3 +80,43 @@ class EstimateCompletionResponse(_message.Message):
     on_demand: _completion_pb2.OnDemandAnswer
     hybrid: _completion_pb2.HybridAnswer
     def __init__(self, rows: _Optional[_Iterable[_Union[_completion_pb2.CompletionRow, _Mapping]]] = ..., frontier_rows: _Optional[_Iterable[int]] = ..., choice: _Optional[_Union[_completion_pb2.CompletionChoice, _Mapping]] = ..., no_choice_why: _Optional[str] = ..., estimator: _Optional[str] = ..., estimator_version: _Optional[str] = ..., on_demand: _Optional[_Union[_completion_pb2.OnDemandAnswer, _Mapping]] = ..., hybrid: _Optional[_Union[_completion_pb2.HybridAnswer, _Mapping]] = ...) -> None: ...
+
+class EstimateRunRequest(_message.Message):
+    __slots__ = ("profile", "options", "work", "configurations", "ranges", "failures", "power", "price_per_node_hour", "deadline_seconds", "runs_count")
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    WORK_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATIONS_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    POWER_FIELD_NUMBER: _ClassVar[int]
+    PRICE_PER_NODE_HOUR_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_COUNT_FIELD_NUMBER: _ClassVar[int]
+    profile: _profile_pb2.ProfileSource
+    options: _options_pb2.ModelOptions
+    work: _objective_pb2.Work
+    configurations: _configuration_pb2.Configurations
+    ranges: _containers.RepeatedCompositeFieldContainer[_configuration_pb2.ConfigurationRange]
+    failures: _run_estimate_pb2.RunFailures
+    power: _run_estimate_pb2.RunPower
+    price_per_node_hour: float
+    deadline_seconds: float
+    runs_count: int
+    def __init__(self, profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., options: _Optional[_Union[_options_pb2.ModelOptions, _Mapping]] = ..., work: _Optional[_Union[_objective_pb2.Work, _Mapping]] = ..., configurations: _Optional[_Union[_configuration_pb2.Configurations, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[_configuration_pb2.ConfigurationRange, _Mapping]]] = ..., failures: _Optional[_Union[_run_estimate_pb2.RunFailures, _Mapping]] = ..., power: _Optional[_Union[_run_estimate_pb2.RunPower, _Mapping]] = ..., price_per_node_hour: _Optional[float] = ..., deadline_seconds: _Optional[float] = ..., runs_count: _Optional[int] = ...) -> None: ...
+
+class EstimateRunResponse(_message.Message):
+    __slots__ = ("predictions", "memory", "completion", "energy", "assumptions", "doubts")
+    PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    COMPLETION_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_FIELD_NUMBER: _ClassVar[int]
+    ASSUMPTIONS_FIELD_NUMBER: _ClassVar[int]
+    DOUBTS_FIELD_NUMBER: _ClassVar[int]
+    predictions: _prediction_pb2.Predictions
+    memory: _run_estimate_pb2.RunMemory
+    completion: _completion_pb2.CompletionRow
+    energy: _run_estimate_pb2.RunEnergy
+    assumptions: _containers.RepeatedCompositeFieldContainer[_run_estimate_pb2.RunAssumption]
+    doubts: _containers.RepeatedCompositeFieldContainer[_run_estimate_pb2.RunDoubt]
+    def __init__(self, predictions: _Optional[_Union[_prediction_pb2.Predictions, _Mapping]] = ..., memory: _Optional[_Union[_run_estimate_pb2.RunMemory, _Mapping]] = ..., completion: _Optional[_Union[_completion_pb2.CompletionRow, _Mapping]] = ..., energy: _Optional[_Union[_run_estimate_pb2.RunEnergy, _Mapping]] = ..., assumptions: _Optional[_Iterable[_Union[_run_estimate_pb2.RunAssumption, _Mapping]]] = ..., doubts: _Optional[_Iterable[_Union[_run_estimate_pb2.RunDoubt, _Mapping]]] = ...) -> None: ...

@@ -40,6 +40,11 @@ class CompletionServiceStub(object):
                 request_serializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateCompletionRequest.SerializeToString,
                 response_deserializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateCompletionResponse.FromString,
                 _registered_method=True)
+        self.EstimateRun = channel.unary_unary(
+                '/nodewise.v1beta1.CompletionService/EstimateRun',
+                request_serializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateRunRequest.SerializeToString,
+                response_deserializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateRunResponse.FromString,
+                _registered_method=True)
 
 
 class CompletionServiceServicer(object):
@@ -57,6 +62,16 @@ class CompletionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EstimateRun(self, request, context):
+        """Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+        failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+        Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+        DEADLINE_EXCEEDED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CompletionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -64,6 +79,11 @@ def add_CompletionServiceServicer_to_server(servicer, server):
                     servicer.EstimateCompletion,
                     request_deserializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateCompletionRequest.FromString,
                     response_serializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateCompletionResponse.SerializeToString,
+            ),
+            'EstimateRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.EstimateRun,
+                    request_deserializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateRunRequest.FromString,
+                    response_serializer=nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateRunResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -94,6 +114,33 @@ class CompletionService(object):
             '/nodewise.v1beta1.CompletionService/EstimateCompletion',
             nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateCompletionRequest.SerializeToString,
             nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateCompletionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EstimateRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/nodewise.v1beta1.CompletionService/EstimateRun',
+            nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateRunRequest.SerializeToString,
+            nodewise_dot_v1beta1_dot_completion__service__pb2.EstimateRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -42,6 +42,12 @@ class CompletionServiceStub:
     asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
     DEADLINE_EXCEEDED.
     """
+    EstimateRun: _grpc.UnaryUnaryMultiCallable[_completion_service_pb2.EstimateRunRequest, _completion_service_pb2.EstimateRunResponse]
+    """Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+    failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+    Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+    DEADLINE_EXCEEDED.
+    """
 
 @_typing.type_check_only
 class CompletionServiceAsyncStub(CompletionServiceStub):
@@ -53,6 +59,12 @@ class CompletionServiceAsyncStub(CompletionServiceStub):
     recommends one. An offer that cannot be answered says so in its row; the others are answered. On request the answer
     also says when to pay for machines on demand to meet a deadline, and when to switch from synchronous to
     asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+    DEADLINE_EXCEEDED.
+    """
+    EstimateRun: _aio.UnaryUnaryMultiCallable[_completion_service_pb2.EstimateRunRequest, _completion_service_pb2.EstimateRunResponse]  # type: ignore[assignment]
+    """Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+    failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+    Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
     DEADLINE_EXCEEDED.
     """
 
@@ -69,6 +81,18 @@ class CompletionServiceServicer(metaclass=_abc_1.ABCMeta):
         recommends one. An offer that cannot be answered says so in its row; the others are answered. On request the answer
         also says when to pay for machines on demand to meet a deadline, and when to switch from synchronous to
         asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+        DEADLINE_EXCEEDED.
+        """
+
+    @_abc_1.abstractmethod
+    def EstimateRun(
+        self,
+        request: _completion_service_pb2.EstimateRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_completion_service_pb2.EstimateRunResponse, _abc.Awaitable[_completion_service_pb2.EstimateRunResponse]]:
+        """Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+        failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+        Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
         DEADLINE_EXCEEDED.
         """
 

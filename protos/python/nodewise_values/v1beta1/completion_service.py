@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from nodewise_values.v1.configuration import ConfigurationRange, Configurations
 from nodewise_values.v1.objective import Objective, Work
 from nodewise_values.v1.options import ModelOptions
+from nodewise_values.v1.prediction import Predictions
 from nodewise_values.v1.profile import ProfileSource
 from nodewise_values.v1beta1.completion import (
     CompletionChoice,
@@ -20,12 +22,15 @@ from nodewise_values.v1beta1.completion import (
     OnDemandQuestion,
 )
 from nodewise_values.v1beta1.completion_offer import CompletionOffer, LifetimeDataSet
+from nodewise_values.v1beta1.run_estimate import RunAssumption, RunDoubt, RunEnergy, RunFailures, RunMemory, RunPower
 from nodewise_values.value import Value, Word
 
 __all__ = [
     "CompletionMethod",
     "EstimateCompletionRequest",
     "EstimateCompletionResponse",
+    "EstimateRunRequest",
+    "EstimateRunResponse",
 ]
 
 
@@ -101,3 +106,47 @@ class EstimateCompletionResponse(Value):
     """When to pay for machines on demand."""
     hybrid: HybridAnswer | None = None
     """When to switch from synchronous to asynchronous training."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EstimateRunRequest(Value):
+    """A run, and the questions about it."""
+
+    profile: ProfileSource | None = None
+    """What is known of the job."""
+    options: ModelOptions | None = None
+    """Which estimator predicts the throughput, and how. Its seed is also the seed of the simulated runs."""
+    work: Work | None = None
+    """Work of the run. Absent = the default of Work."""
+    configurations: Configurations | None = None
+    """Configuration of the run: one row, here or in ranges."""
+    ranges: tuple[ConfigurationRange, ...] = ()
+    """The same as a range of one row."""
+    failures: RunFailures | None = None
+    """Failures and recovery. Absent = all of it is assumed."""
+    power: RunPower | None = None
+    """Power and emissions. Absent = all of it is assumed."""
+    price_per_node_hour: float | None = None
+    """Price of one node for one hour. Absent = cost is not estimated."""
+    deadline_seconds: float | None = None
+    """Seconds from the start by which the run must be done. Absent = no deadline."""
+    runs_count: int | None = None
+    """Simulated runs. Absent = 10,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EstimateRunResponse(Value):
+    """The card of a run."""
+
+    predictions: Predictions | None = None
+    """Prediction of the run's throughput, one row with all columns."""
+    memory: RunMemory | None = None
+    """Memory of each device."""
+    completion: CompletionRow | None = None
+    """Time, cost and chance of meeting the deadline, with failures. REFUSED if the run does not fit into memory."""
+    energy: RunEnergy | None = None
+    """Energy and emissions. Absent = the run does not fit, or the power of the device is not known."""
+    assumptions: tuple[RunAssumption, ...] = ()
+    """Values that the request does not state."""
+    doubts: tuple[RunDoubt, ...] = ()
+    """What is unsure about each figure."""

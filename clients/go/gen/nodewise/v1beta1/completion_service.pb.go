@@ -355,11 +355,229 @@ func (x *EstimateCompletionResponse) GetHybrid() *HybridAnswer {
 	return nil
 }
 
+// A run, and the questions about it.
+type EstimateRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is known of the job.
+	Profile *v1.ProfileSource `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Which estimator predicts the throughput, and how. Its seed is also the seed of the simulated runs.
+	Options *v1.ModelOptions `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
+	// Work of the run. Absent = the default of Work.
+	Work *v1.Work `protobuf:"bytes,3,opt,name=work,proto3" json:"work,omitempty"`
+	// Configuration of the run: one row, here or in ranges.
+	Configurations *v1.Configurations `protobuf:"bytes,4,opt,name=configurations,proto3" json:"configurations,omitempty"`
+	// The same as a range of one row.
+	Ranges []*v1.ConfigurationRange `protobuf:"bytes,5,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// Failures and recovery. Absent = all of it is assumed.
+	Failures *RunFailures `protobuf:"bytes,6,opt,name=failures,proto3" json:"failures,omitempty"`
+	// Power and emissions. Absent = all of it is assumed.
+	Power *RunPower `protobuf:"bytes,7,opt,name=power,proto3" json:"power,omitempty"`
+	// Price of one node for one hour. Absent = cost is not estimated.
+	PricePerNodeHour *float64 `protobuf:"fixed64,8,opt,name=price_per_node_hour,json=pricePerNodeHour,proto3,oneof" json:"price_per_node_hour,omitempty"`
+	// Seconds from the start by which the run must be done. Absent = no deadline.
+	DeadlineSeconds *float64 `protobuf:"fixed64,9,opt,name=deadline_seconds,json=deadlineSeconds,proto3,oneof" json:"deadline_seconds,omitempty"`
+	// Simulated runs. Absent = 10,000.
+	RunsCount     *int32 `protobuf:"varint,10,opt,name=runs_count,json=runsCount,proto3,oneof" json:"runs_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EstimateRunRequest) Reset() {
+	*x = EstimateRunRequest{}
+	mi := &file_nodewise_v1beta1_completion_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EstimateRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EstimateRunRequest) ProtoMessage() {}
+
+func (x *EstimateRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_completion_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EstimateRunRequest.ProtoReflect.Descriptor instead.
+func (*EstimateRunRequest) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_completion_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *EstimateRunRequest) GetProfile() *v1.ProfileSource {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *EstimateRunRequest) GetOptions() *v1.ModelOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *EstimateRunRequest) GetWork() *v1.Work {
+	if x != nil {
+		return x.Work
+	}
+	return nil
+}
+
+func (x *EstimateRunRequest) GetConfigurations() *v1.Configurations {
+	if x != nil {
+		return x.Configurations
+	}
+	return nil
+}
+
+func (x *EstimateRunRequest) GetRanges() []*v1.ConfigurationRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *EstimateRunRequest) GetFailures() *RunFailures {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *EstimateRunRequest) GetPower() *RunPower {
+	if x != nil {
+		return x.Power
+	}
+	return nil
+}
+
+func (x *EstimateRunRequest) GetPricePerNodeHour() float64 {
+	if x != nil && x.PricePerNodeHour != nil {
+		return *x.PricePerNodeHour
+	}
+	return 0
+}
+
+func (x *EstimateRunRequest) GetDeadlineSeconds() float64 {
+	if x != nil && x.DeadlineSeconds != nil {
+		return *x.DeadlineSeconds
+	}
+	return 0
+}
+
+func (x *EstimateRunRequest) GetRunsCount() int32 {
+	if x != nil && x.RunsCount != nil {
+		return *x.RunsCount
+	}
+	return 0
+}
+
+// The card of a run.
+type EstimateRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Prediction of the run's throughput, one row with all columns.
+	Predictions *v1.Predictions `protobuf:"bytes,1,opt,name=predictions,proto3" json:"predictions,omitempty"`
+	// Memory of each device.
+	Memory *RunMemory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
+	// Time, cost and chance of meeting the deadline, with failures. REFUSED if the run does not fit into memory.
+	Completion *CompletionRow `protobuf:"bytes,3,opt,name=completion,proto3" json:"completion,omitempty"`
+	// Energy and emissions. Absent = the run does not fit, or the power of the device is not known.
+	Energy *RunEnergy `protobuf:"bytes,4,opt,name=energy,proto3" json:"energy,omitempty"`
+	// Values that the request does not state.
+	Assumptions []*RunAssumption `protobuf:"bytes,5,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
+	// What is unsure about each figure.
+	Doubts        []*RunDoubt `protobuf:"bytes,6,rep,name=doubts,proto3" json:"doubts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EstimateRunResponse) Reset() {
+	*x = EstimateRunResponse{}
+	mi := &file_nodewise_v1beta1_completion_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EstimateRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EstimateRunResponse) ProtoMessage() {}
+
+func (x *EstimateRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_nodewise_v1beta1_completion_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EstimateRunResponse.ProtoReflect.Descriptor instead.
+func (*EstimateRunResponse) Descriptor() ([]byte, []int) {
+	return file_nodewise_v1beta1_completion_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *EstimateRunResponse) GetPredictions() *v1.Predictions {
+	if x != nil {
+		return x.Predictions
+	}
+	return nil
+}
+
+func (x *EstimateRunResponse) GetMemory() *RunMemory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+func (x *EstimateRunResponse) GetCompletion() *CompletionRow {
+	if x != nil {
+		return x.Completion
+	}
+	return nil
+}
+
+func (x *EstimateRunResponse) GetEnergy() *RunEnergy {
+	if x != nil {
+		return x.Energy
+	}
+	return nil
+}
+
+func (x *EstimateRunResponse) GetAssumptions() []*RunAssumption {
+	if x != nil {
+		return x.Assumptions
+	}
+	return nil
+}
+
+func (x *EstimateRunResponse) GetDoubts() []*RunDoubt {
+	if x != nil {
+		return x.Doubts
+	}
+	return nil
+}
+
 var File_nodewise_v1beta1_completion_service_proto protoreflect.FileDescriptor
 
 const file_nodewise_v1beta1_completion_service_proto_rawDesc = "" +
 	"\n" +
-	")nodewise/v1beta1/completion_service.proto\x12\x10nodewise.v1beta1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17nodewise/v1/facts.proto\x1a\x1bnodewise/v1/objective.proto\x1a\x19nodewise/v1/options.proto\x1a\x19nodewise/v1/profile.proto\x1a!nodewise/v1beta1/completion.proto\x1a'nodewise/v1beta1/completion_offer.proto\"\xba\x06\n" +
+	")nodewise/v1beta1/completion_service.proto\x12\x10nodewise.v1beta1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x17nodewise/v1/facts.proto\x1a\x1bnodewise/v1/objective.proto\x1a\x19nodewise/v1/options.proto\x1a\x1cnodewise/v1/prediction.proto\x1a\x19nodewise/v1/profile.proto\x1a!nodewise/v1beta1/completion.proto\x1a'nodewise/v1beta1/completion_offer.proto\x1a#nodewise/v1beta1/run_estimate.proto\"\xba\x06\n" +
 	"\x19EstimateCompletionRequest\x124\n" +
 	"\aprofile\x18\x01 \x01(\v2\x1a.nodewise.v1.ProfileSourceR\aprofile\x123\n" +
 	"\aoptions\x18\x02 \x01(\v2\x19.nodewise.v1.ModelOptionsR\aoptions\x12%\n" +
@@ -386,13 +604,40 @@ const file_nodewise_v1beta1_completion_service_proto_rawDesc = "" +
 	"\testimator\x18\x05 \x01(\tR\testimator\x12+\n" +
 	"\x11estimator_version\x18\x06 \x01(\tR\x10estimatorVersion\x12=\n" +
 	"\ton_demand\x18\a \x01(\v2 .nodewise.v1beta1.OnDemandAnswerR\bonDemand\x126\n" +
-	"\x06hybrid\x18\b \x01(\v2\x1e.nodewise.v1beta1.HybridAnswerR\x06hybrid*}\n" +
+	"\x06hybrid\x18\b \x01(\v2\x1e.nodewise.v1beta1.HybridAnswerR\x06hybrid\"\xbe\x05\n" +
+	"\x12EstimateRunRequest\x124\n" +
+	"\aprofile\x18\x01 \x01(\v2\x1a.nodewise.v1.ProfileSourceR\aprofile\x123\n" +
+	"\aoptions\x18\x02 \x01(\v2\x19.nodewise.v1.ModelOptionsR\aoptions\x12%\n" +
+	"\x04work\x18\x03 \x01(\v2\x11.nodewise.v1.WorkR\x04work\x12C\n" +
+	"\x0econfigurations\x18\x04 \x01(\v2\x1b.nodewise.v1.ConfigurationsR\x0econfigurations\x127\n" +
+	"\x06ranges\x18\x05 \x03(\v2\x1f.nodewise.v1.ConfigurationRangeR\x06ranges\x129\n" +
+	"\bfailures\x18\x06 \x01(\v2\x1d.nodewise.v1beta1.RunFailuresR\bfailures\x120\n" +
+	"\x05power\x18\a \x01(\v2\x1a.nodewise.v1beta1.RunPowerR\x05power\x12W\n" +
+	"\x13price_per_node_hour\x18\b \x01(\x01B#\xaa\x9a#\x1f\n" +
+	"\vprice_per_h)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\xa2\x94\x1amBH\x00R\x10pricePerNodeHour\x88\x01\x01\x12K\n" +
+	"\x10deadline_seconds\x18\t \x01(\x01B\x1b\xaa\x9a#\x17\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00 _\xa0\x02B8\x01H\x01R\x0fdeadlineSeconds\x88\x01\x01\x12I\n" +
+	"\n" +
+	"runs_count\x18\n" +
+	" \x01(\x05B%\xaa\x9a#!\x1a\x04runs!\x00\x00\x00\x00\x00\x88\xc3@)\x00\x00\x00\x00\x00\x00\xf0?1\x00\x00\x00\x00\x80\x84.AH\x02R\trunsCount\x88\x01\x01B\x16\n" +
+	"\x14_price_per_node_hourB\x13\n" +
+	"\x11_deadline_secondsB\r\n" +
+	"\v_runs_count\"\xf3\x02\n" +
+	"\x13EstimateRunResponse\x12:\n" +
+	"\vpredictions\x18\x01 \x01(\v2\x18.nodewise.v1.PredictionsR\vpredictions\x123\n" +
+	"\x06memory\x18\x02 \x01(\v2\x1b.nodewise.v1beta1.RunMemoryR\x06memory\x12?\n" +
+	"\n" +
+	"completion\x18\x03 \x01(\v2\x1f.nodewise.v1beta1.CompletionRowR\n" +
+	"completion\x123\n" +
+	"\x06energy\x18\x04 \x01(\v2\x1b.nodewise.v1beta1.RunEnergyR\x06energy\x12A\n" +
+	"\vassumptions\x18\x05 \x03(\v2\x1f.nodewise.v1beta1.RunAssumptionR\vassumptions\x122\n" +
+	"\x06doubts\x18\x06 \x03(\v2\x1a.nodewise.v1beta1.RunDoubtR\x06doubts*}\n" +
 	"\x10CompletionMethod\x12!\n" +
 	"\x1dCOMPLETION_METHOD_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dCOMPLETION_METHOD_MONTE_CARLO\x10\x01\x12#\n" +
-	"\x1fCOMPLETION_METHOD_DETERMINISTIC\x10\x022\xaf\x01\n" +
+	"\x1fCOMPLETION_METHOD_DETERMINISTIC\x10\x022\xae\x02\n" +
 	"\x11CompletionService\x12\x99\x01\n" +
-	"\x12EstimateCompletion\x12+.nodewise.v1beta1.EstimateCompletionRequest\x1a,.nodewise.v1beta1.EstimateCompletionResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1beta1/completions:estimateB\x84\x01\n" +
+	"\x12EstimateCompletion\x12+.nodewise.v1beta1.EstimateCompletionRequest\x1a,.nodewise.v1beta1.EstimateCompletionResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1beta1/completions:estimate\x12}\n" +
+	"\vEstimateRun\x12$.nodewise.v1beta1.EstimateRunRequest\x1a%.nodewise.v1beta1.EstimateRunResponse\"!\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1beta1/runs:estimateB\x84\x01\n" +
 	"\x1aio.github.nodewise.v1beta1B\x16CompletionServiceProtoP\x01ZLgithub.com/nodewise/nodewise/clients/go/gen/nodewise/v1beta1;nodewisev1beta1b\x06proto3"
 
 var (
@@ -408,48 +653,74 @@ func file_nodewise_v1beta1_completion_service_proto_rawDescGZIP() []byte {
 }
 
 var file_nodewise_v1beta1_completion_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_nodewise_v1beta1_completion_service_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_nodewise_v1beta1_completion_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_nodewise_v1beta1_completion_service_proto_goTypes = []any{
 	(CompletionMethod)(0),              // 0: nodewise.v1beta1.CompletionMethod
 	(*EstimateCompletionRequest)(nil),  // 1: nodewise.v1beta1.EstimateCompletionRequest
 	(*EstimateCompletionResponse)(nil), // 2: nodewise.v1beta1.EstimateCompletionResponse
-	(*v1.ProfileSource)(nil),           // 3: nodewise.v1.ProfileSource
-	(*v1.ModelOptions)(nil),            // 4: nodewise.v1.ModelOptions
-	(*v1.Work)(nil),                    // 5: nodewise.v1.Work
-	(*CompletionOffer)(nil),            // 6: nodewise.v1beta1.CompletionOffer
-	(*v1.Objective)(nil),               // 7: nodewise.v1.Objective
-	(*LifetimeDataSet)(nil),            // 8: nodewise.v1beta1.LifetimeDataSet
-	(*timestamppb.Timestamp)(nil),      // 9: google.protobuf.Timestamp
-	(*OnDemandQuestion)(nil),           // 10: nodewise.v1beta1.OnDemandQuestion
-	(*HybridQuestion)(nil),             // 11: nodewise.v1beta1.HybridQuestion
-	(*CompletionRow)(nil),              // 12: nodewise.v1beta1.CompletionRow
-	(*CompletionChoice)(nil),           // 13: nodewise.v1beta1.CompletionChoice
-	(*OnDemandAnswer)(nil),             // 14: nodewise.v1beta1.OnDemandAnswer
-	(*HybridAnswer)(nil),               // 15: nodewise.v1beta1.HybridAnswer
+	(*EstimateRunRequest)(nil),         // 3: nodewise.v1beta1.EstimateRunRequest
+	(*EstimateRunResponse)(nil),        // 4: nodewise.v1beta1.EstimateRunResponse
+	(*v1.ProfileSource)(nil),           // 5: nodewise.v1.ProfileSource
+	(*v1.ModelOptions)(nil),            // 6: nodewise.v1.ModelOptions
+	(*v1.Work)(nil),                    // 7: nodewise.v1.Work
+	(*CompletionOffer)(nil),            // 8: nodewise.v1beta1.CompletionOffer
+	(*v1.Objective)(nil),               // 9: nodewise.v1.Objective
+	(*LifetimeDataSet)(nil),            // 10: nodewise.v1beta1.LifetimeDataSet
+	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
+	(*OnDemandQuestion)(nil),           // 12: nodewise.v1beta1.OnDemandQuestion
+	(*HybridQuestion)(nil),             // 13: nodewise.v1beta1.HybridQuestion
+	(*CompletionRow)(nil),              // 14: nodewise.v1beta1.CompletionRow
+	(*CompletionChoice)(nil),           // 15: nodewise.v1beta1.CompletionChoice
+	(*OnDemandAnswer)(nil),             // 16: nodewise.v1beta1.OnDemandAnswer
+	(*HybridAnswer)(nil),               // 17: nodewise.v1beta1.HybridAnswer
+	(*v1.Configurations)(nil),          // 18: nodewise.v1.Configurations
+	(*v1.ConfigurationRange)(nil),      // 19: nodewise.v1.ConfigurationRange
+	(*RunFailures)(nil),                // 20: nodewise.v1beta1.RunFailures
+	(*RunPower)(nil),                   // 21: nodewise.v1beta1.RunPower
+	(*v1.Predictions)(nil),             // 22: nodewise.v1.Predictions
+	(*RunMemory)(nil),                  // 23: nodewise.v1beta1.RunMemory
+	(*RunEnergy)(nil),                  // 24: nodewise.v1beta1.RunEnergy
+	(*RunAssumption)(nil),              // 25: nodewise.v1beta1.RunAssumption
+	(*RunDoubt)(nil),                   // 26: nodewise.v1beta1.RunDoubt
 }
 var file_nodewise_v1beta1_completion_service_proto_depIdxs = []int32{
-	3,  // 0: nodewise.v1beta1.EstimateCompletionRequest.profile:type_name -> nodewise.v1.ProfileSource
-	4,  // 1: nodewise.v1beta1.EstimateCompletionRequest.options:type_name -> nodewise.v1.ModelOptions
-	5,  // 2: nodewise.v1beta1.EstimateCompletionRequest.work:type_name -> nodewise.v1.Work
-	6,  // 3: nodewise.v1beta1.EstimateCompletionRequest.offers:type_name -> nodewise.v1beta1.CompletionOffer
-	6,  // 4: nodewise.v1beta1.EstimateCompletionRequest.common:type_name -> nodewise.v1beta1.CompletionOffer
-	7,  // 5: nodewise.v1beta1.EstimateCompletionRequest.objective:type_name -> nodewise.v1.Objective
+	5,  // 0: nodewise.v1beta1.EstimateCompletionRequest.profile:type_name -> nodewise.v1.ProfileSource
+	6,  // 1: nodewise.v1beta1.EstimateCompletionRequest.options:type_name -> nodewise.v1.ModelOptions
+	7,  // 2: nodewise.v1beta1.EstimateCompletionRequest.work:type_name -> nodewise.v1.Work
+	8,  // 3: nodewise.v1beta1.EstimateCompletionRequest.offers:type_name -> nodewise.v1beta1.CompletionOffer
+	8,  // 4: nodewise.v1beta1.EstimateCompletionRequest.common:type_name -> nodewise.v1beta1.CompletionOffer
+	9,  // 5: nodewise.v1beta1.EstimateCompletionRequest.objective:type_name -> nodewise.v1.Objective
 	0,  // 6: nodewise.v1beta1.EstimateCompletionRequest.method:type_name -> nodewise.v1beta1.CompletionMethod
-	8,  // 7: nodewise.v1beta1.EstimateCompletionRequest.data_sets:type_name -> nodewise.v1beta1.LifetimeDataSet
-	9,  // 8: nodewise.v1beta1.EstimateCompletionRequest.now:type_name -> google.protobuf.Timestamp
-	10, // 9: nodewise.v1beta1.EstimateCompletionRequest.on_demand:type_name -> nodewise.v1beta1.OnDemandQuestion
-	11, // 10: nodewise.v1beta1.EstimateCompletionRequest.hybrid:type_name -> nodewise.v1beta1.HybridQuestion
-	12, // 11: nodewise.v1beta1.EstimateCompletionResponse.rows:type_name -> nodewise.v1beta1.CompletionRow
-	13, // 12: nodewise.v1beta1.EstimateCompletionResponse.choice:type_name -> nodewise.v1beta1.CompletionChoice
-	14, // 13: nodewise.v1beta1.EstimateCompletionResponse.on_demand:type_name -> nodewise.v1beta1.OnDemandAnswer
-	15, // 14: nodewise.v1beta1.EstimateCompletionResponse.hybrid:type_name -> nodewise.v1beta1.HybridAnswer
-	1,  // 15: nodewise.v1beta1.CompletionService.EstimateCompletion:input_type -> nodewise.v1beta1.EstimateCompletionRequest
-	2,  // 16: nodewise.v1beta1.CompletionService.EstimateCompletion:output_type -> nodewise.v1beta1.EstimateCompletionResponse
-	16, // [16:17] is the sub-list for method output_type
-	15, // [15:16] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	10, // 7: nodewise.v1beta1.EstimateCompletionRequest.data_sets:type_name -> nodewise.v1beta1.LifetimeDataSet
+	11, // 8: nodewise.v1beta1.EstimateCompletionRequest.now:type_name -> google.protobuf.Timestamp
+	12, // 9: nodewise.v1beta1.EstimateCompletionRequest.on_demand:type_name -> nodewise.v1beta1.OnDemandQuestion
+	13, // 10: nodewise.v1beta1.EstimateCompletionRequest.hybrid:type_name -> nodewise.v1beta1.HybridQuestion
+	14, // 11: nodewise.v1beta1.EstimateCompletionResponse.rows:type_name -> nodewise.v1beta1.CompletionRow
+	15, // 12: nodewise.v1beta1.EstimateCompletionResponse.choice:type_name -> nodewise.v1beta1.CompletionChoice
+	16, // 13: nodewise.v1beta1.EstimateCompletionResponse.on_demand:type_name -> nodewise.v1beta1.OnDemandAnswer
+	17, // 14: nodewise.v1beta1.EstimateCompletionResponse.hybrid:type_name -> nodewise.v1beta1.HybridAnswer
+	5,  // 15: nodewise.v1beta1.EstimateRunRequest.profile:type_name -> nodewise.v1.ProfileSource
+	6,  // 16: nodewise.v1beta1.EstimateRunRequest.options:type_name -> nodewise.v1.ModelOptions
+	7,  // 17: nodewise.v1beta1.EstimateRunRequest.work:type_name -> nodewise.v1.Work
+	18, // 18: nodewise.v1beta1.EstimateRunRequest.configurations:type_name -> nodewise.v1.Configurations
+	19, // 19: nodewise.v1beta1.EstimateRunRequest.ranges:type_name -> nodewise.v1.ConfigurationRange
+	20, // 20: nodewise.v1beta1.EstimateRunRequest.failures:type_name -> nodewise.v1beta1.RunFailures
+	21, // 21: nodewise.v1beta1.EstimateRunRequest.power:type_name -> nodewise.v1beta1.RunPower
+	22, // 22: nodewise.v1beta1.EstimateRunResponse.predictions:type_name -> nodewise.v1.Predictions
+	23, // 23: nodewise.v1beta1.EstimateRunResponse.memory:type_name -> nodewise.v1beta1.RunMemory
+	14, // 24: nodewise.v1beta1.EstimateRunResponse.completion:type_name -> nodewise.v1beta1.CompletionRow
+	24, // 25: nodewise.v1beta1.EstimateRunResponse.energy:type_name -> nodewise.v1beta1.RunEnergy
+	25, // 26: nodewise.v1beta1.EstimateRunResponse.assumptions:type_name -> nodewise.v1beta1.RunAssumption
+	26, // 27: nodewise.v1beta1.EstimateRunResponse.doubts:type_name -> nodewise.v1beta1.RunDoubt
+	1,  // 28: nodewise.v1beta1.CompletionService.EstimateCompletion:input_type -> nodewise.v1beta1.EstimateCompletionRequest
+	3,  // 29: nodewise.v1beta1.CompletionService.EstimateRun:input_type -> nodewise.v1beta1.EstimateRunRequest
+	2,  // 30: nodewise.v1beta1.CompletionService.EstimateCompletion:output_type -> nodewise.v1beta1.EstimateCompletionResponse
+	4,  // 31: nodewise.v1beta1.CompletionService.EstimateRun:output_type -> nodewise.v1beta1.EstimateRunResponse
+	30, // [30:32] is the sub-list for method output_type
+	28, // [28:30] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_nodewise_v1beta1_completion_service_proto_init() }
@@ -459,14 +730,16 @@ func file_nodewise_v1beta1_completion_service_proto_init() {
 	}
 	file_nodewise_v1beta1_completion_proto_init()
 	file_nodewise_v1beta1_completion_offer_proto_init()
+	file_nodewise_v1beta1_run_estimate_proto_init()
 	file_nodewise_v1beta1_completion_service_proto_msgTypes[0].OneofWrappers = []any{}
+	file_nodewise_v1beta1_completion_service_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nodewise_v1beta1_completion_service_proto_rawDesc), len(file_nodewise_v1beta1_completion_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

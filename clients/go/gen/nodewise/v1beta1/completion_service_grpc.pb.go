@@ -23,6 +23,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	CompletionService_EstimateCompletion_FullMethodName = "/nodewise.v1beta1.CompletionService/EstimateCompletion"
+	CompletionService_EstimateRun_FullMethodName        = "/nodewise.v1beta1.CompletionService/EstimateRun"
 )
 
 // CompletionServiceClient is the client API for CompletionService service.
@@ -37,6 +38,11 @@ type CompletionServiceClient interface {
 	// asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
 	// DEADLINE_EXCEEDED.
 	EstimateCompletion(ctx context.Context, in *EstimateCompletionRequest, opts ...grpc.CallOption) (*EstimateCompletionResponse, error)
+	// Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+	// failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+	// Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+	// DEADLINE_EXCEEDED.
+	EstimateRun(ctx context.Context, in *EstimateRunRequest, opts ...grpc.CallOption) (*EstimateRunResponse, error)
 }
 
 type completionServiceClient struct {
@@ -57,6 +63,16 @@ func (c *completionServiceClient) EstimateCompletion(ctx context.Context, in *Es
 	return out, nil
 }
 
+func (c *completionServiceClient) EstimateRun(ctx context.Context, in *EstimateRunRequest, opts ...grpc.CallOption) (*EstimateRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EstimateRunResponse)
+	err := c.cc.Invoke(ctx, CompletionService_EstimateRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CompletionServiceServer is the server API for CompletionService service.
 // All implementations must embed UnimplementedCompletionServiceServer
 // for forward compatibility.
@@ -69,6 +85,11 @@ type CompletionServiceServer interface {
 	// asynchronous training. Reasons: INVALID_FIELD, LIMIT_EXCEEDED, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
 	// DEADLINE_EXCEEDED.
 	EstimateCompletion(context.Context, *EstimateCompletionRequest) (*EstimateCompletionResponse, error)
+	// Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+	// failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+	// Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+	// DEADLINE_EXCEEDED.
+	EstimateRun(context.Context, *EstimateRunRequest) (*EstimateRunResponse, error)
 	mustEmbedUnimplementedCompletionServiceServer()
 }
 
@@ -81,6 +102,9 @@ type UnimplementedCompletionServiceServer struct{}
 
 func (UnimplementedCompletionServiceServer) EstimateCompletion(context.Context, *EstimateCompletionRequest) (*EstimateCompletionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EstimateCompletion not implemented")
+}
+func (UnimplementedCompletionServiceServer) EstimateRun(context.Context, *EstimateRunRequest) (*EstimateRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EstimateRun not implemented")
 }
 func (UnimplementedCompletionServiceServer) mustEmbedUnimplementedCompletionServiceServer() {}
 func (UnimplementedCompletionServiceServer) testEmbeddedByValue()                           {}
@@ -121,6 +145,24 @@ func _CompletionService_EstimateCompletion_Handler(srv interface{}, ctx context.
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CompletionService_EstimateRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EstimateRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CompletionServiceServer).EstimateRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CompletionService_EstimateRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CompletionServiceServer).EstimateRun(ctx, req.(*EstimateRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CompletionService_ServiceDesc is the grpc.ServiceDesc for CompletionService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -131,6 +173,10 @@ var CompletionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EstimateCompletion",
 			Handler:    _CompletionService_EstimateCompletion_Handler,
+		},
+		{
+			MethodName: "EstimateRun",
+			Handler:    _CompletionService_EstimateRun_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -10,24 +10,30 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ConfigurationRange, Configurations } from "../v1/configuration_pb.js";
+import { file_nodewise_v1_configuration } from "../v1/configuration_pb.js";
 import { file_nodewise_v1_facts } from "../v1/facts_pb.js";
 import type { Objective, Work } from "../v1/objective_pb.js";
 import { file_nodewise_v1_objective } from "../v1/objective_pb.js";
 import type { ModelOptions } from "../v1/options_pb.js";
 import { file_nodewise_v1_options } from "../v1/options_pb.js";
+import type { Predictions } from "../v1/prediction_pb.js";
+import { file_nodewise_v1_prediction } from "../v1/prediction_pb.js";
 import type { ProfileSource } from "../v1/profile_pb.js";
 import { file_nodewise_v1_profile } from "../v1/profile_pb.js";
 import type { CompletionChoice, CompletionRow, HybridAnswer, HybridQuestion, OnDemandAnswer, OnDemandQuestion } from "./completion_pb.js";
 import { file_nodewise_v1beta1_completion } from "./completion_pb.js";
 import type { CompletionOffer, LifetimeDataSet } from "./completion_offer_pb.js";
 import { file_nodewise_v1beta1_completion_offer } from "./completion_offer_pb.js";
+import type { RunAssumption, RunDoubt, RunEnergy, RunFailures, RunMemory, RunPower } from "./run_estimate_pb.js";
+import { file_nodewise_v1beta1_run_estimate } from "./run_estimate_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file nodewise/v1beta1/completion_service.proto.
  */
 export const file_nodewise_v1beta1_completion_service: GenFile = /*@__PURE__*/
-  fileDesc("Cilub2Rld2lzZS92MWJldGExL2NvbXBsZXRpb25fc2VydmljZS5wcm90bxIQbm9kZXdpc2UudjFiZXRhMSKvBQoZRXN0aW1hdGVDb21wbGV0aW9uUmVxdWVzdBIrCgdwcm9maWxlGAEgASgLMhoubm9kZXdpc2UudjEuUHJvZmlsZVNvdXJjZRIqCgdvcHRpb25zGAIgASgLMhkubm9kZXdpc2UudjEuTW9kZWxPcHRpb25zEh8KBHdvcmsYAyABKAsyES5ub2Rld2lzZS52MS5Xb3JrEjEKBm9mZmVycxgEIAMoCzIhLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvbk9mZmVyEjEKBmNvbW1vbhgFIAEoCzIhLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvbk9mZmVyEikKCW9iamVjdGl2ZRgGIAEoCzIWLm5vZGV3aXNlLnYxLk9iamVjdGl2ZRIyCgZtZXRob2QYByABKA4yIi5ub2Rld2lzZS52MWJldGExLkNvbXBsZXRpb25NZXRob2QSPgoKcnVuc19jb3VudBgIIAEoBUIlqpojIRoEcnVucyEAAAAAAIjDQCkAAAAAAADwPzEAAAAAgIQuQUgAiAEBEjQKCWRhdGFfc2V0cxgJIAMoCzIhLm5vZGV3aXNlLnYxYmV0YTEuTGlmZXRpbWVEYXRhU2V0EiQKFGNvbXBsZXRpb25fZXN0aW1hdG9yGAogASgJQgaqmiMCQD8SJwoDbm93GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1Cglvbl9kZW1hbmQYDCABKAsyIi5ub2Rld2lzZS52MWJldGExLk9uRGVtYW5kUXVlc3Rpb24SMAoGaHlicmlkGA0gASgLMiAubm9kZXdpc2UudjFiZXRhMS5IeWJyaWRRdWVzdGlvbhIWCg5jZXJ0YWluX3NwZWVkcxgOIAEoCEINCgtfcnVuc19jb3VudCLAAgoaRXN0aW1hdGVDb21wbGV0aW9uUmVzcG9uc2USLQoEcm93cxgBIAMoCzIfLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvblJvdxIVCg1mcm9udGllcl9yb3dzGAIgAygFEjIKBmNob2ljZRgDIAEoCzIiLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvbkNob2ljZRIVCg1ub19jaG9pY2Vfd2h5GAQgASgJEhEKCWVzdGltYXRvchgFIAEoCRIZChFlc3RpbWF0b3JfdmVyc2lvbhgGIAEoCRIzCglvbl9kZW1hbmQYByABKAsyIC5ub2Rld2lzZS52MWJldGExLk9uRGVtYW5kQW5zd2VyEi4KBmh5YnJpZBgIIAEoCzIeLm5vZGV3aXNlLnYxYmV0YTEuSHlicmlkQW5zd2VyKn0KEENvbXBsZXRpb25NZXRob2QSIQodQ09NUExFVElPTl9NRVRIT0RfVU5TUEVDSUZJRUQQABIhCh1DT01QTEVUSU9OX01FVEhPRF9NT05URV9DQVJMTxABEiMKH0NPTVBMRVRJT05fTUVUSE9EX0RFVEVSTUlOSVNUSUMQAjKvAQoRQ29tcGxldGlvblNlcnZpY2USmQEKEkVzdGltYXRlQ29tcGxldGlvbhIrLm5vZGV3aXNlLnYxYmV0YTEuRXN0aW1hdGVDb21wbGV0aW9uUmVxdWVzdBosLm5vZGV3aXNlLnYxYmV0YTEuRXN0aW1hdGVDb21wbGV0aW9uUmVzcG9uc2UiKILT5JMCIjoBKiIdL3YxYmV0YTEvY29tcGxldGlvbnM6ZXN0aW1hdGVChAEKGmlvLmdpdGh1Yi5ub2Rld2lzZS52MWJldGExQhZDb21wbGV0aW9uU2VydmljZVByb3RvUAFaTGdpdGh1Yi5jb20vbm9kZXdpc2Uvbm9kZXdpc2UvY2xpZW50cy9nby9nZW4vbm9kZXdpc2UvdjFiZXRhMTtub2Rld2lzZXYxYmV0YTFiBnByb3RvMw", [file_google_api_annotations, file_google_protobuf_timestamp, file_nodewise_v1_facts, file_nodewise_v1_objective, file_nodewise_v1_options, file_nodewise_v1_profile, file_nodewise_v1beta1_completion, file_nodewise_v1beta1_completion_offer]);
+  fileDesc("Cilub2Rld2lzZS92MWJldGExL2NvbXBsZXRpb25fc2VydmljZS5wcm90bxIQbm9kZXdpc2UudjFiZXRhMSKvBQoZRXN0aW1hdGVDb21wbGV0aW9uUmVxdWVzdBIrCgdwcm9maWxlGAEgASgLMhoubm9kZXdpc2UudjEuUHJvZmlsZVNvdXJjZRIqCgdvcHRpb25zGAIgASgLMhkubm9kZXdpc2UudjEuTW9kZWxPcHRpb25zEh8KBHdvcmsYAyABKAsyES5ub2Rld2lzZS52MS5Xb3JrEjEKBm9mZmVycxgEIAMoCzIhLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvbk9mZmVyEjEKBmNvbW1vbhgFIAEoCzIhLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvbk9mZmVyEikKCW9iamVjdGl2ZRgGIAEoCzIWLm5vZGV3aXNlLnYxLk9iamVjdGl2ZRIyCgZtZXRob2QYByABKA4yIi5ub2Rld2lzZS52MWJldGExLkNvbXBsZXRpb25NZXRob2QSPgoKcnVuc19jb3VudBgIIAEoBUIlqpojIRoEcnVucyEAAAAAAIjDQCkAAAAAAADwPzEAAAAAgIQuQUgAiAEBEjQKCWRhdGFfc2V0cxgJIAMoCzIhLm5vZGV3aXNlLnYxYmV0YTEuTGlmZXRpbWVEYXRhU2V0EiQKFGNvbXBsZXRpb25fZXN0aW1hdG9yGAogASgJQgaqmiMCQD8SJwoDbm93GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1Cglvbl9kZW1hbmQYDCABKAsyIi5ub2Rld2lzZS52MWJldGExLk9uRGVtYW5kUXVlc3Rpb24SMAoGaHlicmlkGA0gASgLMiAubm9kZXdpc2UudjFiZXRhMS5IeWJyaWRRdWVzdGlvbhIWCg5jZXJ0YWluX3NwZWVkcxgOIAEoCEINCgtfcnVuc19jb3VudCLAAgoaRXN0aW1hdGVDb21wbGV0aW9uUmVzcG9uc2USLQoEcm93cxgBIAMoCzIfLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvblJvdxIVCg1mcm9udGllcl9yb3dzGAIgAygFEjIKBmNob2ljZRgDIAEoCzIiLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvbkNob2ljZRIVCg1ub19jaG9pY2Vfd2h5GAQgASgJEhEKCWVzdGltYXRvchgFIAEoCRIZChFlc3RpbWF0b3JfdmVyc2lvbhgGIAEoCRIzCglvbl9kZW1hbmQYByABKAsyIC5ub2Rld2lzZS52MWJldGExLk9uRGVtYW5kQW5zd2VyEi4KBmh5YnJpZBgIIAEoCzIeLm5vZGV3aXNlLnYxYmV0YTEuSHlicmlkQW5zd2VyIs8EChJFc3RpbWF0ZVJ1blJlcXVlc3QSKwoHcHJvZmlsZRgBIAEoCzIaLm5vZGV3aXNlLnYxLlByb2ZpbGVTb3VyY2USKgoHb3B0aW9ucxgCIAEoCzIZLm5vZGV3aXNlLnYxLk1vZGVsT3B0aW9ucxIfCgR3b3JrGAMgASgLMhEubm9kZXdpc2UudjEuV29yaxIzCg5jb25maWd1cmF0aW9ucxgEIAEoCzIbLm5vZGV3aXNlLnYxLkNvbmZpZ3VyYXRpb25zEi8KBnJhbmdlcxgFIAMoCzIfLm5vZGV3aXNlLnYxLkNvbmZpZ3VyYXRpb25SYW5nZRIvCghmYWlsdXJlcxgGIAEoCzIdLm5vZGV3aXNlLnYxYmV0YTEuUnVuRmFpbHVyZXMSKQoFcG93ZXIYByABKAsyGi5ub2Rld2lzZS52MWJldGExLlJ1blBvd2VyEkUKE3ByaWNlX3Blcl9ub2RlX2hvdXIYCCABKAFCI6qaIx8KC3ByaWNlX3Blcl9oKQAAAAAAAAAAMQAAAKKUGm1CSACIAQESOgoQZGVhZGxpbmVfc2Vjb25kcxgJIAEoAUIbqpojFxoBcykAAAAAAAAAADEAAAAgX6ACQjgBSAGIAQESPgoKcnVuc19jb3VudBgKIAEoBUIlqpojIRoEcnVucyEAAAAAAIjDQCkAAAAAAADwPzEAAAAAgIQuQUgCiAEBQhYKFF9wcmljZV9wZXJfbm9kZV9ob3VyQhMKEV9kZWFkbGluZV9zZWNvbmRzQg0KC19ydW5zX2NvdW50IrUCChNFc3RpbWF0ZVJ1blJlc3BvbnNlEi0KC3ByZWRpY3Rpb25zGAEgASgLMhgubm9kZXdpc2UudjEuUHJlZGljdGlvbnMSKwoGbWVtb3J5GAIgASgLMhsubm9kZXdpc2UudjFiZXRhMS5SdW5NZW1vcnkSMwoKY29tcGxldGlvbhgDIAEoCzIfLm5vZGV3aXNlLnYxYmV0YTEuQ29tcGxldGlvblJvdxIrCgZlbmVyZ3kYBCABKAsyGy5ub2Rld2lzZS52MWJldGExLlJ1bkVuZXJneRI0Cgthc3N1bXB0aW9ucxgFIAMoCzIfLm5vZGV3aXNlLnYxYmV0YTEuUnVuQXNzdW1wdGlvbhIqCgZkb3VidHMYBiADKAsyGi5ub2Rld2lzZS52MWJldGExLlJ1bkRvdWJ0Kn0KEENvbXBsZXRpb25NZXRob2QSIQodQ09NUExFVElPTl9NRVRIT0RfVU5TUEVDSUZJRUQQABIhCh1DT01QTEVUSU9OX01FVEhPRF9NT05URV9DQVJMTxABEiMKH0NPTVBMRVRJT05fTUVUSE9EX0RFVEVSTUlOSVNUSUMQAjKuAgoRQ29tcGxldGlvblNlcnZpY2USmQEKEkVzdGltYXRlQ29tcGxldGlvbhIrLm5vZGV3aXNlLnYxYmV0YTEuRXN0aW1hdGVDb21wbGV0aW9uUmVxdWVzdBosLm5vZGV3aXNlLnYxYmV0YTEuRXN0aW1hdGVDb21wbGV0aW9uUmVzcG9uc2UiKILT5JMCIjoBKiIdL3YxYmV0YTEvY29tcGxldGlvbnM6ZXN0aW1hdGUSfQoLRXN0aW1hdGVSdW4SJC5ub2Rld2lzZS52MWJldGExLkVzdGltYXRlUnVuUmVxdWVzdBolLm5vZGV3aXNlLnYxYmV0YTEuRXN0aW1hdGVSdW5SZXNwb25zZSIhgtPkkwIbOgEqIhYvdjFiZXRhMS9ydW5zOmVzdGltYXRlQoQBChppby5naXRodWIubm9kZXdpc2UudjFiZXRhMUIWQ29tcGxldGlvblNlcnZpY2VQcm90b1ABWkxnaXRodWIuY29tL25vZGV3aXNlL25vZGV3aXNlL2NsaWVudHMvZ28vZ2VuL25vZGV3aXNlL3YxYmV0YTE7bm9kZXdpc2V2MWJldGExYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_nodewise_v1_configuration, file_nodewise_v1_facts, file_nodewise_v1_objective, file_nodewise_v1_options, file_nodewise_v1_prediction, file_nodewise_v1_profile, file_nodewise_v1beta1_completion, file_nodewise_v1beta1_completion_offer, file_nodewise_v1beta1_run_estimate]);
 
 /**
  * Offers, and the questions about them.
@@ -215,6 +221,146 @@ export const EstimateCompletionResponseSchema: GenMessage<EstimateCompletionResp
   messageDesc(file_nodewise_v1beta1_completion_service, 1);
 
 /**
+ * A run, and the questions about it.
+ *
+ * @generated from message nodewise.v1beta1.EstimateRunRequest
+ */
+export type EstimateRunRequest = Message<"nodewise.v1beta1.EstimateRunRequest"> & {
+  /**
+   * What is known of the job.
+   *
+   * @generated from field: nodewise.v1.ProfileSource profile = 1;
+   */
+  profile?: ProfileSource | undefined;
+
+  /**
+   * Which estimator predicts the throughput, and how. Its seed is also the seed of the simulated runs.
+   *
+   * @generated from field: nodewise.v1.ModelOptions options = 2;
+   */
+  options?: ModelOptions | undefined;
+
+  /**
+   * Work of the run. Absent = the default of Work.
+   *
+   * @generated from field: nodewise.v1.Work work = 3;
+   */
+  work?: Work | undefined;
+
+  /**
+   * Configuration of the run: one row, here or in ranges.
+   *
+   * @generated from field: nodewise.v1.Configurations configurations = 4;
+   */
+  configurations?: Configurations | undefined;
+
+  /**
+   * The same as a range of one row.
+   *
+   * @generated from field: repeated nodewise.v1.ConfigurationRange ranges = 5;
+   */
+  ranges: ConfigurationRange[];
+
+  /**
+   * Failures and recovery. Absent = all of it is assumed.
+   *
+   * @generated from field: nodewise.v1beta1.RunFailures failures = 6;
+   */
+  failures?: RunFailures | undefined;
+
+  /**
+   * Power and emissions. Absent = all of it is assumed.
+   *
+   * @generated from field: nodewise.v1beta1.RunPower power = 7;
+   */
+  power?: RunPower | undefined;
+
+  /**
+   * Price of one node for one hour. Absent = cost is not estimated.
+   *
+   * @generated from field: optional double price_per_node_hour = 8;
+   */
+  pricePerNodeHour?: number | undefined;
+
+  /**
+   * Seconds from the start by which the run must be done. Absent = no deadline.
+   *
+   * @generated from field: optional double deadline_seconds = 9;
+   */
+  deadlineSeconds?: number | undefined;
+
+  /**
+   * Simulated runs. Absent = 10,000.
+   *
+   * @generated from field: optional int32 runs_count = 10;
+   */
+  runsCount?: number | undefined;
+};
+
+/**
+ * Describes the message nodewise.v1beta1.EstimateRunRequest.
+ * Use `create(EstimateRunRequestSchema)` to create a new message.
+ */
+export const EstimateRunRequestSchema: GenMessage<EstimateRunRequest> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_completion_service, 2);
+
+/**
+ * The card of a run.
+ *
+ * @generated from message nodewise.v1beta1.EstimateRunResponse
+ */
+export type EstimateRunResponse = Message<"nodewise.v1beta1.EstimateRunResponse"> & {
+  /**
+   * Prediction of the run's throughput, one row with all columns.
+   *
+   * @generated from field: nodewise.v1.Predictions predictions = 1;
+   */
+  predictions?: Predictions | undefined;
+
+  /**
+   * Memory of each device.
+   *
+   * @generated from field: nodewise.v1beta1.RunMemory memory = 2;
+   */
+  memory?: RunMemory | undefined;
+
+  /**
+   * Time, cost and chance of meeting the deadline, with failures. REFUSED if the run does not fit into memory.
+   *
+   * @generated from field: nodewise.v1beta1.CompletionRow completion = 3;
+   */
+  completion?: CompletionRow | undefined;
+
+  /**
+   * Energy and emissions. Absent = the run does not fit, or the power of the device is not known.
+   *
+   * @generated from field: nodewise.v1beta1.RunEnergy energy = 4;
+   */
+  energy?: RunEnergy | undefined;
+
+  /**
+   * Values that the request does not state.
+   *
+   * @generated from field: repeated nodewise.v1beta1.RunAssumption assumptions = 5;
+   */
+  assumptions: RunAssumption[];
+
+  /**
+   * What is unsure about each figure.
+   *
+   * @generated from field: repeated nodewise.v1beta1.RunDoubt doubts = 6;
+   */
+  doubts: RunDoubt[];
+};
+
+/**
+ * Describes the message nodewise.v1beta1.EstimateRunResponse.
+ * Use `create(EstimateRunResponseSchema)` to create a new message.
+ */
+export const EstimateRunResponseSchema: GenMessage<EstimateRunResponse> = /*@__PURE__*/
+  messageDesc(file_nodewise_v1beta1_completion_service, 3);
+
+/**
  * How completion is estimated.
  *
  * @generated from enum nodewise.v1beta1.CompletionMethod
@@ -267,6 +413,19 @@ export const CompletionService: GenService<{
     methodKind: "unary";
     input: typeof EstimateCompletionRequestSchema;
     output: typeof EstimateCompletionResponseSchema;
+  },
+  /**
+   * Estimates a run before its start: whether it fits into memory, time, cost and the chance of meeting a deadline, with
+   * failures, and energy and emissions. The answer names what is assumed, and what is unsure about each figure.
+   * Reasons: INVALID_FIELD, EVIDENCE_MISSING, UNSUPPORTED_CONFIGURATION, PROFILE_NOT_FOUND, ESTIMATOR_NOT_FOUND,
+   * DEADLINE_EXCEEDED.
+   *
+   * @generated from rpc nodewise.v1beta1.CompletionService.EstimateRun
+   */
+  estimateRun: {
+    methodKind: "unary";
+    input: typeof EstimateRunRequestSchema;
+    output: typeof EstimateRunResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_nodewise_v1beta1_completion_service, 0);

@@ -54,6 +54,8 @@ import io.github.nodewise.v1beta1.DiagnosisResult;
 import io.github.nodewise.v1beta1.DiagnosisServiceGrpc;
 import io.github.nodewise.v1beta1.EstimateCompletionRequest;
 import io.github.nodewise.v1beta1.EstimateCompletionResponse;
+import io.github.nodewise.v1beta1.EstimateRunRequest;
+import io.github.nodewise.v1beta1.EstimateRunResponse;
 import io.github.nodewise.v1beta1.EvaluationServiceGrpc;
 import io.github.nodewise.v1beta1.ListGenerationsRequest;
 import io.github.nodewise.v1beta1.ListGenerationsResponse;
@@ -233,6 +235,11 @@ public final class NodewiseAsyncClient {
   public CompletableFuture<EstimateCompletionResponse> estimateCompletion(
       EstimateCompletionRequest request) {
     return calls.future(CompletionServiceGrpc.getEstimateCompletionMethod(), request);
+  }
+
+  /** Estimates a run before its start: memory, time, cost, energy and emissions, with failures. */
+  public CompletableFuture<EstimateRunResponse> estimateRun(EstimateRunRequest request) {
+    return calls.future(CompletionServiceGrpc.getEstimateRunMethod(), request);
   }
 
   /** Sends times of steps of a job that runs; the reply says what recorders are asked to record. */

@@ -60,6 +60,8 @@ import io.github.nodewise.v1beta1.DiagnosisResult;
 import io.github.nodewise.v1beta1.DiagnosisServiceGrpc;
 import io.github.nodewise.v1beta1.EstimateCompletionRequest;
 import io.github.nodewise.v1beta1.EstimateCompletionResponse;
+import io.github.nodewise.v1beta1.EstimateRunRequest;
+import io.github.nodewise.v1beta1.EstimateRunResponse;
 import io.github.nodewise.v1beta1.Generation;
 import io.github.nodewise.v1beta1.LearnedPriors;
 import io.github.nodewise.v1beta1.ListGenerationsRequest;
@@ -292,6 +294,11 @@ public final class NodewiseClient implements AutoCloseable {
   /** Estimates time, cost and risk on offers of machines that can be taken away. */
   public EstimateCompletionResponse estimateCompletion(EstimateCompletionRequest request) {
     return calls.blocking(CompletionServiceGrpc.getEstimateCompletionMethod(), request);
+  }
+
+  /** Estimates a run before its start: memory, time, cost, energy and emissions, with failures. */
+  public EstimateRunResponse estimateRun(EstimateRunRequest request) {
+    return calls.blocking(CompletionServiceGrpc.getEstimateRunMethod(), request);
   }
 
   /** Sends times of steps of a job that runs; the reply says what recorders are asked to record. */
