@@ -14,7 +14,7 @@ from nodewise_cli.commands.options import TEN_MINUTES, Call
 from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.plan_files import OfModel, Question, read_plan
-from nodewise_cli.views.launch import FileAnswer, Pasted, file_document, launch_document, show_file, show_launch
+from nodewise_cli.views.launch import FileAnswer, LaunchAnswer, file_document, launch_document, show_file, show_launch
 from nodewise_cli.views.memory_timeline import show_memory, timeline_document
 from nodewise_cli.views.plan import Capacities, document, show
 from nodewise_cli.waiting import waiting
@@ -94,8 +94,8 @@ def plan(
             result = client.plan(request, on_progress=tell, timeout_s=call.timeout_s)
         capacities = _capacities(client, names)
         of_file = _of_file(client, replace(question, request=request), names, result.best)
-    pasted = None if flags is None else _pasted(result, question, flags)
-    shown = _Shown(capacities, of_file, pasted, of_model.tokens, memory_timeline=memory_timeline)
+    launch_answer = None if flags is None else _launch_of(result, question, flags)
+    shown = _Views(capacities, of_file, launch_answer, of_model.tokens, memory_timeline=memory_timeline)
     call.tell(shown.document, shown.show, result)
     if result.best is None:
         raise RefusedAnswer(
@@ -104,12 +104,12 @@ def plan(
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Views:
     """What is shown beside the plan."""
 
     capacities: Capacities
     of_file: FileAnswer | None
-    pasted: Pasted | None
+    launch_answer: LaunchAnswer | None
     tokens: float | None
     memory_timeline: bool
 
@@ -120,8 +120,8 @@ class _Shown:
             fields["best"] |= timeline_document(answer.best.prediction)
         if self.of_file is not None:
             fields["from"] = file_document(self.of_file, self.capacities)
-        if self.pasted is not None:
-            fields["flags"] = launch_document(self.pasted)
+        if self.launch_answer is not None:
+            fields["flags"] = launch_document(self.launch_answer)
         return fields
 
     def show(self, answer: PlanAnswer) -> None:
@@ -131,8 +131,8 @@ class _Shown:
         show(answer, self.capacities, self.tokens)
         if self.memory_timeline and answer.best is not None:
             show_memory(answer.best.prediction, "Memory of the fullest device of the best plan over a step")
-        if self.pasted is not None:
-            show_launch(self.pasted)
+        if self.launch_answer is not None:
+            show_launch(self.launch_answer)
 
 
 def _capacities(client: Client, names: Iterable[str]) -> Capacities:
@@ -159,7 +159,7 @@ def _of_file(client: Client, question: Question, devices: list[str], best: Plann
     return FileAnswer(question.stated.source, planned, best, question.stated.notes)
 
 
-def _pasted(result: PlanAnswer, question: Question, framework: Framework) -> Pasted | None:
+def _launch_of(result: PlanAnswer, question: Question, framework: Framework) -> LaunchAnswer | None:
     """What to paste for the best layout, or else for the fastest of the frontier that the framework can express.
 
     Raises
@@ -173,7 +173,7 @@ def _pasted(result: PlanAnswer, question: Question, framework: Framework) -> Pas
     fastest = sorted(result.frontier, key=lambda point: -(point.prediction.samples_per_second or 0.0))
     for each in (result.best, *fastest):
         try:
-            return Pasted(launch(Layout.of(each.configuration, question.workload), framework), each, refused)
+            return LaunchAnswer(launch(Layout.of(each.configuration, question.workload), framework), each, refused)
         except LayoutError as error:
             refused = refused or str(error)
     raise RefusedAnswer(f"--flags: {refused}")

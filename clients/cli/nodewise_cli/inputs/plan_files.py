@@ -16,7 +16,7 @@ from nodewise_cli.inputs.documents import DocumentReader, read_document
 from nodewise_cli.inputs.model_files import workload_of_model
 from nodewise_cli.inputs.training import Training
 from nodewise_client import PlanConstraints, PlanRequest, ProfileContent, Workload, counts
-from nodewise_client.frameworks import Layout, LayoutFileError, StatedLayout, facts, read_layout, searched
+from nodewise_client.frameworks import Layout, LayoutFileError, StatedLayout, facts, plan_constraints, read_layout
 from nodewise_values.wire import to_json, to_message
 
 __all__ = ["OfModel", "Question", "read_plan"]
@@ -89,8 +89,8 @@ def read_plan(path: Path, options: OfModel, flags: str | None = None) -> Questio
     Parameters
     ----------
     flags : str or None
-        The framework to generate settings for: only layouts that it can express are searched, unless the specification
-        states which.
+        The framework to generate settings for: layouts that it never expresses are not searched, unless the
+        specification states them.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def read_plan(path: Path, options: OfModel, flags: str | None = None) -> Questio
     reader = DocumentReader(path)
     if "model_type" in document or "architectures" in document:
         question = _of_model(path, document, options, flags, reader)
-        return replace(question, request=_searched(question.request, flags))
+        return replace(question, request=_restrict(question.request, flags))
     for option, value in {
         "--cluster": options.cluster,
         "--batch": options.batch,
@@ -117,19 +117,19 @@ def read_plan(path: Path, options: OfModel, flags: str | None = None) -> Questio
     constraints = document.get("constraints")
     if isinstance(constraints, dict):
         document |= {"constraints": _with_counts(constraints, to_message(PlanConstraints()).DESCRIPTOR)}
-    request = _searched(reader.value(document, PlanRequest), flags)
+    request = _restrict(reader.value(document, PlanRequest), flags)
     content = request.profile.content if request.profile is not None else None
     return Question(request=request, workload=None if content is None else content.workload)
 
 
-def _searched(request: PlanRequest, flags: str | None) -> PlanRequest:
+def _restrict(request: PlanRequest, flags: str | None) -> PlanRequest:
     """The request without layouts that a framework never expresses."""
     if flags is None:
         return request
     constraints = request.constraints or PlanConstraints()
     values: dict[str, Any] = {
         name: counts(allowed) if name.endswith("_degrees") else allowed
-        for name, allowed in searched(flags).items()
+        for name, allowed in plan_constraints(flags).items()
         if getattr(constraints, name) in ((), None)
     }
     return replace(request, constraints=replace(constraints, **values))
@@ -138,7 +138,7 @@ def _searched(request: PlanRequest, flags: str | None) -> PlanRequest:
 def _of_model(
     path: Path, document: dict[str, Any], options: OfModel, flags: str | None, reader: DocumentReader
 ) -> Question:
-    stated = _stated(options)
+    stated = _read_layout_file(options)
     missing = [
         *([] if options.cluster else ["--cluster DEVICE=NODESxDEVICES (such as H100=4x8: 4 nodes of 8 H100)"]),
         *([] if options.batch or stated else ["--batch SAMPLES (in a step, over all devices)"]),
@@ -178,7 +178,7 @@ def _of_model(
     return Question(request=reader.value(document, PlanRequest), workload=workload, layout=layout, stated=stated)
 
 
-def _stated(options: OfModel) -> StatedLayout | None:
+def _read_layout_file(options: OfModel) -> StatedLayout | None:
     """What the file of a framework states."""
     if options.layout_file is None:
         if options.micro_batch is not None:

@@ -11,14 +11,14 @@ from nodewise_cli.views.predict import problem_of
 from nodewise_client import Planned, RowStatus
 from nodewise_client.frameworks import Launch
 
-__all__ = ["FileAnswer", "Pasted", "file_document", "launch_document", "show_file", "show_launch"]
+__all__ = ["FileAnswer", "LaunchAnswer", "file_document", "launch_document", "show_file", "show_launch"]
 
 SAME: Final = 1.005
 """Ratio of throughputs below which two layouts are as fast as each other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pasted:
+class LaunchAnswer:
     """What to paste."""
 
     launch: Launch
@@ -52,18 +52,18 @@ class FileAnswer:
         return None if capacity is None or upper is None or upper > capacity else True
 
 
-def launch_document(pasted: Pasted) -> dict[str, Any]:
+def launch_document(launch_answer: LaunchAnswer) -> dict[str, Any]:
     """The JSON of what to paste."""
-    return asdict(pasted.launch) | {"best_refused": pasted.refused or None}
+    return asdict(launch_answer.launch) | {"best_refused": launch_answer.refused or None}
 
 
-def show_launch(pasted: Pasted) -> None:
+def show_launch(launch_answer: LaunchAnswer) -> None:
     """Print what to paste."""
-    launch = pasted.launch
+    launch = launch_answer.launch
     say()
-    if pasted.refused:
-        say(f"{pasted.refused}.")
-        say(f"The fastest layout of the frontier that it can express: {describe(pasted.plan)}.")
+    if launch_answer.refused:
+        say(f"{launch_answer.refused}.")
+        say(f"The fastest layout of the frontier that it can express: {describe(launch_answer.plan)}.")
     say(f"To paste, on each node, for {launch.framework}:", bold=True)
     _print_lines(launch.command)
     for name, text in launch.files.items():
@@ -108,10 +108,7 @@ def show_file(answer: FileAnswer, capacities: Capacities, tokens: float | None) 
         say("  It fits into memory.")
     speedup = answer.best_speedup
     if speedup is not None:
-        gain = (
-            "is as fast as the best" if speedup < SAME else f"is slower: the best is {100 * (speedup - 1):.3g} % faster"
-        )
-        say(f"  It {gain}.")
+        say("  It is as fast as the best." if speedup < SAME else f"  The best is {100 * (speedup - 1):.3g} % faster.")
     for note in answer.notes:
         say(f"  Note: {note}.")
     say()

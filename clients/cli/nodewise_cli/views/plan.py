@@ -139,7 +139,7 @@ def _tokens_per_s(prediction: Prediction) -> float | None:
 def figures_of(plan: Planned, capacities: Capacities, tokens: float | None = None) -> str:
     """Rates, memory and time of a layout in one sentence."""
     prediction = plan.prediction
-    rate = f"{format_number(prediction.samples_per_second)} samples/s"
+    rate = f"{format_number(prediction.samples_per_second)} samples/s" if prediction.samples_per_second else ""
     lower, upper = prediction.lower_samples_per_second, prediction.upper_samples_per_second
     if lower is not None and upper is not None:
         interval = f"{format_number(lower, 3)} to {format_number(upper, 3)}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, Final
 
-from nodewise_client.frameworks import _accelerate, _deepspeed, _megatron, _nemo, _torchtitan
+from nodewise_client.frameworks import _accelerate, _deepspeed_settings, _megatron, _nemo, _torchtitan
 from nodewise_client.frameworks._layout import Launch, Layout, LayoutError
 from nodewise_client.frameworks._reading import LayoutFileError, StatedLayout, read_layout
 
@@ -23,13 +23,13 @@ __all__ = [
     "StatedLayout",
     "facts",
     "launch",
+    "plan_constraints",
     "read_layout",
-    "searched",
 ]
 
 _MODULES: Final[Mapping[str, ModuleType]] = {
     "megatron": _megatron,
-    "deepspeed": _deepspeed,
+    "deepspeed": _deepspeed_settings,
     "torchtitan": _torchtitan,
     "nemo": _nemo,
     "accelerate": _accelerate,
@@ -51,7 +51,7 @@ def launch(layout: Layout, framework: str) -> Launch:
     return result
 
 
-def searched(framework: str) -> Mapping[str, tuple[Any, ...]]:
+def plan_constraints(framework: str) -> Mapping[str, tuple[Any, ...]]:
     """Constraints of a plan that leave out what the framework never expresses, by fields of `PlanConstraints`.
 
     Sets of counts are tuples of their values. A combination may still be refused by `launch`.
@@ -61,7 +61,7 @@ def searched(framework: str) -> Mapping[str, tuple[Any, ...]]:
     ValueError
         For a framework that is not one of FRAMEWORKS.
     """
-    constraints: Mapping[str, tuple[Any, ...]] = _module(framework).SEARCHED
+    constraints: Mapping[str, tuple[Any, ...]] = _module(framework).CONSTRAINTS
     return constraints
 
 

@@ -9,12 +9,12 @@ from nodewise_client.frameworks._layout import Launch, Layout, refuse, yaml_line
 from nodewise_client.frameworks._torchtitan import shard_group
 from nodewise_values import Recomputation
 
-__all__ = ["FACTS", "NAME", "SEARCHED", "launch"]
+__all__ = ["CONSTRAINTS", "FACTS", "NAME", "launch"]
 
 NAME: Final = "Accelerate"
 FACTS: Final = {"framework": "pytorch flash-attention"}
 """Facts of a workload that is trained with it."""
-SEARCHED: Final[Mapping[str, tuple[Any, ...]]] = {
+CONSTRAINTS: Final[Mapping[str, tuple[Any, ...]]] = {
     "pipeline_parallel_degrees": (1,),
     "expert_parallel_degrees": (1,),
     "zero_stages": (0, 2, 3),
@@ -36,7 +36,7 @@ def lacking(layout: Layout) -> Iterator[str]:
         yield "sequence parallelism of norms and dropouts beside tensor parallelism"
     if layout.recomputation == Recomputation.SELECTIVE:
         yield "selective recomputation (it recomputes whole layers)"
-    if layout.sharded == 1:
+    if layout.sharding_stage == 1:
         yield "ZeRO stage 1 (FSDP shards gradients too: stages 2 and 3)"
     if layout.zero_stage == 0 and layout.context > 1:
         yield "context parallelism without sharding"
@@ -66,14 +66,14 @@ def launch(layout: Layout) -> Launch:
         code=("model.gradient_checkpointing_enable()",) if full and "fsdp_config" not in settings else (),
         notes=(
             f"each device loads {layout.micro_batch} samples of {layout.transformer.sequence_length_tokens} tokens",
-            *layout.unstated(),
+            *layout.notes_on_workload(),
         ),
     )
 
 
 def _settings(layout: Layout) -> dict[str, Any]:
     shards = shard_group(layout)
-    several = layout.sharded or layout.tensor * layout.context > 1
+    several = layout.sharding_stage or layout.tensor * layout.context > 1
     settings: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": "FSDP" if several else "MULTI_GPU" if layout.devices > 1 else "NO",

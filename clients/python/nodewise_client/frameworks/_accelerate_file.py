@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from nodewise_client.frameworks._stated import Statement
+from nodewise_client.frameworks._statements import Statement
 from nodewise_values import Recomputation
 
 __all__ = ["parse_yaml", "read"]
@@ -22,7 +22,15 @@ _STRATEGIES: Final = {
     "no_shard": 0,
     "3": 0,
 }
-_SCALARS: Final = {"true": True, "false": False, "null": None, "~": None, "": None, "{}": {}, "[]": []}
+_SCALARS: Final[Mapping[str, Any]] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "~": None,
+    "": None,
+    "{}": {},
+    "[]": [],
+}
 
 
 def read(file: Statement, document: Mapping[str, Any]) -> None:
@@ -39,11 +47,11 @@ def read(file: Statement, document: Mapping[str, Any]) -> None:
     file.values["precision"] = file.choice("mixed_precision", word, formats)
     file.values["zero_stage"] = 0
     if kind == "DEEPSPEED":
-        _deepspeed(file, file.section("deepspeed_config", document.get("deepspeed_config")))
+        _of_deepspeed(file, file.section("deepspeed_config", document.get("deepspeed_config")))
     elif kind == "FSDP":
-        _fsdp(file, file.section("fsdp_config", document.get("fsdp_config")))
+        _of_fsdp(file, file.section("fsdp_config", document.get("fsdp_config")))
     elif kind == "MEGATRON_LM":
-        _megatron(file, file.section("megatron_lm_config", document.get("megatron_lm_config")))
+        _of_megatron(file, file.section("megatron_lm_config", document.get("megatron_lm_config")))
     degrees = file.section("parallelism_config", document.get("parallelism_config"))
     prefix = "parallelism_config_"
     for field_name, name in (("tensor", "tp_size"), ("context", "cp_size")):
@@ -59,7 +67,7 @@ def read(file: Statement, document: Mapping[str, Any]) -> None:
         file.notes.append("recomputation is the script's: none is assumed")
 
 
-def _deepspeed(file: Statement, section: Mapping[str, Any]) -> None:
+def _of_deepspeed(file: Statement, section: Mapping[str, Any]) -> None:
     if section.get("deepspeed_config_file"):
         file.wrong("deepspeed_config.deepspeed_config_file", "names the file that states the layout; read that one")
     stage = file.count("zero_stage", "deepspeed_config.zero_stage", section.get("zero_stage", 2), 0)
@@ -72,7 +80,7 @@ def _deepspeed(file: Statement, section: Mapping[str, Any]) -> None:
             file.facts["offload"] = fact
 
 
-def _fsdp(file: Statement, section: Mapping[str, Any]) -> None:
+def _of_fsdp(file: Statement, section: Mapping[str, Any]) -> None:
     stage = 3
     if section.get("fsdp_sharding_strategy") is not None:
         name = "fsdp_sharding_strategy"
@@ -91,19 +99,19 @@ def _fsdp(file: Statement, section: Mapping[str, Any]) -> None:
         file.facts["offload"] = "parameters"
 
 
-def _megatron(file: Statement, section: Mapping[str, Any]) -> None:
+def _of_megatron(file: Statement, section: Mapping[str, Any]) -> None:
     for field_name, name in (("tensor", "tp_degree"), ("pipeline", "pp_degree")):
         key = f"megatron_lm_{name}"
         file.count(field_name, f"megatron_lm_config.{key}", section.get(key))
     key = "megatron_lm_num_micro_batches"
     file.count("accumulation", f"megatron_lm_config.{key}", section.get(key))
 
-    def switched(name: str) -> bool:
+    def is_on(name: str) -> bool:
         return file.flag(f"megatron_lm_config.{name}", section.get(name))
 
-    file.values["sequence_parallel"] = switched("megatron_lm_sequence_parallelism")
-    file.values["zero_stage"] = int(switched("megatron_lm_use_distributed_optimizer"))
-    selective = switched("megatron_lm_recompute_activations")
+    file.values["sequence_parallel"] = is_on("megatron_lm_sequence_parallelism")
+    file.values["zero_stage"] = int(is_on("megatron_lm_use_distributed_optimizer"))
+    selective = is_on("megatron_lm_recompute_activations")
     file.recomputation(Recomputation.SELECTIVE if selective else Recomputation.NONE)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nodewise_client.frameworks._stated import Statement
+from nodewise_client.frameworks._statements import Statement
 
 __all__ = ["read"]
 

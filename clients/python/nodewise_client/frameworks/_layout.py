@@ -136,7 +136,7 @@ class Layout:
         return self.global_batch // (self.micro_batch * self.data)
 
     @property
-    def sharded(self) -> int:
+    def sharding_stage(self) -> int:
         """Stage of ZeRO where there is more than one replica to shard over; else 0."""
         return self.zero_stage if self.data > 1 else 0
 
@@ -150,7 +150,7 @@ class Layout:
         folded = self.expert // gcd(self.expert, self.data * self.context)
         return max(self.tensor // folded, 1)
 
-    def unstated(self, *stated: str) -> tuple[str, ...]:
+    def notes_on_workload(self, *stated: str) -> tuple[str, ...]:
         """A note on what the workload says and the settings do not, apart from the facts that they state."""
         names = [name for name in _OF_SCRIPT if name not in stated and getattr(self.workload, name)]
         return (f"not among these settings: {', '.join(names)} of the workload",) if names else ()

@@ -8,12 +8,12 @@ from typing import Any, Final
 from nodewise_client.frameworks._layout import Launch, Layout, refuse, torchrun
 from nodewise_values import Recomputation
 
-__all__ = ["FACTS", "NAME", "SEARCHED", "lacking", "launch", "sharding"]
+__all__ = ["CONSTRAINTS", "FACTS", "NAME", "lacking", "launch", "sharding"]
 
 NAME: Final = "Megatron-LM"
 FACTS: Final = {"framework": "megatron-core flash-attention"}
 """Facts of a workload that is trained with it."""
-SEARCHED: Final[Mapping[str, tuple[Any, ...]]] = {}
+CONSTRAINTS: Final[Mapping[str, tuple[Any, ...]]] = {}
 """Constraints of a search for layouts that the framework can express."""
 PRECISIONS: Final = {
     "bf16": ("--bf16",),
@@ -51,17 +51,17 @@ def lacking(layout: Layout) -> Iterator[str]:
     optimizer = (workload.optimizer or "").casefold()
     if optimizer not in OPTIMIZERS:
         yield f"the optimizer {workload.optimizer} (it has {', '.join(filter(None, OPTIMIZERS))})"
-    elif layout.sharded >= 2 and OPTIMIZERS[optimizer] not in ("", "adam", "sgd"):
+    elif layout.sharding_stage >= 2 and OPTIMIZERS[optimizer] not in ("", "adam", "sgd"):
         yield f"ZeRO stage {layout.zero_stage} with the optimizer {workload.optimizer} (with adam and sgd only)"
 
 
 def sharding(layout: Layout) -> dict[str, Any]:
     """Settings of distributed data parallelism, by the names of `DistributedDataParallelConfig`."""
-    if not layout.sharded:
+    if not layout.sharding_stage:
         return {}
     settings: dict[str, Any] = {"use_distributed_optimizer": True}
-    if layout.sharded >= 2:
-        strategy = "optim_grads" if layout.sharded == 2 else "optim_grads_params"
+    if layout.sharding_stage >= 2:
+        strategy = "optim_grads" if layout.sharding_stage == 2 else "optim_grads_params"
         settings |= {"use_megatron_fsdp": True, "data_parallel_sharding_strategy": strategy}
     return settings
 
@@ -80,7 +80,7 @@ def launch(layout: Layout) -> Launch:
     )
     arguments += PRECISIONS[layout.precision]
     # Before Blackwell, overlap of communication with computation relies on one queue; with FSDP on several.
-    one_queue = layout.tensor * layout.context > 1 and layout.sharded < 2
+    one_queue = layout.tensor * layout.context > 1 and layout.sharding_stage < 2
     environment = "CUDA_DEVICE_MAX_CONNECTIONS=1" if one_queue else ""
     return Launch(
         framework=f"{NAME} (megatron-core 0.19)",
@@ -89,7 +89,7 @@ def launch(layout: Layout) -> Launch:
         notes=(
             "add data, tokenizer, learning rate, and what the model has beside its dimensions (norms, positions)",
             *notes_of_model(layout),
-            *layout.unstated("optimizer"),
+            *layout.notes_on_workload("optimizer"),
         ),
     )
 
@@ -97,7 +97,7 @@ def launch(layout: Layout) -> Launch:
 def notes_of_model(layout: Layout) -> Iterator[str]:
     """What the generated settings of Megatron-Core do not say of the layout."""
     transformer = layout.transformer
-    if layout.sharded and layout.context > 1:
+    if layout.sharding_stage and layout.context > 1:
         yield "it also shards over the context-parallel ranks, which takes less memory than predicted"
     if transformer.expert_layers_count and transformer.expert_layers_count < transformer.layers_count:
         yield f"state which {transformer.expert_layers_count} layers have experts (moe_layer_freq)"
@@ -116,7 +116,7 @@ def _arguments(layout: Layout) -> dict[str, Any]:
         "--micro-batch-size": layout.micro_batch,
         "--global-batch-size": layout.global_batch,
         **{f"--{name.replace('_', '-')}": value for name, value in sharding(layout).items()},
-        "--ckpt-format": "fsdp_dtensor" if layout.sharded >= 2 else False,
+        "--ckpt-format": "fsdp_dtensor" if layout.sharding_stage >= 2 else False,
         "--optimizer": OPTIMIZERS[(workload.optimizer or "").casefold()] or False,
     }
     if layout.recomputation == Recomputation.SELECTIVE:

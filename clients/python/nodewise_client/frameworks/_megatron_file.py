@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
-from nodewise_client.frameworks._stated import Statement
+from nodewise_client.frameworks._statements import Statement
 from nodewise_values import Recomputation
 
 __all__ = ["read"]
@@ -87,11 +87,10 @@ def _arguments(text: str) -> dict[str, Any]:
     for line in lines:
         match = _ASSIGNMENT.fullmatch(line.strip())
         if match and not match[2].startswith("("):
-            value = _words(match[2])
-            variables[match[1]] = _substituted(" ".join(value), variables)
+            variables[match[1]] = _substitute(" ".join(_words(match[2])), variables)
             words += _words(variables[match[1]]) if "--" in variables[match[1]] else []
         else:
-            words += [part for word in _words(line) for part in _substituted(word, variables).split()]
+            words += [part for word in _words(line) for part in _substitute(word, variables).split()]
     arguments: dict[str, Any] = {}
     name = ""
     for word in words:
@@ -111,7 +110,7 @@ def _words(line: str) -> list[str]:
         return line.replace('"', " ").replace("'", " ").split()
 
 
-def _substituted(text: str, variables: Mapping[str, str]) -> str:
+def _substitute(text: str, variables: Mapping[str, str]) -> str:
     """The text with the variables that are set before it, and products of numbers computed."""
 
     def value(match: re.Match[str]) -> str:

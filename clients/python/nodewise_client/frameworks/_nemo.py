@@ -9,12 +9,12 @@ from nodewise_client.frameworks._layout import Launch, Layout, refuse, torchrun
 from nodewise_client.frameworks._megatron import lacking, notes_of_model, sharding
 from nodewise_values import Recomputation
 
-__all__ = ["FACTS", "NAME", "SEARCHED", "launch"]
+__all__ = ["CONSTRAINTS", "FACTS", "NAME", "launch"]
 
 NAME: Final = "NeMo"
 FACTS: Final = {"framework": "nemo flash-attention"}
 """Facts of a workload that is trained with it."""
-SEARCHED: Final[Mapping[str, tuple[Any, ...]]] = {}
+CONSTRAINTS: Final[Mapping[str, tuple[Any, ...]]] = {}
 PRECISIONS: Final = {
     "bf16": "bf16_mixed",
     "fp16": "fp16_mixed",
@@ -47,7 +47,7 @@ def launch(layout: Layout) -> Launch:
             "RECIPE names the model's recipe, such as llama3_8b_pretrain_config",
             "in NeMo 2, MegatronStrategy takes the names of the section model",
             *notes_of_model(layout),
-            *layout.unstated(),
+            *layout.notes_on_workload(),
         ),
     )
 
@@ -77,6 +77,6 @@ def _settings(layout: Layout) -> dict[str, dict[str, Any]]:
             "expert_model_parallel_size": layout.expert,
             "expert_tensor_parallel_size": layout.expert_tensor,
         }
-    if layout.sharded >= 2:
+    if layout.sharding_stage >= 2:
         settings["checkpoint"] = {"ckpt_format": "fsdp_dtensor"}
     return settings

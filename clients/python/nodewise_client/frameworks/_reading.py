@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodewise_client.frameworks import _accelerate_file, _deepspeed_file, _megatron_file, _torchtitan_file
-from nodewise_client.frameworks._stated import LayoutFileError, StatedLayout, Statement
+from nodewise_client.frameworks._statements import LayoutFileError, StatedLayout, Statement
 
 __all__ = ["LayoutFileError", "StatedLayout", "read_layout"]
 
@@ -35,7 +35,7 @@ def read_layout(path: str | Path) -> StatedLayout:
     if ending in (".yaml", ".yml"):
         return _accelerate(source, text)
     if ending == ".json":
-        document = _parsed(source, text, json.loads, "JSON")
+        document = _parse(source, text, json.loads, "JSON")
         if "compute_environment" in document or "distributed_type" in document:
             file = Statement(source, "accelerate")
             _accelerate_file.read(file, document)
@@ -45,13 +45,13 @@ def read_layout(path: str | Path) -> StatedLayout:
             _deepspeed_file.read(file, document)
     elif ending == ".toml":
         file = Statement(source, "torchtitan")
-        document = _parsed(source, text, tomllib.loads, "TOML")
+        document = _parse(source, text, tomllib.loads, "TOML")
         _refuse_others(file, document, ("training", "parallelism", "experimental"))
         _torchtitan_file.read(file, document)
     else:
         file = Statement(source, "megatron")
         _megatron_file.read(file, text)
-    return file.stated()
+    return file.result()
 
 
 def _accelerate(source: str, text: str) -> StatedLayout:
@@ -59,10 +59,10 @@ def _accelerate(source: str, text: str) -> StatedLayout:
     document = _accelerate_file.parse_yaml(file, text)
     _refuse_others(file, document, ("distributed_type", "num_processes", "mixed_precision"))
     _accelerate_file.read(file, document)
-    return file.stated()
+    return file.result()
 
 
-def _parsed(source: str, text: str, parse: Any, language: str) -> Mapping[str, Any]:
+def _parse(source: str, text: str, parse: Any, language: str) -> Mapping[str, Any]:
     try:
         document = parse(text)
     except (ValueError, RecursionError) as error:

@@ -9,12 +9,12 @@ from typing import Any, Final
 from nodewise_client.frameworks._layout import Launch, Layout, refuse, torchrun
 from nodewise_values import Recomputation
 
-__all__ = ["FACTS", "NAME", "SEARCHED", "launch", "shard_group"]
+__all__ = ["CONSTRAINTS", "FACTS", "NAME", "launch", "shard_group"]
 
 NAME: Final = "torchtitan"
 FACTS: Final = {"framework": "pytorch flash-attention", "master_weights": True}
 """Facts of a workload that is trained with it."""
-SEARCHED: Final[Mapping[str, tuple[Any, ...]]] = {"zero_stages": (0, 2, 3)}
+CONSTRAINTS: Final[Mapping[str, tuple[Any, ...]]] = {"zero_stages": (0, 2, 3)}
 PRECISIONS: Final = {"bf16": "bfloat16", "fp32": "float32"}
 SCHEDULES: Final = {("1f1b", False): "1F1B", ("1f1b", True): "Interleaved1F1B", ("gpipe", False): "GPipe"}
 """By the name of a schedule, and whether a stage has several chunks."""
@@ -23,14 +23,14 @@ SCHEDULES: Final = {("1f1b", False): "1F1B", ("1f1b", True): "Interleaved1F1B", 
 def shard_group(layout: Layout) -> int:
     """Replicas over which FSDP shards."""
     sharding = layout.workload.sharding_devices_count
-    return 1 if not layout.sharded else min(sharding, layout.data) if sharding else layout.data
+    return 1 if not layout.sharding_stage else min(sharding, layout.data) if sharding else layout.data
 
 
 def lacking(layout: Layout) -> Iterator[str]:
     """What torchtitan lacks for a layout."""
     if layout.precision not in PRECISIONS:
         yield f"precision {layout.precision} by flags (it has {', '.join(PRECISIONS)})"
-    if layout.sharded == 1:
+    if layout.sharding_stage == 1:
         yield "ZeRO stage 1 (FSDP shards gradients too: stages 2 and 3)"
     if layout.zero_stage == 0 and layout.context > 1:
         yield "context parallelism without sharding (it shards weights over the context-parallel ranks)"
@@ -50,7 +50,8 @@ def lacking(layout: Layout) -> Iterator[str]:
 def _lacking_stages(layout: Layout) -> Iterator[str]:
     schedule, layers = layout.workload.pipeline_schedule or "1f1b", layout.transformer.layers_count
     if (schedule, layout.interleave > 1) not in SCHEDULES:
-        yield f"the pipeline schedule {schedule} with {'one chunk' if layout.interleave == 1 else 'several chunks'} a stage"
+        chunks = "one chunk" if layout.interleave == 1 else "several chunks"
+        yield f"the pipeline schedule {schedule} with {chunks} a stage"
     if layout.workload.stage_layers or layers % (layout.pipeline * layout.interleave):
         yield (
             f"{layers} layers over {layout.pipeline} x {layout.interleave} equal stages: unequal ones need "
@@ -103,7 +104,7 @@ def _notes(layout: Layout) -> Iterator[str]:
         yield "its selective recomputation saves matrix products and recomputes the rest of a layer"
     if layout.tensor > 1 and not layout.sequence_parallel:
         yield "releases up to 0.2 always split norms along the sequence"
-    yield from layout.unstated("execution")
+    yield from layout.notes_on_workload("execution")
 
 
 def _settings(layout: Layout) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from nodewise_client.frameworks._stated import Statement
+from nodewise_client.frameworks._statements import Statement
 from nodewise_values import Recomputation
 
 __all__ = ["read"]

@@ -122,7 +122,8 @@ class StatedLayout:
         )
 
     def _batches(self, values: Mapping[str, Any], replicas: int) -> tuple[int, int]:
-        micro_batch, global_batch = (values.get(name) for name in _BATCHES)
+        micro_batch: Any = values.get("micro_batch")
+        global_batch: Any = values.get("global_batch")
         steps = values.get("accumulation")
         if micro_batch is None and global_batch is None:
             names = " or ".join(self.names[name] for name in _BATCHES if name in self.names)
@@ -175,7 +176,7 @@ class Statement:
         return number
 
     def flag(self, name: str, value: Any) -> bool:
-        """Whether something is switched on."""
+        """Whether something is is_on on."""
         if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no"):
             return value.lower() in ("true", "yes")
         if value is None or value == "auto":
@@ -208,7 +209,7 @@ class Statement:
         """Raise LayoutFileError at a field."""
         raise LayoutFileError(f"{self.source}: {name}: {text}")
 
-    def stated(self) -> StatedLayout:
+    def result(self) -> StatedLayout:
         """What was read."""
         return StatedLayout(
             source=self.source,

@@ -9,12 +9,12 @@ from typing import Any, Final
 from nodewise_client.frameworks._layout import Launch, Layout, refuse, torchrun
 from nodewise_values import Recomputation
 
-__all__ = ["FACTS", "NAME", "SEARCHED", "launch"]
+__all__ = ["CONSTRAINTS", "FACTS", "NAME", "launch"]
 
 NAME: Final = "DeepSpeed"
 FACTS: Final = {"framework": "deepspeed flash-attention"}
 """Facts of a workload that is trained with it."""
-SEARCHED: Final[Mapping[str, tuple[Any, ...]]] = {
+CONSTRAINTS: Final[Mapping[str, tuple[Any, ...]]] = {
     "context_parallel_degrees": (1,),
     "interleave_degrees": (1,),
     "sequence_parallel": (False,),
@@ -39,7 +39,7 @@ def lacking(layout: Layout) -> Iterator[str]:
     if layout.pipeline > 1:
         if schedule != "1f1b":
             yield f"the pipeline schedule {schedule} (it has 1f1b)"
-        if layout.sharded >= 2:
+        if layout.sharding_stage >= 2:
             yield f"ZeRO stage {layout.zero_stage} with a pipeline (0 and 1 only)"
         if layout.expert > 1:
             yield "expert parallelism with a pipeline"
@@ -86,15 +86,15 @@ def _notes(layout: Layout) -> Iterator[str]:
     yield f"the model, its {tokens} tokens per sample, the optimizer and the data are the script's"
     if layout.pipeline > 1 and layout.tensor > 1:
         yield "with a pipeline, the layers of the script split their tensors themselves"
-    yield from layout.unstated("offload")
+    yield from layout.notes_on_workload("offload")
 
 
 def _settings(layout: Layout) -> dict[str, Any]:
-    zero: dict[str, Any] = {"stage": layout.sharded}
+    zero: dict[str, Any] = {"stage": layout.sharding_stage}
     offload = layout.workload.offload
-    if offload in ("optimizer", "parameters") and layout.sharded:
+    if offload in ("optimizer", "parameters") and layout.sharding_stage:
         zero["offload_optimizer"] = {"device": "cpu"}
-        if offload == "parameters" and layout.sharded == 3:
+        if offload == "parameters" and layout.sharding_stage == 3:
             zero["offload_param"] = {"device": "cpu"}
     settings: dict[str, Any] = {
         "train_batch_size": layout.global_batch,
