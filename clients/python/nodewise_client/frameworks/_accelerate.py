@@ -38,8 +38,8 @@ def lacking(layout: Layout) -> Iterator[str]:
         yield "selective recomputation (it recomputes whole layers)"
     if layout.sharding_stage == 1:
         yield "ZeRO stage 1 (FSDP shards gradients too: stages 2 and 3)"
-    if layout.zero_stage == 0 and layout.context > 1:
-        yield "context parallelism without sharding"
+    if layout.zero_stage == 0 and layout.data > 1 and layout.tensor * layout.context > 1:
+        yield "ZeRO stage 0 beside tensor or context parallelism"
     if layout.data % shard_group(layout):
         yield f"sharding over {shard_group(layout)} of {layout.data} replicas"
 

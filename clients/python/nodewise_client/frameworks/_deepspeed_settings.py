@@ -41,12 +41,19 @@ def lacking(layout: Layout) -> Iterator[str]:
             yield f"the pipeline schedule {schedule} (it has 1f1b)"
         if layout.sharding_stage >= 2:
             yield f"ZeRO stage {layout.zero_stage} with a pipeline (0 and 1 only)"
-        if layout.expert > 1:
-            yield "expert parallelism with a pipeline"
-    if layout.expert > 1 and layout.data % layout.expert:
-        yield "expert parallelism over tensor-parallel ranks"
+    if layout.expert > 1:
+        yield from _lacking_experts(layout)
     if layout.workload.sharding_devices_count:
         yield "hybrid sharding (sharding_devices_count)"
+
+
+def _lacking_experts(layout: Layout) -> Iterator[str]:
+    if layout.pipeline > 1:
+        yield "expert parallelism with a pipeline"
+    if layout.tensor > 1 and layout.expert_tensor > 1:
+        yield "experts split by tensor parallelism"
+    if layout.data % layout.expert:
+        yield "expert parallelism over tensor-parallel ranks"
 
 
 def launch(layout: Layout) -> Launch:
@@ -108,6 +115,4 @@ def _settings(layout: Layout) -> dict[str, Any]:
         settings["tensor_parallel"] = {"autotp_size": layout.tensor}
     if layout.expert > 1:
         settings["expert_parallel"] = {"enabled": True, "autoep_size": layout.expert}
-        if layout.tensor > 1:
-            settings["expert_parallel"]["expert_tensor_parallel_size"] = layout.expert_tensor
     return settings

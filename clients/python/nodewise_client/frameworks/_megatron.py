@@ -137,6 +137,8 @@ def _dimensions(layout: Layout) -> dict[str, Any]:
         "--num-query-groups": groups if groups < model.attention_heads_count else False,
         "--ffn-hidden-size": model.feed_forward_size or 4 * model.hidden_size,
         "--swiglu": model.gated_feed_forward,
+        # Gated layers have no biases, and experts that tensor parallelism splits must have none.
+        "--disable-bias-linear": model.gated_feed_forward or bool(model.experts_count),
         "--untie-embeddings-and-output-weights": model.untied_embeddings,
         "--seq-length": sequence,
         "--max-position-embeddings": sequence,
