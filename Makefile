@@ -240,5 +240,5 @@ release-image:
 	@$(VENV)/python tools/check_breaking.py --write
 
 clean:
-	rm -rf .venv .venv-fuzz .venv-openapi .venv-peers .venv-ray .venv-skypilot .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-frameworks .venv-fuzz .venv-openapi .venv-peers .venv-ray .venv-skypilot .venv-tools .venv-torch .venv-wheel build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import sqlite3
 import tempfile
 import time
@@ -24,12 +23,11 @@ from typing import Any, Final
 
 import grpc
 from processes import Server
-from results import Result
-from rpc import BATCH, PHASES, PREDICT, STREAM
+from rpc import PHASES, PREDICT, STREAM
 
+from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
 from nodewise.domain.profile import PhaseTimings
-from nodewise.domain.columns import as_floats, as_ints
 from nodewise.profiles.batches import Batch
 from nodewise.profiles.sql_reads import memo
 from nodewise.profiles.sqlite_store import SqliteProfileStore
@@ -130,7 +128,7 @@ def _copy(connection: sqlite3.Connection, table: str, shift: int, copies: int, s
     key = {"profiles": "key", "sessions": "key", "batches": "session_key", "commits": "profile_key"}[table]
     values = ", ".join(changed.get(column, column) for column in columns)
     connection.execute(
-        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {key} <= ?",  # noqa: S608
+        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {key} <= ?",
         (copies,),
     )
 
@@ -169,7 +167,7 @@ class Others:
 
     def waits(self) -> list[float]:
         """Seconds of each call since the last report."""
-        self._pipe.send(True)
+        self._pipe.send("report")
         return list(self._pipe.recv())
 
     def close(self) -> None:

@@ -49,6 +49,7 @@ ENVIRONMENTS = {
     "audit": Environment(".venv-audit", ("audit",)),
     "demo": Environment(".venv", ("demo",), editable=PROJECTS, satisfied_by=("dev", "test")),
     "dev": Environment(".venv", ("dev",), editable=PROJECTS, satisfied_by=("test",)),
+    "frameworks": Environment(".venv-frameworks", ("frameworks",)),
     "fuzz": Environment(".venv-fuzz", ("dev", "fuzz"), editable=PROJECTS),
     "openapi": Environment(".venv-openapi", ("openapi",)),
     "peers": Environment(".venv-peers", ("peers",)),

@@ -55,6 +55,7 @@ SETS = (
     RequirementSet("audit", ("audit",)),
     RequirementSet("ray", ("build",), caller=True, extras=("ray", "optuna")),
     RequirementSet("skypilot", ("build",), caller=True, extras=("skypilot",)),
+    RequirementSet("frameworks", ("frameworks",), by_name=True),
     RequirementSet("fuzz", ("fuzz",), shares_pins_of="dev", by_name=True),
     RequirementSet("torch", ("torch",), shares_pins_of="dev", by_name=True),
 )

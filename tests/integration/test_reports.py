@@ -80,12 +80,17 @@ def test_markdown_has_its_picture_beside_it(ran: Callable[..., Result], tmp_path
         ),
         (["sweep", SIMULATION / "sweep.json", "--seeds", "1", "--loads", "1"], "of 2 policies at 1 of 1 load.", True),
         (
+            ["plan", EXAMPLES / "config.json", "--cluster", "H100=1x8", "--batch", "64", "--flags", "megatron"],
+            "H100",
+            True,
+        ),
+        (
             ["backtest", EXAMPLES / "testbed.csv", "--estimator", "queueing", "--estimator", "last-known"],
             "predicts best of 2 estimators.",
             False,
         ),
     ],
-    ids=["spot", "simulate", "sweep", "backtest"],
+    ids=["spot", "simulate", "sweep", "plan", "backtest"],
 )
 def test_commands_that_compare_have_reports(
     ran: Callable[..., Result], tmp_path: Path, arguments: list[str | Path], headline: str, *, has_picture: bool
@@ -96,6 +101,7 @@ def test_commands_that_compare_have_reports(
     assert headline in page[page.index("<h1>") : page.index("</h1>")]
     assert ("data:image/svg" in page) == has_picture
     assert "<tbody><tr>" in page
+    assert ("<code>torchrun" in page) == ("--flags" in arguments)
 
 
 def test_json_stays_alone_on_standard_output(ran: Callable[..., Result], tmp_path: Path, table: Path) -> None:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["RecordedTable", "RecordedText", "Recording", "is_silent", "record", "record_output"]
+__all__ = ["RecordedCode", "RecordedTable", "RecordedText", "Recording", "is_silent", "record", "record_output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,14 @@ class RecordedText:
     text: str
 
 
-Recording: TypeAlias = list[RecordedTable | RecordedText]
+@dataclass(frozen=True, slots=True)
+class RecordedCode:
+    """Lines to copy, as they were printed."""
+
+    text: str
+
+
+Recording: TypeAlias = list[RecordedTable | RecordedText | RecordedCode]
 _recording: Final[ContextVar[Recording | None]] = ContextVar("recording", default=None)
 _is_silent: Final[ContextVar[bool]] = ContextVar("is_silent", default=False)
 
@@ -50,7 +57,7 @@ def is_silent() -> bool:
     return _is_silent.get()
 
 
-def record(element: RecordedTable | RecordedText) -> None:
+def record(element: RecordedTable | RecordedText | RecordedCode) -> None:
     """Add an element, if a recording is under way."""
     recording = _recording.get()
     if recording is not None:

@@ -14,10 +14,11 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import indent
 from typing import Final, TypeAlias
 
 from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
-from nodewise_cli.recording import RecordedTable, RecordedText, Recording
+from nodewise_cli.recording import RecordedCode, RecordedTable, RecordedText, Recording
 
 __all__ = ["FORMATS", "Draw", "Report", "check_report", "collect_reports", "command_line", "page_of"]
 
@@ -75,10 +76,10 @@ class Report:
             path.write_text(text, encoding="utf-8")
 
     @property
-    def _answer(self) -> Iterator[RecordedTable | str]:
-        """Tables and texts in their order, without what has a section of its own."""
+    def _answer(self) -> Iterator[RecordedTable | RecordedCode | str]:
+        """Tables, code and texts in their order, without what has a section of its own."""
         for each in self.recording:
-            if isinstance(each, RecordedTable):
+            if isinstance(each, RecordedTable | RecordedCode):
                 yield each
             elif each.text not in ("", self.headline) and not each.text.startswith((_NOTE, *_RESTS_ON)):
                 yield each.text
@@ -104,7 +105,10 @@ class Report:
         if self.draw is not None:
             yield f"![{_plain(self.headline)}]({picture})"
         for each in self._answer:
-            yield from _markdown_table(each) if isinstance(each, RecordedTable) else (_plain(each),)
+            if isinstance(each, RecordedTable):
+                yield from _markdown_table(each)
+            else:
+                yield indent(each.text, "    ") if isinstance(each, RecordedCode) else _plain(each)
         for heading, texts in self._sections:
             yield f"## {heading}"
             yield "\n".join(f"- {_plain(text)}" for text in texts)
@@ -119,11 +123,14 @@ class Report:
         if self.draw is not None:
             yield f'<img src="{_data_url(self.draw)}" alt="{escape(self.headline)}">'
         for each in self._answer:
-            yield _html_table(each) if isinstance(each, RecordedTable) else f"<p>{escape(each)}</p>"
+            if isinstance(each, RecordedTable):
+                yield _html_table(each)
+            else:
+                yield _html_code(each.text) if isinstance(each, RecordedCode) else f"<p>{escape(each)}</p>"
         for heading, texts in self._sections:
             items = "".join(f"<li>{escape(text)}</li>" for text in texts)
             yield f"<h{level + 1}>{heading}</h{level + 1}><ul>{items}</ul>"
-        yield f"<h{level + 1}>Ask again</h{level + 1}><pre><code>{escape(self.command)}</code></pre>"
+        yield f"<h{level + 1}>Ask again</h{level + 1}>{_html_code(self.command)}"
 
 
 _collected: Final[ContextVar[list[Report] | None]] = ContextVar("collected", default=None)
@@ -193,6 +200,10 @@ def _data_url(draw: Draw) -> str:
         picture = Path(folder, "picture.svg")
         draw(picture)
         return "data:image/svg+xml;base64," + base64.b64encode(picture.read_bytes()).decode()
+
+
+def _html_code(text: str) -> str:
+    return f"<pre><code>{escape(text)}</code></pre>"
 
 
 def _html_table(table: RecordedTable) -> str:

@@ -30,7 +30,7 @@ CHAPTERS: Final = (
     ),
     (
         "How should a model be split over devices that it never ran on?",
-        "plan config.json --cluster H100=4x8 --batch 512",
+        "plan config.json --cluster H100=4x8 --batch 512 --flags megatron",
     ),
     ("Why is a job slow? Two ranks were recorded.", "diagnose traces"),
     ("Which scheduling policy serves these jobs best?", "simulate simulation/simulate.json --repetitions 1"),
@@ -56,7 +56,7 @@ def demo(
             words = line.split()
             say(question, bold=True)
             say(f"$ {command_line(words)}")
-            wanted = [] if words[0] in {"plan", "diagnose"} else ["--report", "part.html"]
+            wanted = [] if words[0] == "diagnose" else ["--report", "part.html"]
             with collect_reports() as reports, record_output() as recording:
                 command.main([*words, *wanted], prog_name="nodewise", standalone_mode=False)
             texts = [each.text for each in recording if isinstance(each, RecordedText) and each.text]

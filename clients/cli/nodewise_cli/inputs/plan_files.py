@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -15,10 +15,11 @@ from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.documents import DocumentReader, read_document
 from nodewise_cli.inputs.model_files import workload_of_model
 from nodewise_cli.inputs.training import Training
-from nodewise_client import PlanConstraints, PlanRequest, ProfileContent
+from nodewise_client import PlanConstraints, PlanRequest, ProfileContent, Workload, counts
+from nodewise_client.frameworks import Layout, LayoutFileError, StatedLayout, facts, plan_constraints, read_layout
 from nodewise_values.wire import to_json, to_message
 
-__all__ = ["OfModel", "read_plan"]
+__all__ = ["OfModel", "Question", "read_plan"]
 
 _CLUSTER: Final = re.compile(r"(?P<device>[^=,]+)=(?P<nodes>[1-9]\d{0,5})x(?P<devices>[1-9]\d{0,5})")
 EVERY_COUNT_TO: Final = 16
@@ -53,10 +54,43 @@ class OfModel(Training):
     precision: Annotated[
         str | None, Option(help="config.json: number format, such as bf16. Default: the one in the file.")
     ] = None
+    tokens: Annotated[
+        float | None, Option(min=1, help="config.json: tokens to train on, such as 15e12, for the time that they take.")
+    ] = None
+    layout_file: Annotated[
+        Path | None,
+        Option(
+            "--from",
+            metavar="FILE",
+            help="config.json: also predict the layout in ds_config.json (DeepSpeed), FILE.toml (torchtitan), "
+            "FILE.yaml (Accelerate), or a script with the arguments of Megatron-LM.",
+        ),
+    ] = None
+    micro_batch: Annotated[
+        int | None, Option(min=1, help="--from: samples that a replica processes at once, if the file does not say.")
+    ] = None
 
 
-def read_plan(path: Path, options: OfModel) -> PlanRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked: a search, and maybe what a layout would do."""
+
+    request: PlanRequest
+    workload: Workload | None
+    """None = that of a stored profile."""
+    layout: Layout | None = None
+    """Of the file that `--from` names."""
+    stated: StatedLayout | None = None
+
+
+def read_plan(path: Path, options: OfModel, flags: str | None = None) -> Question:
     """The request of a specification, or of a model's `config.json` and the options for it.
+
+    Parameters
+    ----------
+    flags : str or None
+        The framework to generate settings for: layouts that it never expresses are not searched, unless the
+        specification states them.
 
     Raises
     ------
@@ -66,12 +100,16 @@ def read_plan(path: Path, options: OfModel) -> PlanRequest:
     document = read_document(path)
     reader = DocumentReader(path)
     if "model_type" in document or "architectures" in document:
-        return reader.value(_of_model(path, document, options), PlanRequest)
+        question = _of_model(path, document, options, flags, reader)
+        return replace(question, request=_restrict(question.request, flags))
     for option, value in {
         "--cluster": options.cluster,
         "--batch": options.batch,
         "--sequence": options.sequence_length,
         "--precision": options.precision,
+        "--tokens": options.tokens,
+        "--from": options.layout_file,
+        "--micro-batch": options.micro_batch,
         **{f"--{name.replace('_', '-')}": value for name, value in options.values.items()},
     }.items():
         if value is not None:
@@ -79,28 +117,94 @@ def read_plan(path: Path, options: OfModel) -> PlanRequest:
     constraints = document.get("constraints")
     if isinstance(constraints, dict):
         document |= {"constraints": _with_counts(constraints, to_message(PlanConstraints()).DESCRIPTOR)}
-    return reader.value(document, PlanRequest)
+    request = _restrict(reader.value(document, PlanRequest), flags)
+    content = request.profile.content if request.profile is not None else None
+    return Question(request=request, workload=None if content is None else content.workload)
 
 
-def _of_model(path: Path, document: dict[str, Any], options: OfModel) -> dict[str, Any]:
+def _restrict(request: PlanRequest, flags: str | None) -> PlanRequest:
+    """The request without layouts that a framework never expresses."""
+    if flags is None:
+        return request
+    constraints = request.constraints or PlanConstraints()
+    values: dict[str, Any] = {
+        name: counts(allowed) if name.endswith("_degrees") else allowed
+        for name, allowed in plan_constraints(flags).items()
+        if getattr(constraints, name) in ((), None)
+    }
+    return replace(request, constraints=replace(constraints, **values))
+
+
+def _of_model(
+    path: Path, document: dict[str, Any], options: OfModel, flags: str | None, reader: DocumentReader
+) -> Question:
+    stated = _read_layout_file(options)
     missing = [
         *([] if options.cluster else ["--cluster DEVICE=NODESxDEVICES (such as H100=4x8: 4 nodes of 8 H100)"]),
-        *([] if options.batch else ["--batch SAMPLES (in a step, over all devices)"]),
+        *([] if options.batch or stated else ["--batch SAMPLES (in a step, over all devices)"]),
     ]
     if missing:
         example = f"nodewise plan {path} --cluster {options.cluster or 'H100=4x8'} --batch {options.batch or 512}"
         raise InputError(
             f"{path}: is a model's config.json, which also needs {' and '.join(missing)}; for example `{example}`"
         )
-    workload = options.of(workload_of_model(path, document, options.sequence_length))
-    content = to_json(ProfileContent(workload=workload))
-    if options.precision is not None:
-        content["workload"]["precision"] = options.precision
+    length = options.sequence_length or (stated.values.get("sequence_length") if stated else None)
+    workload = workload_of_model(path, document, length)
     pools = _pools(options.cluster or "")
-    return {
-        "profile": {"content": content},
-        "constraints": {"pools": pools, "global_batch_samples": {"values": [options.batch]}},
+    layout, batch = None, options.batch
+    framework = stated.framework if stated else flags
+    if framework is not None:
+        workload = replace(workload, **facts(framework))
+    if stated is not None:
+        workload = stated.workload(workload)
+        if length:
+            assert workload.transformer is not None
+            workload = replace(workload, transformer=replace(workload.transformer, sequence_length_tokens=length))
+    workload = options.of(workload) or workload
+    precision = options.precision or (stated.values.get("precision") if stated else None)
+    if precision:
+        workload = replace(workload, precision=precision)
+    if stated is not None:
+        layout = _layout(stated, workload, pools[0], options)
+        workload, batch = layout.workload, batch or layout.global_batch
+    document = {
+        "profile": {"content": to_json(ProfileContent(workload=workload))},
+        "constraints": {"pools": pools, "global_batch_samples": {"values": [batch]}},
     }
+    if options.tokens is not None:
+        if workload.transformer is None:
+            raise InputError(f"--tokens: needs a model whose samples are tokens, which {path} is not")
+        document["work"] = {"samples": options.tokens / workload.transformer.sequence_length_tokens}
+    return Question(request=reader.value(document, PlanRequest), workload=workload, layout=layout, stated=stated)
+
+
+def _read_layout_file(options: OfModel) -> StatedLayout | None:
+    """What the file of a framework states."""
+    if options.layout_file is None:
+        if options.micro_batch is not None:
+            raise InputError("--micro-batch: needs --from; a plan tries every micro-batch")
+        return None
+    try:
+        return read_layout(options.layout_file)
+    except LayoutFileError as error:
+        raise InputError(f"--from: {error}") from None
+
+
+def _layout(stated: StatedLayout, workload: Workload, pool: Mapping[str, Any], options: OfModel) -> Layout:
+    """The layout of a file on the first pool."""
+    try:
+        layout = stated.layout(
+            workload,
+            max(pool["nodes"]["values"]),
+            pool["workers_per_node"],
+            micro_batch=options.micro_batch,
+            global_batch=options.batch,
+        )
+    except LayoutFileError as error:
+        options_of_fields = {"micro_batch": "--micro-batch", "global_batch": "--batch"}
+        instead = " or ".join(options_of_fields[name] for name in error.missing)
+        raise InputError(f"--from: {error}{f' (or give {instead})' if instead else ''}") from None
+    return layout if options.precision is None else replace(layout, precision=options.precision)
 
 
 def _pools(cluster: str) -> list[dict[str, Any]]:

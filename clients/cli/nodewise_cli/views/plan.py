@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,10 @@ from nodewise_client import (
     numbers_by_name,
 )
 
-__all__ = ["document", "show"]
+__all__ = ["Capacities", "describe", "document", "figures_of", "headline", "plan_row", "show"]
+
+Capacities = Mapping[str, float]
+"""Bytes of memory by device name, as the question has it."""
 
 SHOWN_POINTS: Final = 10
 """Points of the frontier that a reader is shown; all of them are in the JSON."""
@@ -62,15 +65,15 @@ _NOTHING: Final = csv_row({})
 _DEGREES: Final = {f"{word}_parallel": word for word in ("tensor", "pipeline", "context", "expert", "data")}
 
 
-def document(result: PlanAnswer) -> dict[str, Any]:
+def document(result: PlanAnswer, capacities: Capacities) -> dict[str, Any]:
     """The JSON of a plan. What is not known is null."""
     recommendation, fields = result.recommendation, fields_of(result, *_OTHERWISE)
     return fields | {
-        "best": None if result.best is None else _row(result.best),
+        "best": None if result.best is None else plan_row(result.best, capacities),
         "rule": None if recommendation is None else recommendation.rule,
         "why": None if recommendation is None else recommendation.why,
         "numbers": {} if recommendation is None else numbers_by_name(recommendation.numbers),
-        "frontier": [_row(entry) for entry in result.frontier],
+        "frontier": [plan_row(entry, capacities) for entry in result.frontier],
         "frontier_count": result.frontier_count,
         "rejections": [_rejection(entry) for entry in result.rejections],
         "explanation": None if result.explanation is None else _explain(result.explanation),
@@ -99,8 +102,15 @@ def _alternative(alternative: PlanAlternative) -> dict[str, Any]:
     )
 
 
-def show(result: PlanAnswer, *, verbose: bool) -> None:
-    """Print the best, the reasons and the frontier."""
+def headline(result: PlanAnswer) -> str:
+    """The best configuration in one sentence."""
+    if result.best is None:
+        return "No configuration is feasible."
+    return f"{describe(result.best)}: {format_number(result.best.prediction.samples_per_second)} samples/s."
+
+
+def show(result: PlanAnswer, capacities: Capacities, tokens: float | None = None, *, verbose: bool) -> None:
+    """Print the best, the reasons and the frontier; ``tokens`` are the work, where it was stated in tokens."""
     say(
         f"{result.space_count:,} configurations: {result.evaluated_count:,} evaluated, "
         f"{result.feasible_count:,} of these feasible, {result.pruned_count:,} left out with a reason; "
@@ -109,9 +119,9 @@ def show(result: PlanAnswer, *, verbose: bool) -> None:
     if not result.complete:
         say("The time limit ended the search: this is the best so far.")
     if result.best is not None:
-        _best(result, result.best)
+        _best(result, result.best, capacities, tokens)
     _explanation(result)
-    _frontier(result)
+    _frontier(result, capacities)
     for rejection in result.rejections[:SHOWN_REJECTIONS]:
         say(f"Left out ({rejection.constraint}): {rejection.message}.")
     if len(result.rejections) > SHOWN_REJECTIONS:
@@ -120,11 +130,12 @@ def show(result: PlanAnswer, *, verbose: bool) -> None:
     show_notes(((each.reason, f"{each.message}.") for each in notices), verbose=verbose)
 
 
-def _memory(prediction: Prediction) -> str:
-    """GiB of a device, with the 90 % interval where there is one."""
+def _memory(prediction: Prediction, capacity: float | None) -> str:
+    """GiB of a device, with the 90 % interval where there is one, and what the device has."""
     bounds = [prediction.extra.get(f"memory_{end}_bytes") for end in ("lower", "upper")]
     interval = "" if None in bounds else f" (90 %: {gibibytes(bounds[0])} to {gibibytes(bounds[1])})"
-    return f"{gibibytes(prediction.memory_bytes)}{interval}"
+    whole = "" if capacity is None else f" of {gibibytes(capacity)}"
+    return f"{gibibytes(prediction.memory_bytes)}{interval}{whole} GiB on each device"
 
 
 def _tokens_per_s(prediction: Prediction) -> float | None:
@@ -132,28 +143,40 @@ def _tokens_per_s(prediction: Prediction) -> float | None:
     return tokens * prediction.samples_per_second if tokens and prediction.samples_per_second else None
 
 
-def _best(result: PlanAnswer, best: Planned) -> None:
-    prediction = best.prediction
-    rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
-    say()
-    say(f"Best{rule}: {_describe(best)}.")
-    rate = f"{format_number(prediction.samples_per_second)} samples/s"
+def figures_of(plan: Planned, capacities: Capacities, tokens: float | None = None) -> str:
+    """Rates, memory and time of a layout in one sentence."""
+    prediction = plan.prediction
+    rate = f"{format_number(prediction.samples_per_second)} samples/s" if prediction.samples_per_second else ""
     lower, upper = prediction.lower_samples_per_second, prediction.upper_samples_per_second
     if lower is not None and upper is not None:
         interval = f"{format_number(lower, 3)} to {format_number(upper, 3)}"
         rate += f" ({100 * (prediction.interval_coverage or 0):.3g} %: {interval})"
-    tokens, mfu = _tokens_per_s(prediction), share_used(prediction)
-    figures_of_best = [
+    speed, mfu, work = _tokens_per_s(prediction), share_used(prediction), "done"
+    if tokens is not None:
+        work = f"{tokens:.4g} tokens"
+    parts = [
         rate,
         ""
-        if tokens is None
-        else f"{format_number(tokens)} tokens/s, {format_number(tokens / prediction.workers)} on each device",
+        if speed is None
+        else f"{format_number(speed)} tokens/s, {format_number(speed / prediction.workers)} on each device",
         "" if mfu == "-" else f"MFU {mfu}",
-        "" if prediction.memory_bytes is None else f"{_memory(prediction)} GiB on each device",
-        "" if prediction.finish_seconds is None else f"done in {lasting(prediction.finish_seconds)}",
+        "" if prediction.memory_bytes is None else _memory(prediction, _capacity(plan, capacities)),
+        "" if prediction.finish_seconds is None else f"{work} in {lasting(prediction.finish_seconds)}",
         "" if prediction.cost is None else f"cost {format_number(prediction.cost)}",
     ]
-    say(f"  {', '.join(filter(None, figures_of_best))}.")
+    return f"{', '.join(filter(None, parts))}."
+
+
+def _capacity(plan: Planned, capacities: Capacities) -> float | None:
+    return capacities.get(str(plan.configuration.get("devices", "")))
+
+
+def _best(result: PlanAnswer, best: Planned, capacities: Capacities, tokens: float | None) -> None:
+    prediction = best.prediction
+    rule = "" if result.recommendation is None else f" ({result.recommendation.rule})"
+    say()
+    say(f"Best{rule}: {describe(best)}.")
+    say(f"  {figures_of(best, capacities, tokens)}")
     total = prediction.step_seconds
     if prediction.breakdown_seconds and total:
         parts = sorted(prediction.breakdown_seconds.items(), key=lambda part: -part[1])
@@ -207,7 +230,7 @@ def _sentence(text: str) -> str:
     return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
-def _frontier(result: PlanAnswer) -> None:
+def _frontier(result: PlanAnswer, capacities: Capacities) -> None:
     """Of time, devices and memory: the fastest of each number of devices, evenly thinned."""
     if not result.frontier:
         return
@@ -220,10 +243,15 @@ def _frontier(result: PlanAnswer) -> None:
     if len(rows) > SHOWN_POINTS:
         rows = [rows[place] for place in np.linspace(0, len(rows) - 1, SHOWN_POINTS).astype(int).tolist()]
     say()
-    _table(f"Frontier: the fastest for each number of devices ({len(rows)} of {result.frontier_count} points)", rows)
+    _table(
+        f"Frontier: the fastest for each number of devices ({len(rows)} of {result.frontier_count} points)",
+        rows,
+        capacities,
+    )
 
 
-def _describe(plan: Planned) -> str:
+def describe(plan: Planned) -> str:
+    """A layout and its devices in words."""
     configuration = csv_row(plan.configuration)
     degrees = " x ".join(f"{word} {configuration[name]}" for name, word in _DEGREES.items() if configuration[name] > 1)
     batch = f" of {configuration['global_batch']}" if configuration["global_batch"] else ""
@@ -246,7 +274,7 @@ def _count(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _table(title: str, rows: Sequence[Planned]) -> None:
+def _table(title: str, rows: Sequence[Planned], capacities: Capacities) -> None:
     """Columns in which all rows hold the default are left out."""
     configurations = [csv_row(row.configuration) for row in rows]
     names = [
@@ -255,6 +283,8 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
     if all(each["sync"] == "allreduce" for each in configurations):
         names.remove("sync")
     predictions = [row.prediction for row in rows]
+    sizes = {_capacity(row, capacities) for row in rows} - {None}
+    memory = f"GiB of {gibibytes(sizes.pop())}" if len(sizes) == 1 else "GiB"
     print_columns(
         *(
             ((words if name in _WORDS else figures)(_HEADINGS[name]), [_cell(each[name]) for each in configurations])
@@ -264,7 +294,8 @@ def _table(title: str, rows: Sequence[Planned]) -> None:
         (figures("samples/s", 1), [format_number(row.samples_per_second) for row in predictions]),
         *_figures_column("tokens/s/device", [_per_device(row) for row in predictions]),
         *_figures_column("MFU", [share_used(row) for row in predictions]),
-        (figures("GiB", 1), [gibibytes(row.memory_bytes) for row in predictions]),
+        (figures(memory, 1), [gibibytes(row.memory_bytes) for row in predictions]),
+        *_figures_column("time", [lasting(row.finish_seconds) for row in predictions]),
         (words("bottleneck"), [(row.bottleneck or "-").replace("_", " ") for row in predictions]),
         title=title,
     )
@@ -286,6 +317,15 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value or "-")
 
 
-def _row(plan: Planned) -> dict[str, Any]:
-    configuration = csv_row(plan.configuration)
-    return row_document(plan.prediction) | {name: configuration[name] for name in _CONFIGURATION_NAMES}
+def plan_row(plan: Planned, capacities: Capacities) -> dict[str, Any]:
+    """The JSON of a layout and its prediction."""
+    configuration, tokens = csv_row(plan.configuration), _tokens_per_s(plan.prediction)
+    return (
+        row_document(plan.prediction)
+        | {name: configuration[name] for name in _CONFIGURATION_NAMES}
+        | {
+            "tokens_per_s": tokens,
+            "tokens_per_s_per_device": None if tokens is None else tokens / plan.prediction.workers,
+            "device_memory_bytes": _capacity(plan, capacities),
+        }
+    )
