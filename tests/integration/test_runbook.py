@@ -154,7 +154,7 @@ def answers(estimator: str) -> Callable[[Operator], bool]:
 
 def few_batches(faults: Faults) -> int:
     """Returns how many failed."""
-    return faults.flood(10)
+    return faults.flood(10, "queueing")
 
 
 def kill_workers(faults: Faults) -> None:

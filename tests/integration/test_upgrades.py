@@ -34,7 +34,7 @@ def commands_of_page() -> set[str]:
     """All that the page has people run, but for what restarts a site's services."""
     blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     lines = [line.strip() for block in blocks for line in block.splitlines()]
-    return {*lines, *re.findall(r"`(nodewise [^`]+)`", PAGE)}
+    return {*filter(None, lines), *re.findall(r"`(nodewise [^`]+)`", PAGE)}
 
 
 class Replicas:
@@ -192,7 +192,9 @@ def test_replicas_are_upgraded_one_after_the_other(stores: tuple[str, str], tmp_
             for number in range(2):  # the older release still answers, on the newer schema
                 caller.wait_for_more(number)
             with pytest.raises(RuntimeError, match="has schema 5 and this release knows 4"):
-                LoggedServer(tmp_path, "--store", store, "--safe-mode", command=[str(old)])
+                LoggedServer(
+                    tmp_path, "--store", store, "--traces", str(tmp_path / "traces"), "--safe-mode", command=[str(old)]
+                )
             replicas.start(1, new)
             assert replicas.upgrades(1) == []
             for number in range(2):

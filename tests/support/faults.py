@@ -146,14 +146,14 @@ class Faults:
         self.server.send(signal.SIGHUP)
         wait_until(lambda: self.events()["restarted"] > restarted)
 
-    def flood(self, batches: int = 150) -> int:
+    def flood(self, batches: int = 150, estimator: str = "") -> int:
         """So many batches at once, each about sixty other jobs, to both workers; returns how many failed."""
 
         async def ask() -> int:
             options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
             channels = [grpc.aio.insecure_channel(self.target, options=options) for _ in range(16)]
             methods = [each.unary_unary("/nodewise.v1.PredictionService/BatchPredict") for each in channels]
-            calls = [methods[turn % 16](batch(), timeout=PATIENCE_S) for turn in range(batches)]
+            calls = [methods[turn % 16](batch(estimator), timeout=PATIENCE_S) for turn in range(batches)]
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
             for channel in channels:
                 await channel.close()
@@ -166,9 +166,10 @@ def one_worker_phases_content() -> profile_pb2.ProfileContent:
     return one_worker_phases(compute_s=random.uniform(0.1, 1.0))
 
 
-def batch() -> bytes:
+def batch(estimator: str) -> bytes:
     jobs = [
         pb.BatchJob(profile=inline(one_worker_phases_content()), configurations=workers(*range(1, 17)))
         for _ in range(60)
     ]
-    return pb.BatchPredictRequest(jobs=jobs).SerializeToString()
+    options = options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator))
+    return pb.BatchPredictRequest(jobs=jobs, options=options).SerializeToString()
