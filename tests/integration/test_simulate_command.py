@@ -221,6 +221,9 @@ def test_a_server_predicts_from_profiles_that_it_stores(tmp_path: Path) -> None:
     assert "UNAVAILABLE" in late.err
 
 
+GAPS = {"law": "poisson", "mean_gap_s": 1}
+SIZES = {"law": "constant", "value": 1}
+PREDICTED = {"profile": {"content": {"workload": {"parameterBytes": 1}}}}
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"cluster": {"t4": "four"}}, "cluster: t4: must be a number of nodes"),
     ({"cluster": {}}, "cluster:"),
@@ -266,6 +269,27 @@ WRONG: list[tuple[dict[str, Any], str]] = [
             }
         },
         "jobs.generate.arrivals: law 'poisson' got an unexpected keyword argument 'mean_gap'",
+    ),
+    ({"jobs": {"generate": {"jobs": 2, "arrivals": GAPS, "sizes": SIZES, "curves": ["x"]}}}, "jobs.generate.curves: "),
+    (
+        {"jobs": {"generate": {"jobs": 2, "arrivals": {"law": "poisson", "mean_gap_s": "x"}, "sizes": SIZES}}},
+        "jobs.generate.arrivals.mean_gap_s: must be a number, found 'x'",
+    ),
+    (
+        {"jobs": [{"job": "a", "arrival_s": 0, "samples": 1, "curve": "bert-384"}] * 2},
+        "jobs[1].job: must be unique, found 'a' twice",
+    ),
+    (
+        {"curves": {"x": {"predicted_samples_per_s": {"t4": {"1": 2}}, "profile": {"profileId": "a"}}}},
+        "curves.x: must have either predicted_samples_per_s or a profile, not both",
+    ),
+    (
+        {
+            "throughputs": None,
+            "curves": {"x": PREDICTED},
+            "jobs": {"generate": {"jobs": 2, "arrivals": GAPS, "sizes": SIZES}},
+        },
+        "curves: must all state samples_per_s: sizes of generated jobs are in seconds at the rates of a curve",
     ),
 ]
 

@@ -1018,7 +1018,7 @@ def texts_of(stubs: Stubs, method: str, fields: Json) -> dict[str, str]:
     request = json_format.ParseDict(fields, kind())
     try:
         reply = call(iter([request]) if method == "IngestProfile" else request)
-        replies = list(reply) if isinstance(reply, grpc.Call) else [reply]
+        replies = list(reply) if isinstance(reply, Iterator) else [reply]
     except grpc.RpcError as error:
         failure = Failure(error)
         return failure.fields or {failure.reason: failure.message}

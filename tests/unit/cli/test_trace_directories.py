@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import foreign_traces as foreign
@@ -42,3 +43,12 @@ def test_reports_that_only_their_tool_reads_name_the_export(tmp_path: Path, name
     (tmp_path / name).write_bytes(b"report")
     with pytest.raises(InputError, match=rf"nsys export --type sqlite {name}"):
         trace_files([tmp_path / name])
+
+
+def test_files_that_cannot_be_traces(tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe")
+    for name, text in (("empty.json", "is empty"), ("pipe", "must be a file or a directory of traces")):
+        with pytest.raises(InputError) as caught:
+            trace_files([tmp_path / name])
+        assert str(caught.value) == f"{tmp_path / name}: {text}"
