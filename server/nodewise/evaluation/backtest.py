@@ -32,7 +32,7 @@ from nodewise.evaluation.truth import Truth
 from nodewise.ports.cache import CacheSpace
 from nodewise_values import Metrics
 
-__all__ = ["ALL", "run_backtest"]
+__all__ = ["ALL", "names_of", "run_backtest"]
 
 ALL: Final = "all"
 """Name that stands for every loaded estimator."""
@@ -83,7 +83,7 @@ def run_backtest(
     NodewiseError
         ESTIMATOR_NOT_FOUND.
     """
-    names = _names(answers, estimators)
+    names = names_of(answers, estimators)
     numbers = as_ints(np.arange(len(table)))
     if evidence is not None:
         table, numbers = shown_of_each(table, table.job_index, evidence)
@@ -139,7 +139,8 @@ def _describe_priors(lessons: Sequence[LearningResult], runs: Sequence[tuple[str
     return "; ".join(f"{', '.join(names)}, learned from {sources}" for sources, names in alike.items())
 
 
-def _names(answers: Answers, estimators: Sequence[str]) -> list[str]:
+def names_of(answers: Answers, estimators: Sequence[str]) -> list[str]:
+    """Each requested estimator once, with "all" expanded. Raises NodewiseError (ESTIMATOR_NOT_FOUND)."""
     names: dict[str, None] = {}
     for request in estimators or (AUTO,):
         for name in answers.registry.predicting if request == ALL else (request,):

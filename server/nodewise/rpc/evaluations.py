@@ -14,6 +14,7 @@ from nodewise.domain.errors import NodewiseError, Reason
 from nodewise.domain.measurements import MeasurementTable
 from nodewise.domain.profile import PhaseTimings
 from nodewise.domain.workload import Network, Workload
+from nodewise.estimation.answer.answers import Answers
 from nodewise.evaluation.backtest import run_backtest
 from nodewise.evaluation.results import BacktestResult, EstimatorEvaluation, RowPredictions
 from nodewise.mapper.configurations import read_evidence
@@ -28,7 +29,7 @@ from nodewise_protos.v1 import configuration_pb2, workload_pb2
 from nodewise_protos.v1beta1 import evaluation_service_pb2 as pb
 from nodewise_values.wire import to_message as to_wire
 
-__all__ = ["Evaluations", "read_estimators", "read_held_back", "read_table", "write_result"]
+__all__ = ["Evaluations", "read_estimators", "read_held_back", "read_table", "run_request", "write_result"]
 
 
 @dataclass(slots=True, eq=False)
@@ -52,12 +53,6 @@ class Evaluations:
 def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
     """Read the request, run the backtest, and write its messages."""
     request = pb.BacktestRequest.FromString(data)
-    estimators = read_estimators(request.estimators)
-    table = read_table(request.table, "table", workshop.limits)
-    sources, evidence = read_held_back(request, table)
-    calibration = None
-    if request.HasField("calibration"):
-        calibration = read_table(request.calibration, "calibration", workshop.limits)
 
     def report(count: int, total: int) -> None:
         progress = pb.BacktestProgress(done_count=count, total_count=total)
@@ -65,17 +60,39 @@ def backtest(workshop: Workshop, data: bytes, run: LongRun) -> Iterator[bytes]:
         if run.budget.remaining_s() <= 0:
             raise NodewiseError(Reason.DEADLINE_EXCEEDED, f"the call's time was over after {count} of {total} jobs")
 
+    estimators = read_estimators(request.estimators)
+    result = run_request(
+        workshop.answers, request, workshop.limits, estimators=estimators, progress=report, look=run.budget.look_up
+    )
+    yield pb.BacktestResponse(result=result).SerializeToString()
+
+
+def run_request(
+    answers: Answers,
+    request: pb.BacktestRequest,
+    limits: Limits,
+    *,
+    estimators: Sequence[str],
+    progress: Callable[[int, int], None] | None = None,
+    look: Callable[[], None] = lambda: None,
+) -> pb.BacktestResult:
+    """The result of a request, of the estimators that are named (``run_backtest``). Raises NodewiseError."""
+    table = read_table(request.table, "table", limits)
+    sources, evidence = read_held_back(request, table)
+    calibration = None
+    if request.HasField("calibration"):
+        calibration = read_table(request.calibration, "calibration", limits)
     result = run_backtest(
-        workshop.answers,
+        answers,
         table,
         calibration=calibration,
         estimators=estimators,
         sources=sources,
         evidence=evidence,
-        progress=report,
-        look=run.budget.look_up,
+        progress=progress,
+        look=look,
     )
-    yield pb.BacktestResponse(result=write_result(result)).SerializeToString()
+    return write_result(result)
 
 
 LONGEST_JOB_NAME: Final = 256

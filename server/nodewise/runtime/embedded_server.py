@@ -17,6 +17,7 @@ from nodewise.hosting.interrupts import marked_interrupts
 from nodewise.hosting.registry import Registry
 from nodewise.ports.executor import Outcome, WorkExecutor
 from nodewise.runtime.assembly import application_of, start_faults
+from nodewise.runtime.backtests import run_backtest_units
 from nodewise.runtime.event_loop import new_event_loop
 from nodewise.runtime.executors.local import LocalExecutor
 from nodewise.runtime.executors.ray_engine import RayExecutor, RayMissingError
@@ -34,7 +35,7 @@ from nodewise.runtime.settings import Settings, load_settings
 from nodewise.runtime.starting import StartError
 from nodewise.runtime.sweeps import SweepUnit, run_sweep, with_given_curves
 from nodewise.scheduling.simulation.repeating import Estimate, estimate_mean
-from nodewise_protos.v1beta1 import simulation_service_pb2
+from nodewise_protos.v1beta1 import evaluation_service_pb2, simulation_service_pb2
 
 __all__ = [
     "EmbeddedServer",
@@ -42,6 +43,7 @@ __all__ = [
     "Outcome",
     "StartError",
     "SweepUnit",
+    "backtest",
     "embedded_target",
     "estimate_mean",
     "sweep",
@@ -174,14 +176,40 @@ def sweep(
     StartError
         If a request or the file is invalid, or ``engine`` is `ray` and Ray is not installed.
     """
+    with _engine(engine, processes, ray_address, results) as executor:
+        with marked_interrupts():
+            messages = [with_given_curves(request).SerializeToString(deterministic=True) for request in requests]
+        return run_sweep(executor, messages, units, progress)
+
+
+def backtest(
+    request: evaluation_service_pb2.BacktestRequest,
+    progress: Callable[[int, int], None],
+    *,
+    engine: str,
+    processes: int,
+    ray_address: str | None = None,
+    results: Path | None = None,
+) -> tuple[evaluation_service_pb2.BacktestResult, list[str]]:
+    """The result of a backtest whose estimators are units of an engine, and the faults; parameters as of ``sweep``.
+
+    Raises
+    ------
+    StartError
+        As of ``sweep``.
+    """
+    with _engine(engine, processes, ray_address, results) as executor:
+        return run_backtest_units(executor, request, progress)
+
+
+@contextmanager
+def _engine(engine: str, processes: int, ray_address: str | None, results: Path | None) -> Iterator[WorkExecutor]:
     configure_logging("error")
     executor: WorkExecutor = RayExecutor(processes, ray_address) if engine == "ray" else LocalExecutor(processes)
     if results is not None:
         executor = ResumableExecutor(executor, results)
     try:
-        with marked_interrupts():
-            messages = [with_given_curves(request).SerializeToString(deterministic=True) for request in requests]
-        return run_sweep(executor, messages, units, progress)
+        yield executor
     except NodewiseError as error:
         raise StartError(str(error), of_input=True) from None
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Sweeps on a real Ray cluster of three nodes: where work runs, lost nodes, cancelling, resuming."""
+"""Sweeps and backtests on a real Ray cluster of three nodes: where work runs, lost nodes, cancelling, resuming."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ import pytest
 from patience import PATIENCE_S, wait_until
 from pieces_of_work import held
 from sweeps import ran, still, written
+from typer.testing import CliRunner
 
 from nodewise.runtime.executors.ray_engine import RayExecutor
 from nodewise.runtime.executors.resumable import ResumableExecutor
+from nodewise_cli.app import app
 
 pytestmark = pytest.mark.ray
 
 NODES = 3
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SUPPORT = Path(__file__).resolve().parents[2] / "support"
 STORE_BYTES = 80 << 20
 
@@ -147,8 +150,32 @@ def test_a_sweep_that_was_interrupted_goes_on(cluster: Any, tmp_path: Path) -> N
     assert len(after) == len(resumed["simulations"]) == 400
 
 
+def test_a_backtest_has_the_figures_of_a_server_and_is_not_repeated(cluster: Any, tmp_path: Path) -> None:
+    table, names = EXAMPLES / "testbed.csv", ("queueing", "last-known", "power-law", "auto")
+    chosen = [part for name in names for part in ("--estimator", name)]
+    command = ["backtest", str(table), *chosen, "--json"]
+    server = json.loads(CliRunner().invoke(app, command).stdout)
+    resumed = (*chosen, "--json", "--resume", str(tmp_path / "results"))
+    first, second = (json.loads(finished(on_ray(cluster, "backtest", table, *resumed), 0)) for _ in range(2))
+    assert timeless(first) == timeless(server)
+    assert first["prior"] == server["prior"]
+    # The times too, which another run would not repeat.
+    assert second == first
+    assert len(stored(tmp_path / "results")) == len(names)
+
+
+def timeless(document: Any) -> Any:
+    if not isinstance(document, dict):
+        return document
+    return {name: timeless(each) for name, each in document.items() if name not in {"fit_s", "predict_s"}}
+
+
 def sweep(cluster: Any, spec: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "error", "-m", "nodewise", "sweep", str(spec), "--engine", "ray"]
+    return on_ray(cluster, "sweep", spec, *options)
+
+
+def on_ray(cluster: Any, name: str, spec: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", "-m", "nodewise", name, str(spec), "--engine", "ray"]
     return subprocess.Popen(
         [*command, "--ray-address", cluster.address, *options],
         stdout=subprocess.PIPE,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from typer import Argument, Option
 
+from nodewise_cli.commands.engines import checked_engine
 from nodewise_cli.commands.options import AN_HOUR, Call, ReportFile, ReportPath
 from nodewise_cli.console import complain
 from nodewise_cli.failures import CommandError, InputError
@@ -21,9 +22,11 @@ from nodewise_cli.inputs.tables import Table, read_table
 from nodewise_cli.outputs import checked_output, writing
 from nodewise_cli.refusals import refuse_unanswered
 from nodewise_cli.reports import check_report
+from nodewise_cli.service import starting
 from nodewise_cli.views.backtest import document, headline, show
 from nodewise_cli.waiting import waiting
 from nodewise_client import BacktestRequest, BacktestResult, NodewiseError, Problem, RowStatus, scored_rows
+from nodewise_values.wire import from_message, to_message
 
 __all__ = ["backtest"]
 
@@ -81,6 +84,16 @@ def backtest(
     predictions: Annotated[
         Path | None, Option(metavar="OUT.csv", help="Write the prediction of every test row to this file.")
     ] = None,
+    engine: Annotated[
+        str | None,
+        Option(metavar="local|ray", help="Score estimators by processes here or on Ray. Default: a server."),
+    ] = None,
+    processes: Annotated[int | None, Option(help="--engine: estimators at a time. Default: all processors.")] = None,
+    ray_address: Annotated[str | None, Option(metavar="ADDRESS", help="Ray cluster. Default: a local one.")] = None,
+    resume: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="--engine: store results here; score only estimators that the file does not hold."),
+    ] = None,
     report: ReportPath = None,
     call: Call = AN_HOUR,
 ) -> None:
@@ -109,18 +122,23 @@ def backtest(
         raise InputError(f"{calibrate}: has no train row to calibrate with; set the column split of some rows to train")
     if predictions is not None:
         _writable(predictions, [table] if calibrate is None else [table, calibrate])
-    with call.connect() as client, waiting("backtesting") as progress:
-        try:
-            request = BacktestRequest(
-                table=measurement_table(read),
-                estimators=tuple(estimator or ("auto",)),
-                calibration=None if calibration is None else measurement_table(calibration),
-                job_sources=sources,
-                evidence_rows_count=evidence_rows,
-            )
-            result = client.backtest(request, on_progress=progress.follow, timeout_s=call.timeout_s)
-        except NodewiseError as error:
-            raise _locate(error, read, calibration) or error from None
+    request = BacktestRequest(
+        table=measurement_table(read),
+        estimators=tuple(estimator or ("auto",)),
+        calibration=None if calibration is None else measurement_table(calibration),
+        job_sources=sources,
+        evidence_rows_count=evidence_rows,
+    )
+    if engine is None and (processes is not None or ray_address is not None or resume is not None):
+        raise InputError("--engine: must be local or ray where --processes, --ray-address or --resume is given")
+    if engine is not None:
+        result = _scored_here(request, checked_engine(engine, processes, ray_address, resume))
+    else:
+        with call.connect() as client, waiting("backtesting") as progress:
+            try:
+                result = client.backtest(request, on_progress=progress.follow, timeout_s=call.timeout_s)
+            except NodewiseError as error:
+                raise _locate(error, read, calibration) or error from None
     if predictions is not None:
         _write_predictions(predictions, read, result)
     call.tell(document, show, result, None if report is None else ReportFile(report, headline(table.name, result)))
@@ -129,6 +147,18 @@ def backtest(
     if refusals and len(refusals) == len(rows):
         ((reason, _),) = Counter(refusals).most_common(1)
         refuse_unanswered([Problem(reason=reason, message=reason)], "test row")
+
+
+def _scored_here(request: BacktestRequest, engine: dict[str, Any]) -> BacktestResult:
+    """Score each estimator in processes of this machine, or on a Ray cluster."""
+    # Only here: what a call to a server need not wait for.
+    from nodewise.runtime.embedded_server import backtest as scored
+
+    with starting(), waiting("backtesting") as progress:
+        message, faults = scored(to_message(request), progress.tell, **engine)
+    if faults:
+        raise CommandError("\n".join(faults), reason="BACKTEST_FAILED")
+    return from_message(message, BacktestResult)
 
 
 def _count_shown(evidence: str) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Final
 
 from typer import Option
 
+from nodewise_cli.commands.engines import checked_engine
 from nodewise_cli.commands.options import Call, ReportFile, ReportPath
 from nodewise_cli.commands.simulation_options import NEVER_FINISHED, SimulationQuestion, specification
 from nodewise_cli.failures import CommandError, InputError
@@ -20,9 +20,6 @@ from nodewise_cli.waiting import waiting
 from nodewise_client import Problem
 
 __all__ = ["sweep"]
-
-ENGINES: Final = ("local", "ray")
-MOST_PROCESSES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +76,11 @@ def sweep(
     from nodewise_cli.views.sweep import document, headline, show, what_failed, write_csv
 
     checked_output(csv_out, "--csv")
-    checked_output(resume, "--resume")
     checked_plot(plot)
     check_report(report, draws=True)
     spec = specification(question, SweepSpec, "sweep", loads=None if loads is None else loads.split(","), seeds=seeds)
-    # Ray itself queues what exceeds its cluster's processors.
-    count = processes if processes is not None else MOST_PROCESSES if ray_address else os.cpu_count() or 1
-    if not 1 <= count <= MOST_PROCESSES:
-        raise InputError(f"--processes: must be 1 to {MOST_PROCESSES}, found {count}")
-    if engine not in ENGINES:
-        raise InputError(f"--engine: must be one of {', '.join(ENGINES)}, found {engine!r}")
-    if ray_address is not None and engine != "ray":
-        raise InputError("--ray-address: needs --engine ray")
+    how = checked_engine(engine, processes, ray_address, resume)
+    count = how["processes"]
     if call.server is not None and engine != "local":
         raise InputError("--engine: must be left out when --server is given: the server simulates")
     if call.server is not None and resume is not None:
@@ -99,7 +89,6 @@ def sweep(
     start_s = time.perf_counter()
     with waiting("sweeping") as progress:
         if call.server is None:
-            how = {"engine": engine, "processes": count, "ray_address": ray_address, "results": resume}
             rows = swept_here(requests, units, progress.tell, **how)
         else:
             with call.connect() as client:
