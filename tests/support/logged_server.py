@@ -53,6 +53,7 @@ class LoggedServer:
         line = self._process.stdout.readline()
         if not line.startswith("listening on "):
             self._process.wait(PATIENCE_S)
+            self._process.stdout.close()
             raise RuntimeError(f"the server did not start: {line!r} {self.log.read_text(encoding='utf-8')[-2000:]}")
         self.target = line.removeprefix("listening on ").strip()
 
