@@ -17,9 +17,12 @@ from serving import registry_with
 
 from nodewise.catalogue import efficiencies, machines
 from nodewise.catalogue.loading import DEVICE_FACTS, LINK_FACTS, load_catalogue
+from nodewise.completion.run_estimate import RunQuestion, estimate_run
+from nodewise.domain.budget import Budget
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, Recomputation, SyncMode
 from nodewise.domain.errors import NodewiseError
+from nodewise.domain.objective import Objective
 from nodewise.domain.profile import PhaseTimings, Profile
 from nodewise.domain.workload import Encoder, Layer, Network, Transformer, Workload
 from nodewise.estimation.answer.answers import Answers
@@ -372,6 +375,8 @@ OF_DEVICE: Final[dict[str, tuple[Base, str, Any]]] = {
     "intra_node_link": (on("A100-80GB"), "A100-80GB", "PCIe3"),
 }  # fmt: skip
 """Of each fact of a device a question for which it matters, an entry and another value."""
+OF_POWER: Final = {"power_limit_watts": ("H100", 500.0), "idle_watts": ("A40", 20.0)}
+"""Of each fact of a device that only the card of a run reads an entry and another value."""
 OF_MACHINE: Final[dict[str, tuple[Base, str, Any]]] = {
     "devices": (on("H200", **UNLINKED), "p5.48xlarge", ["H200"]),
     "devices_per_node": (
@@ -388,7 +393,7 @@ OF_KERNELS: Final[dict[str, Any]] = {
 
 
 def test_every_fact_of_the_catalogue_is_tried() -> None:
-    assert {*DEVICE_FACTS, "intra_node_link"} == OF_DEVICE.keys()
+    assert {*DEVICE_FACTS, "intra_node_link"} == OF_DEVICE.keys() | OF_POWER.keys()
     assert {*machines.FIELDS} - {"source"} == OF_MACHINE.keys()
     assert LINK_FACTS == ("bytes_per_s",)
     assert {*efficiencies.FIELDS} - {"device", "precision", "source"} == OF_KERNELS.keys()
@@ -399,6 +404,22 @@ def test_a_fact_of_a_device_changes_an_answer(fact: str, tmp_path: Path) -> None
     base, entry, value = OF_DEVICE[fact]
     assert fact in shipped()["devices"][entry]
     assert differ(base, load_catalogue(), changed(tmp_path, "devices", entry, **{fact: value}))
+
+
+@pytest.mark.parametrize("fact", OF_POWER)
+def test_a_fact_of_power_changes_a_card(fact: str, tmp_path: Path) -> None:
+    entry, value = OF_POWER[fact]
+    assert fact in shipped()["devices"][entry]
+    registry, (_, profile, rows) = registry_with(), on(entry)
+    run = RunQuestion(
+        question=Question(profile=profile, configurations=rows), objective=Objective(remaining_samples=1e6), runs=10
+    )
+    before, after = (
+        estimate_run(Answers(registry, catalogue=each), run, Budget()).energy
+        for each in (load_catalogue(), changed(tmp_path, "devices", entry, **{fact: value}))
+    )
+    assert before is not None
+    assert before != after
 
 
 @pytest.mark.parametrize("fact", OF_MACHINE)
