@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 from rich.console import Console
@@ -24,8 +24,15 @@ _COMMANDS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2
 
 def print_json(value: Any) -> None:
     """One JSON object on standard output; NaN and infinities become null."""
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode() + "\n")
-    sys.stdout.flush()
+    _write(sys.stdout.buffer, orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS) + b"\n")
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    """Write all of it. With PYTHONUNBUFFERED a write may end early, and the text layer would drop the rest."""
+    left = memoryview(data)
+    while left:
+        left = left[stream.write(left) :]
+    stream.flush()
 
 
 def print_error(value: dict[str, Any]) -> None:
