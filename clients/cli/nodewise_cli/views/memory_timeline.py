@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nodewise_cli.console import print_line, say
+from nodewise_cli.console import print_line, say, width_of_output
 from nodewise_cli.views.numbers import format_number, gibibytes
 from nodewise_client import Prediction
 
@@ -250,9 +250,13 @@ def show_memory(prediction: Prediction, title: str) -> None:
 
 
 def picture(timeline: MemoryTimeline) -> Sequence[str]:
-    """Lines of at most :data:`WIDTH` characters: memory over time, each column at its most, and what letters mean."""
+    """Lines as wide as the output, at most :data:`WIDTH`: memory over time, and what letters mean.
+
+    Each column shows the most memory in its time.
+    """
     points, peak = timeline.points, timeline.peak
-    columns, end_s = WIDTH - MARGIN, points[-1].time_s
+    width = min(WIDTH, width_of_output())
+    columns, end_s = width - MARGIN, points[-1].time_s
     tops = np.cumsum(_columns(points, columns), axis=0) / peak.total_bytes * HEIGHT
     lines = []
     for row in range(HEIGHT - 1, -1, -1):
@@ -265,7 +269,7 @@ def picture(timeline: MemoryTimeline) -> Sequence[str]:
     lines.append(" " * MARGIN + _phases(points, columns).rstrip())
     lines.append(" " * MARGIN + (f"0{f'{format_number(end_s)} s':>{columns - 1}}" if timeline.timed else "one step"))
     sizes = [f"{_LETTERS[term]} {term} {gibibytes(size)}" for term, size in peak.terms.items() if size]
-    return [*lines, *textwrap.wrap(f"GiB at the peak: {', '.join(sizes)}", WIDTH)]
+    return [*lines, *textwrap.wrap(f"GiB at the peak: {', '.join(sizes)}", width)]
 
 
 def _phases(points: Sequence[MemoryPoint], columns: int) -> str:
