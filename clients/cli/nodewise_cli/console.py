@@ -7,14 +7,19 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, BinaryIO, Final
 
 import orjson
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["complain", "print_error", "print_json", "print_line", "say", "visible", "width_of_output"]
+__all__ = ["complain", "print_error", "print_json", "print_line", "say", "visible", "wide_tables", "width_of_output"]
 
+_ENOUGH: Final = 100_000
+_WIDTH: Final[ContextVar[int | None]] = ContextVar("width", default=None)
 PIPED_WIDTH: Final = 200
 """Columns where neither a window nor COLUMNS tells."""
 
@@ -66,9 +71,19 @@ def complain(text: str) -> None:
         _console(sys.stderr).print(Text(visible(line)), soft_wrap=True)
 
 
+@contextmanager
+def wide_tables() -> Iterator[None]:
+    """Give tables all the columns that they need, whatever the window has."""
+    token = _WIDTH.set(_ENOUGH)
+    try:
+        yield
+    finally:
+        _WIDTH.reset(token)
+
+
 def width_of_output() -> int:
-    """Columns of standard output: as COLUMNS says, else the window's, else plenty."""
-    return _told_width() or PIPED_WIDTH
+    """Columns of a table: those of `wide_tables`, else as COLUMNS says, else the window's, else plenty."""
+    return _WIDTH.get() or _told_width() or PIPED_WIDTH
 
 
 def _told_width() -> int | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, get_type_hints
 
 from typer import Option, Typer
 
-from nodewise_cli.console import print_json
+from nodewise_cli.console import print_json, wide_tables
 from nodewise_cli.failures import InputError
 from nodewise_cli.help_texts import HelpfulCommand, HelpfulGroup
 from nodewise_cli.service import Access, connect
@@ -47,6 +47,9 @@ class Call:
     as_json: AsJson = False
     verbose: Annotated[
         bool, Option("--verbose", help="Print every note; and if no estimator can answer, the reason of each.")
+    ] = False
+    wide: Annotated[
+        bool, Option("--wide", help="Print each row of a table in one line, however narrow the window is.")
     ] = False
     timeout_s: TimeoutS = 60.0
     token: Annotated[
@@ -90,7 +93,8 @@ class Call:
         """Print the answer."""
         if self.as_json:
             print_json(document(answer))
-        else:
+            return
+        with wide_tables() if self.wide else nullcontext():
             show(answer)
 
 
