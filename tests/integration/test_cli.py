@@ -568,3 +568,27 @@ def test_a_template_is_a_table_that_predicts(tmp_path: Path) -> None:
     template.write_text(Ran("ingest", "--template").out)
     answer = Ran("predict", template, "--nodes", "8", "--json").document
     assert answer["predictions"][0]["samples_per_s"] > 72_400
+
+
+@pytest.mark.parametrize("name", ["H100", "h100 sxm", "NVIDIA H100 80GB HBM3", "H100 80GB"])
+def test_a_device_by_any_of_its_names(name: str) -> None:
+    (device,) = Ran("devices", name, "--json").document["devices"]
+    assert device["name"] == "H100"
+    assert "H100-SXM" in device["aliases"]
+    assert device["facts"]["memory_bytes"] == 80e9
+
+
+def test_the_nearest_names_of_a_device_that_is_not_known() -> None:
+    ran = Ran("devices", "Hopper")
+    assert ran.status == 2
+    assert ran.complaint.startswith("the catalogue has no device 'Hopper'; nearest are ")
+    assert {"H100", "H200", "GH200"} < set(ran.complaint.partition("nearest are ")[2].split(", "))
+
+
+def test_wide_tables_have_a_line_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    arguments = ("predict", TESTBED, "--job", "a1", "--nodes", "1-4")
+    rows = [line for line in Ran(*arguments, "--wide").out.partition("──\n")[2].split("\n\n")[0].splitlines() if line]
+    assert len(rows) == 4
+    assert max(map(len, rows)) > 60
+    assert len(Ran(*arguments).out.partition("──\n")[2].split("\n\n")[0].splitlines()) > 4

@@ -101,7 +101,7 @@ def test_backtest_without_a_measured_test_row(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert "state steps_per_s or fitted or measured_memory_bytes in some test row" in result.stderr
     assert ran("backtest", table, "--predictions", tmp_path / "out.csv").exit_code == 0
-    assert (tmp_path / "out.csv").read_text().splitlines()[1].endswith(",answered")
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].endswith(",answered,K80,2,2,async,1,32,1,,")
 
 
 def test_backtest_where_every_test_row_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,10 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Any, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, BinaryIO, Final
 
 import orjson
 from rich.console import Console
@@ -15,8 +18,20 @@ from rich.text import Text
 
 from nodewise_cli.recording import RecordedText, is_silent, record
 
-__all__ = ["complain", "print_error", "print_json", "print_line", "print_title", "say", "visible", "width_of_output"]
+__all__ = [
+    "complain",
+    "print_error",
+    "print_json",
+    "print_line",
+    "print_title",
+    "say",
+    "visible",
+    "wide_tables",
+    "width_of_output",
+]
 
+_ENOUGH: Final = 100_000
+_WIDTH: Final[ContextVar[int | None]] = ContextVar("width", default=None)
 PIPED_WIDTH: Final = 200
 """Columns where neither a window nor COLUMNS tells."""
 
@@ -26,8 +41,15 @@ _COMMANDS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2
 
 def print_json(value: Any) -> None:
     """One JSON object on standard output; NaN and infinities become null."""
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode() + "\n")
-    sys.stdout.flush()
+    _write(sys.stdout.buffer, orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS) + b"\n")
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    """Write all of it. With PYTHONUNBUFFERED a write may end early, and the text layer would drop the rest."""
+    left = memoryview(data)
+    while left:
+        left = left[stream.write(left) :]
+    stream.flush()
 
 
 def print_error(value: dict[str, Any]) -> None:
@@ -73,9 +95,19 @@ def complain(text: str) -> None:
         _console(sys.stderr).print(Text(visible(line)), soft_wrap=True)
 
 
+@contextmanager
+def wide_tables() -> Iterator[None]:
+    """Give tables all the columns that they need, whatever the window has."""
+    token = _WIDTH.set(_ENOUGH)
+    try:
+        yield
+    finally:
+        _WIDTH.reset(token)
+
+
 def width_of_output() -> int:
-    """Columns of standard output: as COLUMNS says, else the window's, else plenty."""
-    return _told_width() or PIPED_WIDTH
+    """Columns of a table: those of `wide_tables`, else as COLUMNS says, else the window's, else plenty."""
+    return _WIDTH.get() or _told_width() or PIPED_WIDTH
 
 
 def _told_width() -> int | None:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from difflib import SequenceMatcher
 from typing import Final
 
-from nodewise_cli.failures import RefusedAnswer
+from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_client import Client, Device, RefusedError
 
-__all__ = ["nearest_named"]
+__all__ = ["device_named", "nearest_named"]
 
 MOST_NEAR: Final = 4
 _GENERATIONS: Final = {
@@ -51,6 +51,21 @@ def nearest_named(client: Client, names: Iterable[str | None]) -> Iterator[None]
             reason=error.reason,
             violations=[(field, "is missing, and an answer needs it") for field in error.missing_fields],
         ) from None
+
+
+def device_named(name: str, devices: Iterable[Device]) -> Device:
+    """The device that a name means.
+
+    Raises
+    ------
+    InputError
+        With the nearest names, where none has this name.
+    """
+    all_devices = tuple(devices)
+    for device in all_devices:
+        if _key(name) in map(_key, _names(device)):
+            return device
+    raise InputError(f"the catalogue has no device {name!r}; nearest are {', '.join(_nearest(name, all_devices))}")
 
 
 def _nearest(name: str, devices: Iterable[Device]) -> list[str]:

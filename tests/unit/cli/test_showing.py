@@ -6,7 +6,7 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -187,3 +187,23 @@ def test_held_out_rows_stand_for_their_scale(tmp_path: Path) -> None:
     assert found is not None
     assert (found.steps_per_second, found.train) == (3.0, False)
     assert at(points, prediction(2, 2.5, None)) is None
+
+
+def test_json_is_whole_where_the_system_writes_less_than_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Short(io.RawIOBase):
+        """A stream without a buffer, as of PYTHONUNBUFFERED, that takes seven bytes at a time."""
+
+        taken = b""
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            some = bytes(data[:7])
+            self.taken += some
+            return len(some)
+
+    raw = Short()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(cast("Any", raw), write_through=True))
+    print_json({"values": list(range(100))})
+    assert json.loads(raw.taken) == {"values": list(range(100))}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from typer import Argument
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
+from nodewise_cli.device_names import device_named
 from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.table import figures, print_table, words
 from nodewise_client import Device, ListDevicesResponse
@@ -14,7 +18,12 @@ __all__ = ["devices"]
 _PEAKS: Final = ("bf16_flops_per_s", "fp16_flops_per_s", "fp32_flops_per_s")
 
 
-def devices(call: Call = ONE_MINUTE) -> None:
+def devices(
+    name: Annotated[
+        str | None, Argument(metavar="[NAME]", help="Show only the device that this name means, such as H100.")
+    ] = None,
+    call: Call = ONE_MINUTE,
+) -> None:
     """List devices with their other names, memory, peak and link.
 
     Case, spaces, punctuation and a leading NVIDIA do not matter in a name. The peak is the one of bf16, else fp16, else
@@ -22,6 +31,8 @@ def devices(call: Call = ONE_MINUTE) -> None:
     """
     with call.connect() as client:
         response = client.list_devices()
+    if name is not None:
+        response = replace(response, devices=(device_named(name, response.devices),))
     call.tell(_document, _show, response)
 
 

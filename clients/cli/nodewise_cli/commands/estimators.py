@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from nodewise_cli.commands.options import ONE_MINUTE, Call
-from nodewise_cli.views.numbers import format_number
-from nodewise_cli.views.table import figures, print_table, words
+from nodewise_cli.views.numbers import format_count, format_number, percent
+from nodewise_cli.views.table import figures, print_columns, words
 from nodewise_client import Estimator, ListEstimatorsResponse, Plugin
 
 __all__ = ["document", "estimators"]
@@ -31,16 +31,17 @@ def document(response: ListEstimatorsResponse) -> dict[str, Any]:
 
 
 def _show(response: ListEstimatorsResponse) -> None:
-    print_table(
-        [words("estimator"), words("version"), *map(figures, _NUMBERS), words("updated")],
-        [list(map(_cell, entry.values())) for entry in document(response)["estimators"]],
+    entries = document(response)["estimators"]
+    print_columns(
+        (words("estimator"), [each["name"] for each in entries]),
+        (words("version"), [each["version"] or "-" for each in entries]),
+        (figures("scored"), [format_count(each["scored"]) for each in entries]),
+        (figures("unanswered"), [format_count(each["unanswered"]) for each in entries]),
+        (figures("mean |ln r|"), [format_number(each["mean_abs_ln"], 3) for each in entries]),
+        (figures("bias"), [format_number(each["bias"], 3) for each in entries]),
+        (figures("90 % covers"), [percent(each["coverage90"]) for each in entries]),
+        (words("updated"), [each["updated"] or "-" for each in entries]),
     )
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return format_number(value, 3)
-    return f"{value:,}" if isinstance(value, int) else value or "-"
 
 
 def _entry(estimator: Estimator) -> dict[str, Any]:

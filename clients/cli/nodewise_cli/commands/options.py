@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, get_type_hints
 
 from typer import Option, Typer
 
-from nodewise_cli.console import print_json
+from nodewise_cli.console import print_json, wide_tables
 from nodewise_cli.failures import InputError
 from nodewise_cli.help_texts import HelpfulCommand, HelpfulGroup
 from nodewise_cli.recording import record_output
@@ -62,6 +62,9 @@ class Call:
     as_json: AsJson = False
     verbose: Annotated[
         bool, Option("--verbose", help="Print every note; and if no estimator can answer, the reason of each.")
+    ] = False
+    wide: Annotated[
+        bool, Option("--wide", help="Print each row of a table in one line, however narrow the window is.")
     ] = False
     timeout_s: TimeoutS = 60.0
     token: Annotated[
@@ -117,13 +120,12 @@ class Call:
         """
         if self.as_json:
             print_json(document(answer))
-        if report is None:
-            if not self.as_json:
-                show(answer)
+        if self.as_json and report is None:
             return
-        with record_output(silent=self.as_json) as recording:
+        with record_output(silent=self.as_json) as recording, wide_tables() if self.wide else nullcontext():
             show(answer)
-        Report(report.headline, recording, report.draw, command_line()).write(report.path)
+        if report is not None:
+            Report(report.headline, recording, report.draw, command_line()).write(report.path)
 
 
 @dataclass(frozen=True, slots=True)

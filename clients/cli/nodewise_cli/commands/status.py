@@ -120,7 +120,7 @@ def _show(report: dict[str, Any]) -> None:
         [each["name"], format_count(each["scored"]), format_number(each["mean_abs_ln"], 3), percent(each["coverage90"])]
         for each in report["estimators"]
     ]
-    print_table([words("estimator"), figures("scored"), figures("mean_abs_ln"), figures("coverage90")], rows)
+    print_table([words("estimator"), figures("scored"), figures("mean |ln r|"), figures("90 % covers")], rows)
 
 
 def top(

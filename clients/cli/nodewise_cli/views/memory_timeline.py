@@ -10,16 +10,18 @@ stages before its first backward pass.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from nodewise_cli.console import print_line, say
+from nodewise_cli.console import print_line, say, width_of_output
 from nodewise_cli.views.numbers import format_number, gibibytes
 from nodewise_client import Prediction
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = [
     "TERMS",
@@ -134,7 +136,7 @@ def _points(terms: Mapping[str, float], beside: Mapping[str, float], durations: 
     after = before | ({"gradients": growth} if growth else {})
     passing = before | {"gathered": terms["gathered"]}
     one = durations.passes / micro_batches
-    ahead = int(np.ceil(in_flight))
+    ahead = math.ceil(in_flight)
     time = 0.0
 
     def keeping(count: float) -> dict[str, float]:
@@ -250,9 +252,16 @@ def show_memory(prediction: Prediction, title: str) -> None:
 
 
 def picture(timeline: MemoryTimeline) -> Sequence[str]:
-    """Lines of at most :data:`WIDTH` characters: memory over time, each column at its most, and what letters mean."""
+    """Lines as wide as the output, at most :data:`WIDTH`: memory over time, and what letters mean.
+
+    Each column shows the most memory in its time.
+    """
+    # Only here: a command that calls a server needs it for nothing else, and it takes half of that command's start.
+    import numpy as np
+
     points, peak = timeline.points, timeline.peak
-    columns, end_s = WIDTH - MARGIN, points[-1].time_s
+    width = min(WIDTH, width_of_output())
+    columns, end_s = width - MARGIN, points[-1].time_s
     tops = np.cumsum(_columns(points, columns), axis=0) / peak.total_bytes * HEIGHT
     lines = []
     for row in range(HEIGHT - 1, -1, -1):
@@ -265,7 +274,7 @@ def picture(timeline: MemoryTimeline) -> Sequence[str]:
     lines.append(" " * MARGIN + _phases(points, columns).rstrip())
     lines.append(" " * MARGIN + (f"0{f'{format_number(end_s)} s':>{columns - 1}}" if timeline.timed else "one step"))
     sizes = [f"{_LETTERS[term]} {term} {gibibytes(size)}" for term, size in peak.terms.items() if size]
-    return [*lines, *textwrap.wrap(f"GiB at the peak: {', '.join(sizes)}", WIDTH)]
+    return [*lines, *textwrap.wrap(f"GiB at the peak: {', '.join(sizes)}", width)]
 
 
 def _phases(points: Sequence[MemoryPoint], columns: int) -> str:
@@ -282,6 +291,8 @@ def _phases(points: Sequence[MemoryPoint], columns: int) -> str:
 
 def _columns(points: Sequence[MemoryPoint], columns: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """(terms, columns) bytes: at the moment of most memory within each column's time."""
+    import numpy as np
+
     times = np.array([point.time_s for point in points])
     sizes = np.array([[point.terms[term] for term in TERMS] for point in points])
     grid = np.linspace(0.0, times[-1], 4 * columns + 1)
