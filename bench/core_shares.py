@@ -11,9 +11,9 @@ from typing import Final
 _CPU: Final = Path("/sys/fs/cgroup/cpu")
 PERIOD_US: Final = 20_000
 """A process that has used its share waits for the next period: shorter than a caller's think time."""
-_WEIGHT: Final = 10_000
+_WEIGHT: Final = 100_000
 """Of a process with a share, beside all else that runs on the machine, where a session has 1,024 or less."""
-_FIRST: Final = 200_000
+_FIRST: Final = 262_144
 """Of a process that is to compute whenever it can."""
 
 
