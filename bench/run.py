@@ -16,6 +16,7 @@ import growth
 import hosts
 import http_json
 import ingest
+import large_site
 import long_calls
 import overload
 import partitioning
@@ -58,6 +59,7 @@ MODULES = {
     "recorder": recorder,
     "clients": clients,
     "overload": overload,
+    "large_site": large_site,
 }
 
 
