@@ -11,7 +11,7 @@ import pytest
 from profile_batches import batch, speeds
 
 from nodewise.domain.errors import NodewiseError, Reason
-from nodewise.profiles import sql_schema
+from nodewise.profiles import sql_reads, sql_schema
 from nodewise.profiles.batches import TraceChunk
 from nodewise.profiles.digest import DIGEST_VERSION
 from nodewise.profiles.sqlite_store import SqliteProfileStore
@@ -287,3 +287,15 @@ def test_a_fault_inside_a_transaction_takes_it_back(store: SqliteProfileStore, m
         with pytest.raises(RuntimeError):
             store.append("job", "s", [batch(1, 1.0)])
     assert store.append("job", "s", [batch(1, 2.0, commit=True)]).revision == 1
+
+
+def test_changes_are_read_by_their_index(store: SqliteProfileStore) -> None:
+    with store.whole() as connection:
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)  # type: ignore[attr-defined]  # of sqlite3
+        sql_reads.names_changed(connection, 0)
+        sql_reads.changed_rows(connection, 0, "team/")
+        connection.set_trace_callback(None)  # type: ignore[attr-defined]
+        plans = [str(connection.execute(f"EXPLAIN QUERY PLAN {each}").fetchall()) for each in statements]
+    assert len(plans) == 2
+    assert all("profiles_by_change" in plan for plan in plans), plans
