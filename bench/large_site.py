@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc
-from processes import Server
-from rpc import PHASES, PREDICT, STREAM
+from processes import Server, cpu_clock_of
+from results import Result
+from rpc import APPEND, PHASES, PREDICT, STREAM, profile
 
 from nodewise.domain.columns import as_floats, as_ints
 from nodewise.domain.configurations import Configurations, SyncMode
@@ -34,19 +35,22 @@ from nodewise.profiles.sqlite_store import SqliteProfileStore
 from nodewise.profiles.store import AppendRequest
 from nodewise_protos.v1 import configuration_pb2, options_pb2, profile_pb2, profile_service_pb2, schedule_service_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+from nodewise_protos.v1beta1 import admin_service_pb2
 
 SCHEDULE: Final = "/nodewise.v1.ScheduleService/Schedule"
 LIST: Final = "/nodewise.v1.ProfileService/ListProfiles"
-APPEND: Final = "/nodewise.v1.ProfileService/AppendProfile"
 PARTS: Final = ("schedule", "batch", "listing", "learning")
 POLICY: Final = "efficiency-srpt-fill"
 COUNTS: Final = (1, 2, 4, 8)
 JOBS_TOGETHER: Final = 1_000
 """Jobs of a question on the stream, and profiles of an append to the store."""
+LEARNING_S: Final = 60.0
+"""Longest time that the server is watched while it learns."""
 WAIT_S: Final = 0.005
 """Pause of the other caller between two calls."""
 LIMITS: Final = """
 learn_interval_s = {learn_s}
+admin = true
 [limits]
 jobs_per_call = {jobs}
 entries_per_list = {jobs}
@@ -133,8 +137,13 @@ def _copy(connection: sqlite3.Connection, table: str, shift: int, copies: int, s
     )
 
 
-def _call_repeatedly(target: str, name: str, pipe: Connection) -> None:
-    """The other caller: the same question again and again; reports its waits when asked."""
+def _call_repeatedly(target: str, name: str, pid: int, pipe: Connection) -> None:
+    """The other caller: the same question again and again; reports its waits when asked.
+
+    A wait is told by the clock, and by the CPU that the server used meanwhile, which other load of the machine changes
+    less: it is what the wait would be at most on a machine with a free core.
+    """
+    cpu = cpu_clock_of(pid)
     question = pb.PredictRequest(
         profile=profile_pb2.ProfileSource(profile_id=name),
         configurations=configuration_pb2.Configurations(workers=range(1, 17)),
@@ -142,12 +151,12 @@ def _call_repeatedly(target: str, name: str, pipe: Connection) -> None:
     with grpc.insecure_channel(target) as channel:
         method = channel.unary_unary(PREDICT)
         method(question, timeout=600)
-        waits: list[float] = []
+        waits: list[tuple[float, float]] = []
         pipe.send(None)
         while True:
-            called_s = time.perf_counter()
+            called_s, cpu_s = time.perf_counter(), time.clock_gettime(cpu)
             method(question, timeout=600)
-            waits.append(time.perf_counter() - called_s)
+            waits.append((time.perf_counter() - called_s, time.clock_gettime(cpu) - cpu_s))
             if pipe.poll(WAIT_S):
                 if pipe.recv() is None:
                     return
@@ -158,15 +167,15 @@ def _call_repeatedly(target: str, name: str, pipe: Connection) -> None:
 class Others:
     """Another caller, in a process of its own."""
 
-    def __init__(self, target: str, name: str) -> None:
+    def __init__(self, target: str, name: str, pid: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_call_repeatedly, args=(target, name, other))
+        self._process = context.Process(target=_call_repeatedly, args=(target, name, pid, other))
         self._process.start()
         self._pipe.recv()
 
-    def waits(self) -> list[float]:
-        """Seconds of each call since the last report."""
+    def waits(self) -> list[tuple[float, float]]:
+        """Seconds of each call since the last report, and the server's CPU seconds meanwhile."""
         self._pipe.send("report")
         return list(self._pipe.recv())
 
@@ -191,7 +200,7 @@ class Bench:
         cpu_s, began_s = self.server.cpu_s(), time.perf_counter()
         about = work()
         seconds, cpu_s = time.perf_counter() - began_s, self.server.cpu_s() - cpu_s
-        waits = sorted(self.others.waits())
+        waits, cpu = (sorted(each) for each in zip(*self.others.waits()))
         return {
             "name": name,
             "seconds": round(seconds, 3),
@@ -201,6 +210,7 @@ class Bench:
             "others_p50_ms": round(1e3 * waits[len(waits) // 2], 1),
             "others_p99_ms": round(1e3 * waits[int(0.99 * len(waits))], 1),
             "others_longest_ms": round(1e3 * waits[-1], 1),
+            "others_longest_cpu_ms": round(1e3 * cpu[-1], 1),
         } | about
 
 
@@ -232,7 +242,7 @@ def serving(path: Path, site: Site, learn_s: float = 0.0, workers: int = 1) -> I
         command += ["--config", str(settings), "--workers", str(workers)]
         options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
         with Server(*command, pinned=False) as server, grpc.insecure_channel(server.target, options=options) as channel:
-            others = Others(server.target, site.name(0))
+            others = Others(server.target, site.name(0), server.pid)
             try:
                 yield Bench(server, channel, others, site)
             finally:
@@ -338,6 +348,55 @@ def listing(bench: Bench) -> Iterator[dict[str, Any]]:
     yield bench.measure("listing", ask)
 
 
+def learning(bench: Bench) -> Iterator[dict[str, Any]]:
+    """The first look at all profiles and the lessons after it; then a profile that changes, and its team's lessons."""
+    priors = bench.channel.unary_unary("/nodewise.v1beta1.AdminService/ListPriors")
+    append = bench.channel.unary_unary(APPEND)
+
+    def learned() -> list[admin_service_pb2.LearnedPriors]:
+        request = admin_service_pb2.ListPriorsRequest(page_size=1000)
+        reply = priors(request.SerializeToString(), timeout=600)
+        return list(admin_service_pb2.ListPriorsResponse.FromString(reply).learned)
+
+    def wait() -> dict[str, Any]:
+        ends_s = time.monotonic() + LEARNING_S
+        while time.monotonic() < ends_s and len(learned()) < bench.site.teams:
+            time.sleep(0.5)
+        lessons = learned()
+        return {"namespaces": len(lessons), "profiles_learned_from": sum(each.jobs_count for each in lessons)}
+
+    def change() -> dict[str, Any]:
+        name = bench.site.name(0)
+        before = {each.namespace: each.lessons_id for each in learned()}
+        for number in range(20):
+            content = profile_pb2.ProfileContent()
+            content.CopyFrom(profile())
+            content.phase_timings.compute_seconds[0] *= 1.5
+            request = profile_service_pb2.AppendProfileRequest(
+                profile_id=f"{name.split('/')[0]}/new-{time.time_ns()}", request_id=f"{number}", content=content
+            )
+            append(request.SerializeToString(), timeout=600)
+        return wait() | {"namespaces_before": len(before)}
+
+    yield bench.measure("learning_at_start", wait)
+    yield bench.measure("learning_after_changes", change)
+
+
+def run() -> Iterator[Result]:
+    """The short form: seconds of 5,000 jobs beside those of 1,000, so that a ratio above 5 is worse than linear."""
+    small, large = Site(1_000, 200, 200, 2), Site(5_000, 200, 200, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "site.db")
+        fill(path, small)
+        with serving(path, large) as bench:
+            for part in (schedule, batch):
+                bench.site = small
+                baselines = [line["server_cpu_s"] for line in part(bench)]
+                bench.site = large
+                *_, again = part(bench)
+                yield Result(f"{again['name']}_5000_jobs_beside_1000", again["server_cpu_s"], "CPU s", baselines[-1])
+
+
 def main() -> int:
     """Print what each part costs."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -357,7 +416,7 @@ def main() -> int:
             fill(path, site)
             print(json.dumps({"name": "fill", "seconds": round(time.perf_counter() - began_s, 1)}), flush=True)
         for part in given.parts:
-            with serving(path, site, 0.0, given.workers) as bench:
+            with serving(path, site, 1.0 if part == "learning" else 0.0, given.workers) as bench:
                 for line in globals()[part](bench):
                     print(json.dumps(line), flush=True)
     return 0

@@ -17,6 +17,7 @@ import growth
 import hosts
 import http_json
 import ingest
+import large_site
 import long_calls
 import overload
 import partitioning
@@ -62,6 +63,7 @@ MODULES = {
     "overload": overload,
     "capacity": capacity,
     "site_load": site_load,
+    "large_site": large_site,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -87,9 +88,9 @@ _NEWEST: Final = "NOT EXISTS (SELECT 1 FROM profiles o WHERE o.profile_id = p.pr
 _ROW: Final = f"{_SELECT} WHERE profile_id = ? AND {_LIVE}"
 _DELETED: Final = f"{_SELECT} WHERE profile_id = ? AND revision > 0 AND purge_time_s > ? ORDER BY key DESC"
 _ROWS: Final = f"{_SELECT} WHERE profile_id > ? AND profile_id >= ? AND profile_id < ? AND revision > 0"
-# SQLite, which has no statistics here, would walk all profiles for a range of names, an order by key, or DISTINCT.
 _CHANGED: Final = f"{_SELECT} WHERE changed > ? AND substr(profile_id, 1, ?) = ? AND revision > 0"
 _NAMES_CHANGED: Final = "SELECT profile_id FROM profiles WHERE changed > ?"
+"""Without an order, a range of names or DISTINCT, for which SQLite would read all profiles by another index."""
 _PAYLOADS: Final = """
 SELECT b.payload, c.revision, b.content_hash FROM commits c JOIN batches b
     ON b.session_key = c.session_key AND b.sequence_number BETWEEN c.first_sequence_number AND c.last_sequence_number
@@ -197,13 +198,12 @@ def deleted_rows(connection: Connection, profile_id: str, now_s: float) -> list[
 def changed_rows(connection: Connection, since: int, prefix: str) -> list[ProfileRow]:
     """Committed profiles that changed after a generation, deleted ones too, by their keys."""
     rows = connection.execute(_CHANGED, (since, len(prefix), prefix))
-    return sorted((ProfileRow(*row) for row in rows), key=lambda row: row.key)
+    return sorted((ProfileRow(*row) for row in rows), key=attrgetter("key"))
 
 
 def names_changed(connection: Connection, since: Hashable) -> frozenset[str]:
     """Names of profiles that changed after a generation, deleted ones too."""
-    rows = connection.execute(_NAMES_CHANGED, (since,))
-    return frozenset(name for (name,) in rows)
+    return frozenset(name for (name,) in connection.execute(_NAMES_CHANGED, (since,)))
 
 
 def digest_of(connection: Connection, row: ProfileRow) -> str:

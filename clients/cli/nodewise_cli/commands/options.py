@@ -120,12 +120,14 @@ class Call:
         """
         if self.as_json:
             print_json(document(answer))
-        if self.as_json and report is None:
-            return
-        with record_output(silent=self.as_json) as recording, wide_tables() if self.wide else nullcontext():
-            show(answer)
-        if report is not None:
-            Report(report.headline, recording, report.draw, command_line()).write(report.path)
+        with wide_tables() if self.wide else nullcontext():
+            if report is None:
+                if not self.as_json:
+                    show(answer)
+                return
+            with record_output(silent=self.as_json) as recording:
+                show(answer)
+        Report(report.headline, recording, report.draw, command_line()).write(report.path)
 
 
 @dataclass(frozen=True, slots=True)
