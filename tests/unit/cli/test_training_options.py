@@ -47,7 +47,7 @@ def test_options_stand_over_what_the_file_says(tmp_path: Path, kind: str) -> Non
 def test_a_plan_of_a_model_takes_them(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA3_8B))
-    request = read_plan(path, OfModel(cluster="H100=1x8", batch=64, **STATED))
+    request = read_plan(path, OfModel(cluster="H100=1x8", batch=64, **STATED)).request
     assert request.profile is not None
     assert request.profile.content is not None
     assert {name: getattr(request.profile.content.workload, name) for name in STATED} == STATED

@@ -70,7 +70,7 @@ class Layout:
             *([] if transformer else ["the model is not a transformer"]),
             *(["it has parameter servers"] if value("parameter_servers", 0) else []),
             *([] if value("sync_modes", SyncMode.ALLREDUCE) == SyncMode.ALLREDUCE else ["it is not all-reduce"]),
-            *([] if precision else ["its precision is not stated"]),
+            *([] if precision else ["its precision is not stated (workload.precision)"]),
             *([] if nodes and workers and workers % nodes == 0 else ["its nodes do not have equal numbers of devices"]),
             *([] if micro_batch and batch else ["its batch is not stated"]),
         ]
