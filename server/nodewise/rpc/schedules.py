@@ -267,7 +267,7 @@ class Schedules:
             path = f"jobs[{number}]"
             profile: Profile | NodewiseError | None
             try:
-                generation = generation or self.sources.generation()
+                generation = self.sources.generation() if generation is None else generation
                 profile = self.sources.at_hand(message.profile, generation)
                 if profile is None:
                     profile = await self.sources.profile(message.profile, waiting)
