@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer import Argument
@@ -40,16 +40,14 @@ CHAPTERS: Final = (
 
 
 def demo(
+    context: typer.Context,
     page: Annotated[Path, Argument(metavar="[OUT.html]", help="The page to write.")] = Path("nodewise-demo.html"),
 ) -> None:
     """Answer five questions about the shipped examples, and write them on one page."""
-    # Only here: all commands, when one of them is called.
-    from nodewise_cli.app import app
-
     checked_output(page, "OUT", (".html",))
     needs_matplotlib("demo")
     page = page.resolve()
-    command = typer.main.get_command(app)
+    command: Any = context.find_root().command
     chapters: list[tuple[str, Report]] = []
     with _in_examples():
         for question, line in CHAPTERS:
