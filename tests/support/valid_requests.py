@@ -159,9 +159,10 @@ def _plan() -> Message:
 
 
 def _run() -> completions.EstimateRunRequest:
-    work = objective_pb2.Work(samples=1e4)
+    rows, work = workers(2), objective_pb2.Work(samples=1e4)
+    rows.batch_per_worker_samples.append(32)
     return completions.EstimateRunRequest(
-        profile=inline(), work=work, configurations=workers(2), price_per_node_hour=1.0, runs_count=10
+        profile=inline(), work=work, configurations=rows, price_per_node_hour=1.0, runs_count=10
     )
 
 
