@@ -99,9 +99,14 @@ def _of_message(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     """A message as a file may state it: names in either spelling, and files instead of their content."""
     properties = {key: _of_field(field) for key, field in schema.get("properties", {}).items()}
     for key in tuple(properties):
-        snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
-        properties.setdefault(snake, {"$ref": f"#/$defs/{name}/properties/{key}"})
-    return schema | {"properties": properties | _OF_FILES.get(name, {})}
+        properties.setdefault(_snake(key), {"$ref": f"#/$defs/{name}/properties/{key}"})
+    needed = [{"anyOf": [{"required": [key]}, {"required": [_snake(key)]}]} for key in schema.get("required", ())]
+    whole = {key: part for key, part in schema.items() if key != "required"} | ({"allOf": needed} if needed else {})
+    return whole | {"properties": properties | _OF_FILES.get(name, {})}
+
+
+def _snake(key: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
 def _of_field(schema: dict[str, Any]) -> dict[str, Any]:
