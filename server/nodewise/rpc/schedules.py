@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -263,12 +263,13 @@ class Schedules:
         waiting = options.waiting(
             replace(call, deadline_monotonic_s=time.monotonic() + call.remaining_s() * WAIT_SHARE)
         )
-        jobs, stint, generation = list[JobQuestion](), Stint(call), None
+        jobs, stint = list[JobQuestion](), Stint(call)
+        generation: Hashable = None
         for number, message in enumerate(request.jobs):
             path = f"jobs[{number}]"
             profile: Profile | NodewiseError | None
             try:
-                generation = generation or self.sources.generation()
+                generation = self.sources.generation() if generation is None else generation
                 profile = self.sources.at_hand(message.profile, generation)
                 if profile is None:
                     profile = await self.sources.profile(message.profile, waiting)

@@ -88,7 +88,7 @@ class ProfileSources:
         """
         if source.WhichOneof("source") != "profile_id" or _states_revision(source):
             return None
-        profile = self._reader.from_cache(source.profile_id, generation or self.generation())
+        profile = self._reader.from_cache(source.profile_id, self.generation() if generation is None else generation)
         return None if profile is None or profile.is_empty else profile
 
     async def profile(
