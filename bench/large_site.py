@@ -44,7 +44,7 @@ POLICY: Final = "efficiency-srpt-fill"
 COUNTS: Final = (1, 2, 4, 8)
 JOBS_TOGETHER: Final = 1_000
 """Jobs of a question on the stream, and profiles of an append to the store."""
-LEARNING_S: Final = 60.0
+LEARNING_S: Final = 45.0
 """Longest time that the server is watched while it learns."""
 WAIT_S: Final = 0.005
 """Pause of the other caller between two calls."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -262,7 +262,8 @@ class Schedules:
         waiting = options.waiting(
             replace(call, deadline_monotonic_s=time.monotonic() + call.remaining_s() * WAIT_SHARE)
         )
-        jobs, stint, generation = list[JobQuestion](), Stint(call), None
+        jobs, stint = list[JobQuestion](), Stint(call)
+        generation: Hashable = None
         for number, message in enumerate(request.jobs):
             path = f"jobs[{number}]"
             profile: Profile | NodewiseError | None
