@@ -267,7 +267,7 @@ DRIVES = {
         lambda operator: not few_batches(operator.faults),
     ),
     "NodewiseQueueLong": Drive(
-        Faults.flood,
+        lambda faults: faults.flood(150, "queueing"),
         {"nodewise top": lambda shown: any(number(each["waiting"]) > 0 for each in shown.get("queues", []))},
         lambda _: None,
         lambda operator: operator.top("queues", "waiting") == 0.0,
