@@ -71,11 +71,14 @@ def parse_json(body: bytes, kind: type[Message]) -> dict[str, Any]:
     return value
 
 
+_NO_BOOLEAN: Final = {FieldDescriptor.TYPE_DOUBLE: "a number", FieldDescriptor.TYPE_ENUM: "the name of a value"}
+
+
 def _refuse_booleans_as_numbers(value: dict[str, Any], message: Descriptor, path: str) -> None:
-    """json_format reads true as 1.0, which no caller means."""
+    """json_format reads true as 1, which no caller means."""
     for key, inner in value.items():
         field = message.fields_by_name.get(key) or message.fields_by_camelcase_name.get(key)
-        if field is None or field.type not in (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_MESSAGE):
+        if field is None or field.type not in (*_NO_BOOLEAN, FieldDescriptor.TYPE_MESSAGE):
             continue
         place, holder = path + field.name, field.message_type
         if holder is not None and holder.GetOptions().map_entry and isinstance(inner, dict):
@@ -86,8 +89,8 @@ def _refuse_booleans_as_numbers(value: dict[str, Any], message: Descriptor, path
         else:
             held = [(place, inner)]
         for where, entry in held:
-            if isinstance(entry, bool) and field.type == FieldDescriptor.TYPE_DOUBLE:
-                raise invalid_field(where, f"must be a number, found {str(entry).lower()}")
+            if isinstance(entry, bool) and field.type in _NO_BOOLEAN:
+                raise invalid_field(where, f"must be {_NO_BOOLEAN[field.type]}, found {str(entry).lower()}")
             if isinstance(entry, dict) and field.message_type is not None:
                 _refuse_booleans_as_numbers(entry, field.message_type, f"{where}.")
 
