@@ -7,10 +7,10 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import CHROMIUM, page
-from click.testing import Result
 from typer.testing import CliRunner
 
 from nodewise_cli.app import app
@@ -33,8 +33,8 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    def run(*arguments: str | Path) -> Result:
+def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    def run(*arguments: str | Path) -> Any:
         words = [str(each) for each in arguments]
         monkeypatch.setattr(sys, "argv", ["nodewise", *words])
         return CliRunner().invoke(app, words)
@@ -43,7 +43,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 
 def test_a_page_has_sentence_picture_table_grounds_and_command(
-    ran: Callable[..., Result], tmp_path: Path, table: Path
+    ran: Callable[..., Any], tmp_path: Path, table: Path
 ) -> None:
     path = tmp_path / "out.html"
     result = ran("predict", table, "--nodes", "1-4", "--report", path)
@@ -59,7 +59,7 @@ def test_a_page_has_sentence_picture_table_grounds_and_command(
     assert "default-src 'none'" in page
 
 
-def test_markdown_has_its_picture_beside_it(ran: Callable[..., Result], tmp_path: Path, table: Path) -> None:
+def test_markdown_has_its_picture_beside_it(ran: Callable[..., Any], tmp_path: Path, table: Path) -> None:
     path = tmp_path / "out.md"
     assert ran("predict", table, "--nodes", "1-4", "--report", path).exit_code == 0
     text = path.read_text()
@@ -93,7 +93,7 @@ def test_markdown_has_its_picture_beside_it(ran: Callable[..., Result], tmp_path
     ids=["spot", "simulate", "sweep", "plan", "backtest"],
 )
 def test_commands_that_compare_have_reports(
-    ran: Callable[..., Result], tmp_path: Path, arguments: list[str | Path], headline: str, *, has_picture: bool
+    ran: Callable[..., Any], tmp_path: Path, arguments: list[str | Path], headline: str, *, has_picture: bool
 ) -> None:
     path = tmp_path / "out.html"
     assert ran(*arguments, "--report", path).exit_code == 0
@@ -104,13 +104,13 @@ def test_commands_that_compare_have_reports(
     assert ("<code>torchrun" in page) == ("--flags" in arguments)
 
 
-def test_json_stays_alone_on_standard_output(ran: Callable[..., Result], tmp_path: Path, table: Path) -> None:
+def test_json_stays_alone_on_standard_output(ran: Callable[..., Any], tmp_path: Path, table: Path) -> None:
     result = ran("predict", table, "--nodes", "1-4", "--json", "--report", tmp_path / "out.html")
     assert len(json.loads(result.stdout)["predictions"]) == 4
     assert "samples/s" in (tmp_path / "out.html").read_text()
 
 
-def test_a_report_of_another_kind_is_refused_before_the_work(ran: Callable[..., Result], table: Path) -> None:
+def test_a_report_of_another_kind_is_refused_before_the_work(ran: Callable[..., Any], table: Path) -> None:
     result = ran("predict", table, "--nodes", "1-4", "--report", "out.pdf")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--report: must end in" in result.stderr
@@ -126,7 +126,7 @@ def test_the_command_of_a_report_has_no_secret(words: list[str]) -> None:
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed")
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (480, True)])
 def test_a_browser_shows_the_page_without_a_complaint(
-    ran: Callable[..., Result], tmp_path: Path, table: Path, *, width: int, dark: bool
+    ran: Callable[..., Any], tmp_path: Path, table: Path, *, width: int, dark: bool
 ) -> None:
     path = tmp_path / "out.html"
     assert ran("predict", table, "--nodes", "1-4", "--report", path).exit_code == 0

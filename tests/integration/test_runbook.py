@@ -19,7 +19,7 @@ from serving import workers_of
 from typer.testing import CliRunner
 
 from nodewise_cli.app import app
-from nodewise_client import Client
+from nodewise_client import Client, ListProfilesRequest
 
 pytestmark = pytest.mark.long
 
@@ -189,10 +189,10 @@ def ask(name: str) -> Callable[[Faults], object]:
     return lambda faults: faults.predict(name)
 
 
-def observe(factor: float) -> Callable[[Faults], None]:
+def observe(team: str, factor: float) -> Callable[[Faults], None]:
     def observed(faults: Faults) -> None:
         for turn in range(4):
-            faults.observe(f"team/{turn}", factor)
+            faults.observe(f"{team}/{turn}", factor)
 
     return observed
 
@@ -205,25 +205,22 @@ def estimator_figure(name: str, is_off: Callable[[float], bool]) -> Sees:
     return sees
 
 
-def retract_earlier_runs(faults: Faults) -> None:
+def retract_earlier_runs(team: str) -> Callable[[Faults], None]:
     """Keep the last eight runs of each job."""
-    for profile in Client(faults.target).list_profiles(name_prefix="team/"):
-        last = profile.observations_count - 8
-        arguments = [
-            "profiles",
-            "retract",
-            profile.profile_id,
-            "--observations",
-            f"1-{last}",
-            "--server",
-            faults.target,
-        ]
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+
+    def retract(faults: Faults) -> None:
+        with Client(faults.target) as client:
+            profiles = list(client.list_profiles(ListProfilesRequest(name_prefix=f"{team}/")))
+        for profile in (each for each in profiles if each.observations_count > 8):
+            words = ["--observations", f"1-{profile.observations_count - 8}", "--server", faults.target]
+            assert CliRunner().invoke(app, ["profiles", "retract", profile.profile_id, *words]).exit_code == 0
+
+    return retract
 
 
-def predicts_the_runs(operator: Operator) -> bool:
-    """Whether the job is predicted as it runs now."""
-    return abs(operator.faults.predicted_rate("team/0") / (6.0 * 8 / 1.16) - 1.0) < 0.2
+def predicts_the_runs(job: str) -> Callable[[Operator], bool]:
+    """Whether a job is predicted as it runs now."""
+    return lambda operator: abs(operator.faults.predicted_rate(job) / (6.0 * 8 / 1.16) - 1.0) < 0.2
 
 
 DRIVES = {
@@ -310,18 +307,18 @@ DRIVES = {
         before=break_("raises"),
     ),
     "NodewiseEstimatorDrift": Drive(
-        lambda faults: faults.observe("team/0", 6.0),
+        lambda faults: faults.observe("drift/0", 6.0),
         {"nodewise estimators": estimator_figure("bias", lambda bias: bias < -0.1)},
-        retract_earlier_runs,
-        predicts_the_runs,
-        before=lambda faults: [observe(1.0)(faults) for _ in range(2)],
+        retract_earlier_runs("drift"),
+        predicts_the_runs("drift/0"),
+        before=lambda faults: [observe("drift", 1.0)(faults) for _ in range(2)],
     ),
     "NodewiseCoverageLow": Drive(
-        lambda faults: faults.observe("team/1", 6.0),
+        lambda faults: faults.observe("coverage/0", 6.0),
         {"nodewise estimators": estimator_figure("coverage90", lambda share: share < 0.9)},
-        retract_earlier_runs,
-        predicts_the_runs,
-        before=observe(1.0),
+        retract_earlier_runs("coverage"),
+        predicts_the_runs("coverage/0"),
+        before=observe("coverage", 1.0),
     ),
 }
 
