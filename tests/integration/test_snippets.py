@@ -46,7 +46,7 @@ second needs a job that runs: `tests/integration/test_running_jobs.py`. The thir
 `tests/integration/test_status.py`. The others need a cluster manager: `tests/integration/managers`."""
 LONG = {"docs/guides/planning.md", "docs/guides/simulation.md"}
 """They search and simulate for a quarter of a minute each."""
-OUTPUT = re.compile(r"(--(?:plot|picture|report|timeline|gantt|csv|predictions)) (\S+)")
+OUTPUT = re.compile(r"(--(?:plot|picture|report|timeline|gantt|csv|predictions)|nodewise demo) (\S+)")
 TRACES = "tests/fixtures/traces"
 STORED = re.compile(r"(nodewise\.db|fresh\.db|backups/\w+)")
 """Files that a page's commands keep; a store that is copied is there before."""
