@@ -30,6 +30,7 @@ SOURCES = (
     "integrations/python/nodewise_integrations",
     "protos/python",
     "protos/nodewise",
+    "examples",
 )
 OLDEST_PYTHON = (3, 11)
 
