@@ -66,7 +66,7 @@ def server() -> Iterator[str]:
 def shown_by(arguments: list[str | Path], server: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What a command shows, to be shown again: its times differ from run to run."""
     caught: list[Callable[[], None]] = []
-    monkeypatch.setattr(Call, "tell", lambda _, document, show, answer: caught.append(lambda: show(answer)))
+    monkeypatch.setattr(Call, "tell", lambda _, document, show, answer, page=None: caught.append(lambda: show(answer)))
     status = importlib.import_module("nodewise_cli.commands.status")
     show_status = status._show  # the only command whose answer is put together of several
     monkeypatch.setattr(status, "_show", lambda report: caught.append(lambda: show_status(report)))
