@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from nodewise_cli.failures import CommandError, InputError
 
-__all__ = ["checked_output", "needs_matplotlib", "writing"]
+__all__ = ["checked_output", "needs_matplotlib", "policy_hash", "writing"]
+
+
+def policy_hash(text: str) -> str:
+    """The hash of a page's own style or script, in the form of its content security policy."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def checked_output(path: Path | None, option: str, suffixes: Sequence[str] = ()) -> None:

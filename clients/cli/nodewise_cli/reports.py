@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from tempfile import TemporaryDirectory
 from textwrap import indent
 from typing import Final, TypeAlias
 
-from nodewise_cli.outputs import checked_output, needs_matplotlib, writing
+from nodewise_cli.outputs import checked_output, needs_matplotlib, policy_hash, writing
 from nodewise_cli.recording import RecordedCode, RecordedTable, RecordedText, Recording
 
 __all__ = ["FORMATS", "Draw", "Report", "check_report", "collect_reports", "command_line", "page_of"]
@@ -32,7 +31,7 @@ _SECRETS: Final = ("--token",)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An answer for people who did not ask the question.
+    """An answer with all that another reader needs.
 
     Attributes
     ----------
@@ -43,7 +42,7 @@ class Report:
     draw : callable or None
         Draws its picture; None = it has none.
     command : str
-        The command that asked.
+        The command line that gave the answer.
     """
 
     headline: str
@@ -158,8 +157,8 @@ def page_of(title: str, chapters: Sequence[tuple[str, Report]]) -> str:
 
 def _page(title: str, body: str) -> str:
     style = resources.files("nodewise_cli").joinpath("report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    allowed = f"img-src data:; style-src '{policy_hash(style)}'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nodewise_client._answers import PredictResult
     from nodewise_client._row_kinds import Prediction
 
-__all__ = ["DASHED", "INK", "MeasuredPoint", "plot_prediction", "use_scales", "write_numbers"]
+__all__ = ["CHOSEN_COLOUR", "DASHED", "INK", "MeasuredPoint", "plot_prediction", "use_scales", "write_numbers"]
 
 DASHED: Final = (0, (4, 3))
 INK: Final = "#4a4a4a"
@@ -20,7 +20,7 @@ LEAST_POWERS: Final = 4
 """Powers of two from which an axis is logarithmic: a linear axis suits fewer of them better."""
 _CURVE: Final = "#1f5fa8"
 _MEASURED_COLOUR: Final = "#222222"
-_CHOSEN_COLOUR: Final = "#d1495b"
+CHOSEN_COLOUR: Final = "#d1495b"
 
 
 class MeasuredPoint(Protocol):
@@ -190,8 +190,8 @@ def _mark_recommendation(axes: Axes, result: PredictResult, by: str, rate_of: Ra
     if rate is None:
         return
     scale = getattr(row, by)
-    axes.axvline(scale, color=_CHOSEN_COLOUR, linewidth=1, linestyle=DASHED)
+    axes.axvline(scale, color=CHOSEN_COLOUR, linewidth=1, linestyle=DASHED)
     rule = (recommendation.rule or "").replace("_", " ")
     label = f"recommended: {scale} {by if scale != 1 else by[:-1]} ({rule})"
-    ring: dict[str, Any] = {"facecolor": "none", "edgecolor": _CHOSEN_COLOUR, "linewidth": 2}
+    ring: dict[str, Any] = {"facecolor": "none", "edgecolor": CHOSEN_COLOUR, "linewidth": 2}
     axes.scatter([scale], [rate], s=150, marker="o", zorder=4, label=label, **ring)

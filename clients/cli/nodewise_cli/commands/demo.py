@@ -76,12 +76,12 @@ def _in_examples() -> Iterator[None]:
         If there are none.
     """
     package = Path(__file__).parents[1]
-    places = (package / "examples", *(parent / "examples" for parent in package.parents[2:3]))
-    found = next((place for place in places if (place / "spot.json").exists()), None)
-    if found is None:
+    folders = (package / "examples", package.parents[2] / "examples")
+    examples = next((folder for folder in folders if (folder / "spot.json").exists()), None)
+    if examples is None:
         raise CommandError("demo: the examples are missing: install nodewise again")
     before = Path.cwd()
-    os.chdir(found)
+    os.chdir(examples)
     try:
         yield
     finally:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from nodewise_cli.pictures.figures import COLOURS, INK, plain_axes, save, write_numbers
 from nodewise_client import PlanAnswer
-from nodewise_client.plots import use_scales
+from nodewise_client.plots import CHOSEN_COLOUR, use_scales
 
 __all__ = ["draw_frontier"]
-
-_CHOSEN_COLOUR: Final = "#d1495b"
 
 
 def draw_frontier(path: Path, result: PlanAnswer) -> None:
@@ -41,7 +39,7 @@ def draw_frontier(path: Path, result: PlanAnswer) -> None:
         axes.plot(ends, line, color=INK, linewidth=0.9, linestyle=":", label="linear scaling")
     best = None if result.best is None else result.best.prediction
     if best is not None and best.samples_per_second is not None:
-        ring: dict[str, Any] = {"facecolor": "none", "edgecolor": _CHOSEN_COLOUR, "linewidth": 2}
+        ring: dict[str, Any] = {"facecolor": "none", "edgecolor": CHOSEN_COLOUR, "linewidth": 2}
         axes.scatter([best.workers], [best.samples_per_second], s=150, zorder=4, label="best", **ring)
     axes.set_xlabel("devices")
     axes.set_ylabel("throughput (samples per second)")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
@@ -14,7 +12,7 @@ import numpy as np
 import orjson
 
 from nodewise_cli.comparison import COVERAGE, Comparison
-from nodewise_cli.outputs import writing
+from nodewise_cli.outputs import policy_hash, writing
 from nodewise_cli.pictures.drawing import Drawing, DrawnLane, drawing_of
 from nodewise_cli.step_parts import KINDS, OTHER
 from nodewise_cli.views.comparison import verdict
@@ -350,8 +348,8 @@ def _write(path: Path, data: dict[str, Any]) -> None:
     style, script = _piece("report.css"), _piece("report.js")
     parts = {
         "title": html.escape(str(data["title"])[:300]),
-        "style_hash": _digest(style),
-        "script_hash": _digest(script),
+        "style_hash": policy_hash(style),
+        "script_hash": policy_hash(script),
         "style": style,
         "script": script,
         "data": text,
@@ -369,8 +367,3 @@ def _fill(page: str, words: dict[str, str]) -> Iterable[str]:
 
 def _piece(name: str) -> str:
     return resources.files("nodewise_cli.pictures").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """A hash as a content security policy takes it."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

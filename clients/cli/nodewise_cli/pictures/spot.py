@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nodewise_cli.pictures.figures import DASHED, plain_axes, save, write_numbers
 from nodewise_client import CompletionRow, EstimateCompletionResponse, RowStatus
+from nodewise_client.plots import CHOSEN_COLOUR
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +18,6 @@ HOUR_S: Final = 3600.0
 MOST_NAMED: Final = 24
 """Offers that the legend names; of more, those of the frontier come first."""
 _INK: Final = "#4a4a4a"
-_CHOSEN_COLOUR: Final = "#d1495b"
 
 
 def draw(path: Path, result: EstimateCompletionResponse) -> None:
@@ -77,7 +77,7 @@ def _offer(axes: Axes, row: CompletionRow, colour: Any, *, number: int, chosen: 
         axes.plot([time_s.p50 / HOUR_S, time_s.p90 / HOUR_S], [place[1]] * 2, **bar)
     if cost.p50 is not None and cost.p90 is not None:
         axes.plot([place[0]] * 2, [cost.p50, cost.p90], **bar)
-    edge = _CHOSEN_COLOUR if chosen else _INK
+    edge = CHOSEN_COLOUR if chosen else _INK
     axes.scatter(*place, s=90, c=colour, edgecolors=edge, linewidths=2.4 if chosen else 0.8, zorder=3)
     # Neighbours' numbers go to both sides.
     offset = (6, 6) if number % 2 else (-12, -12)
