@@ -359,6 +359,7 @@ def test_what_is_missing_or_wrong_is_named(tmp_path: Path, name: str, text: str,
             2,
         ),
         ("cat << 'END' > x\n--micro-batch-size 4\nEND\nrun --micro-batch-size 2 --log 'it; # is'", 2),
+        (f"A=x\n{'A=$A$A$A$A;' * 40}if {'! ' * 4000}[ 1 = 1 ]; {'then ' * 4000}run --micro-batch-size 2; fi", 2),
         ("G=$(nvidia-smi -L | wc -l)\nrun --nproc_per_node $G --micro-batch-size $((4/2))", 2),
     ],
 )

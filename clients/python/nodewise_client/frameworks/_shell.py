@@ -21,7 +21,9 @@ _SLURM: Final = re.compile(
 )
 _SLURM_VARIABLES: Final = {"nodes": "SLURM_NNODES", "N": "SLURM_NNODES"}
 _COMPARED: Final = {"-eq": "==", "-ne": "!=", "-gt": ">", "-ge": ">=", "-lt": "<", "-le": "<=", "=": "=="}
-_SILENT: Final = ("echo", "printf", "for", "while", "until", "done", "esac")
+_LONGEST: Final = 1 << 16
+"""Characters of a variable. A longer one grows with each of its uses."""
+_SILENT: Final = ("then", "else", "elif", "do", "{", "fi", "echo", "printf", "for", "while", "until", "done", "esac")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +74,23 @@ class _Script:
             self._read(statement)
 
     def _read(self, statement: str) -> None:
-        first, *others = statement.split(maxsplit=1)
-        rest = others[0] if others else ""
+        first, rest = "then", statement
+        while first in ("then", "else", "do", "{") and rest:
+            statement = rest
+            first, *others = statement.split(maxsplit=1)
+            rest = others[0] if others else ""
+            if first in ("else", "elif") and self._branches:
+                holds = self._holds(rest) if first == "elif" else True
+                self._branches[-1] = _all([self._rest[-1], holds])
+                self._rest[-1] = _all([self._rest[-1], _not(holds)])
         if first == "if":
             self._branches.append(self._holds(rest))
             self._rest.append(_not(self._branches[-1]))
-        elif first in ("elif", "else") and self._branches:
-            holds = self._holds(rest) if first == "elif" else True
-            self._branches[-1] = _all([self._rest[-1], holds])
-            self._rest[-1] = _all([self._rest[-1], _not(holds)])
         elif first == "fi" and self._branches:
             self._branches.pop()
             self._rest.pop()
-        elif first in ("then", "else", "do", "{"):
-            pass
         elif first not in _SILENT and False not in self._branches:
             self._take(statement, decided=None not in self._branches)
-            return
-        if first in ("then", "else", "do", "{") and rest.strip():
-            self._read(rest.strip())
 
     def _take(self, statement: str, *, decided: bool) -> None:
         match = _ASSIGNMENT.fullmatch(statement)
@@ -105,7 +105,8 @@ class _Script:
         if added:
             value = f"{before} {value}"
         if decided:
-            if ("`" in value or "$(" in value) and "--" not in value:  # the output of a command
+            is_output = ("`" in value or "$(" in value) and "--" not in value
+            if is_output or len(value) > _LONGEST:
                 self._variables.pop(name, None)
             else:
                 self._variables[name] = value
@@ -141,8 +142,10 @@ class _Script:
         if "&&" in condition:
             return _all([self._holds(part) for part in condition.split("&&")])
         condition = condition.strip()
-        if condition.startswith("! "):
-            return _not(self._holds(condition[2:]))
+        negations = re.match(r"(?:!\s+)*", condition)
+        if negations is not None and negations[0]:
+            holds = self._holds(condition[negations.end() :])
+            return _not(holds) if negations[0].count("!") % 2 else holds
         match = re.fullmatch(r"\(\((.*)\)\)|\[\[\s(.*)\s\]\]|\[\s(.*)\s\]|test\s(.*)", condition, re.DOTALL)
         if match is None:
             return None
@@ -154,7 +157,7 @@ class _Script:
 
     def _tests(self, words: list[str]) -> bool | None:
         if words[:1] == ["!"]:
-            return _not(self._tests(words[1:]))
+            return _not(self._tests(words[1:])) if words[1:2] != ["!"] else None
         if len(words) == 2 and words[0] in ("-z", "-n"):
             text = self._substitute(words[1])
             if re.search(r"\$\{?\d|\$\(|`", text):
