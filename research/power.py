@@ -93,6 +93,31 @@ def tell(name: str, errors: list[tuple[Row, float]], of: Callable[[Row], bool] =
     )
 
 
+def utilisations(table: list[Row]) -> None:
+    """By workload, how A40 compares with V100 in the fp32 peak that it reaches, and in the share of the limit.
+
+    At the batches that both devices ran. Utilisation is operations by epoch time and peak (data sheets of the
+    catalogue), so its ratio needs no count of operations. It is what the shares of workloads other than transformers
+    lack: it falls where arithmetic no longer bounds a step, and the share follows it.
+    """
+    first, second = "V100-PCIe", "A40"
+    peaks = {first: 14.0e12, second: 37.4e12}
+    for (workload,), group in by(table, "workload").items():
+        runs = {(row["device"], row["batch"]): row for row in group}
+        pairs = [
+            (row, runs[second, batch])
+            for (device, batch), row in runs.items()
+            if device == first and (second, batch) in runs
+        ]
+        if pairs:
+            faster = fmean(float(a["epoch_seconds"]) / float(b["epoch_seconds"]) for a, b in pairs)
+            shares = fmean(share(b) / share(a) for a, b in pairs)
+            print(
+                f"{workload:20} {second} over {first}: speed {faster:.2f}, utilisation of fp32 "
+                f"{faster * peaks[first] / peaks[second]:.2f}, share of the limit {shares:.2f}"
+            )
+
+
 def main() -> None:
     """Print the shares and the errors."""
     table = rows()
@@ -108,6 +133,7 @@ def main() -> None:
         tell(f"{which}, limit x utilisation", limit_errors(table), of)
     perseus = [(row, error) for row, error in held_out_errors(table, "source") if row["source"] == "perseus"]
     tell("GPT-3 on A40 (Perseus), source left out", perseus)
+    utilisations(table)
 
 
 if __name__ == "__main__":

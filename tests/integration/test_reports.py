@@ -85,12 +85,20 @@ def test_markdown_has_its_picture_beside_it(ran: Callable[..., Any], tmp_path: P
             True,
         ),
         (
+            [
+                *("card", EXAMPLES / "config.json", "--nodes", "1", "--workers-per-node", "8", "--device", "H100"),
+                *("--global-batch", "64", "--tokens", "1e9", "--price", "98", "--grid", "400", "--runs", "200"),
+            ],
+            " h on average, 90 % of the runs by ",
+            True,
+        ),
+        (
             ["backtest", EXAMPLES / "testbed.csv", "--estimator", "queueing", "--estimator", "last-known"],
             "predicts best of 2 estimators.",
             False,
         ),
     ],
-    ids=["spot", "simulate", "sweep", "plan", "backtest"],
+    ids=["spot", "simulate", "sweep", "plan", "card", "backtest"],
 )
 def test_commands_that_compare_have_reports(
     ran: Callable[..., Any], tmp_path: Path, arguments: list[str | Path], headline: str, *, has_picture: bool

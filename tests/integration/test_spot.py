@@ -339,6 +339,18 @@ def test_every_wrong_input_names_its_field(client: Client, wrong: CompletionOffe
     assert any(named in each for each in told), told
 
 
+def test_a_tier_that_the_contract_lacks_is_refused(target: str) -> None:
+    request = pb.EstimateCompletionRequest()
+    request.work.samples = 1e5
+    request.offers.add(name="x", sync_mode="SYNC_MODE_ASYNC").groups.add(nodes=1, tier=9)
+    request.offers[0].speeds.samples_per_second.extend([0.0, 1.0])
+    with grpc.insecure_channel(target) as channel:
+        reply = completion_service_pb2_grpc.CompletionServiceStub(channel).EstimateCompletion(request)
+    violation = reply.rows[0].problem.violations[0]
+    assert violation.field == "offers[0].groups[0].tier"
+    assert violation.description == "must be a whole number from 0 to 3, found 9"
+
+
 def test_offers_of_one_name_are_told_apart_by_refusing_the_later(client: Client) -> None:
     found = client.estimate_completion(asked(offer("a"), offer("a"))).rows
     assert [each.status for each in found] == ["answered", "refused"]

@@ -25,7 +25,7 @@ FORMATS: Final = (".html", ".md")
 Draw: TypeAlias = Callable[[Path], None]
 """Draws the picture into a file, whose name ends in .svg."""
 _NOTE: Final = "Note: "
-_RESTS_ON: Final = ("Why ", "Based on: ")
+_RESTS_ON: Final = ("Why ", "Based on: ", "Assumed: ")
 _SECRETS: Final = ("--token",)
 
 

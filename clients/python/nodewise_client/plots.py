@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from nodewise_client._answers import PredictResult
     from nodewise_client._row_kinds import Prediction
 
-__all__ = ["CHOSEN_COLOUR", "DASHED", "INK", "MeasuredPoint", "plot_prediction", "use_scales", "write_numbers"]
+__all__ = [
+    "CHOSEN_COLOUR",
+    "DASHED",
+    "INK",
+    "MeasuredPoint",
+    "draw_linear_scaling",
+    "plot_prediction",
+    "use_scales",
+    "write_numbers",
+]
 
 DASHED: Final = (0, (4, 3))
 INK: Final = "#4a4a4a"
@@ -161,8 +170,11 @@ def _linear(
     if not known or len(answered) < 2:
         return
     first = min(known, key=scale_of)
-    begin, end = scale_of(first), scale_of(answered[-1])
-    rate = rate_of(first, "") or 0.0
+    draw_linear_scaling(axes, scale_of(first), scale_of(answered[-1]), rate_of(first, "") or 0.0)
+
+
+def draw_linear_scaling(axes: Axes, begin: float, end: float, rate: float) -> None:
+    """Draw what the rate at the begin becomes if it grows in proportion."""
     axes.set_ylim(axes.get_ylim())  # the line must not flatten a curve that saturates
     axes.plot([begin, end], [rate, rate * end / begin], color=INK, linewidth=0.9, linestyle=":", label="linear scaling")
 

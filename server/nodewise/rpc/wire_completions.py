@@ -138,6 +138,7 @@ MOST_RUNS: Final = 10_000_000
 """Offers times runs of a call: seconds to minutes of work."""
 MOST_NAME: Final = 64
 MOST_GROUPS: Final = 8
+LAST_TIER: Final = max(objective_pb2.CapacityTier.values())
 MOST_NODES: Final = 4096
 MOST_SPEEDS: Final = 1 << 20
 
@@ -266,6 +267,7 @@ def _group(message: pb_offer.CompletionGroup, path: str, reader: Reader) -> Comp
     if spot and not message.HasField("lifetime"):
         text = "must be given for nodes on spot: a law, observations, a record, or a data set"
         reader.wrong(f"{path}.lifetime", text)
+    reader.whole(message.tier, f"{path}.tier", most=LAST_TIER)
     return from_message(message, CompletionGroup, f"{path}.", reader, spot=spot)
 
 
@@ -382,6 +384,7 @@ def read_hybrid(message: completion_pb2.HybridQuestion, reader: Reader) -> Hybri
     question = from_message(message, HybridQuestion, "hybrid.", reader, times=times)
     if question.nodes is not None and not question.nodes.nodes:
         reader.wrong("hybrid.nodes.nodes", "must be at least 1")
+    reader.whole(message.nodes.tier, "hybrid.nodes.tier", most=LAST_TIER)
     if len(times.slowdowns) == 1:
         reader.wrong("hybrid.slowdown_ratios", "must hold one ratio for each worker, at least two")
     return question if times.fractions else replace(question, times=replace(times, fractions=USUAL_FRACTIONS))

@@ -258,7 +258,7 @@ def test_facts_of_the_workload_are_read(tmp_path: Path) -> None:
     [
         ("a.json", "{", "is not valid JSON"),
         ("a.json", "[]", "must contain an object"),
-        ("a.json", '{"model_type": "llama"}', "must be a configuration of deepspeed"),
+        ("a.json", '{"model_type": "llama"}', "must be a configuration of DeepSpeed"),
         ("a.json", '{"zero_optimization": {"stage": 4}}', "zero_optimization.stage: must be 0, 1, 2 or 3, found 4"),
         ("a.json", '{"zero_optimization": 2}', "zero_optimization: must be an object, found 2"),
         (
@@ -312,6 +312,19 @@ def test_facts_of_the_workload_are_read(tmp_path: Path) -> None:
         ("a.sh", "--micro-batch-size 1 --bf16 --fp16", "--bf16: must be left out where --fp16 is given"),
         ("a.sh", "--micro-batch-size 1 --num-layers 24", "--num-layers: must be the 32 of the model, found 24"),
         ("a.sh", "--micro-batch-size 1 --nnodes 8 --nproc-per-node 8", "64 devices are not some of the 4 nodes"),
+        ("a.sh", "--micro-batch-size 1 --tensor-model-parallel-size $TP", "parallel-size: $TP is not set in the file"),
+        (
+            "a.sh",
+            "--micro-batch-size 1\nif [ $1 = 8 ]; then\nA=--bf16\nfi",
+            "--bf16 or --fp16: stands under a condition",
+        ),
+        (
+            "a.sh",
+            "--micro-batch-size 1\n[ $A ] ; if f; then X='--context-parallel-size 2'; fi",
+            "--context-parallel-size",
+        ),
+        ("a.yaml", "model:\n  tensor_model_parallel_size: two\n", "model.tensor_model_parallel_size: must be a whole"),
+        ("a.yml", '{"pipe-parallel-size": 1, "precision": "int8"}', "precision: must be one of bfloat16"),
         ("a.yaml", "just words", "line 1: must be a name, a colon and a value"),
         ("a.yaml", "distributed_type: TPU\n", "distributed_type: must be one of FSDP"),
         ("a.yaml", FSDP, "the batch of a device, which is the script's: must be stated"),
@@ -328,6 +341,32 @@ def test_what_is_missing_or_wrong_is_named(tmp_path: Path, name: str, text: str,
         layout_of(path)
     assert what in str(error.value)
     assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A=(--micro-batch-size 2)\nA+=(--bf16)\nA+=' --tensor-model-parallel-size 4'\nrun ${A[*]}", {"tensor": 4}),
+        ("#SBATCH -N 2\n#SBATCH --gres=gpu:a100:4\n--micro-batch-size $SLURM_NNODES", {"micro_batch": 2}),
+        ("N=3\nif [[ $N -gt 4 ]]; then M=1; elif (( N >= 3 )); then M=2; else M=4; fi\n--micro-batch-size $M", 2),
+        ("if [ -z $M ] && ! [ 1 -eq 2 ]; then M=2; fi; go --micro-batch-size $M", 2),
+        (
+            "if [ 1 -ne 1 ]; then M=1\nelse M=2; if [ $1 ]; then M=2; fi; fi\nM=2; --micro-batch-size $M",
+            2,
+        ),
+        (
+            "M=2 # don't\ncase $1 in\n 8) M=8 ;;\nesac\nfunction go {\nrun --micro-batch-size $M; }\necho --bf16 'a\n'",
+            2,
+        ),
+        ("cat << 'END' > x\n--micro-batch-size 4\nEND\nrun --micro-batch-size 2 --log 'it; # is'", 2),
+        (f"A=x\n{'A=$A$A$A$A;' * 40}if {'! ' * 4000}[ 1 = 1 ]; {'then ' * 4000}run --micro-batch-size 2; fi", 2),
+        ("G=$(nvidia-smi -L | wc -l)\nrun --nproc_per_node $G --micro-batch-size $((4/2))", 2),
+    ],
+)
+def test_scripts_are_read_as_a_shell_reads_them(tmp_path: Path, text: str, expected: dict[str, Any] | int) -> None:
+    layout = layout_of(write(tmp_path, "a.sh", text))
+    values = expected if isinstance(expected, dict) else {"micro_batch": expected}
+    assert {field: getattr(layout, field) for field in values} == values
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:

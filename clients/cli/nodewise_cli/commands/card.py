@@ -6,13 +6,15 @@ from typing import Annotated
 
 from typer import Option
 
-from nodewise_cli.commands.options import TEN_MINUTES, Call
+from nodewise_cli.commands.options import TEN_MINUTES, Call, ReportFile, ReportPath
 from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, locate_errors, options_of
 from nodewise_cli.inputs.runs import RunOptions, run_of
+from nodewise_cli.pictures.card import draw
 from nodewise_cli.refusals import refuse_unanswered
-from nodewise_cli.views.card import document, problem_of, show, show_markdown
+from nodewise_cli.reports import check_report
+from nodewise_cli.views.card import document, headline, problem_of, show, show_markdown
 from nodewise_cli.waiting import waiting
 from nodewise_client import EstimateRunRequest
 
@@ -23,6 +25,7 @@ def card(
     question: Question,
     run: RunOptions,
     markdown: Annotated[bool, Option("--markdown", help="Print the card as Markdown.")] = False,
+    report: ReportPath = None,
     call: Call = TEN_MINUTES,
 ) -> None:
     """Estimate a run before its start: memory, time, cost and chance with failures, energy, and what is unsure.
@@ -31,8 +34,10 @@ def card(
     """
     if question.nodes is None and question.workers is None:
         raise InputError("--nodes: must be given (or --workers): a card is of one configuration")
-    if markdown and call.as_json:
-        raise InputError("--markdown: must be left out when --json is given")
+    for option, is_given in (("--json", call.as_json), ("--report", report is not None)):
+        if markdown and is_given:
+            raise InputError(f"--markdown: must be left out when {option} is given")
+    check_report(report, draws=True)
     asked_about = asked_job(question, call.server)
     with (
         call.connect() as client,
@@ -47,6 +52,13 @@ def card(
             **run_of(run, asked_about.tokens_per_sample(client)),
         )
         result = client.estimate_run(request, timeout_s=call.timeout_s)
+    page = None
+    if report is not None:
+        page = ReportFile(
+            report,
+            headline(asked_about.name, request, result, run.currency),
+            None if problem_of(result) else lambda path: draw(path, result),
+        )
     print_card = show_markdown if markdown else show
-    call.tell(document, lambda answer: print_card(asked_about.name, request, answer, run.currency), result)
+    call.tell(document, lambda answer: print_card(asked_about.name, request, answer, run.currency), result, page)
     refuse_unanswered((problem_of(result),), "run")

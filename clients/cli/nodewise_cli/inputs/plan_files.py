@@ -63,7 +63,7 @@ class OfModel(Training):
             "--from",
             metavar="FILE",
             help="config.json: also predict the layout in ds_config.json (DeepSpeed), FILE.toml (torchtitan), "
-            "FILE.yaml (Accelerate), or a script with the arguments of Megatron-LM.",
+            "FILE.yaml (Accelerate, NeMo, GPT-NeoX), or a script with the arguments of Megatron-LM.",
         ),
     ] = None
     micro_batch: Annotated[

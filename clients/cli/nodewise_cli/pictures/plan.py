@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nodewise_cli.pictures.figures import COLOURS, INK, plain_axes, save, write_numbers
+from nodewise_cli.pictures.figures import COLOURS, plain_axes, save, write_numbers
 from nodewise_client import PlanAnswer
-from nodewise_client.plots import CHOSEN_COLOUR, use_scales
+from nodewise_client.plots import CHOSEN_COLOUR, draw_linear_scaling, use_scales
 
 __all__ = ["draw_frontier"]
 
@@ -33,10 +33,7 @@ def draw_frontier(path: Path, result: PlanAnswer) -> None:
     axes.plot(devices, rates, color=COLOURS[0], marker="o", markersize=4, linewidth=1.6, label="fastest")
     use_scales(axes, devices)
     if len(devices) > 1:
-        axes.set_ylim(axes.get_ylim())
-        ends = devices[0], devices[-1]
-        line = [rates[0] * end / ends[0] for end in ends]
-        axes.plot(ends, line, color=INK, linewidth=0.9, linestyle=":", label="linear scaling")
+        draw_linear_scaling(axes, devices[0], devices[-1], rates[0])
     best = None if result.best is None else result.best.prediction
     if best is not None and best.samples_per_second is not None:
         ring: dict[str, Any] = {"facecolor": "none", "edgecolor": CHOSEN_COLOUR, "linewidth": 2}

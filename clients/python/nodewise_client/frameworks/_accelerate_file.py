@@ -58,6 +58,12 @@ def read(file: Statement, document: Mapping[str, Any]) -> None:
         value = degrees.get(prefix + name, degrees.get(name))
         if value is not None:
             file.count(field_name, f"parallelism_config.{prefix}{name}", value)
+    ulysses = (
+        str(degrees.get(f"{prefix}cp_backend", "torch")).lower() == "deepspeed" and file.values.get("context", 1) > 1
+    )
+    if ulysses or str(degrees.get(f"{prefix}sp_size", 1)) != "1":
+        name = f"parallelism_config.{prefix}{'cp_backend' if ulysses else 'sp_size'}"
+        file.wrong(name, f"must be {'torch' if ulysses else 1}: Ulysses sequence parallelism is not predicted")
     sizes = [degrees.get(f"{prefix}dp_{name}_size") for name in ("replicate", "shard")]
     if all(isinstance(size, int) and size > 1 for size in sizes):
         file.facts["sharding_devices_count"] = sizes[1]

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from nodewise_client.frameworks._statements import Statement
+from nodewise_values import Recomputation
 
-__all__ = ["read"]
+__all__ = ["is_neox", "read", "read_neox"]
+
+_BATCHES: Final = {
+    "global_batch": "train_batch_size",
+    "micro_batch": "train_micro_batch_size_per_gpu",
+    "accumulation": "gradient_accumulation_steps",
+}
+_OF_NEOX: Final = {
+    "tensor": "model_parallel_size",
+    "sequence_length": "seq_length",
+    "layers": "num_layers",
+}
 
 
 def read(file: Statement, document: Mapping[str, Any]) -> None:
     """Read what a configuration states; "auto" states nothing."""
-    file.count("global_batch", "train_batch_size", document.get("train_batch_size"))
-    file.count("micro_batch", "train_micro_batch_size_per_gpu", document.get("train_micro_batch_size_per_gpu"))
-    file.count("accumulation", "gradient_accumulation_steps", document.get("gradient_accumulation_steps"))
+    for field_name, name in _BATCHES.items():
+        file.count(field_name, name, document.get(name))
     zero = file.section("zero_optimization", document.get("zero_optimization"))
     file.values["zero_stage"] = 0
     stage = file.count("zero_stage", "zero_optimization.stage", zero.get("stage"), 0)
@@ -46,7 +57,30 @@ def read(file: Statement, document: Mapping[str, Any]) -> None:
     optimizer = file.section("optimizer", document.get("optimizer")).get("type")
     if isinstance(optimizer, str):
         file.facts["optimizer"] = optimizer.lower()
-    file.notes.append("recomputation and pipeline stages are the script's: none are assumed")
+    if not is_neox(document):
+        file.notes.append("recomputation and pipeline stages are the script's: none are assumed")
+
+
+def is_neox(document: Mapping[str, Any]) -> bool:
+    """Whether a configuration is of GPT-NeoX, which adds Megatron's settings to those of DeepSpeed."""
+    return any(str(name).replace("-", "_") in ("pipe_parallel_size", "model_parallel_size") for name in document)
+
+
+def read_neox(file: Statement, document: Mapping[str, Any]) -> None:
+    """Read a configuration of GPT-NeoX, whose names have dashes or underscores."""
+    values = {name.replace("-", "_"): value for name, value in document.items()}
+    if "precision" in values:
+        formats = {"bfloat16": "bf16", "bf16": "bf16", "fp16": "fp16", "fp32": "fp32"}
+        word = file.choice("precision", values["precision"], formats)
+        values |= {name: {"enabled": word == name} for name in ("bf16", "fp16")}
+    read(file, values | {"pipe_parallel_size": values.get("pipe_parallel_size")})
+    for field_name, name in _OF_NEOX.items():
+        file.count(field_name, name.replace("_", "-"), values.get(name))
+    file.count("pipeline", "pipe-parallel-size", values.get("pipe_parallel_size") or 1)
+    full = file.flag("checkpoint-activations", values.get("checkpoint_activations"))
+    file.recomputation(Recomputation.FULL if full else Recomputation.NONE)
+    parallel = file.flag("sequence-parallel", values.get("sequence_parallel"))
+    file.values["sequence_parallel"] = parallel and file.values.get("tensor", 1) > 1
 
 
 def _offload(file: Statement, zero: Mapping[str, Any]) -> None:
@@ -58,3 +92,5 @@ def _offload(file: Statement, zero: Mapping[str, Any]) -> None:
             file.notes.append(f"zero_optimization.{name}: NVMe is predicted as the host's memory")
         if device != "none":
             file.facts["offload"] = fact
+    if file.flag("zero_optimization.cpu_offload", zero.get("cpu_offload")):  # the name until DeepSpeed 0.3.16
+        file.facts.setdefault("offload", "optimizer")

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from nodewise_client.frameworks import _accelerate_file, _deepspeed_file, _megatron_file, _torchtitan_file
+from nodewise_client.frameworks import _accelerate_file, _deepspeed_file, _megatron_file, _nemo_file, _torchtitan_file
 from nodewise_client.frameworks._statements import LayoutFileError, StatedLayout, Statement
 
 __all__ = ["LayoutFileError", "StatedLayout", "read_layout"]
 
+_OF_DEEPSPEED: Final = ("zero_optimization", "train_", "gradient_accumulation", "bf16", "fp16")
+_COMMENTS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|#[^\n]*|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])|\b(?:True|False|None)\b')
+
 
 def read_layout(path: str | Path) -> StatedLayout:
-    """What a file states: JSON of DeepSpeed, TOML of torchtitan, YAML of Accelerate, or arguments of Megatron-LM.
+    """What a file states, of DeepSpeed, torchtitan, Megatron-LM, Accelerate, GPT-NeoX or NeMo.
 
-    The file's ending says which it is; any other than .json, .toml, .yaml and .yml is read as a script or arguments.
+    The ending .json, .toml, .yaml or .yml names the language; any other file is a script or a list of arguments, unless
+    it begins with "{". The fields of JSON and YAML show whose configuration it is.
 
     Raises
     ------
@@ -32,17 +38,11 @@ def read_layout(path: str | Path) -> StatedLayout:
         raise LayoutFileError(f"{source}: cannot be read: {error.strerror or type(error).__name__}") from None
     except UnicodeDecodeError:
         raise LayoutFileError(f"{source}: must be a text file in UTF-8") from None
-    if ending in (".yaml", ".yml"):
-        return _accelerate(source, text)
-    if ending == ".json":
-        document = _parse(source, text, json.loads, "JSON")
-        if "compute_environment" in document or "distributed_type" in document:
-            file = Statement(source, "accelerate")
-            _accelerate_file.read(file, document)
-        else:
-            file = Statement(source, "deepspeed")
-            _refuse_others(file, document, ("zero_optimization", "train_", "gradient_accumulation", "bf16", "fp16"))
-            _deepspeed_file.read(file, document)
+    is_object = re.match(r"\s*(?:#[^\n]*\s*)*\{", text) is not None
+    if ending == ".json" or (is_object and ending != ".toml"):
+        file = _of_object(source, _parse(source, text, _loose_json, "JSON"))
+    elif ending in (".yaml", ".yml"):
+        file = _of_object(source, _accelerate_file.parse_yaml(Statement(source, "accelerate"), text))
     elif ending == ".toml":
         file = Statement(source, "torchtitan")
         document = _parse(source, text, tomllib.loads, "TOML")
@@ -54,12 +54,42 @@ def read_layout(path: str | Path) -> StatedLayout:
     return file.result()
 
 
-def _accelerate(source: str, text: str) -> StatedLayout:
-    file = Statement(source, "accelerate")
-    document = _accelerate_file.parse_yaml(file, text)
-    _refuse_others(file, document, ("distributed_type", "num_processes", "mixed_precision"))
-    _accelerate_file.read(file, document)
-    return file.result()
+def _of_object(source: str, document: Mapping[str, Any]) -> Statement:
+    """What JSON or YAML states, of the framework whose fields it has."""
+    if "compute_environment" in document or "distributed_type" in document:
+        file = Statement(source, "accelerate")
+        _accelerate_file.read(file, document)
+    elif _nemo_file.is_nemo(document):
+        file = Statement(source, "nemo")
+        _nemo_file.read(file, document)
+    elif _deepspeed_file.is_neox(document):
+        file = Statement(source, "deepspeed")
+        _deepspeed_file.read_neox(file, document)
+    elif any(str(name).startswith(_OF_DEEPSPEED) for name in document):
+        file = Statement(source, "deepspeed")
+        _deepspeed_file.read(file, document)
+    else:
+        raise LayoutFileError(
+            f"{source}: must be a configuration of DeepSpeed, which has {' or '.join(_OF_DEEPSPEED)}; of Accelerate, "
+            "which has distributed_type; of NeMo, which has model.tensor_model_parallel_size; or of GPT-NeoX, which "
+            "has pipe-parallel-size"
+        )
+    return file
+
+
+def _loose_json(text: str) -> Any:
+    """JSON, or what DeepSpeed and GPT-NeoX also read: comments, commas before a closing bracket, True for true."""
+
+    def plain(match: re.Match[str]) -> str:
+        return match[1] or {"True": "true", "False": "false", "None": "null"}.get(match[0], " ")
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        loose = text
+        for pattern in (_COMMENTS, _TRAILING):
+            loose = pattern.sub(plain, loose)
+        return json.loads(loose)
 
 
 def _parse(source: str, text: str, parse: Any, language: str) -> Mapping[str, Any]:

@@ -176,7 +176,7 @@ class Statement:
         return number
 
     def flag(self, name: str, value: Any) -> bool:
-        """Whether something is is_on on."""
+        """Whether a switch is on."""
         if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no"):
             return value.lower() in ("true", "yes")
         if value is None or value == "auto":

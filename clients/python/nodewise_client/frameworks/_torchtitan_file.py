@@ -53,7 +53,9 @@ def read(file: Statement, document: Mapping[str, Any]) -> None:
     file.facts["master_weights"] = not pure
     if pure:
         file.values["precision"] = "bf16"
-    if file.flag("compile.enable", sections["compile"].get("enable")):
+    # Until release 0.1, `training.compile` had the switch.
+    compiled = file.flag("training.compile", training.get("compile"))
+    if file.flag("compile.enable", sections["compile"].get("enable")) or compiled:
         file.facts["execution"] = "compiled"
     if file.flag("training.enable_cpu_offload", training.get("enable_cpu_offload")):
         file.facts["offload"] = "parameters"
