@@ -146,7 +146,7 @@ class Predictions:
         self, question: Question, match: str, call: Call, data: bytes, kept: CachedRequest, state: tuple[int, int]
     ) -> bytes:
         answered = await self.answering.slowly(question, match, call)
-        reply, query = _reply(answered, kept.options), self.answering.answers.cached(question)
+        reply, query = _reply(answered, kept.options), self.answering.answers.cached_query(question)
         basis, has_rows = (answered, False) if isinstance(answered, Basis) else (answered.basis, True)
         if query is not None and query.basis is basis:  # else a stale answer, or one of another estimator
             self._note_reply(kept, reply, query.number if has_rows else 0, query, state, question.profile)
