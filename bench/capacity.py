@@ -10,7 +10,9 @@ cores
     Workers and loader share the machine's cores.
 
 The profile is one run of one worker that is busy all the time: CPU seconds of a call in the worker and in the loader,
-and for writes the seconds of the store's transactions, during which no other worker writes. Nothing is fitted. The law
+and for writes the seconds of the store's transactions, during which no other worker writes. With ``cores``, another run
+uses it lightly: the CPU of a call is a line over the utilisation, and a call takes seconds until threads wake. Not with
+``shares``, where a lightly used worker computes at the speed of a whole core until its share is used up. The law
 is a closed network: each worker is a station that only the callers of its connections visit, the loader's thread one
 that all visit. It is solved by mean value analysis (`nodewise_laws.multiclass`), and bounded by what serves all workers
 together: cores / CPU of a call, 1 / time of a transaction (the asymptotic bounds of operational analysis).
@@ -28,13 +30,14 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Final
 
 import grpc
+import numpy as np
 import rpc
 from core_shares import core_shares, shares_available
 from open_loop import Loader, prefer
@@ -50,6 +53,10 @@ CALLERS: Final = {"shares": (32, 96), "cores": (64, 128)}
 """Callers of each setting: few, who leave workers idle at times, and many."""
 PROFILE_CALLERS: Final = 32
 """Callers that keep one worker busy without a pause."""
+LIGHT_CALLERS: Final = 4
+"""Callers that use one worker lightly."""
+STEPS: Final = 40
+"""Of the iteration to the utilisation at which the CPU of a call is what it is at this utilisation."""
 THINK_S: Final = 0.02
 SHARE: Final = 0.2
 SECONDS: Final = 1.5
@@ -126,11 +133,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Of a call: CPU seconds in the worker and in the loader, and seconds in which the store writes nothing else."""
+    """Of a call: CPU seconds in the worker and in the loader, and seconds in which the store writes nothing else.
+
+    ``waking_s`` are seconds in which neither computes.
+    """
 
     server_s: float
     loader_s: float
     store_s: float = 0.0
+    waking_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +157,50 @@ class Machine:
         stations = [[0.0] * workers + [demands.loader_s] for _ in connections]
         for worker in range(workers):
             stations[worker][worker] = demands.server_s / (self.share or 1.0)
-        solved = multiclass(stations, [think_s] * workers, connections)
+        solved = multiclass(stations, [think_s + demands.waking_s] * workers, connections)
         bounds = [float(solved.throughput_per_s.sum())]
         if demands.store_s > 0.0:
             bounds.append(1.0 / demands.store_s)
         if self.share is None:
             bounds.append(self.cores / (demands.server_s + demands.loader_s))
         return min(bounds)
+
+    def used(self, per_s: float, demands: Demands, workers: int) -> tuple[float, float]:
+        """Utilisation of a worker and of the loader."""
+        return per_s * demands.server_s / workers / (self.share or 1.0), per_s * demands.loader_s
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One worker, busy all the time, and used lightly; None = that is not part of the law."""
+
+    busy: Window
+    light: Window | None
+
+    def waking_s(self, machine: Machine) -> float:
+        """What a call of the light run took beyond the law's time for its CPU."""
+        if self.light is None:
+            return 0.0
+        callers = sum(self.light.connections)
+        of_law = machine.per_s(Demands(self.light.server_s, self.light.loader_s), self.light.connections, THINK_S)
+        return max(callers / self.light.per_s - callers / of_law, 0.0)
+
+    def per_s(self, machine: Machine, connections: Sequence[int], store_s: float) -> float:
+        """Calls a second by the law: the CPU of a call is on the line through both runs, at its utilisation."""
+        runs = (self.light or self.busy, self.busy)
+        costs = [Demands(each.server_s, each.loader_s) for each in runs]
+        points = list(zip(*(machine.used(each.per_s, cost, 1) for each, cost in zip(runs, costs, strict=True))))
+        waking_s, per_s, demands = self.waking_s(machine), 0.0, costs[1]
+        for step in range(1, STEPS):
+            demands = replace(demands, store_s=store_s, waking_s=waking_s)
+            # The mean of all steps: the law alone would go to and fro between much and little CPU.
+            per_s += (machine.per_s(demands, connections, THINK_S) - per_s) / step
+            server, loader = machine.used(per_s, demands, len(connections))
+            demands = Demands(
+                float(np.interp(server, points[0], [each.server_s for each in costs])),
+                float(np.interp(loader, points[1], [each.loader_s for each in costs])),
+            )
+        return per_s
 
 
 class Bench:
@@ -181,6 +229,11 @@ class Bench:
         self.calls += ended
         server_s, loader_s = ((last - first) / ended for first, last in zip(before, after, strict=True))
         return Window(sum(each.in_time for each in outcomes) / SECONDS, server_s, loader_s, connections)
+
+    def profile(self, machine: Machine) -> Profile:
+        """Measure a busy run, and a light one where workers have no share."""
+        busy = self.window(PROFILE_CALLERS, 0.0)
+        return Profile(busy, None if machine.share else self.window(LIGHT_CALLERS, THINK_S))
 
     def writing_s(self) -> float:
         """Seconds of the store's transactions so far, by the server's metrics."""
@@ -242,19 +295,8 @@ def by_predict(server: Server, demands: Demands, share: float, callers: Sequence
 class Trial:
     """Callers of some workers, between two profiles of one worker: what others do to the machine moves both."""
 
-    profiles: tuple[Window, Window]
+    profiles: Sequence[Profile]
     window: Window
-
-    @property
-    def profiled(self) -> tuple[float, float]:
-        """CPU seconds of a call in the profiled worker and in its loader."""
-        before, behind = self.profiles
-        return (before.server_s + behind.server_s) / 2.0, (before.loader_s + behind.loader_s) / 2.0
-
-    @property
-    def its_own(self) -> tuple[float, float]:
-        """The same in the trial itself."""
-        return self.window.server_s, self.window.loader_s
 
 
 def measured(setting: str, mix: str, rounds: int) -> Iterator[dict[str, Any]]:
@@ -267,16 +309,18 @@ def measured(setting: str, mix: str, rounds: int) -> Iterator[dict[str, Any]]:
         before_s, before_calls = one.writing_s(), one.calls
         cases = [(workers, callers) for workers in WORKERS for callers in CALLERS[setting]]
         trials: dict[tuple[int, int], list[Trial]] = {case: [] for case in cases}
-        profile = one.window(PROFILE_CALLERS, 0.0)
+        profile = one.profile(machine)
         for workers, callers in cases * rounds:
             window = benches[workers].window(callers, THINK_S)
-            before, profile = profile, one.window(PROFILE_CALLERS, 0.0)
+            before, profile = profile, one.profile(machine)
             trials[workers, callers].append(Trial((before, profile), window))
         store_s = (one.writing_s() - before_s) / (one.calls - before_calls)
-        every = [each.profiled for of_case in trials.values() for each in of_case]
-        demands = Demands(median(server_s for server_s, _ in every), median(loader_s for _, loader_s in every), store_s)
-        profiled = {f"{name}_us": round(1e6 * value, 1) for name, value in zip(PARTS, astuple(demands), strict=True)}
-        yield about | {"name": "profile of one worker"} | profiled
+        every = [each.profiles[0] for of_case in trials.values() for each in of_case]
+        busy = [each.busy for each in every]
+        demands = Demands(median(each.server_s for each in busy), median(each.loader_s for each in busy), store_s)
+        waking_s = median(each.waking_s(machine) for each in every)
+        profiled = {f"{name}_us": round(1e6 * value, 1) for name, value in zip(PARTS, astuple(demands))}
+        yield about | {"name": "profile of one worker"} | profiled | {"waking_us": round(1e6 * waking_s, 1)}
         if setting == "shares":
             few = (1, 4, 8, 16, PROFILE_CALLERS)
             answers = by_predict(one.server, demands, SHARE, few)
@@ -292,17 +336,26 @@ def measured(setting: str, mix: str, rounds: int) -> Iterator[dict[str, Any]]:
 def _line(machine: Machine, trials: Sequence[Trial], store_s: float) -> dict[str, Any]:
     """Medians of the trials; and the error that is left with the CPU of a call as it was in these runs."""
 
-    def predicted(trial: Trial, server_s: float, loader_s: float) -> float:
-        return machine.per_s(Demands(server_s, loader_s, store_s), trial.window.connections, THINK_S)
+    def profiled(trial: Trial) -> float:
+        return fmean(each.per_s(machine, trial.window.connections, store_s) for each in trial.profiles)
 
-    def error(of: Callable[[Trial], tuple[float, float]]) -> float:
-        return round(median(predicted(each, *of(each)) / each.window.per_s for each in trials) - 1.0, 3)
+    def by_busy_cpu(trial: Trial) -> float:
+        return profiled(replace(trial, profiles=[replace(each, light=None) for each in trial.profiles]))
+
+    def by_its_own_cpu(trial: Trial) -> float:
+        waking_s = fmean(each.waking_s(machine) for each in trial.profiles)
+        own = Demands(trial.window.server_s, trial.window.loader_s, store_s, waking_s)
+        return machine.per_s(own, trial.window.connections, THINK_S)
+
+    def error(of: Callable[[Trial], float]) -> float:
+        return round(median(of(each) / each.window.per_s for each in trials) - 1.0, 3)
 
     return {
-        "predicted_per_s": round(median(predicted(each, *each.profiled) for each in trials), 1),
+        "predicted_per_s": round(median(map(profiled, trials)), 1),
         "measured_per_s": round(median(each.window.per_s for each in trials), 1),
-        "error": error(lambda each: each.profiled),
-        "error_by_its_own_cpu": error(lambda each: each.its_own),
+        "error": error(profiled),
+        "error_by_busy_cpu": error(by_busy_cpu),
+        "error_by_its_own_cpu": error(by_its_own_cpu),
         "server_us": round(median(each.window.server_s for each in trials) * 1e6, 1),
         "loader_us": round(median(each.window.loader_s for each in trials) * 1e6, 1),
         "connections": trials[-1].window.connections,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +14,10 @@ from typing import Final
 _CPU: Final = Path("/sys/fs/cgroup/cpu")
 PERIOD_US: Final = 20_000
 """A process that has used its share waits for the next period: shorter than a caller's think time."""
+_SLICE_NS: Final = 100_000
+"""Longest turn of a thread, so that one that wakes interrupts programs with longer turns (Linux 6.12 and later)."""
+_SCHED_SETATTR: Final = 314
+"""Of x86-64."""
 _WEIGHT: Final = 100_000
 """Of a process with a share, beside all else that runs on the machine, where a session has 1,024 or less."""
 _FIRST: Final = 262_144
@@ -35,6 +42,8 @@ def core_shares(pids: Sequence[int], share: float | None, *, first: bool = False
         for place, pid in enumerate(pids):
             for thread in Path(f"/proc/{pid}/task").iterdir() if share else ():
                 os.sched_setaffinity(int(thread.name), {cores[place % len(cores)]})
+            if share is None:
+                _shorten_turns(pid)
             group = _CPU / f"nodewise-bench-{pid}"
             group.mkdir()
             groups.append(group)
@@ -48,3 +57,15 @@ def core_shares(pids: Sequence[int], share: float | None, *, first: bool = False
             with suppress(ProcessLookupError):
                 (_CPU / "cgroup.procs").write_text(str(pid), encoding="ascii")
             group.rmdir()
+
+
+def _shorten_turns(pid: int) -> None:
+    """Of all threads of a process, and of those that they start; nothing happens where the system has no such turns."""
+    if platform.machine() != "x86_64":
+        return
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(ProcessLookupError):  # the thread may have ended
+            nice = os.getpriority(os.PRIO_PROCESS, int(thread.name))
+            # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period, bounds of utilisation
+            attributes = struct.pack("IIQiIQQQII", 56, os.SCHED_OTHER, 0, nice, 0, _SLICE_NS, 0, 0, 0, 0)
+            ctypes.CDLL(None).syscall(_SCHED_SETATTR, int(thread.name), attributes, 0)

@@ -32,7 +32,7 @@ from nodewise.estimation.question import Question, Terms
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import ENTRY_POINT_GROUP
 from nodewise.profiles.digest import content_digest
-from nodewise.runtime.event_loop import settle_garbage
+from nodewise.runtime.event_loop import limit_pauses
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "nodewise_example_amdahl"
 sys.path.insert(0, str(EXAMPLE))
@@ -144,7 +144,7 @@ def us_per_answer(inline: Registry, hosted: Registry, jobs: list[Profile]) -> di
     answers = {"inline": Answers(inline), "hosted": Answers(hosted)}
     for number, each in itertools.product(range(2 * len(jobs)), answers.values()):
         each.answer(question(jobs, number))
-    settle_garbage()
+    limit_pauses()
     turns = Turns(answers["inline"], jobs)
     answers["turns"] = answers["inline"]
     others = {"inline": None, "turns": turns.pid, "hosted": hosted.hosts[0].pid}

@@ -211,11 +211,8 @@ class JobColumns:
 
 def submission_order(jobs: Sequence[JobState]) -> Ints:
     """Indexes of jobs by submit time, then by id."""
-    times_s = [job.submit_time_s for job in jobs]
-    order = np.argsort(times_s, kind="stable")
-    if len(set(times_s)) < len(jobs):
-        order = np.array(sorted(range(len(jobs)), key=lambda job: (times_s[job], jobs[job].job_id)))
-    return as_ints(order)
+    # Not by sorted(), which would stop all other threads for as long as it compares.
+    return as_ints(np.lexsort(([job.job_id for job in jobs], [job.submit_time_s for job in jobs])))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

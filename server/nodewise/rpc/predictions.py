@@ -127,7 +127,7 @@ class Predictions:
                 return self._simulate(question, options, match, call)
             resolved = self.answering.answers.resolve_now(question, fitted_only=call.threads_are_busy)
             if resolved is None:
-                return self._predict_slowly(question, options, match, call)
+                return self._predict_slowly(question, match, call, data, kept, state)
             if match and resolved.basis.digest == match:
                 reply, rows = _reply(resolved.basis, options), 0
             elif kept.rows == resolved.number:
@@ -137,18 +137,38 @@ class Predictions:
                 rows = resolved.number if resolved.rated is not None else 0
                 if not rows:  # an estimator did not answer, but may answer the next call
                     return reply
-            generation = self.sources.newest_at(profile) if profile.profile_id else None
-            # An exact revision may be older than the store's generation.
-            current = generation is not None or not profile.profile_id
-            if resolved.lasting and current and len(reply) <= self.limits.reply_bytes:
-                kept.rows, kept.profile_id = rows, profile.profile_id
-                kept.reply, kept.state, kept.generation = reply, state, generation
+            self._note_reply(kept, reply, rows, resolved, state, profile)
             return reply
         finally:  # once, with its reply if it has one
             self.known.keep(data, kept)
 
-    async def _predict_slowly(self, question: Question, options: ReadOptions, match: str, call: Call) -> bytes:
-        return _reply(await self.answering.slowly(question, match, call), options)
+    async def _predict_slowly(
+        self, question: Question, match: str, call: Call, data: bytes, kept: CachedRequest, state: tuple[int, int]
+    ) -> bytes:
+        answered = await self.answering.slowly(question, match, call)
+        reply, query = _reply(answered, kept.options), self.answering.answers.cached_query(question)
+        basis, has_rows = (answered, False) if isinstance(answered, Basis) else (answered.basis, True)
+        if query is not None and query.basis is basis:  # else a stale answer, or one of another estimator
+            self._note_reply(kept, reply, query.number if has_rows else 0, query, state, question.profile)
+            self.known.keep(data, kept)
+        return reply
+
+    def _note_reply(
+        self,
+        kept: CachedRequest,
+        reply: bytes,
+        rows: int,
+        query: ResolvedQuery,
+        state: tuple[int, int],
+        profile: Profile,
+    ) -> None:
+        """Note the reply with its request if the same would be answered until something changes."""
+        generation = self.sources.newest_at(profile) if profile.profile_id else None
+        # An exact revision may be older than the store's generation.
+        current = generation is not None or not profile.profile_id
+        if query.lasting and current and len(reply) <= self.limits.reply_bytes:
+            kept.rows, kept.profile_id = rows, profile.profile_id
+            kept.reply, kept.state, kept.generation = reply, state, generation
 
     def recent(self, most: int) -> list[bytes]:
         """The last distinct requests, the newest first, as serialised PredictRequests."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 from nodewise.domain.budget import Budget
 from nodewise.domain.configurations import Configurations
@@ -249,8 +249,11 @@ class Schedules:
     default_policy: str
     homes: Mapping[str, Executor] = field(default_factory=dict)
 
-    async def schedule(self, request: pb.ScheduleRequest, call: Call) -> pb.ScheduleResponse:
-        """Decide which job gets which devices, in a thread, since that may take the whole time of the call."""
+    async def schedule(self, request: pb.ScheduleRequest, call: Call) -> bytes:
+        """Decide which job gets which devices, in a thread, since that may take the whole time of the call.
+
+        Returns the serialised reply.
+        """
         start_s = time.perf_counter()
         policy = policy_named(self.answers.registry, request.policy or self.default_policy)
         options = read_model_options(request.options).required_of(self.answers)
@@ -294,10 +297,10 @@ class Schedules:
             predict = partial(answered_within, self.limits, self.answers)
             executor = self.homes.get(policy.distribution, self.executor)
             call.step_aside()
-            reply = await run_in(executor, _decide, question, policy, predict, budget, caps, start_s)
+            reply: bytes = await run_in(executor, _decide, question, policy, predict, budget, caps, start_s)
         finally:
             budget.end()
-        return cast("pb.ScheduleResponse", reply)
+        return reply
 
     async def list_policies(self, request: pb.ListPoliciesRequest, call: Call) -> pb.ListPoliciesResponse:
         """All policies."""
@@ -315,8 +318,8 @@ def _decide(
     budget: Budget,
     caps: ScheduleLimits,
     started_s: float,
-) -> pb.ScheduleResponse:
-    """Decide, and write the reply, which for thousands of jobs would take too long in the event loop."""
+) -> bytes:
+    """Decide, and serialise the reply, which for thousands of jobs would take too long in the event loop."""
     decision = decide(question, policy, predict, budget, caps)
     budget.look_up()
-    return write_decision(decision, question, time.perf_counter() - started_s)
+    return write_decision(decision, question, time.perf_counter() - started_s).SerializeToString()

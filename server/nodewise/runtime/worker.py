@@ -22,7 +22,7 @@ from nodewise.processes.channel import AsyncChannel, Channel
 from nodewise.processes.child import set_name
 from nodewise.runtime.application import Application
 from nodewise.runtime.assembly import application_of, start_faults
-from nodewise.runtime.event_loop import new_event_loop, settle_garbage
+from nodewise.runtime.event_loop import limit_pauses, new_event_loop
 from nodewise.runtime.generations.admin import Administration
 from nodewise.runtime.generations.arriving import with_arrivals
 from nodewise.runtime.generations.changes import Changes, Outcome
@@ -186,7 +186,7 @@ async def _open(application: Application, listen: str, http: str) -> None:
         at_once.set()
         await application.stop(at_once=at_once)  # closes its pool and its files
         raise
-    settle_garbage()
+    limit_pauses()
 
 
 def _pool_size(settings: Settings) -> int:

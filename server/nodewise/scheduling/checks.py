@@ -10,7 +10,7 @@ import numpy as np
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.schedule import ClusterState, NodePool, PolicyParameter
+from nodewise.domain.schedule import ClusterState, NodePool, PolicyParameter, submission_order
 from nodewise.scheduling.findings import Findings
 from nodewise.scheduling.job_checks import JobReader
 from nodewise.scheduling.pair_checks import pairs_table, read_running_pairs
@@ -53,7 +53,7 @@ def check_question(
     jobs = read_running_pairs(jobs, findings)
     table = pairs_table(question, findings, limits.sharing_jobs)
     findings.finish()
-    order = sorted(range(len(jobs)), key=lambda place: (jobs[place].submit_time_s, jobs[place].job_id))
+    order = submission_order(jobs).tolist()
     state = ClusterState(
         now_s=question.now_s,
         pools=question.pools,

@@ -191,6 +191,11 @@ class Answers:
             self._begin_if_missed(question, error)
             raise
 
+    def cached_query(self, question: Question) -> ResolvedQuery | None:
+        """Return the resolved query if it is small, and cached with its rows."""
+        entry = self._resolved.get(self._key(question))
+        return entry if entry is not None and entry.small and entry.rated is not None else None
+
     def resolve(self, question: Question) -> ResolvedQuery:
         """Return everything that an answer depends on except the objective. Fit models that are not cached.
 
