@@ -10,7 +10,7 @@ from patience import PATIENCE_S
 
 from nodewise.hosting.background import Background, LateError
 from nodewise.hosting.counts import CallCounts
-from nodewise.hosting.processes.host import impatient
+from nodewise.hosting.background import impatient
 
 FITS = ("fit",)
 SOON_S = 0.05
