@@ -254,7 +254,7 @@ def _address_peers(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
     """Constructors of peers at addresses; where listings are given, only of the listed ones."""
     if not terms.addresses:
         return {}
-    from nodewise.hosting.processes.addressed import AddressedEstimator  # noqa: PLC0415  # see above
+    from nodewise.hosting.processes.address_peer import AddressedEstimator  # noqa: PLC0415  # see above
 
     peers: dict[Key, Callable[[], Peer]] = {}
     for name, address in terms.addresses.items():

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from nodewise.domain.errors import Violation as Violation
     from nodewise.domain.lifetimes import *
     from nodewise.domain.planning import *
+    from nodewise.domain.policy_parameters import *
     from nodewise.domain.predictions import *
     from nodewise.domain.profile import *
     from nodewise.domain.replay import *
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
 _MODULES: Final = (
     *("domain.columns", "domain.errors", "domain.configurations", "domain.predictions", "domain.workload"),
-    *("domain.profile", "domain.architectures", "domain.budget", "domain.simulated_steps"),
+    *("domain.profile", "domain.architectures", "domain.budget", "domain.simulated_steps", "domain.policy_parameters"),
     *("plugin.catalogue", "plugin.estimators", "plugin.lazy", "plugin.records", "plugin.hooks"),
     *("plugin.architectures", "plugin.plans", "plugin.policies", "plugin.readers", "plugin.diagnosers"),
     *("plugin.sharing", "plugin.completions"),

@@ -12,7 +12,7 @@ from nodewise.plugin.readers import TraceReader
 from nodewise.plugin.sharing import SharingModel
 
 if TYPE_CHECKING:
-    from nodewise.domain.schedule import PolicyParameter
+    from nodewise.domain.policy_parameters import PolicyParameter
 
 __all__ = [
     "BASIC_COLUMNS",
