@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from nodewise.domain.policy_parameters import PolicyParameter
 from nodewise.plugin.diagnosers import Diagnoser
 from nodewise.plugin.estimators import Estimator
 from nodewise.plugin.policies import Policy
 from nodewise.plugin.readers import TraceReader
 from nodewise.plugin.sharing import SharingModel
-
-if TYPE_CHECKING:
-    from nodewise.domain.policy_parameters import PolicyParameter
 
 __all__ = [
     "BASIC_COLUMNS",
