@@ -28,7 +28,7 @@ from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.settings import SimulatedSharing, SimulationSettings
 from nodewise_policies.plugin import nodewise_policies
-from nodewise_sharing import fit_shares
+from nodewise_sharing.shares import fit_shares
 from score_sharing import gavel_runs
 
 CLUSTER: Final = {"v100": 8, "p100": 8, "k80": 8}

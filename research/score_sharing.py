@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 
 from nodewise.plugin import Floats, PairRun, SoloJob
-from nodewise_sharing import fit_shares, turn_shares
-from nodewise_sharing.shares import FEATURES
+from nodewise_sharing.modes import turn_shares
+from nodewise_sharing.shares import FEATURES, fit_shares
 
 PEAK_TFLOPS: Final = {"k80": 4.113, "p100": 9.526, "v100": 15.7}
 """fp32, of one device: NVIDIA's data sheets (K80: one of its two processors)."""

@@ -25,8 +25,9 @@ from nodewise.estimation.answer.ranking import expected_kendall, faster_probabil
 from nodewise.estimation.question import Question
 from nodewise.hosting.registry import Registry, load_registry
 from nodewise.plugin import Configurations, NodewiseError, Observations, Prior, Profile, Workload
-from nodewise_unseen import Row, StepFacts, StepRuns, learn_steps, shipped_runs
-from nodewise_unseen.corpus import SHIPPED_BATCH
+from nodewise_unseen.columns import StepFacts, StepRuns
+from nodewise_unseen.corpus import SHIPPED_BATCH, shipped_runs
+from nodewise_unseen.steps import Row, learn_steps
 
 TRANSFORMERS: Final = {
     "bert_large": (24, 1024, 512, 30522),

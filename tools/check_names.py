@@ -21,7 +21,8 @@ PUBLIC: Final = frozenset(
     """
     advanced completed concatenated budget.ended configurations.grouped configurations.replaced errors.refused
     errors.unsupported predictions.answered predictions.assembled predictions.joined predictions.refused
-    _answers.Planned _answers.recommended _redaction.redacted _row_kinds.answered torch_facts.counted seam.cancelled
+    _long_answers.Planned _answers.recommended _redaction.redacted _row_kinds.answered torch_facts.counted
+    seam.cancelled
     """.split()  # noqa: SIM905  # a list of words
 )
 """Names that plugins or programs of others use, and one of gRPC: of any module, or of the module that is named."""

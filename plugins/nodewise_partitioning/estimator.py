@@ -38,6 +38,7 @@ from nodewise_partitioning.hardware import DEFAULT_FORMAT, device_of
 from nodewise_partitioning.knowledge import Knowledge
 from nodewise_partitioning.layered.model import LayeredModel, assess_layers
 from nodewise_partitioning.model import PartitioningModel, memory_learned
+from nodewise_partitioning.refusals import NO_DIMENSIONS, refuse
 from nodewise_partitioning.rows import query_rows_of
 from nodewise_partitioning.settling import settled_by_runs
 from nodewise_partitioning.software import DEFAULT_FRAMEWORK, Software, is_known, stack_of
@@ -84,11 +85,11 @@ class PartitioningEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Check whether the dimensions are known and a row is a partition of the model."""
+        if (refusal := refuse(profile, query)) is not None:
+            return refusal
         transformer = profile.workload.transformer
-        if transformer is None and profile.workload.layers:
-            return assess_layers(profile, query)
         if transformer is None:
-            return Assessment(refusal=_NO_DIMENSIONS, of_profile=True)
+            return assess_layers(profile, query)
         knowledge = _know_facts(profile, transformer, query.catalogue)
         refusals = PartitioningModel(knowledge, runs=_ran(profile)).refusals(query.configurations)
         answered = RowRefusal.left(len(query.configurations), refusals)
@@ -111,7 +112,7 @@ class PartitioningEstimator:
         if transformer is None and workload.layers:
             return LayeredModel(profile, context.catalogue)
         if transformer is None:
-            raise NodewiseError(_NO_DIMENSIONS.reason, _NO_DIMENSIONS.message)
+            raise NodewiseError(NO_DIMENSIONS.reason, NO_DIMENSIONS.message)
         believed = _settle_facts(profile, transformer, context.catalogue)
         framework, number_format = believed.framework, believed.number_format or DEFAULT_FORMAT
         known_framework = is_known(framework) or not framework
@@ -304,11 +305,3 @@ def _settled_notices(knowledge: Knowledge) -> Iterable[Notice]:
         share = 100.0 * knowledge.beliefs[fact].get(value, 0.0)
         text = f"{fact} is not stated: the job's runs fit {word} best ({share:.0f} % likely)"
         yield Notice("SETTLED_BY_RUNS", text)
-
-
-_NO_DIMENSIONS: Final = Refusal.missing(
-    "the workload states neither the dimensions of a transformer (layers, hidden size, heads, sequence and "
-    "vocabulary) nor the layers of another network",
-    "transformer",
-    "layers",
-)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import BASIC_COLUMNS, DEGREES, EstimatorRecord, hookimpl, lazy_object
+from nodewise_partitioning.refusals import refuse
 
 __all__ = ["nodewise_estimators"]
 
@@ -24,7 +25,9 @@ def nodewise_estimators() -> list[EstimatorRecord]:
                 "dimensions, devices and links, with efficiencies that a few runs correct (ALLREDUCE); layered "
                 "networks with parameter servers or all-reduce from facts alone (ASYNC, SYNC, ALLREDUCE)."
             ),
-            estimator=lazy_object("nodewise_partitioning.estimator:PartitioningEstimator", "learn", "assess", "fit"),
+            estimator=lazy_object(
+                "nodewise_partitioning.estimator:PartitioningEstimator", "learn", "assess", "fit", refuse=refuse
+            ),
             capabilities=frozenset({"plan", "sync-mode:allreduce", "sync-mode:async", "sync-mode:sync"}),
             columns=BASIC_COLUMNS | frozenset(DEGREES) | {"precision"},
         )

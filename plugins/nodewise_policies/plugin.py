@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nodewise.plugin import Policy, PolicyParameter, PolicyRecord, hookimpl
-from nodewise_policies.attained_service import LeastAttainedService
-from nodewise_policies.capped_efficiency import CappedEfficiency
-from nodewise_policies.deadlines import DeadlineAware
-from nodewise_policies.efficiency import EfficiencySrpt
-from nodewise_policies.equal_share import EqualShare
-from nodewise_policies.fifo import Fifo
-from nodewise_policies.goodput import Goodput
-from nodewise_policies.marginal_gain import MarginalGain
-from nodewise_policies.packing import Packing
-from nodewise_policies.shortest import Srpt
-from nodewise_policies.time_sharing import MaxMinFairness, MinMakespan
+from nodewise.plugin import PolicyParameter, PolicyRecord, hookimpl, lazy_object
 
 __all__ = ["nodewise_policies"]
 
@@ -66,7 +55,8 @@ ROUNDS: Final = (
 """Defaults are those of Gavel's program."""
 
 
-def _record(name: str, description: str, policy: Policy, *parameters: PolicyParameter) -> PolicyRecord:
+def _record(name: str, description: str, place: str, *parameters: PolicyParameter, **settings: bool) -> PolicyRecord:
+    policy = lazy_object(f"nodewise_policies.{place}", "decide", settings=settings)
     return PolicyRecord(name=name, version=VERSION, description=description, policy=policy, parameters=parameters)
 
 
@@ -77,7 +67,7 @@ def nodewise_policies() -> list[PolicyRecord]:
         _record(
             "fifo",
             "By submission, each job with the devices it requested; the first that does not fit blocks.",
-            Fifo(),
+            "fifo:Fifo",
             _switch("backfill", "1 = a job that does not fit is skipped; 0 = it blocks all after it", 0.0),
             _switch("over_commit", "1 = as Gavel's program, which books more jobs on a pool than fit", 0.0),
             _seed("types that over_commit draws"),
@@ -85,60 +75,67 @@ def nodewise_policies() -> list[PolicyRecord]:
         _record(
             "equal-share",
             "Round-robin by submission to the next allowed count; no reshuffle while shares are even.",
-            EqualShare(),
+            "equal_share:EqualShare",
         ),
         _record(
             "efficiency-srpt",
             "Least remaining time over efficiency first, at the count where that is least; no fill.",
-            EfficiencySrpt(fill=False),
+            "efficiency:EfficiencySrpt",
             _count_restarts(AS_PUBLISHED),
+            fill=False,
         ),
         _record(
             "efficiency-srpt-fill",
             "As efficiency-srpt; then devices left over go where the fewest of them help.",
-            EfficiencySrpt(fill=True),
+            "efficiency:EfficiencySrpt",
             _count_restarts(AS_PUBLISHED),
+            fill=True,
         ),
         _record(
             "efficiency-capped",
             "As efficiency-srpt within twice the fair share, ageing; then proportional fairness of rates.",
-            CappedEfficiency(),
+            "capped_efficiency:CappedEfficiency",
             *CAPPED,
             _count_restarts(1.0),
         ),
         _record(
-            "srpt", "Least remaining time first, at the count where it is least.", Srpt(), _count_restarts(AS_PUBLISHED)
+            "srpt",
+            "Least remaining time first, at the count where it is least.",
+            "shortest:Srpt",
+            _count_restarts(AS_PUBLISHED),
         ),
         _record(
             "marginal-gain",
             "The smallest count of every job, then the step that shortens remaining time most per device.",
-            MarginalGain(),
+            "marginal_gain:MarginalGain",
             _switch("look_ahead", "1 = a step may cross a dip of the curve; 0 = only to the next count", 1.0),
             _count_restarts(AS_PUBLISHED),
         ),
         _record(
             "max-min-fairness",
             "Max-min fair shares of time on the requested devices; ignores throughputs.",
-            MaxMinFairness(aware=False),
+            "time_sharing:MaxMinFairness",
             *ROUNDS,
             _seed("order in which pools are served, round by round"),
+            aware=False,
         ),
         _record(
             "max-min-fairness-aware",
             "Shares of time by which every job gains as much as possible over equal shares of the pools.",
-            MaxMinFairness(aware=True),
+            "time_sharing:MaxMinFairness",
             *ROUNDS,
+            aware=True,
         ),
         _record(
             "min-makespan-aware",
             "Shares of time by which all jobs are done as early as possible.",
-            MinMakespan(),
+            "time_sharing:MinMakespan",
             *ROUNDS,
         ),
         _record(
             "las",
             "By attained service in three queues, then by submission, with backfill; sizes are not used.",
-            LeastAttainedService(),
+            "attained_service:LeastAttainedService",
             # Those of Tiresias' simulator.
             _service_limit("first_limit_device_s", 3250.0),
             _service_limit("second_limit_device_s", 7200.0),
@@ -152,7 +149,7 @@ def nodewise_policies() -> list[PolicyRecord]:
         _record(
             "goodput",
             "Greatest power mean of speed-ups in goodput: throughput times statistical efficiency.",
-            Goodput(),
+            "goodput:Goodput",
         ),
         _record(
             "packing",
@@ -160,7 +157,7 @@ def nodewise_policies() -> list[PolicyRecord]:
                 "By submission with backfill, without preemption; a job that finds no free device shares one where "
                 "that pays."
             ),
-            Packing(),
+            "packing:Packing",
             _switch("pack", "1 = jobs may share a device; 0 = none does, to compare with", 1.0),
             _parameter("least_total", "total of shares that a pair must exceed (dimensionless)", 1.0, 2.0),
             _parameter(
@@ -170,7 +167,7 @@ def nodewise_policies() -> list[PolicyRecord]:
         _record(
             "deadline-aware",
             "Cheapest count that meets each deadline, with admission; the rest as efficiency-capped.",
-            DeadlineAware(),
+            "deadlines:DeadlineAware",
             *CAPPED,
             _parameter("slack", "part of the remaining time that a plan keeps in hand (dimensionless)", 0.0, 1e3),
         ),

@@ -25,6 +25,7 @@ from nodewise_replay.estimating.evidence import Evidence
 from nodewise_replay.estimating.model import ReplayModel
 from nodewise_replay.estimating.recordings import Recording, recordings_of
 from nodewise_replay.estimating.step_seconds import step_seconds
+from nodewise_replay.refusals import refuse
 
 __all__ = ["ReplayEstimator"]
 
@@ -41,10 +42,6 @@ PER_DOUBLING: Final = 0.04
 MISSING_RANKS: Final = 0.15
 """Additional expected error where ranks left no trace: waits of the other ranks are estimated."""
 
-_NOTHING: Final = Refusal.missing(
-    ("the profile has no traces: record some steps on every rank and ingest them"), "traces"
-)
-
 
 class ReplayEstimator:
     """Step times of other numbers of ranks and other links, from the traces of one or several runs.
@@ -57,8 +54,8 @@ class ReplayEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Say whether there are traces and of how much of the job; nothing is read yet."""
-        if not profile.traces:
-            return Assessment(refusal=_NOTHING, of_profile=True)
+        if (refusal := refuse(profile, query)) is not None:
+            return refusal
         configurations = query.configurations
         modes = (int(SyncMode.ALLREDUCE), int(SyncMode.SYNC), int(SyncMode.UNSPECIFIED))
         if len(configurations) and not np.isin(configurations.sync_mode, modes).any():

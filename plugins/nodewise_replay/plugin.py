@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import EstimatorRecord, hookimpl, lazy_object
+from nodewise_replay.refusals import refuse
 
 __all__ = ["nodewise_estimators"]
 
@@ -20,7 +21,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             name="replay",
             version=VERSION,
             description="Recorded steps, replayed with another number of ranks or over other links.",
-            estimator=lazy_object("nodewise_replay.estimator:ReplayEstimator", "assess", "fit"),
+            estimator=lazy_object("nodewise_replay.estimator:ReplayEstimator", "assess", "fit", refuse=refuse),
             capabilities=frozenset({"traces"}),
         )
     ]

@@ -4,23 +4,3 @@
 its law predicts any number of architectures on a device at once and says which of them it refuses. `learn_laws` lays
 beside it the law of the runs that tell more. Pure functions.
 """
-
-from nodewise_unseen.columns import StepFacts, StepRuns
-from nodewise_unseen.corpus import Run, over_peaks, runs_of, shipped_runs
-from nodewise_unseen.laws import Laws, learn_laws
-from nodewise_unseen.steps import PredictedSteps, Row, StepLaw, learn_steps
-
-__all__ = [
-    "Laws",
-    "PredictedSteps",
-    "Row",
-    "Run",
-    "StepFacts",
-    "StepLaw",
-    "StepRuns",
-    "learn_laws",
-    "learn_steps",
-    "over_peaks",
-    "runs_of",
-    "shipped_runs",
-]

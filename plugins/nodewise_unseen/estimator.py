@@ -29,8 +29,9 @@ from nodewise.plugin import (
 )
 from nodewise_unseen.corpus import SHIPPED_SOURCE, Run, over_peaks, runs_of, shipped_runs
 from nodewise_unseen.laws import Laws, learn_laws
-from nodewise_unseen.model import NO_FLOPS, UnseenModel, refusals_of
+from nodewise_unseen.model import UnseenModel, refusals_of
 from nodewise_unseen.peaks import Peaks
+from nodewise_unseen.refusals import refuse
 from nodewise_unseen.steps import FEWEST_RUNS
 
 __all__ = ["UnseenEstimator"]
@@ -45,8 +46,6 @@ RAN_THERE_LOG_ERROR: Final = 0.65
 DEVIATION_TO_MEAN: Final = float(np.sqrt(2.0 / np.pi))
 """Mean of the absolute value of a normal variable over its standard deviation."""
 
-_NOTHING: Final = Assessment(refusal=NO_FLOPS, of_profile=True)
-"""What most questions get: it must cost them nothing."""
 _TOO_FEW: Final = Refusal.missing(
     f"the estimator learns from one-worker steps of other models: at least {FEWEST_RUNS} runs with FLOPs are needed, "
     "on devices of which the catalogue has a peak",
@@ -71,8 +70,8 @@ class UnseenEstimator:
 
     def assess(self, profile: Profile, query: Query) -> Assessment:
         """Agree where FLOPs are known and any row is of one worker, of known batch, on a device of known peak."""
-        if not profile.workload.flops_per_sample:
-            return _NOTHING
+        if (refusal := refuse(profile, query)) is not None:
+            return refusal
         configurations = query.configurations
         architectures, precision = Architectures.of(profile.workload), profile.workload.precision or ""
         peaks = self._of(query.catalogue)

@@ -27,9 +27,10 @@ from nodewise_unseen.columns import StepFacts, family_key
 from nodewise_unseen.corpus import BYTES_PER_PARAMETER, layer_activation_bytes
 from nodewise_unseen.laws import Laws
 from nodewise_unseen.peaks import Peaks
+from nodewise_unseen.refusals import NO_FLOPS
 from nodewise_unseen.steps import CALIBRATED_AT, DEVICE, FARTHEST, Row
 
-__all__ = ["NO_FLOPS", "UnseenModel", "refusals_of"]
+__all__ = ["UnseenModel", "refusals_of"]
 
 MOST_NAMED: Final = 4
 """Families that a notice names."""
@@ -38,9 +39,6 @@ _SEVERAL: Final = Refusal.missing(
     "the estimator predicts one worker only: for more, measure this model on one worker and send the run as an "
     "observation; the estimators of scaling then predict more workers",
     "observations",
-)
-NO_FLOPS: Final = Refusal.missing(
-    "FLOPs per sample of the model (forward and backward pass) must be stated", "flops_per_sample"
 )
 _NO_BATCH: Final = Refusal.missing(
     "samples per step must be stated: FLOPs are counted per sample", "batch_per_worker_samples"

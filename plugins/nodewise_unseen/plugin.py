@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from nodewise.plugin import BASIC_COLUMNS, EstimatorRecord, hookimpl, lazy_object
+from nodewise_unseen.refusals import refuse
 
 __all__ = ["nodewise_estimators"]
 
@@ -23,7 +24,7 @@ def nodewise_estimators() -> list[EstimatorRecord]:
             description=(
                 "One worker's step of a model that never ran, from its FLOPs and family and from steps of other models"
             ),
-            estimator=lazy_object("nodewise_unseen.estimator:UnseenEstimator", "learn", "assess", "fit"),
+            estimator=lazy_object("nodewise_unseen.estimator:UnseenEstimator", "learn", "assess", "fit", refuse=refuse),
             capabilities=frozenset({"architectures", *(f"sync-mode:{mode}" for mode in modes)}),
             columns=BASIC_COLUMNS | {"precision"},
         )

@@ -4,26 +4,20 @@ Requests and replies are the contract's own messages as plain values, by the con
 `nodewise_values` can be taken from here.
 """
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 import nodewise_values as _values
 from nodewise_client._access import TokenFile
 from nodewise_client._answers import (
     BatchPredictResult,
-    DiagnosisAnswer,
     JobOutcome,
-    PlanAnswer,
-    Planned,
     PredictResult,
-    ReplayAnswer,
-    SimulationAnswer,
     StreamAnswer,
     numbers_by_name,
     scored_rows,
 )
 from nodewise_client._architectures import architectures
-from nodewise_client._async.client import AsyncClient
-from nodewise_client._async.ingest import AsyncIngestWriter
 from nodewise_client._builders import (
     Rule,
     counts,
@@ -61,7 +55,6 @@ from nodewise_client._errors import (
     UnavailableError,
     UnimplementedError,
 )
-from nodewise_client._hugging_face import ImportedModel, ImportedModelError, model_from_hugging_face
 from nodewise_client._ingest_core import CommitResult
 from nodewise_client._layer_tables import layers_from_csv
 from nodewise_client._redaction import redacted
@@ -69,12 +62,16 @@ from nodewise_client._resume import ResumePolicy
 from nodewise_client._row_kinds import HeldDevices, Prediction, ScoredRow, SimulatedJob
 from nodewise_client._rows import Rows
 from nodewise_client._sync.client import Client
-from nodewise_client._sync.ingest import IngestWriter
-from nodewise_client._timelines import ReplayedCollective, Timeline
 from nodewise_client._traces import prepared_trace
 from nodewise_client._version import version
 
 if TYPE_CHECKING:
+    from nodewise_client._async.client import AsyncClient
+    from nodewise_client._async.ingest import AsyncIngestWriter
+    from nodewise_client._hugging_face import ImportedModel, ImportedModelError, model_from_hugging_face
+    from nodewise_client._long_answers import DiagnosisAnswer, PlanAnswer, Planned, ReplayAnswer, SimulationAnswer
+    from nodewise_client._sync.ingest import IngestWriter
+    from nodewise_client._timelines import ReplayedCollective, Timeline
     from nodewise_values import *  # noqa: F403  # all of the contract, whatever it holds
 
 __all__ = [
@@ -147,8 +144,21 @@ __all__ = [
 __all__ += _values.__all__
 
 
+_LATER: Final = {
+    "_async.client": ("AsyncClient",),
+    "_async.ingest": ("AsyncIngestWriter",),
+    "_hugging_face": ("ImportedModel", "ImportedModelError", "model_from_hugging_face"),
+    "_long_answers": ("DiagnosisAnswer", "PlanAnswer", "Planned", "ReplayAnswer", "SimulationAnswer"),
+    "_sync.ingest": ("IngestWriter",),
+    "_timelines": ("ReplayedCollective", "Timeline"),
+}
+"""Names that most programs do not use, by their modules."""
+
+
 def __getattr__(name: str) -> Any:
-    """A value of the contract; its module is imported when it is first asked for."""
-    if name in _values.__all__:
-        return getattr(_values, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """A value of the contract, or a name of `_LATER`; its module is imported when it is first read."""
+    module = next((module for module, names in _LATER.items() if name in names), None)
+    if module is None and name not in _values.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(_values if module is None else import_module(f"{__name__}.{module}"), name)
+    return value

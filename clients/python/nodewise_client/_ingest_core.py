@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, TypeAlias
 
+import nodewise_values as values
 from nodewise_client._errors import Code, ConflictError, InternalError, NodewiseError, UnavailableError
 from nodewise_client._measured_rows import GatheredRows, Piece, pieces
 from nodewise_client._requests import message_of
 from nodewise_client._resume import ResumePolicy, resumable
 from nodewise_protos.v1 import profile_pb2
 from nodewise_protos.v1 import profile_service_pb2 as wire
-from nodewise_values import Network, Observations, PhaseTimings, ProfileBatch, Workload
+from nodewise_values import Network, Observations, PhaseTimings, Workload
 
 BATCH_ROWS: Final = 1000
 LINGER_S: Final = 0.1
@@ -322,7 +323,7 @@ class IngestCore:
 
     def _take(self) -> wire.ProfileBatch:
         batch: wire.ProfileBatch = message_of(
-            ProfileBatch(
+            values.ProfileBatch(  # its module has all of the service's messages: only a writer needs them
                 phase_timings=self._rows[PhaseTimings].value(PhaseTimings),
                 observations=self._rows[Observations].value(Observations),
                 **self._facts,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from nodewise_client._hugging_face import ImportedModelError
+from nodewise_client._hugging_face_reader import ImportedModelError
 from nodewise_values import Layer
 
 _TEXTS: Final = ("name", "kind")

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodewise_client._errors import Code, InvalidArgumentError
-from nodewise_values import (
-    AppendProfileRequest,
-    BatchPredictRequest,
-    FieldViolation,
-    PredictRequest,
-    RetractEvidenceRequest,
-    StreamPredictRequest,
-)
+from nodewise_values import BatchPredictRequest, FieldViolation, PredictRequest, StreamPredictRequest
 from nodewise_values.value import Value
 from nodewise_values.wire import InvalidValueError, to_message
 
-Changing = TypeVar("Changing", AppendProfileRequest, RetractEvidenceRequest)
+if TYPE_CHECKING:
+    from nodewise_values import AppendProfileRequest, RetractEvidenceRequest
+
+Changing = TypeVar("Changing", "AppendProfileRequest", "RetractEvidenceRequest")
 
 
 def new_id() -> str:

@@ -26,7 +26,6 @@ __all__ = [
     "JobFacts",
     "JobState",
     "NodePool",
-    "PolicyParameter",
     "Requests",
     "Shares",
     "submission_order",
@@ -387,14 +386,3 @@ class Shares:
     hold_s: float = 1920.0
     shuffle_seed: int | None = None
     leftovers: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyParameter:
-    """A parameter of a policy; the description carries the unit."""
-
-    name: str
-    description: str
-    default: float
-    minimum: float
-    maximum: float

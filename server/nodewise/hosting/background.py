@@ -10,17 +10,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-from nodewise.hosting.processes.host import impatient
 
 if TYPE_CHECKING:
     from nodewise.hosting.counts import CallCounts
 
-__all__ = ["Background", "LateError"]
+__all__ = ["Background", "LateError", "impatient"]
 
 ResultT = TypeVar("ResultT")
+
+impatient: ContextVar[bool] = ContextVar("impatient", default=False)
+"""Whether the caller can do without this plugin, and so does not wait for a stuck one."""
 
 MOST_KEPT: Final = 32
 """Calls to one host that go on, or whose results wait for a caller; the oldest are dropped first."""

@@ -30,7 +30,7 @@ from nodewise.plugin import (
     new_plugin_manager,
 )
 
-__all__ = ["HOOKS", "Hook", "PluginProblem", "RecordOrProblem", "records_of", "wrong_with"]
+__all__ = ["HOOKS", "Hook", "Listing", "PluginProblem", "RecordOrProblem", "records_of", "wrong_with"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
 RESERVED_NAMES: Final = frozenset({"auto", "all"})
@@ -76,6 +76,8 @@ class PluginProblem:
     message: str
 
 
+Listing = tuple[list[Any], list[Any]]
+"""Records and problems of a host's plugins, as plain values."""
 RecordOrProblem = tuple[Hook, Any] | PluginProblem
 """A record, or the reason why one was not loaded."""
 

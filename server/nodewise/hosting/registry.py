@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import structlog
 from packaging.utils import canonicalize_name
@@ -28,12 +28,9 @@ from nodewise.hosting.distributions import (
     name_of,
     origin_of,
 )
-from nodewise.hosting.processes.address import Address, AddressedEstimator
-from nodewise.hosting.processes.host import Host
+from nodewise.hosting.processes.address import Address
 from nodewise.hosting.processes.limits import HostLimits
-from nodewise.hosting.processes.listing_records import listing_records
-from nodewise.hosting.processes.peer import Listing, Peer
-from nodewise.hosting.records import HOOKS, Hook, PluginProblem, RecordOrProblem, records_of
+from nodewise.hosting.records import HOOKS, Hook, Listing, PluginProblem, RecordOrProblem, records_of
 from nodewise.hosting.shared_plugins import Key, SharedPlugin, shared_from
 from nodewise.plugin import (
     DiagnoserRecord,
@@ -42,6 +39,11 @@ from nodewise.plugin import (
     SharingModelRecord,
     TraceReaderRecord,
 )
+
+if TYPE_CHECKING:
+    # A tenth of a short command: imported where a plugin runs in another process.
+    from nodewise.hosting.processes.host import Host
+    from nodewise.hosting.processes.peer import Peer
 
 __all__ = ["Hosting", "LoadedPlugin", "PluginConflictError", "PluginProblem", "Registry", "load_registry", "refresh"]
 
@@ -131,6 +133,10 @@ class Registry:
     @property
     def hosts(self) -> tuple[Host, ...]:
         """Processes of the plugins of mode ``process``."""
+        if not self._peers:
+            return ()
+        from nodewise.hosting.processes.host import Host  # noqa: PLC0415  # see above
+
         return tuple(host for host in self._peers if isinstance(host, Host))
 
     @property
@@ -246,6 +252,10 @@ def _wait_until_known(plugin: SharedPlugin, end_s: float) -> bool:
 
 def _address_peers(terms: Hosting) -> dict[Key, Callable[[], Peer]]:
     """Constructors of peers at addresses; where listings are given, only of the listed ones."""
+    if not terms.addresses:
+        return {}
+    from nodewise.hosting.processes.address_peer import AddressedEstimator  # noqa: PLC0415  # see above
+
     peers: dict[Key, Callable[[], Peer]] = {}
     for name, address in terms.addresses.items():
         key = Key(f"{name} at {address.target}", "process", repr(address), ((name, address.target),))
@@ -349,6 +359,8 @@ def _key(distribution: str, points: list[metadata.EntryPoint], mode: str) -> Key
 
 
 def _host(distribution: str, points: list[metadata.EntryPoint], terms: Hosting) -> Host:
+    from nodewise.hosting.processes.host import Host  # noqa: PLC0415  # see above
+
     points_by_name = tuple((point.name, point.value) for point in points)
     listing = None if terms.listings is None else terms.listings[distribution]
     return Host(distribution, points_by_name, terms.limits, listing, folder_of(points[0]))
@@ -413,6 +425,8 @@ def _import(distribution: str, points: list[metadata.EntryPoint], mode: str) -> 
 
 def _with_listing(plugin: SharedPlugin) -> SharedPlugin:
     """A plugin with the records that its host lists."""
+    from nodewise.hosting.processes.listing_records import listing_records  # noqa: PLC0415  # see above
+
     host = plugin.host
     assert host is not None
     # Models live in one process: a model of another process must not be used in this one.

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nodewise.hosting.processes.peer import Listing, Peer
-from nodewise.hosting.records import Hook, PluginProblem
+from nodewise.hosting.records import Hook, Listing, PluginProblem
+
+if TYPE_CHECKING:
+    from nodewise.hosting.processes.peer import Peer
 
 __all__ = ["Key", "SharedPlugin", "shared_from"]
 

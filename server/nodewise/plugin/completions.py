@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from nodewise.domain.completions import Completion, CompletionCase, CompletionTerms
-from nodewise.domain.transitions import HybridOutcome, HybridTimes, OnDemandOutcome, OnDemandQuestion
 from nodewise.plugin.estimators import Estimator
+
+if TYPE_CHECKING:
+    from nodewise.domain.completions import Completion, CompletionCase, CompletionTerms
+    from nodewise.domain.transitions import HybridOutcome, HybridTimes, OnDemandOutcome, OnDemandQuestion
 
 __all__ = ["CompletionEstimator"]
 

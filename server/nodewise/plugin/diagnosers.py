@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
 from nodewise.domain.profile import Profile
-from nodewise.domain.replay import Replay, ReplayQuestion
-from nodewise.domain.step_times import StepsDiagnosis, StepTimes
-from nodewise.domain.trace import Trace
 from nodewise.plugin.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from nodewise.domain.diagnosis import Diagnosis, DiagnosisQuestion
+    from nodewise.domain.replay import Replay, ReplayQuestion
+    from nodewise.domain.step_times import StepsDiagnosis, StepTimes
+    from nodewise.domain.trace import Trace
 
 __all__ = ["Diagnoser", "DiagnoserContext", "Run", "StepsDiagnoser"]
 

@@ -6,15 +6,17 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from nodewise.domain.columns import Floats
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import Refusal
 from nodewise.domain.predictions import Options, Predictions
 from nodewise.domain.profile import Profile
-from nodewise.domain.trace import Trace
 from nodewise.plugin.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from nodewise.domain.trace import Trace
 
 __all__ = [
     "MEASUREMENT_LOG_SPREAD",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from nodewise.domain.columns import Floats, Ints
 from nodewise.domain.configurations import Configurations
-from nodewise.domain.planning import Exclusion, PlanConstraints
 from nodewise.plugin.estimators import Model
+
+if TYPE_CHECKING:
+    from nodewise.domain.planning import Exclusion, PlanConstraints
 
 __all__ = ["PlanSpace", "PlanningModel"]
 

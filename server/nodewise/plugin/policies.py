@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from nodewise.domain.budget import Budget
-from nodewise.domain.schedule import Allocation, ClusterState, Curves, Shares
+if TYPE_CHECKING:
+    from nodewise.domain.budget import Budget
+    from nodewise.domain.schedule import Allocation, ClusterState, Curves, Shares
 
 __all__ = ["Policy"]
 

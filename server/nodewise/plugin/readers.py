@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
-from nodewise.domain.trace import Trace, TraceSource
+if TYPE_CHECKING:
+    from nodewise.domain.trace import Trace, TraceSource
 
 __all__ = ["TraceReader"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from nodewise.domain.schedule import PolicyParameter
+from nodewise.domain.policy_parameters import PolicyParameter
 from nodewise.plugin.diagnosers import Diagnoser
 from nodewise.plugin.estimators import Estimator
 from nodewise.plugin.policies import Policy

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from nodewise.domain.budget import Budget
-from nodewise.domain.sharing import DeviceShares, SharingQuestion
+
+if TYPE_CHECKING:
+    from nodewise.domain.sharing import DeviceShares, SharingQuestion
 
 __all__ = ["SharingModel"]
 

@@ -10,7 +10,7 @@ from nodewise.domain.budget import Budget
 from nodewise.domain.predictions import Fidelity
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import AUTO, Answer, Basis, Question
-from nodewise.hosting.processes.host import impatient
+from nodewise.hosting.background import impatient
 from nodewise.rpc.calls import Call, computed_in, run_in
 from nodewise.rpc.long_call import ANSWER_SHARE
 

@@ -32,7 +32,12 @@ from nodewise_protos.v1beta1 import (
     simulation_service_pb2,
 )
 
-__all__ = ["METHODS", "SERVICES", "behaviours_by_name", "handlers", "refused_admin"]
+__all__ = ["METHODS", "SERVICES", "STREAMS", "behaviours_by_name", "handlers", "late_behaviours", "refused_admin"]
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
 
 _DESCRIPTORS: Final = {
     service.full_name: service
@@ -56,6 +61,8 @@ METHODS: Final[Mapping[str, MethodDescriptor]] = MappingProxyType(
     {f"/{name}/{each.name}": each for name, service in _DESCRIPTORS.items() for each in service.methods}
 )
 """Methods of all services, by ``/package.Service/Method``."""
+STREAMS: Final = frozenset(_snake_case(each.name) for each in METHODS.values() if each.server_streaming)
+"""Names of the behaviours that send several messages."""
 _EXCEPTIONS: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
         # As large as the content that may be appended, and as a table that may be sent.
@@ -75,6 +82,29 @@ def behaviours_by_name(objects: Sequence[object]) -> dict[str, Callable[..., Any
     """The behaviours of objects by the names of their methods, which are those of the contract in snake case."""
     names = [_snake_case(each.name) for service in _DESCRIPTORS.values() for each in service.methods]
     return {name: getattr(each, name) for each in objects for name in names if hasattr(each, name)}
+
+
+def late_behaviours(services: Mapping[str, Callable[[], object]]) -> dict[str, Callable[..., Any]]:
+    """The behaviours of services by the names of their methods; the first call of one makes the service's object.
+
+    Parameters
+    ----------
+    services : mapping of name to callable
+        Return the object of each service, by the service's name without its package.
+    """
+
+    def behaviour(make: Callable[[], object], name: str) -> Callable[..., Any]:
+        def late(request: Any, call: Call) -> Any:
+            return getattr(make(), name)(request, call)
+
+        return late
+
+    return {
+        name: behaviour(services[service.name], name)
+        for service in _DESCRIPTORS.values()
+        if service.name in services
+        for name in (_snake_case(each.name) for each in service.methods)
+    }
 
 
 def refused_admin() -> dict[str, Callable[..., Any]]:
@@ -152,7 +182,3 @@ def handlers(
         make_router(name, {each.name: method(each) for each in service.methods})
         for name, service in _DESCRIPTORS.items()
     ]
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

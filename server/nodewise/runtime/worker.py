@@ -108,6 +108,7 @@ class _Worker:
         application = application_of(
             self._settings, loaded_plugins=ready.result(), processes=_pool_size(self._settings), has_audit_log=True
         )
+        application.tracks.stable.make_services()
         folder = plugins_folder_of(self._settings) or _temporary_folder()
         serving = Serving(application, self._settings, folder)
         self._changes = Changes(serving, lambda: _tell(channel, "restart"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from nodewise.catalogue.loading import CatalogueError, load_catalogue
 from nodewise.estimation.answer.answers import Answers
-from nodewise.hosting.processes.host import Listing
+from nodewise.hosting.records import Listing
 from nodewise.hosting.registry import Hosting, Registry, load_registry
 from nodewise.plugin import Catalogue
 from nodewise.ports.cache import CacheSpace

@@ -10,7 +10,8 @@ import numpy as np
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.errors import NodewiseError, Reason, Violation
-from nodewise.domain.schedule import ClusterState, NodePool, PolicyParameter, submission_order
+from nodewise.domain.policy_parameters import PolicyParameter
+from nodewise.domain.schedule import ClusterState, NodePool, submission_order
 from nodewise.scheduling.findings import Findings
 from nodewise.scheduling.job_checks import JobReader
 from nodewise.scheduling.pair_checks import pairs_table, read_running_pairs

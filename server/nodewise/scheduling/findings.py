@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from nodewise.domain import findings
-from nodewise.domain.schedule import PolicyParameter
+from nodewise.domain.policy_parameters import PolicyParameter
 
 __all__ = ["Findings"]
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import pytest
 from patience import PATIENCE_S
 
-from nodewise.hosting.background import Background, LateError
+from nodewise.hosting.background import Background, LateError, impatient
 from nodewise.hosting.counts import CallCounts
-from nodewise.hosting.processes.host import impatient
 
 FITS = ("fit",)
 SOON_S = 0.05

@@ -10,18 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.plugin import KernelShape, Processors, SoloJob
-from nodewise_sharing import (
-    blocks_per_processor,
-    busy_of,
-    busy_share,
-    fit_shares,
-    mps_range,
-    overlap_shares,
-    processors_filled,
-    share_device,
-    slice_range,
-    turn_shares,
-)
+from nodewise_sharing.jobs import busy_of, busy_share
+from nodewise_sharing.modes import mps_range, overlap_shares, slice_range, turn_shares
+from nodewise_sharing.placement import blocks_per_processor, processors_filled
+from nodewise_sharing.shares import fit_shares
+from nodewise_sharing.verdict import share_device
 
 VOLTA = Processors(processors=80, threads=2048, blocks=32, registers=65_536, shared_bytes=98_304)
 shares = st.floats(0.0, 1.0)

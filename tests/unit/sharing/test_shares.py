@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.plugin import PairRun, ShareBasis, ShareVerdict, SoloJob
-from nodewise_sharing import busy_of, fit_shares, share_device
+from nodewise_sharing.jobs import busy_of
+from nodewise_sharing.shares import fit_shares
+from nodewise_sharing.verdict import share_device
 
 GIB = 2**30
 

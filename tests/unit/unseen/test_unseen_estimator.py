@@ -22,7 +22,7 @@ from nodewise.plugin import (
     Workload,
     as_floats,
 )
-from nodewise_unseen import shipped_runs
+from nodewise_unseen.corpus import shipped_runs
 from nodewise_unseen.estimator import UnseenEstimator
 
 CATALOGUE = load_catalogue()

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodewise.plugin import Configurations, Layer, Observations, Profile, Workload, as_ints
-from nodewise_unseen import Row, StepFacts, StepLaw, StepRuns, learn_steps, over_peaks, runs_of
+from nodewise_unseen.columns import StepFacts, StepRuns
+from nodewise_unseen.corpus import over_peaks, runs_of
+from nodewise_unseen.steps import Row, StepLaw, learn_steps
 
 PEAKS = {"small": 4e12, "large": 1e13}
 

@@ -152,7 +152,7 @@ def backtest(
 def _scored_here(request: BacktestRequest, engine: dict[str, Any]) -> BacktestResult:
     """Score each estimator in processes of this machine, or on a Ray cluster."""
     # Only here: what a call to a server need not wait for.
-    from nodewise.runtime.embedded_server import backtest as scored
+    from nodewise.runtime.engine_runs import backtest as scored
 
     with starting(), waiting("backtesting") as progress:
         message, faults = scored(to_message(request), progress.tell, **engine)

@@ -9,8 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from nodewise.runtime.embedded_server import SweepUnit
-from nodewise.runtime.embedded_server import sweep as swept
+from nodewise.runtime.engine_runs import SweepUnit
+from nodewise.runtime.engine_runs import sweep as swept
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.simulation_jobs import prepared_jobs
 from nodewise_cli.inputs.simulation_request import policy_parameters, simulate_request

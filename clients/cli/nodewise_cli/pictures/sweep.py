@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nodewise.runtime.embedded_server import estimate_mean
+from nodewise.runtime.engine_runs import estimate_mean
 from nodewise_cli.pictures.figures import COLOURS, DASHED, INK, bare, save, write_numbers
 from nodewise_cli.views.sweep import Row
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from nodewise.runtime.embedded_server import Estimate, SweepUnit, estimate_mean
+from nodewise.runtime.engine_runs import Estimate, SweepUnit, estimate_mean
 from nodewise_cli.outputs import writing
 from nodewise_cli.views.numbers import format_number
 from nodewise_cli.views.simulation import MEASURES, left_out_document, show_left_out

@@ -7,25 +7,17 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import nodewise_values as values
 from nodewise_client._access import TokenSource, from_environment
 from nodewise_client._answers import (
     BatchPredictResult,
-    DiagnosisAnswer,
-    PlanAnswer,
     PredictResult,
-    ReplayAnswer,
-    SimulationAnswer,
     StreamAnswer,
     backtest_answer,
     batch_result,
-    diagnosis_answer,
-    plan_answer,
     predict_result,
-    replay_answer,
-    simulation_answer,
     stream_answer,
 )
 from nodewise_client._async.calls import AsyncCalls
@@ -38,6 +30,9 @@ from nodewise_client._pages import whole_profile
 from nodewise_client._requests import message_of, new_id, stream_request, with_id
 from nodewise_client._resume import Restarts, ResumePolicy
 from nodewise_values.wire import from_own_message
+
+if TYPE_CHECKING:  # most programs use one kind of long answer or none, and importing all takes a tenth of a second
+    from nodewise_client._long_answers import DiagnosisAnswer, PlanAnswer, ReplayAnswer, SimulationAnswer
 
 
 class AsyncClient(AsyncCalls):
@@ -301,6 +296,8 @@ class AsyncClient(AsyncCalls):
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> SimulationAnswer:
         """Simulate how a policy schedules jobs that arrive over time; `on_progress` is called with the progress."""
+        from nodewise_client._long_answers import simulation_answer  # noqa: PLC0415  # see above
+
         return await self._answer(request, on_progress, simulation_answer, timeout_s)
 
     async def estimate_completion(
@@ -339,6 +336,8 @@ class AsyncClient(AsyncCalls):
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> PlanAnswer:
         """Find the best configuration within constraints; `on_progress` is called with the best so far."""
+        from nodewise_client._long_answers import plan_answer  # noqa: PLC0415  # see above
+
         return await self._answer(request, on_progress, plan_answer, timeout_s)
 
     async def replay(
@@ -349,6 +348,8 @@ class AsyncClient(AsyncCalls):
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> ReplayAnswer:
         """Predict steps of a recorded job from its other steps, unchanged or with changes."""
+        from nodewise_client._long_answers import replay_answer  # noqa: PLC0415  # see above
+
         return await self._answer(request, on_progress, replay_answer, timeout_s)
 
     async def diagnose(
@@ -359,6 +360,8 @@ class AsyncClient(AsyncCalls):
         timeout_s: float = STREAM_TIMEOUT_S,
     ) -> DiagnosisAnswer:
         """Find what bounds the steps of a recorded job, which ranks the others wait for, and what would help most."""
+        from nodewise_client._long_answers import diagnosis_answer  # noqa: PLC0415  # see above
+
         return await self._answer(request, on_progress, diagnosis_answer, timeout_s)
 
     async def report_steps(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
-import scipy
 
 from nodewise.domain.columns import Floats
 from nodewise.domain.predictions import Predictions
@@ -53,4 +53,4 @@ def _deviations(tail: float) -> float:
 
     The argument is the small tail, not 1 - tail: the latter can round to 1, whose quantile is infinite.
     """
-    return float(-scipy.special.ndtri(tail))
+    return -NormalDist().inv_cdf(tail)  # as SciPy's, whose import takes a tenth of a short command

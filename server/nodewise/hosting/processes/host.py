@@ -13,24 +13,24 @@ from typing import Any, Final
 import grpc
 import structlog
 
+from nodewise.hosting.background import impatient
 from nodewise.hosting.processes.callbacks import Call, ContextObjects
 from nodewise.hosting.processes.connection import MOST_BYTES, Connection
 from nodewise.hosting.processes.faults import HostBusyError, HostFaultError
 from nodewise.hosting.processes.host_process import HostProcess, start
 from nodewise.hosting.processes.limits import HostLimits
 from nodewise.hosting.processes.members import ATTRIBUTES, OBJECT_ARGUMENTS
-from nodewise.hosting.processes.peer import Ask, Listing, Peer, read_answer
+from nodewise.hosting.processes.peer import Ask, Peer, read_answer
 from nodewise.hosting.processes.remote import Remote
+from nodewise.hosting.records import Listing
 from nodewise_protos.plugin.v1 import plugin_service_pb2 as pb
 
-__all__ = ["Host", "Listing", "impatient"]
+__all__ = ["Host"]
 
 _log = structlog.get_logger(__name__)
 
 WAIT_S: Final = 0.1
 """Seconds between checks of the call that occupies the host."""
-impatient: ContextVar[bool] = ContextVar("impatient", default=False)
-"""Whether the caller can do without this plugin, and so does not wait for a stuck one."""
 _hosts_in_use: ContextVar[tuple[int, ...]] = ContextVar("hosts_in_use", default=())
 """Hosts that the caller occupies already: its calls within a call do not wait for that call."""
 _LOST_CODES: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN})

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
-
-from nodewise import plugin
 
 __all__ = ["ANSWERS_WITH_OBJECTS", "ATTRIBUTES", "KNOWN", "LONG", "OBJECT_ARGUMENTS", "OBJECT_METHODS", "members_of"]
 
@@ -18,9 +17,14 @@ def members_of(protocol: type) -> dict[str, Any]:
     return {name: getattr(protocol, name, None) for name in names}
 
 
+_PROTOCOLS: Final = (
+    *("architectures", "completions", "diagnosers", "estimators", "plans", "policies", "readers", "sharing"),
+)
+"""Modules of ``nodewise.plugin`` with protocols."""
 _MEMBERS: Final = {
     name: member
-    for protocol in vars(plugin).values()
+    for module in _PROTOCOLS
+    for protocol in vars(import_module(f"nodewise.plugin.{module}")).values()
     if getattr(protocol, "_is_protocol", False)
     for name, member in members_of(protocol).items()
 }

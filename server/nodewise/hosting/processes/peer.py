@@ -31,15 +31,14 @@ from nodewise.hosting.processes.wire import (
     write_options,
     write_prior,
 )
+from nodewise.hosting.records import Listing
 from nodewise_protos.plugin.v1 import estimator_service_pb2 as pb
 from nodewise_protos.plugin.v1 import plugin_service_pb2, value_pb2
 
-__all__ = ["ESTIMATOR", "Listing", "Peer", "read_answer"]
+__all__ = ["ESTIMATOR", "Peer", "read_answer"]
 
 ESTIMATOR: Final = "estimator/"
 """Prefix of the targets of estimators."""
-Listing = tuple[list[Any], list[Any]]
-"""Records and problems of a host's plugins, as plain values."""
 _numbers = itertools.count(1)
 Ask = Callable[[str, Any], Any]
 """Calls a method of a service with a request, and returns the response."""

@@ -15,13 +15,15 @@ from typing import Any, Final
 
 import numpy as np
 
-import nodewise.plugin  # noqa: F401  # what it brings is what may cross
+from nodewise import plugin
 from nodewise.domain.budget import Budget
 from nodewise_protos.plugin.v1 import value_pb2 as pb
 
 __all__ = ["Opaque", "UndecodableError", "read_value", "write_value"]
 
 _OURS: Final = ("nodewise.domain.", "nodewise.plugin.")
+_EVERY_NAME: Final = plugin.__all__
+"""Read so that all modules of the API are imported: what they bring is what may cross."""
 
 
 def _classes(base: type) -> dict[str, type]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from types import MappingProxyType
 
 from nodewise.estimation.answer.answers import Answers
@@ -28,23 +27,23 @@ def inline_lessons(registry: Registry) -> Teachings:
 
 
 class _ShippedPriors(Mapping[str, Prior]):
-    """Priors of the shipped estimators, imported at first use: a diagnosis uses none."""
+    """Priors of the shipped estimators, each imported at its first use: most commands use one or none."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-
-    @cached_property
-    def _priors(self) -> Mapping[str, Prior]:
-        return learned_from(self._registry, ()).priors
+        self._learned: dict[str, Mapping[str, Prior]] = {}
 
     def __getitem__(self, name: str) -> Prior:
-        return self._priors[name]
+        if name not in self._learned:
+            alone = _with_estimators(self._registry, lambda each: each == name)
+            self._learned[name] = learned_from(alone, ()).priors
+        return self._learned[name][name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._priors)
+        return (name for name in self._registry.estimators if name in self)
 
     def __len__(self) -> int:
-        return len(self._priors)
+        return sum(1 for _ in self)
 
 
 def carry_over_lessons(loaded_plugins: LoadedPlugins, current: Answers) -> Teachings:

@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from nodewise.hosting.distributions import SHIPPED_DISTRIBUTION, name_of
-from nodewise.hosting.processes.host import Listing
+from nodewise.hosting.records import Listing
 from nodewise.hosting.registry import Registry
 from nodewise.runtime.generations.discovery import entry_points_of, fingerprint
 from nodewise.runtime.generations.folder import PluginsFolder, PluginsFolderError, plugins_folder_of

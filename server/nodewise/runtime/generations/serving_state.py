@@ -6,35 +6,28 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from nodewise.diagnosis.watching import StepWatch
 from nodewise.estimation.answer.answer_cache import AnswerCache
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.lessons.lessons import Teachings
-from nodewise.hosting.processes.host import Listing as HostListing
+from nodewise.hosting.records import Listing as HostListing
 from nodewise.hosting.registry import Registry
 from nodewise.plugin import Catalogue
+from nodewise.ports.limits import Limits
 from nodewise.profiles.store import ProfileStore
 from nodewise.profiles.writer import StoreWriter
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.architectures import ArchitectureBatches
 from nodewise.rpc.batches import Batches
 from nodewise.rpc.calls import run_in
-from nodewise.rpc.completions import Completions
-from nodewise.rpc.diagnoses import Diagnoses
-from nodewise.rpc.evaluations import Evaluations
 from nodewise.rpc.listing import Listing
 from nodewise.rpc.long_call import Workshop
-from nodewise.rpc.plans import Plans
 from nodewise.rpc.predictions import Predictions
-from nodewise.rpc.schedules import Schedules
-from nodewise.rpc.services import behaviours_by_name
-from nodewise.rpc.sharing import Sharing
-from nodewise.rpc.simulations import Simulations
+from nodewise.rpc.services import behaviours_by_name, late_behaviours
 from nodewise.rpc.sources import ProfileSources
 from nodewise.runtime.compute.pool import ComputePool, GenerationCompute, Tools
 from nodewise.runtime.settings import Settings
@@ -114,6 +107,8 @@ class ServingState:
     ----------
     methods : mapping of name to callable
         Implementations by method name in snake case.
+    late_services : mapping of service to callable
+        Return the objects of services that are made at their first call.
     homes : mapping of distribution to executor
         Threads for calls to one plugin host.
     calls : int
@@ -127,6 +122,7 @@ class ServingState:
     predictions: Predictions
     batches: Batches
     methods: Mapping[str, Callable[..., Any]]
+    late_services: Mapping[str, Callable[[], object]]
     homes: Mapping[str, ThreadPoolExecutor]
     calls: int = 0
     is_retired: bool = field(default=False)
@@ -138,6 +134,11 @@ class ServingState:
         self.loaded_plugins.let_go()
         for home in self.homes.values():
             home.shutdown(wait=True, cancel_futures=True)
+
+    def make_services(self) -> None:
+        """Make all services now, so that no call waits for it. Blocks for a moment."""
+        for make in self.late_services.values():
+            make()
 
     @property
     def answering(self) -> Answering:
@@ -169,7 +170,7 @@ def serving_state_of(
         generation=loaded_plugins.name,
         track=track,
     )
-    answers, limits, policy = workshop.answers, workshop.limits, settings.default_policy
+    answers, limits = workshop.answers, workshop.limits
     answers.adopt(teachings)
     opening = loaded_plugins.opening
     how_opened = (
@@ -185,18 +186,69 @@ def serving_state_of(
     architectures = ArchitectureBatches(answers, sources, limits, resources.work, compute)
     predictions = Predictions(answering, sources, limits, compute)
     batches = Batches(answering, architectures, sources, limits)
-    methods = behaviours_by_name(
-        (
-            predictions,
-            batches,
-            Listing(answers, partial(run_in, resources.reads, resources.store.scores.scores)),
-            Schedules(answers, sources, limits, resources.work, policy, homes),
-            Simulations(answers, sources, limits, compute, policy),
-            Completions(answers, sources, limits, compute),
-            Plans(answers, sources, limits, compute),
-            Diagnoses(sources, compute, StepWatch(compute, resources.store, resources.writer, resources.reads)),
-            Evaluations(compute),
-            Sharing(answers, sources, limits, compute),
-        )
-    )
-    return ServingState(loaded_plugins, answers, predictions, batches, MappingProxyType(methods), homes)
+    listing = Listing(answers, partial(run_in, resources.reads, resources.store.scores.scores))
+    late_services = _late_services(resources, answers, limits, compute, homes)
+    methods = {**behaviours_by_name((predictions, batches, listing)), **late_behaviours(late_services)}
+    return ServingState(loaded_plugins, answers, predictions, batches, MappingProxyType(methods), late_services, homes)
+
+
+# ruff: disable[PLC0415]  # an embedded server answers one question: to import all takes longer than most answers
+def _late_services(
+    resources: SharedResources,
+    answers: Answers,
+    limits: Limits,
+    compute: GenerationCompute,
+    homes: Mapping[str, ThreadPoolExecutor],
+) -> Mapping[str, Callable[[], object]]:
+    """Return what makes the services that compute for long, by name; each imports its modules at its first call."""
+    sources, policy = resources.sources, resources.settings.default_policy
+
+    def schedules() -> object:
+        from nodewise.rpc.schedules import Schedules
+
+        return Schedules(answers, sources, limits, resources.work, policy, homes)
+
+    def simulations() -> object:
+        from nodewise.rpc.simulations import Simulations
+
+        return Simulations(answers, sources, limits, compute, policy)
+
+    def completions() -> object:
+        from nodewise.rpc.completions import Completions
+
+        return Completions(answers, sources, limits, compute)
+
+    def plans() -> object:
+        from nodewise.rpc.plans import Plans
+
+        return Plans(answers, sources, limits, compute)
+
+    def diagnoses() -> object:
+        from nodewise.diagnosis.watching import StepWatch
+        from nodewise.rpc.diagnoses import Diagnoses
+
+        return Diagnoses(sources, compute, StepWatch(compute, resources.store, resources.writer, resources.reads))
+
+    def evaluations() -> object:
+        from nodewise.rpc.evaluations import Evaluations
+
+        return Evaluations(compute)
+
+    def sharing() -> object:
+        from nodewise.rpc.sharing import Sharing
+
+        return Sharing(answers, sources, limits, compute)
+
+    makers = {
+        "ScheduleService": schedules,
+        "SimulationService": simulations,
+        "CompletionService": completions,
+        "PlanService": plans,
+        "DiagnosisService": diagnoses,
+        "EvaluationService": evaluations,
+        "SharingService": sharing,
+    }
+    return {service: cache(make) for service, make in makers.items()}
+
+
+# ruff: enable[PLC0415]

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from inspect import isasyncgenfunction
 from typing import Any
 
 from nodewise.domain.errors import NodewiseError
 from nodewise.hosting.registry import Registry
 from nodewise.rpc.answering import Answering
 from nodewise.rpc.calls import Call
+from nodewise.rpc.services import STREAMS
 from nodewise.runtime.generations.arriving import error_while_loading
 from nodewise.runtime.generations.serving_state import ServingState
 from nodewise_protos.v1 import profile_pb2
@@ -105,10 +105,8 @@ class TrafficRouter:
     @property
     def methods(self) -> Mapping[str, Callable[..., Any]]:
         """Implementations of all methods of a serving state, by name."""
-        result = {
-            name: self._streaming(name) if isasyncgenfunction(method) else self._unary(name)
-            for name, method in self.tracks.stable.methods.items()
-        }
+        names = self.tracks.stable.methods
+        result = {name: self._streaming(name) if name in STREAMS else self._unary(name) for name in names}
         return {**result, "predict": self._predict, "batch_predict": self._batch_predict}
 
     def known_prediction(self, request: bytes) -> bytes | None:
