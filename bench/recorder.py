@@ -1,10 +1,10 @@
-"""What recording costs a training step: with and without the recorder, the same steps in turn. Needs PyTorch.
+"""What measuring and recording cost a training step: the same steps in turn, without and with. Mostly needs PyTorch.
 
 Two jobs of one process on the CPU: one whose steps are arithmetic (matrix products) and one of many small operations,
 the worst case for a profiler. `waits` is a recorder whose window is far away, `live` one that reports the times of all
 steps with their parts (the reports themselves are another thread's), `records` the recorded steps themselves;
 `trace_export` is the once that the loop stands still until the trace is written. Seconds are processor seconds of the
-training thread, so that what else runs on the machine does not count.
+training thread, so that what else runs on the machine does not count. The meter of callbacks needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from results import Result
 
 ROUNDS = 15
 STEPS = 20
+METER_STEPS = 100_000
+STEP_S = 0.1
 
 
 def jobs(torch: Any) -> dict[str, tuple[Any, Callable[[], None]]]:
@@ -80,7 +82,28 @@ def measured(model: Any, step: Callable[[], None], folder: Path) -> dict[str, li
     return found
 
 
+def meter_cost(folder: Path) -> Iterator[Result]:
+    """What a step of `StepMeter` costs, its windows included, beside a step of 100 ms."""
+    from nodewise_client.callbacks import StepMeter  # noqa: PLC0415 - only here
+
+    costs = []
+    for number in range(ROUNDS):
+        meter = StepMeter("bench", file=folder / f"{number}.csv")
+        begun_at = time.thread_time()
+        for _ in range(METER_STEPS):
+            pass
+        plain = time.thread_time() - begun_at
+        begun_at = time.thread_time()
+        for _ in range(METER_STEPS):
+            meter.step()
+        costs.append((time.thread_time() - begun_at - plain) / METER_STEPS)
+        meter.close()
+    yield Result("meter_of_steps_of_100_ms", 1e6 * (STEP_S + statistics.median(costs)), "us", 1e6 * STEP_S)
+
+
 def run() -> Iterator[Result]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield from meter_cost(Path(folder))
     if importlib.util.find_spec("torch") is None:
         return
     import torch  # noqa: PLC0415 - the same

@@ -39,7 +39,7 @@ IRREGULAR: Final = frozenset(
         """,
     )
 )
-WORDS: Final = frozenset("bed embed exceed feed indeed need proceed seed shed speed succeed".split())  # noqa: SIM905  # as above
+WORDS: Final = frozenset("bed deepspeed embed exceed feed indeed need proceed seed shed speed succeed".split())  # noqa: SIM905  # as above
 """Verbs and nouns that only look like participles; "read", "set", "split" and their like are not in the list above."""
 METAPHORS: Final = frozenset("breath door house life nest nursery room story zygote".split())  # noqa: SIM905  # as above
 

@@ -22,7 +22,8 @@ from typing import Any, Final, Self
 import torch
 
 from nodewise_client._configurations import configurations
-from nodewise_client._delivery import KEEP_BYTES, Delivery, Place, place_of_environment
+from nodewise_client._delivery import KEEP_BYTES, Delivery, Place
+from nodewise_client._job_place import current_place, device_name, synchronise
 from nodewise_client._step_parts import StepParts
 from nodewise_client._step_stream import REPORT_EVERY_S, StepStream
 from nodewise_client._step_times import UNTIMED_STEPS, Phase, StepTimes
@@ -107,7 +108,7 @@ class Recorder:
         self._observe: Final = observe
         self._timed_steps: Final = timed_steps
         self._profile_memory: Final = profile_memory
-        self._times: Final = StepTimes(timed_steps, _synchronise)
+        self._times: Final = StepTimes(timed_steps, synchronise)
         self._place = Place()
         self._profiler: Any = None
         self._step = 0
@@ -117,7 +118,7 @@ class Recorder:
         self._is_abandoned = False
 
     def __enter__(self) -> Self:
-        self._place = _place()
+        self._place = current_place()
         if self._steps is not None:
             self._guard("the profiler does not start", self._start)
         self._counts = self._next_counts()
@@ -193,7 +194,7 @@ class Recorder:
     def _current_place(self) -> Place:
         # A script may leave its process group before it leaves the block.
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            self._place = _place()
+            self._place = current_place()
         return self._place
 
     def _guard(self, what: str, action: Callable[[], object]) -> None:
@@ -273,7 +274,7 @@ class Recorder:
         ran = self._configuration or configurations(
             nodes=self._nodes or place.nodes or 1,
             workers=place.world_size,
-            devices=self._device or _device(),
+            devices=self._device or device_name(),
             sync_modes="allreduce",
             batch_per_worker_samples=self._batch_per_worker or (),
         )
@@ -296,23 +297,11 @@ def trace_handler(
 
     def handle(profiler: Any) -> None:
         try:
-            delivery.trace(lambda path: profiler.export_chrome_trace(str(path)), _place())
+            delivery.trace(lambda path: profiler.export_chrome_trace(str(path)), current_place())
         except Exception as error:  # noqa: BLE001 - whatever it is, it is not worth a training run
             delivery.complain("a trace is not sent", error)
 
     return handle
-
-
-def _place() -> Place:
-    """Rank and size of this process: from the process group, else from the launcher."""
-    environment_place = place_of_environment()
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return environment_place
-    rank, world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    nodes = environment_place.nodes if environment_place.world_size == world_size else None
-    if world_size == 1 or os.environ.get("MASTER_ADDR") in {"localhost", "127.0.0.1", "::1"}:
-        nodes = 1
-    return Place(rank=rank, world_size=world_size, nodes=nodes)
 
 
 def _node() -> int | None:
@@ -321,15 +310,6 @@ def _node() -> int | None:
         if os.environ.get(variable, "").isdecimal():
             return int(os.environ[variable])
     return None
-
-
-def _device() -> str:
-    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else "cpu"
-
-
-def _synchronise() -> None:
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
 
 
 def _experimental_config() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,10 +12,12 @@ import orjson
 import typer
 from typer import Argument, Option
 
+from nodewise_cli.commands.import_options import ImportOptions, import_document, import_table, show_import
 from nodewise_cli.commands.options import STORE, StoreCall
 from nodewise_cli.commands.trace_options import AllowTruncated, fail_if_truncated
 from nodewise_cli.console import print_line, say
 from nodewise_cli.failures import InputError
+from nodewise_cli.imports.measured_rows import MeasuredRow
 from nodewise_cli.inputs.profile_names import profile_id_of
 from nodewise_cli.inputs.stored_runs import Difference, difference
 from nodewise_cli.inputs.table_content import observations_of, profile_content, timed_rows, timings_of, train_rows
@@ -42,6 +44,7 @@ from nodewise_client import (
 
 __all__ = ["ingest", "ingest_job"]
 
+_IMPORTS: Final = ImportOptions()
 BATCH_ROWS: Final = 1000
 REPLACED: Final = "replaced by a table"
 _NEVER_S: Final = 86_400.0
@@ -66,8 +69,9 @@ def ingest(
     files: Annotated[
         list[Path],
         Argument(
-            metavar="TABLE.csv|TRACE...",
-            help="Measurements tables, or traces of one job: files or directories, one trace for each rank.",
+            metavar="TABLE.csv|TRACE|RUN...",
+            help="Measurements tables; traces of one job, files or directories, one trace for each rank; or with "
+            "--from runs of another tool.",
         ),
     ],
     profile: Annotated[
@@ -94,17 +98,22 @@ def ingest(
             "--template", is_eager=True, callback=_print_template, help="Print a table to fill in, and store nothing."
         ),
     ] = False,
+    imports: ImportOptions = _IMPORTS,
     call: StoreCall = STORE,
 ) -> None:
     """Store each job of the tables as a profile of its name, with facts and train rows; or store the traces of a job.
+
+    --from reads what other tools logged: the throughput of each run is the median of its steady steps.
 
     A job name that is not a valid profile name is converted, and the table shows both.
 
     Repeating an ingest changes nothing: stored rows do not count twice. An interrupted ingest of tables resumes where
     it stopped. Test rows are never sent. --replace replaces stored rows by those of a corrected table.
     """
-    paths = [path for path in files if path.suffix.lower() != ".csv"]
-    tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
+    tables, paths, imported = _read(files, imports)
+    if imports.table is not None:
+        call.tell(lambda rows: {"imported": import_document(rows)}, show_import, imported)
+        return
     if profile is not None and not paths:
         raise InputError("--profile: needs traces; the profiles of a table have the names of its jobs")
     traces = trace_files(paths) if paths else []
@@ -133,12 +142,25 @@ def ingest(
                     client, name, traces, keep_names=keep_names, allow_truncated=allow_truncated, progress=progress
                 )
             profiles[name] = _describe_profile(client, name)
+    more = ({"truncated": truncations} if truncations else {}) | (
+        {"imported": import_document(imported)} if imported else {}
+    )
     call.tell(
-        lambda ids: {"profiles": ids} | ({"truncated": truncations} if truncations else {}),
-        lambda ids: _show(ids, verbose=call.verbose),
+        lambda ids: {"profiles": ids} | more,
+        lambda ids: _show(ids, imported, verbose=call.verbose),
         profiles,
     )
     fail_if_truncated(truncations)
+
+
+def _read(files: Sequence[Path], imports: ImportOptions) -> tuple[list[Table], list[Path], list[MeasuredRow]]:
+    """Tables, traces, and what was imported."""
+    if imports.format is not None:
+        table, rows = import_table(files, imports)
+        return [table], [], rows
+    imports.fail_if_stated()
+    tables = [read_table(path) for path in files if path.suffix.lower() == ".csv"]
+    return tables, [path for path in files if path.suffix.lower() != ".csv"], []
 
 
 @contextmanager
@@ -156,7 +178,9 @@ def _tell_stored(what: str, stored: int, rows: int = 0) -> Iterator[None]:
         raise type(error)(text, code=error.code, reason=error.reason, metadata=error.metadata) from None
 
 
-def _show(profiles: dict[str, dict[str, Any]], *, verbose: bool) -> None:
+def _show(profiles: dict[str, dict[str, Any]], imported: Sequence[MeasuredRow], *, verbose: bool) -> None:
+    if imported:
+        show_import(imported)
     names = ("revision", "observations", "traces")
     print_table(
         [words("profile"), *map(figures, names)],

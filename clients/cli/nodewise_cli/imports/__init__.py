@@ -1,0 +1,1 @@
+"""Runs that other tools logged, as rows of a measurements table."""
