@@ -6,13 +6,14 @@ from typing import Annotated
 
 from typer import Option
 
-from nodewise_cli.commands.options import TEN_MINUTES, Call
+from nodewise_cli.commands.options import TEN_MINUTES, Call, ReportFile, ReportPath
 from nodewise_cli.device_names import nearest_named
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.questions import Question, asked_job, asked_ranges, locate_errors, options_of
 from nodewise_cli.inputs.runs import RunOptions, run_of
 from nodewise_cli.refusals import refuse_unanswered
-from nodewise_cli.views.card import document, problem_of, show, show_markdown
+from nodewise_cli.reports import check_report
+from nodewise_cli.views.card import document, headline, problem_of, show, show_markdown
 from nodewise_cli.waiting import waiting
 from nodewise_client import EstimateRunRequest
 
@@ -23,6 +24,7 @@ def card(
     question: Question,
     run: RunOptions,
     markdown: Annotated[bool, Option("--markdown", help="Print the card as Markdown.")] = False,
+    report: ReportPath = None,
     call: Call = TEN_MINUTES,
 ) -> None:
     """Estimate a run before its start: memory, time, cost and chance with failures, energy, and what is unsure.
@@ -31,8 +33,9 @@ def card(
     """
     if question.nodes is None and question.workers is None:
         raise InputError("--nodes: must be given (or --workers): a card is of one configuration")
-    if markdown and call.as_json:
-        raise InputError("--markdown: must be left out when --json is given")
+    if markdown and (call.as_json or report is not None):
+        raise InputError("--markdown: must be left out when --json or --report is given")
+    check_report(report, draws=False)
     asked_about = asked_job(question, call.server)
     with (
         call.connect() as client,
@@ -47,6 +50,7 @@ def card(
             **run_of(run, asked_about.tokens_per_sample(client)),
         )
         result = client.estimate_run(request, timeout_s=call.timeout_s)
-    print_card = show_markdown if markdown else show
-    call.tell(document, lambda answer: print_card(asked_about.name, request, answer, run.currency), result)
+    described = (asked_about.name, request, result, run.currency)
+    page = None if report is None else ReportFile(report, headline(*described))
+    call.tell(document, lambda _: (show_markdown if markdown else show)(*described), result, page)
     refuse_unanswered((problem_of(result),), "run")

@@ -21,7 +21,7 @@ from nodewise_client import (
     RunQuantity,
 )
 
-__all__ = ["document", "problem_of", "show", "show_markdown"]
+__all__ = ["document", "headline", "problem_of", "show", "show_markdown"]
 
 JOULES_PER_KWH: Final = 3.6e6
 SHOWN_NOTES: Final = 3
@@ -54,7 +54,7 @@ def problem_of(result: EstimateRunResponse) -> Problem | None:
 
 def show(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> None:
     """Print the card."""
-    say(_sentence(name, request, result, currency), bold=True)
+    say(headline(name, request, result, currency), bold=True)
     lines = list(_lines(request, result, currency))
     print_columns(
         (words("figure", 0), [line.figure for line in lines]),
@@ -70,7 +70,7 @@ def show(name: str, request: EstimateRunRequest, result: EstimateRunResponse, cu
 
 def show_markdown(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> None:
     """Print the card as Markdown."""
-    print_line(f"**{_sentence(name, request, result, currency)}**\n")
+    print_line(f"**{headline(name, request, result, currency)}**\n")
     print_line("| figure | value | 90 % interval | unsure |\n|---|---:|---:|---|")
     for line in _lines(request, result, currency):
         print_line(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |")
@@ -93,7 +93,7 @@ def _completion(result: EstimateRunResponse) -> CompletionRow:
     return result.completion or CompletionRow()
 
 
-def _sentence(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> str:
+def headline(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> str:
     """The card in one sentence."""
     completion, time = _completion(result), _completion(result).time_seconds
     problem = problem_of(result)
@@ -109,7 +109,8 @@ def _sentence(name: str, request: EstimateRunRequest, result: EstimateRunRespons
         parts.append(f"{format_number(result.energy.joules.value / JOULES_PER_KWH)} kWh")
         if result.energy.co2_grams is not None:
             parts.append(f"{format_number(result.energy.co2_grams.value / 1e3)} kg of CO2")
-    return f"{name} on {completion.nodes:,} nodes with {devices}: {'; '.join(parts)}."
+    nodes = "1 node" if completion.nodes == 1 else f"{completion.nodes:,} nodes"
+    return f"{name} on {nodes} with {devices}: {'; '.join(parts)}."
 
 
 def _lines(request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> Iterator[Line]:
