@@ -92,7 +92,7 @@ def test_refusals_say_how_the_command_line_authenticates(access: dict[str, str],
     made = document("create", "--role", "ingest", "--role", "read", "--prefix", "team-a", environment=access)
     mine = {**access, "NODEWISE_TOKEN": made["bearer_token"]}
     table = tmp_path / "m5.csv"
-    table.write_text("job,device,nodes,workers,samples_per_s\nm5,A100,1,8,100\n")
+    table.write_text("job,device,nodes,workers,steps_per_s\nm5,A100,1,8,9.7\n")
     refused = ran("ingest", table, environment=mine)
     assert "the profile 'm5', which is outside of the caller's prefixes (team-a/)" in refused.stderr
     assert ran("ingest", table, "--prefix", "team-a", environment=mine).exit_code == 0
