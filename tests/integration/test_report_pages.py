@@ -69,8 +69,8 @@ class Picture:
 
 PICTURES: Final = {
     "curve.png": Picture("predict", element="img"),
-    "report.png": Picture("diagnose", height=840),
-    "comparison.png": Picture("compare", height=530),
+    "report.png": Picture("diagnose", height=860),
+    "comparison.png": Picture("compare", height=720),
 }
 WIDTH: Final = 1000
 TEXT: Final = """

@@ -77,8 +77,8 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", **known)
 
     def picture(self, path: Path, *, whole: bool = True, element: str = "") -> None:
-        """Keep what is seen as a PNG; ``element`` (a CSS selector) = only the first of these, where it is whole."""
-        clip = self.run(_BOX % json.dumps(element)) | {"scale": 1} if element else self._all() if whole else None
+        """Keep what is seen as a PNG; ``element`` (a CSS selector) = only the first of these, 1.5 times as large."""
+        clip = self.run(_BOX % json.dumps(element)) | {"scale": 1.5} if element else self._all() if whole else None
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole, **({"clip": clip} if clip else {}))
         path.write_bytes(base64.b64decode(shot["data"]))
 
