@@ -164,11 +164,13 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 	return set(func(s *settings) { s.dial = append(s.dial, options...) })
 }
 
-// FromEnvironment takes the options that the environment states: NODEWISE_TOKEN or NODEWISE_TOKEN_FILE; NODEWISE_TLS_CA (a file of root
-// certificates, or "system"), NODEWISE_TLS_CERT and NODEWISE_TLS_KEY.
+// FromEnvironment takes the options that the environment states: NODEWISE_TOKEN (a token, or @FILE) or NODEWISE_TOKEN_FILE; NODEWISE_TLS_CA
+// (a file of root certificates, or "system"), NODEWISE_TLS_CERT and NODEWISE_TLS_KEY.
 func FromEnvironment() Option {
 	return func(s *settings) error {
-		if token := os.Getenv("NODEWISE_TOKEN"); token != "" {
+		if token := os.Getenv("NODEWISE_TOKEN"); strings.HasPrefix(token, "@") {
+			s.token = TokenFile(token[1:])
+		} else if token != "" {
 			s.token = func(context.Context) (string, error) { return token, nil }
 		} else if file := os.Getenv("NODEWISE_TOKEN_FILE"); file != "" {
 			s.token = TokenFile(file)

@@ -80,7 +80,7 @@ func TestWhoTheClientIs(t *testing.T) {
 		if err := os.WriteFile(token, []byte(secret+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv("NODEWISE_TOKEN_FILE", token)
+		t.Setenv([]string{"NODEWISE_TOKEN_FILE", "NODEWISE_TOKEN"}[i], []string{"", "@"}[i]+token)
 		t.Setenv("NODEWISE_TLS_CA", certificate)
 		t.Setenv("NODEWISE_TLS_CERT", certificate)
 		t.Setenv("NODEWISE_TLS_KEY", key)

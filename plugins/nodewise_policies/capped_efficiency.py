@@ -38,7 +38,7 @@ class CappedEfficiency:
         ledger = Ledger(state, curves, budget)
         seconds = remaining_s(state, curves, restarts=state.parameters["count_restarts"] >= 0.5)
         service = Service(ledger, capped_scores(ledger, seconds))
-        complete = service.serve("aged remaining time over efficiency {:.6g} s".format)
+        complete = service.serve("first by remaining time over efficiency, less for time waited: {:.4g} s".format)
         return ledger.allocation(complete=complete and fill(ledger, seconds, service.held))
 
 

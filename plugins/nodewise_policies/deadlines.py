@@ -51,7 +51,9 @@ class DeadlineAware:
             for job in plan.planned:
                 scores[curves.rows(job)] = np.inf
             service = Service(ledger, scores)
-            complete = service.serve("best effort: aged remaining time over efficiency {:.6g} s".format)
+            complete = service.serve(
+                "best effort by remaining time over efficiency, less for time waited: {:.4g} s".format
+            )
             positions.update(service.held)
             for job in service.held:
                 if job in plan.late:

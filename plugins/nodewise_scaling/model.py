@@ -122,8 +122,8 @@ class SettingsModel:
             share = self._models[route.evidence].overlapped_share if route.evidence is not None else 0.0
             if share:
                 message = (
-                    f"the model takes it as {100.0 * share:.0f} % probable that compute hides the gradient exchange, "
-                    "by the job's runs and by other jobs on the device"
+                    f"{100.0 * share:.0f} % probability that gradient communication overlaps fully with computation, "
+                    "from the job's runs and other jobs on the device"
                 )
                 notices.append(Notice("EXCHANGE_HIDDEN", message, rows))
         if link and link != ran:

@@ -27,7 +27,7 @@ BACKTEST = "/nodewise.v1beta1.EvaluationService/Backtest"
 JSON = {"Content-Type": "application/json"}
 GZIP = JSON | {"Content-Encoding": "gzip"}
 ENVELOPES = {"Content-Type": "application/connect+json"}
-PACKED = gzip.compress(b'{"configurations":{"workers":[1,2]}}')
+PACKED = gzip.compress(b'{"configurations":{"workers":[1,2]}}', mtime=0)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def body_of(value: Any) -> bytes:
         ("POST", PREDICT, b"[" * 300_000, JSON, "300000 objects and lists of the body exceed the 100000 "),
         ("POST", PREDICT, b"\xff", {"Content-Type": "application/proto"}, f"not a valid request of {PREDICT}"),
         ("GET", "/v1/profiles", b"{}", {}, "GET takes no body at this path; state all fields in the query"),
-        ("GET", "/v1/profiles?page=1", b"", {}, "is no field of ListProfilesRequest; the nearest is pageSize"),
+        ("GET", "/v1/profiles?page=1", b"", {}, "is not a field of ListProfilesRequest; the nearest is pageSize"),
         ("GET", "/v1/profiles?page_size=1&pageSize=2", b"", {}, "must be in the query once, found twice"),
         ("GET", "/v1/profiles?" + "a=1&" * 1001, b"", {}, "the query has more than 1000 parameters"),
         ("POST", f"{REST}?a=1", b"{}", JSON, "this call takes no query parameters; use the body"),

@@ -50,7 +50,7 @@ def run(target: str, folder: Path, document: Any) -> tuple[int, dict[str, Any], 
     [
         (
             {"tensor_parallel": {"values": [1]}},
-            "constraints.tensor_parallel: is no field of PlanConstraints; the nearest is tensor_parallel_degrees",
+            "constraints.tensor_parallel: is not a field of PlanConstraints; the nearest is tensor_parallel_degrees",
         ),
         ({"pools": []}, "constraints.pools: must hold at least one pool"),
         ({"pools": [{**POOL, "workers_per_node": 0}]}, "constraints.pools[0].workers_per_node: must be"),

@@ -48,6 +48,15 @@ def test_a_new_plugin_passes_the_suite_as_it_is_written(tmp_path: Path, kind: st
     assert " passed" in suite.stdout
 
 
+def test_a_new_estimator_states_how_far_it_extrapolates(tmp_path: Path) -> None:
+    assert plugins("new", "my-estimator").exit_code == 0
+    folder = tmp_path / "my-estimator"
+    assert "An estimator for Nodewise." in (folder / "README.md").read_text()
+    module = (folder / "my_estimator.py").read_text()
+    assert "extrapolation=beyond" in module
+    assert "class MyEstimator:" in module
+
+
 @pytest.mark.long
 def test_a_fault_in_a_new_plugin_is_found(tmp_path: Path) -> None:
     assert plugins("new", "mine").exit_code == 0

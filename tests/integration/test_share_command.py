@@ -103,7 +103,7 @@ def test_a_set_without_an_answer_stands_beside_the_others(target: str, tmp_path:
 def test_a_name_that_is_no_field_is_told(target: str, tmp_path: Path) -> None:
     status, _, stderr = shared(target, tmp_path, {**SPEC, "job": []})
     assert status == 2
-    assert "is no field of PredictSharingRequest" in stderr
+    assert "is not a field of PredictSharingRequest" in stderr
 
 
 def test_the_example_of_packing(target: str) -> None:

@@ -49,7 +49,7 @@ def access(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     assert "it is not shown again" in made.stderr
     (folder / "token").write_text(made.stdout)
     tls = {"certificate": str(certificate), "key": str(key)}
-    with EmbeddedServer(Settings(store=store, grace_s=1.0, authentication=("tokens",), tls=tls)) as server:
+    with EmbeddedServer(Settings(store=store, grace_s=1.0, authentication=("tokens",), tls=tls, admin=True)) as server:
         yield {
             "NODEWISE_SERVER": server.target,
             "NODEWISE_TOKEN": f"@{folder / 'token'}",
@@ -80,6 +80,23 @@ def test_tokens_are_made_listed_and_revoked_by_a_server(access: dict[str, str]) 
     shown = ran("tokens", "list", "--ended", environment=access).stdout
     assert token["token_id"] in shown
     assert "team-a/" in shown
+
+
+def test_priors_are_listed_over_tls_with_a_token(access: dict[str, str]) -> None:
+    assert ran("priors", "list", environment=access).exit_code == 0
+
+
+def test_refusals_say_how_the_command_line_authenticates(access: dict[str, str], tmp_path: Path) -> None:
+    nobody = {**access, "NODEWISE_TOKEN": ""}
+    assert "--token @FILE or NODEWISE_TOKEN" in ran("profiles", "list", environment=nobody).stderr
+    made = document("create", "--role", "ingest", "--role", "read", "--prefix", "team-a", environment=access)
+    mine = {**access, "NODEWISE_TOKEN": made["bearer_token"]}
+    table = tmp_path / "m5.csv"
+    table.write_text("job,device,nodes,workers,steps_per_s\nm5,A100,1,8,9.7\n")
+    refused = ran("ingest", table, environment=mine)
+    assert "the profile 'm5', which is outside of the caller's prefixes (team-a/)" in refused.stderr
+    assert ran("ingest", table, "--prefix", "team-a", environment=mine).exit_code == 0
+    assert "team-a/m5" in ran("profiles", "list", environment=mine).stdout
 
 
 def test_who_owns_the_store_revokes_too(access: dict[str, str]) -> None:

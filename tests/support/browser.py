@@ -76,11 +76,10 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyDown", **known)
         self.call("Input.dispatchKeyEvent", type="keyUp", **known)
 
-    def picture(self, path: Path, *, whole: bool = True) -> None:
-        """Keep what is seen as a PNG."""
-        shot = self.call(
-            "Page.captureScreenshot", captureBeyondViewport=whole, **({"clip": self._all()} if whole else {})
-        )
+    def picture(self, path: Path, *, whole: bool = True, element: str = "") -> None:
+        """Keep what is seen as a PNG; ``element`` (a CSS selector) = only the first of these, 1.5 times as large."""
+        clip = self.run(_BOX % json.dumps(element)) | {"scale": 1.5} if element else self._all() if whole else None
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole, **({"clip": clip} if clip else {}))
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def printed(self, path: Path) -> None:
@@ -120,6 +119,11 @@ _AT_THREE_AND_FOUR: Final = (
     "os.dup2(read, 3); os.dup2(write, 4); os.execv(sys.argv[3], sys.argv[3:])"
 )
 """The protocol's pipe is at these descriptors."""
+
+_BOX: Final = """(() => {
+  const box = document.querySelector(%s).getBoundingClientRect();
+  return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height};
+})()"""
 
 _CODES: Final = {"Enter": 13, "Escape": 27, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "Tab": 9}
 

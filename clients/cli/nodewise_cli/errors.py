@@ -48,6 +48,8 @@ def explain_error(error: CommandError | NodewiseError, *, verbose: bool = False)
         count = f"{len(others)} other estimator{'' if len(others) == 1 else 's'}"
         summary = f"{what}no estimator can answer ({nearest}; {count}: see --verbose)"
         return f"{text[: joint.start()]}{summary}{text[joint.end() :]}"
+    if error.reason == "UNAUTHENTICATED":
+        text += "; the command line sends the token of --token @FILE or NODEWISE_TOKEN"
     if isinstance(error, RefusedError):
         missing = [field for field in error.missing_fields if field not in text]
         if missing:

@@ -15,6 +15,8 @@ _VALUES: Final = {"str": "NAME", "int": "COUNT", "float": "NUMBER", "path": "FIL
 _TYPE: Final = re.compile(r" <(?:list\[)?(\w+)( range)?\]?>$")
 _CHOICES: Final = re.compile(r" <([^<>]*)>$")
 _RANGE: Final = re.compile(r"(?:(?P<least>-?[\d.]+)<=)?\bx(?:>=(?P<from>-?[\d.]+))?(?:<=(?P<most>-?[\d.]+))?")
+_PLACES: Final = {"Arguments": 0, "Options": 1, "Server and output": 3}
+_BETWEEN: Final = 2
 _ENOUGH: Final = 10_000
 """Characters of a summary: all of them."""
 
@@ -73,10 +75,10 @@ def _range_in_words(match: re.Match[str]) -> str:
 
 
 def _write_sections(entries: Iterable[tuple[str, tuple[str, str]]], formatter: Any) -> None:
-    """Write entries by their sections; options of a section of their own come last."""
+    """Write entries by their sections: arguments, options, sections of their own, and those that most commands have."""
     sections: dict[str, list[tuple[str, str]]] = {}
     for section, record in entries:
         sections.setdefault(section, []).append(record)
-    for section, records in sections.items():
+    for section, records in sorted(sections.items(), key=lambda entry: _PLACES.get(entry[0], _BETWEEN)):
         with formatter.section(section):
             formatter.write_dl(records)

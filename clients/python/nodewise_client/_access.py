@@ -46,11 +46,12 @@ class TokenFile:
 def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Options of a client that the environment states. Raises OSError if a file cannot be read.
 
-    NODEWISE_TOKEN or NODEWISE_TOKEN_FILE; NODEWISE_TLS_CA (a file, or `system`), NODEWISE_TLS_CERT, NODEWISE_TLS_KEY.
+    NODEWISE_TOKEN (a token, or @FILE) or NODEWISE_TOKEN_FILE; NODEWISE_TLS_CA (a file, or `system`),
+    NODEWISE_TLS_CERT, NODEWISE_TLS_KEY.
     """
     options: dict[str, Any] = {}
-    if environ.get("NODEWISE_TOKEN"):
-        options["token"] = environ["NODEWISE_TOKEN"]
+    if token := environ.get("NODEWISE_TOKEN"):
+        options["token"] = TokenFile(token[1:]) if token.startswith("@") else token
     elif environ.get("NODEWISE_TOKEN_FILE"):
         options["token"] = TokenFile(environ["NODEWISE_TOKEN_FILE"])
     roots, certificate, key = (environ.get(f"NODEWISE_TLS_{name}", "") for name in ("CA", "CERT", "KEY"))

@@ -213,7 +213,7 @@ class Mapper:
         for name, entry in data.items():
             each = self._parsed.get(name)
             if each is None:
-                found.append(Violation(f"{path}{name}", f"is no field of {self.kind.__name__}{self._nearest(name)}"))
+                found.append(Violation(f"{path}{name}", f"is not a field of {self.kind.__name__}{self._nearest(name)}"))
             elif each.name in held:
                 found.append(Violation(f"{path}{each.name}", f"is given twice, as {each.json_name} and as {each.name}"))
             elif entry is not None:

@@ -183,7 +183,12 @@ class Guard:
             PERMISSION_DENIED.
         """
         if not self.permits(principal, message):
-            raise self._denial(principal, "names a profile outside of the caller's prefixes")
+            assert self.names is not None
+            name = next(name for name in self.names(message) if not principal.covers(name))
+            prefixes = ", ".join(principal.prefixes) or "none"
+            raise self._denial(
+                principal, f"names the profile {name!r}, which is outside of the caller's prefixes ({prefixes})"
+            )
 
     def permits(self, principal: Principal, message: Message) -> bool:
         """Whether the caller has access to all profiles that a request names."""

@@ -111,7 +111,8 @@ def refused_admin() -> dict[str, Callable[..., Any]]:
     """Behaviours of AdminService where the operator did not enable it."""
 
     async def refuse(_request: Any, _call: Call) -> NoReturn:
-        raise NodewiseError(Reason.PERMISSION_DENIED, "AdminService is off; set admin to true to enable it")
+        text = "AdminService is off; set admin to true to enable it, or send SIGHUP to the server to reload plugins"
+        raise NodewiseError(Reason.PERMISSION_DENIED, text)
 
     (service,) = admin_service_pb2.DESCRIPTOR.services_by_name.values()
     return {_snake_case(each.name): refuse for each in service.methods}

@@ -6,16 +6,18 @@ run) have no rows in the curves; the pools and quotas that the policy sees are w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from nodewise.domain.columns import as_ints
 from nodewise.domain.schedule import ClusterState, Grant
+from nodewise.domain.words import number
 from nodewise.hosting.registry import LoadedPlugin
 from nodewise.plugin import Budget, PolicyRecord
 from nodewise.scheduling.checks import check_question
 from nodewise.scheduling.curves import JobCurves, Predict, gather_curves, without
-from nodewise.scheduling.decision import Decision, JobDecision
+from nodewise.scheduling.decision import Decision, DecisionReason, JobDecision
 from nodewise.scheduling.demand import pool_demands
 from nodewise.scheduling.explain import Explainer
 from nodewise.scheduling.nodes import NodeDevices
@@ -177,4 +179,22 @@ def _explain(
             decisions.append(explainer.explain_grant(index, grant, placements[index]))
         else:
             decisions.append(explainer.explain_wait(index))
-    return decisions
+    return _with_first_release(explainer.state, decisions)
+
+
+def _with_first_release(state: ClusterState, decisions: list[JobDecision]) -> list[JobDecision]:
+    """Tell jobs that wait for devices which job releases some first, and when."""
+    first: dict[str, tuple[float, str]] = {}
+    for each in decisions:
+        if each.finish_s is not None:
+            first[each.pool] = min(first.get(each.pool, (math.inf, "")), (each.finish_s, each.job_id))
+
+    def with_release(index: int, decision: JobDecision) -> JobDecision:
+        job = state.jobs[index]
+        ends = [first[name] for pool in job.allowed_pools if (name := state.pools[pool].name) in first]
+        if decision.reason != DecisionReason.NO_FREE_DEVICES or job.current is not None or not ends:
+            return decision
+        seconds, job_id = min(ends)
+        return replace(decision, why=f"{decision.why}; {job_id!r} is done first, in {number(seconds)} s")
+
+    return [with_release(index, decision) for index, decision in enumerate(decisions)]

@@ -112,7 +112,7 @@ def test_of_what_is_changed_in_json_nothing_is_taken_for_another_thing(message: 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_name_that_is_not_known_is_refused_or_left_out(name: str) -> None:
-    with pytest.raises(NodewiseError, match="is no field of"):
+    with pytest.raises(NodewiseError, match="is not a field of"):
         read(name, b'{"nobodyKnows": {"this": [1]}}')
     assert read(name, b'{"nobodyKnows": {"this": [1]}}', strict=False) == KINDS[name]()
 

@@ -61,3 +61,8 @@ def test_ranges_are_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[1 to 1,000,000]" in help_of("spot", "-h", width=200, monkeypatch=monkeypatch)
     assert "--workers-per-node COUNT" in help_of("predict", "-h", monkeypatch=monkeypatch)
     assert "Server and output:" in help_of("predict", "-h", monkeypatch=monkeypatch)
+
+
+def test_arguments_stand_first_and_what_all_commands_share_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    headings = re.findall(r"^(\S.*):$", help_of("predict", "-h", monkeypatch=monkeypatch), re.MULTILINE)
+    assert headings == ["Arguments", "Options", "Training", "Recommendation", "Server and output"]

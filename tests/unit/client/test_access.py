@@ -70,6 +70,7 @@ def test_what_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found.pop("token")() == "token"
     assert found == {"tls": b"roots", "tls_certificate": b"certificate", "tls_key": b"key"}
     assert from_environment({**environ, "NODEWISE_TOKEN": "given"})["token"] == "given"
+    assert from_environment({"NODEWISE_TOKEN": f"@{tmp_path / 'token'}"})["token"]() == "token"
     monkeypatch.setenv("NODEWISE_SERVER", "server:1")
     monkeypatch.setenv("NODEWISE_TOKEN", "given")
     for kind in (Client, AsyncClient):

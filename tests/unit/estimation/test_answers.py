@@ -187,7 +187,9 @@ def test_auto_takes_who_predicts_the_jobs_own_runs_though_another_claims_more() 
     engine = engine_of(boasts=rated(5.0, strength=0.6), knows=rated(1.0, strength=0.5))
     found = answer(engine, profile=profile_of(workers=(1, 2, 4, 8)))
     assert (found.basis.estimator, found.basis.mixture) == ("knows", ())
-    assert found.basis.choice.startswith("least expected error: knows (expected error 18%: 0% on 2 scales")
+    assert found.basis.choice.startswith(
+        "least expected error: knows (expected error 18 %: 0 % in leave-one-out tests on 2 scales"
+    )
     assert "not boasts" in found.basis.choice
 
 

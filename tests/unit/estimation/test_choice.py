@@ -161,8 +161,9 @@ def test_similar_jobs_have_the_same_mode() -> None:
 def test_the_reason_names_everyone_and_their_errors() -> None:
     known = [candidate("b", 0.2, similar=(trial(0.1),)), candidate("a", 0.2), candidate("c", 2.0)]
     assert reason(known) == (
-        "mixture of b 0.55 (expected error 32%: 20% on 1 scale of the job left out in turn, 10% on 1 similar job), "
-        "a 0.45 (expected error 35%: 20% on 1 scale of the job left out in turn); not c (50%)"
+        "mixture of b 0.55 (expected error 32 %: 20 % in leave-one-out tests on 1 scale of the job, "
+        "10 % in tests on 1 similar job), "
+        "a 0.45 (expected error 35 %: 20 % in leave-one-out tests on 1 scale of the job); not c (50 %)"
     )
     assert reason(known[:1]) == "the only one that can answer"
     many = [candidate("a", 0.1), *(candidate(f"z{number}", 3.0) for number in range(6))]

@@ -106,7 +106,7 @@ def test_a_row_that_decides_nothing_brings_nothing() -> None:
     assert last.nodes == 3
     assert last.expected_regret_fall == 0.0
     assert last.expected_width_fall > 0.0
-    assert last.why.startswith("after the measurements before it, no measurement is needed for the decision: ")
+    assert last.why.startswith("after the measurements before it, no further run would change the decision: ")
 
 
 def test_where_nothing_turns_the_decision_the_interval_decides() -> None:
@@ -114,7 +114,7 @@ def test_where_nothing_turns_the_decision_the_interval_decides() -> None:
     (only,) = suggestions(model, (1, 2, 3)).suggestions
     assert only.nodes == 1
     assert only.expected_regret_fall == 0.0
-    assert only.why.startswith("no measurement is needed for the decision: ")
+    assert only.why.startswith("no further run would change the decision: ")
     assert "on 1 node narrows" in only.why
 
 
@@ -128,8 +128,8 @@ def test_where_one_measurement_turns_nothing_the_next_tells_most_of_the_doubt() 
     assert only.nodes == 2  # the third is in greater doubt, which decides nothing
     assert only.expected_regret_fall < search.LEAST_REGRET_FALL
     explained = spread**2 / (spread**2 + noise**2)
-    assert f"explains {100 * explained * found.expected_regret:.3g} points" in only.why
-    assert only.why.startswith("no single measurement is expected to change the decision, but several may: ")
+    assert f"({100 * explained * found.expected_regret:.3g} of " in only.why
+    assert only.why.startswith("no single run is expected to change the decision, but several may: ")
 
 
 def test_the_cheaper_of_equals_comes_first() -> None:
@@ -252,7 +252,7 @@ def test_an_objective_that_no_row_meets_is_never_in_doubt() -> None:
     model, nodes = many()
     found = suggestions(model, nodes[1:], objective=Objective(rule=LeastTime(max_nodes=1)))
     assert found.expected_regret == 0.0
-    assert "no measurement is needed" in found.suggestions[0].why
+    assert "no further run would change" in found.suggestions[0].why
 
 
 def test_an_objective_that_only_some_truths_meet() -> None:

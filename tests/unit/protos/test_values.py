@@ -188,8 +188,8 @@ def test_names_that_json_must_not_hold_are_named_with_the_nearest() -> None:
     with pytest.raises(InvalidValueError) as caught:
         from_json({"objective": {"leastTime": {"maxNode": 3}}, "option": {}, "ranges": {"nodes": 1}}, PredictRequest)
     assert [(each.field, each.description) for each in caught.value.violations] == [
-        ("objective.least_time.maxNode", "is no field of LeastTime; the nearest is maxNodes"),
-        ("option", "is no field of PredictRequest; the nearest is options"),
+        ("objective.least_time.maxNode", "is not a field of LeastTime; the nearest is maxNodes"),
+        ("option", "is not a field of PredictRequest; the nearest is options"),
         ("ranges", "must be a list, each entry a ConfigurationRange; found {'nodes': 1}"),
     ]
     with pytest.raises(InvalidValueError, match="max_nodes: is given twice, as maxNodes and as max_nodes"):

@@ -119,7 +119,8 @@ def test_a_job_for_which_nothing_is_free_waits() -> None:
     found = run([asked("a"), asked("b", 9000.0, min_devices=4)]).jobs[1]
     assert (found.action, found.reason, found.devices, found.pool) == (Action.WAIT, "NO_FREE_DEVICES", 0, "")
     assert (found.finish_s, found.samples_per_s, found.placement) == (None, 0.0, ())
-    assert found.why == "needs at least 4 devices; free: 1 of 'p'"
+    assert found.why.startswith("needs at least 4 devices; free: 1 of 'p'; ")
+    assert " is done first, in " in found.why
 
 
 def test_a_running_job_that_gets_nothing_is_stopped() -> None:

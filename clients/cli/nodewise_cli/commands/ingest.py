@@ -78,6 +78,10 @@ def ingest(
         str | None,
         Option("--profile", metavar="ID", help="Profile of the traces. Default: the name of their directory or file."),
     ] = None,
+    prefix: Annotated[
+        str | None,
+        Option("--prefix", metavar="PREFIX", help="Store the jobs of tables as PREFIX/JOB, such as team-a/m5."),
+    ] = None,
     keep_names: Annotated[
         bool,
         Option(
@@ -116,6 +120,8 @@ def ingest(
         return
     if profile is not None and not paths:
         raise InputError("--profile: needs traces; the profiles of a table have the names of its jobs")
+    if prefix is not None and not tables:
+        raise InputError("--prefix: needs a table; --profile names the profile of traces")
     traces = trace_files(paths) if paths else []
     truncations = [why for file in traces if (why := truncation_of(file.path))]
     if truncations and not allow_truncated:
@@ -134,7 +140,8 @@ def ingest(
         for number, (table, job) in enumerate(work):
             progress.tell(number, len(work))
             with _tell_stored(f"the job {job!r}", len(profiles), len(train_rows(table, job))):
-                profiles[profile_id_of(job)] = ingest_job(client, table, job, replace=replace)
+                profile_id = _profile_id_of(job, prefix)
+                profiles[profile_id] = ingest_job(client, table, job, prefix=prefix, replace=replace)
         if traces:
             name = profile or profile_name(paths)
             with _tell_stored("the traces", len(profiles)):
@@ -209,12 +216,22 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def ingest_job(client: Client, table: Table, job: str, *, replace: bool = False) -> dict[str, Any]:
+def _profile_id_of(job: str, prefix: str | None) -> str:
+    return profile_id_of(_name_of(job, prefix))
+
+
+def _name_of(job: str, prefix: str | None) -> str:
+    return job if prefix is None else f"{prefix.rstrip('/')}/{job}"
+
+
+def ingest_job(
+    client: Client, table: Table, job: str, *, prefix: str | None = None, replace: bool = False
+) -> dict[str, Any]:
     """Store the facts and train rows of a job that are not stored yet; returns the contents of the profile.
 
     ``replace`` retracts everything else in the profile.
     """
-    profile_id = profile_id_of(job)
+    profile_id = _profile_id_of(job, prefix)
     content = profile_content(table, job)
     profile = _find_profile(client, profile_id)
     changes = difference(table, job, content, profile)
@@ -223,9 +240,9 @@ def ingest_job(client: Client, table: Table, job: str, *, replace: bool = False)
     try:
         if replace and changes.stale_facts:  # others may be stated only once these are gone
             _retract(client, profile_id, revision, fact_paths=tuple(changes.stale_facts))
-        if not _write(client, table, job, content, changes, f"-{revision}" if replace else ""):
+        if not _write(client, table, job, profile_id, changes, f"-{revision}" if replace else ""):
             left_out = len({*changes.timed, *changes.train})
-        if profile_id != job:
+        if profile_id != _name_of(job, prefix):
             request_id = f"named-{profile_id.rpartition('-')[2]}"
             client.append_profile(AppendProfileRequest(profile_id=profile_id, request_id=request_id, display_name=job))
     except NodewiseError as error:
@@ -274,14 +291,14 @@ def _describe_profile(client: Client, profile_id: str) -> dict[str, Any]:
     return counts | {"warnings": plain(profile.warnings)}
 
 
-def _write(client: Client, table: Table, job: str, content: ProfileContent, changes: Difference, suffix: str) -> bool:
+def _write(client: Client, table: Table, job: str, profile_id: str, changes: Difference, suffix: str) -> bool:
     """Write one session, named by its content: its batches are always the same, so durable ones are skipped.
 
     Returns False if nothing is written because the table was stored before and some of it was retracted since.
     """
     if changes.is_nothing:
         return True
-    profile_id, timed_rows_left, train = profile_id_of(job), changes.timed, changes.train
+    content, timed_rows_left, train = profile_content(table, job), changes.timed, changes.train
     if changes.there and not suffix:
         every = train_rows(table, job)
         request = IngestBatchRequest(profile_id=profile_id, session_id=_session(table, content, every))

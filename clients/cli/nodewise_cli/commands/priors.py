@@ -8,7 +8,6 @@ from typer import Argument, Option
 
 from nodewise_cli.commands.options import Commands
 from nodewise_cli.commands.reload import ADMIN, AdminCall
-from nodewise_cli.service import connect
 from nodewise_cli.views.plain import fields_of
 from nodewise_cli.views.priors import show_learned, show_priors
 from nodewise_client import LearnedPriors, ListPriorsRequest, ListPriorsResponse, PriorAction, SetPriorRequest
@@ -36,7 +35,7 @@ def list_priors(
     """List what each namespace learned, from which jobs, and the effect."""
     learned_priors: list[LearnedPriors] = []
     shared_namespaces: tuple[str, ...] = ()
-    with connect(call.server, call.timeout_s) as client:
+    with call.connect() as client:
         token = ""
         while True:
             page = client.list_priors(ListPriorsRequest(namespace=namespace, page_token=token))
@@ -75,6 +74,6 @@ def rollback(
 
 
 def _set_prior(request: SetPriorRequest, call: AdminCall) -> None:
-    with connect(call.server, call.timeout_s) as client:
+    with call.connect() as client:
         response = client.set_prior(request)
     call.tell(fields_of, lambda value: show_learned(value.learned), response)

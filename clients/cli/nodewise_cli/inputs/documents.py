@@ -77,8 +77,7 @@ class DocumentReader:
         try:
             return from_json(self._resolve(document, place), kind)
         except InvalidValueError as error:
-            package = kind.__module__.split(".")[1]
-            raise InputError(f"{where}: is not a nodewise.{package}.{kind.__name__}: {error}") from None
+            raise InputError(f"{where}: {error}") from None
         except RecursionError:
             raise InputError(f"{where}: {_TOO_DEEP}") from None
 

@@ -45,7 +45,14 @@ def write_project(name: str, kind: str, inside: Path) -> tuple[Path, ...]:
     if kind not in KINDS:
         raise InputError(f"--kind: must be one of {', '.join(KINDS)}, found {kind!r}")
     folder = inside / name
-    words = {"name": name, "module": module, "kind": kind, "type": module.title().replace("_", "")}
+    type_name = module.title().replace("_", "")
+    words = {
+        "name": name,
+        "module": module,
+        "kind": kind,
+        "type": type_name.removesuffix(kind.title()) or type_name,
+        "article": "An" if kind[0] in "aeiou" else "A",
+    }
     texts = {folder / pattern.format(**words): _text(template, words) for pattern, template in _FILES.items()}
     try:
         folder.mkdir(parents=True)

@@ -109,7 +109,8 @@ def headline(name: str, request: EstimateRunRequest, result: EstimateRunResponse
         parts.append(f"{format_number(result.energy.joules.value / JOULES_PER_KWH)} kWh")
         if result.energy.co2_grams is not None:
             parts.append(f"{format_number(result.energy.co2_grams.value / 1e3)} kg of CO2")
-    return f"{name} on {completion.nodes:,} nodes with {devices}: {'; '.join(parts)}."
+    nodes = "1 node" if completion.nodes == 1 else f"{completion.nodes:,} nodes"
+    return f"{name} on {nodes} with {devices}: {'; '.join(parts)}."
 
 
 def _lines(request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> Iterator[Line]:

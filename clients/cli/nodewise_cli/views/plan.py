@@ -284,7 +284,8 @@ def _table(title: str, rows: Sequence[Planned], capacities: Capacities) -> None:
         names.remove("sync")
     predictions = [row.prediction for row in rows]
     sizes = {_capacity(row, capacities) for row in rows} - {None}
-    memory = f"GiB of {gibibytes(sizes.pop())}" if len(sizes) == 1 else "GiB"
+    if len(sizes) == 1:
+        title += f"; a device has {gibibytes(sizes.pop())} GiB"
     print_columns(
         *(
             ((words if name in _WORDS else figures)(_HEADINGS[name]), [_cell(each[name]) for each in configurations])
@@ -294,7 +295,7 @@ def _table(title: str, rows: Sequence[Planned], capacities: Capacities) -> None:
         (figures("samples/s", 1), [format_number(row.samples_per_second) for row in predictions]),
         *_figures_column("tokens/s/device", [_per_device(row) for row in predictions]),
         *_figures_column("MFU", [share_used(row) for row in predictions]),
-        (figures(memory, 1), [gibibytes(row.memory_bytes) for row in predictions]),
+        (figures("GiB", 1), [gibibytes(row.memory_bytes) for row in predictions]),
         *_figures_column("time", [lasting(row.finish_seconds) for row in predictions]),
         (words("bottleneck"), [(row.bottleneck or "-").replace("_", " ") for row in predictions]),
         title=title,

@@ -169,7 +169,8 @@ def _error(prediction: Prediction, point: Point | None, unit: Unit) -> str:
     measured_rate = None if point is None else unit.rate(point)
     if rate is None or not measured_rate:
         return "-"
-    return f"{100 * (rate / measured_rate - 1):+.1f} %"
+    text = f"{100 * (rate / measured_rate - 1):+.1f} %"
+    return text if text.strip("+-0. %") else "0.0 %"
 
 
 def _status(prediction: Prediction) -> str:

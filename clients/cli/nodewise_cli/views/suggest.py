@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from nodewise_cli.console import say
@@ -35,7 +36,7 @@ def show(name: str, result: SuggestMeasurementsResponse, *, verbose: bool) -> No
             (figures("workers"), [f"{suggestion.workers:,}" for suggestion in runs]),
             (figures("node-seconds"), [format_number(suggestion.cost_node_seconds) for suggestion in runs]),
             (figures("regret"), [f"-{format_number(100 * fall, 3)} %" if fall else "-" for fall in falls]),
-            (figures("ln width"), [f"-{format_number(suggestion.expected_width_fall, 3)}" for suggestion in runs]),
+            (figures("upper / lower"), [f"-{-100 * math.expm1(-each.expected_width_fall):.3g} %" for each in runs]),
             title=title,
         )
     say(f"Expected regret of deciding now: {100 * result.expected_regret:.3g} % of the best throughput.")

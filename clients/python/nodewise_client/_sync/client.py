@@ -84,8 +84,8 @@ class Client(Calls):
     def from_environment(cls, target: str | None = None, **options: Any) -> Self:
         """A client with the options in the environment; arguments override them.
 
-        NODEWISE_SERVER if no target is given; NODEWISE_TOKEN or NODEWISE_TOKEN_FILE; NODEWISE_TLS_CA (a file of root
-        certificates, or `system`), NODEWISE_TLS_CERT and NODEWISE_TLS_KEY.
+        NODEWISE_SERVER if no target is given; NODEWISE_TOKEN (a token, or @FILE) or NODEWISE_TOKEN_FILE;
+        NODEWISE_TLS_CA (a file of root certificates, or `system`), NODEWISE_TLS_CERT and NODEWISE_TLS_KEY.
         """
         return cls(target or os.environ.get("NODEWISE_SERVER", ""), **{**from_environment(), **options})
 

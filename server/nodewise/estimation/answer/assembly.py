@@ -82,8 +82,8 @@ def rate(
     furthest = np.maximum.reduce(predictions.extrapolation, initial=0.0)
     if furthest > FAR_EXTRAPOLATION:
         far = np.flatnonzero(predictions.extrapolation > FAR_EXTRAPOLATION)
-        beyond = "beyond twice the scale that the evidence identifies"
-        message = f"{len(far)} rows lie {beyond} (the furthest {furthest:.3g} times)"
+        rows = "1 row extrapolates" if len(far) == 1 else f"{len(far)} rows extrapolate"
+        message = f"{rows} to more than twice the scale of the evidence (up to {furthest:.3g} times)"
         notices = (*notices, Notice("EXTRAPOLATES", message, tuple(far.tolist())))
     return Answer(
         configurations=configurations,

@@ -171,8 +171,9 @@ class Candidate:
         for trials, noun in ((self.own, "scale"), (self.similar, "similar job")):
             errors = [trial.mean_absolute_log_error for trial in trials if trial.sync_mode in modes]
             if errors:
-                left_out = " of the job left out in turn" if noun == "scale" else ""
-                reasons.append(f"{sum(errors) / len(errors):.0%} on {_count(len(errors), noun)}{left_out}")
+                tests, of_job = ("leave-one-out tests on ", " of the job") if noun == "scale" else ("tests on ", "")
+                mean = 100 * sum(errors) / len(errors)
+                reasons.append(f"{mean:.0f} % in {tests}{_count(len(errors), noun)}{of_job}")
         return ", ".join(reasons) or "as it claims"
 
 
@@ -260,14 +261,16 @@ def why(shares: Sequence[MixtureShare], candidates: Sequence[Candidate], errors:
     def describe(share: MixtureShare) -> str:
         part = f"{share.estimator} {share.weight:.2f}" if len(shares) > 1 else share.estimator
         reasons = by_name[share.estimator].reasons(kinds.modes)
-        return f"{part} (expected error {share.expected_log_error:.0%}: {reasons})"
+        return f"{part} (expected error {100 * share.expected_log_error:.0f} %: {reasons})"
 
     others = sorted(
         (_mean_where(own, np.isfinite(own)), candidate.estimator)
         for own, candidate in zip(errors, candidates, strict=True)
         if candidate.estimator not in names
     )
-    left = f"; not {', '.join(f'{name} ({error:.0%})' for error, name in others[:MOST_NAMED])}" if others else ""
+    left = (
+        f"; not {', '.join(f'{name} ({100 * error:.0f} %)' for error, name in others[:MOST_NAMED])}" if others else ""
+    )
     more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
     kind = "mixture of " if len(shares) > 1 else "least expected error: "
     return kind + ", ".join(describe(share) for share in shares) + left + more

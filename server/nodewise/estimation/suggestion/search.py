@@ -8,6 +8,7 @@ Theory, 1961). Expectations are means over samples with a fixed seed: the same q
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -324,32 +325,30 @@ class _Search:
         nodes, workers = int(self._configurations.nodes[row]), int(self._configurations.workers[row])
         what = f"measuring {pluralize(workers, 'worker')} on {pluralize(nodes, 'node')}"
         then = "" if first else "after the measurements before it, "
-        narrows = (
-            f"{what} narrows the intervals most for its node-seconds, ln(upper / lower) by {width_fall:.3g} on average"
-        )
+        percent = 100 * -math.expm1(-width_fall)
+        narrows = f"{what} narrows the intervals most per node-second (upper / lower by {percent:.3g} % on average)"
         if first and self._boundary is not None:
             why = f"{self._boundary[1].reason}; {what} is the smallest run that decides it"
         elif fall >= LEAST_REGRET_FALL:
             after = max(regret - fall, 0.0)
             why = (
                 f"{then}{what} is expected to cut the regret of the decision from {100 * regret:.3g} % to "
-                f"{100 * after:.3g} % of the best throughput, the most for its node-seconds"
+                f"{100 * after:.3g} % of the best throughput, the most per node-second"
             )
         elif reduction >= LEAST_REGRET_FALL:
             why = (
-                f"{then}no single measurement is expected to change the decision, but several may: {what} explains "
-                f"{100 * reduction:.3g} points of its expected regret of {100 * regret:.3g} %, the most for its "
-                f"node-seconds"
+                f"{then}no single run is expected to change the decision, but several may: {what} explains the most of "
+                f"its expected regret per node-second ({100 * reduction:.3g} of {100 * regret:.3g} points)"
             )
         elif decision >= 0 and self._ratios[decision] > 1.0:
             why = (
                 f"{then}the decision is for {self._ratios[decision]:.3g} times the largest measured scale, where no "
-                f"run has tested the model; no single measurement is expected to improve it by "
+                f"run has tested the model; no single run is expected to improve it by "
                 f"{100 * LEAST_REGRET_FALL:g} %, and {narrows}"
             )
         else:
             why = (
-                f"{then}no measurement is needed for the decision: none is expected to improve it by "
+                f"{then}no further run would change the decision: none is expected to improve it by "
                 f"{100 * LEAST_REGRET_FALL:g} %; {narrows}"
             )
         return MeasurementSuggestion(

@@ -131,7 +131,7 @@ def _faults(value: Any, message: Descriptor, path: str, *, strict: bool) -> Iter
                 names = [each.name for each in message.fields]
                 near = difflib.get_close_matches(key, [*names, *fields], 1)
                 hint = f"; the nearest is {near[0]}" if near else ""
-                text = f"is no field of {message.name}{hint}; it has {', '.join(names) or 'no fields'}"
+                text = f"is not a field of {message.name}{hint}; it has {', '.join(names) or 'no fields'}"
                 yield invalid_field(f"{path}{key[:80]}", text)
             continue
         oneof = field.containing_oneof

@@ -26,13 +26,14 @@ def _check_reached(name: str, host: str, settings: Settings) -> None:
         )
     if not settings.tls.is_on and not settings.allow_plaintext:
         raise SettingsError(
-            f"setting {name}: other machines can reach {host} and others could read the traffic; set tls.certificate "
-            "and tls.key, or allow_plaintext = true, such as behind a proxy with TLS"
+            f"setting {name}: {host} is not loopback (127.0.0.1, ::1 or localhost), so others could read the traffic; "
+            "set tls.certificate and tls.key, or allow_plaintext = true, such as behind a proxy with TLS"
         )
     if not settings.authentication and not settings.tls.client_authorities and not settings.allow_anonymous:
         raise SettingsError(
-            f"setting {name}: other machines can reach {host} and every client could read and delete everything; set "
-            "authentication (tokens, jwt or certificates) or tls.client_authorities, or allow_anonymous = true"
+            f"setting {name}: {host} is not loopback (127.0.0.1, ::1 or localhost), so every client could read and "
+            "delete everything; set authentication (tokens, jwt or certificates) or tls.client_authorities, or "
+            "allow_anonymous = true"
         )
 
 
