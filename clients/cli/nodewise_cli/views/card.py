@@ -21,7 +21,7 @@ from nodewise_client import (
     RunQuantity,
 )
 
-__all__ = ["document", "problem_of", "show", "show_markdown"]
+__all__ = ["Line", "document", "lines_of", "problem_of", "sentence", "show", "show_markdown"]
 
 JOULES_PER_KWH: Final = 3.6e6
 SHOWN_NOTES: Final = 3
@@ -54,8 +54,8 @@ def problem_of(result: EstimateRunResponse) -> Problem | None:
 
 def show(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> None:
     """Print the card."""
-    say(_sentence(name, request, result, currency), bold=True)
-    lines = list(_lines(request, result, currency))
+    say(sentence(name, request, result, currency), bold=True)
+    lines = list(lines_of(request, result, currency))
     print_columns(
         (words("figure", 0), [line.figure for line in lines]),
         (figures("value", 0), [line.value for line in lines]),
@@ -70,9 +70,9 @@ def show(name: str, request: EstimateRunRequest, result: EstimateRunResponse, cu
 
 def show_markdown(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> None:
     """Print the card as Markdown."""
-    print_line(f"**{_sentence(name, request, result, currency)}**\n")
+    print_line(f"**{sentence(name, request, result, currency)}**\n")
     print_line("| figure | value | 90 % interval | unsure |\n|---|---:|---:|---|")
-    for line in _lines(request, result, currency):
+    for line in lines_of(request, result, currency):
         print_line(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |")
     print_line()
     for each in result.assumptions:
@@ -93,7 +93,7 @@ def _completion(result: EstimateRunResponse) -> CompletionRow:
     return result.completion or CompletionRow()
 
 
-def _sentence(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> str:
+def sentence(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> str:
     """The card in one sentence."""
     completion, time = _completion(result), _completion(result).time_seconds
     problem = problem_of(result)
@@ -112,7 +112,8 @@ def _sentence(name: str, request: EstimateRunRequest, result: EstimateRunRespons
     return f"{name} on {completion.nodes:,} nodes with {devices}: {'; '.join(parts)}."
 
 
-def _lines(request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> Iterator[Line]:
+def lines_of(request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> Iterator[Line]:
+    """The figures of the card."""
     doubts = {each.figure: each.why for each in result.doubts}
     yield _memory_line(result, doubts.get("memory", ""))
     completion = _completion(result)

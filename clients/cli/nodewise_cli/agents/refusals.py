@@ -1,0 +1,81 @@
+"""Errors of tools, as an agent can act on them: what is wrong, what is missing, and a value that it may have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import ValidationError
+
+from nodewise_cli.agents.arguments import example_of
+from nodewise_cli.agents.questions import argument_names
+from nodewise_cli.agents.quoting import quote
+from nodewise_cli.errors import explain_error
+from nodewise_cli.failures import CommandError
+from nodewise_client import NodewiseError, RefusedError, UnauthenticatedError
+
+__all__ = ["explain_arguments", "explain_failure"]
+
+LONGEST: Final = 600
+MOST_FIELDS: Final = 5
+_ARGUMENTS: Final = {
+    "batch_per_worker": "micro_batch",
+    "batch_per_worker_samples": "micro_batch",
+    "batches_per_worker_samples": "micro_batch",
+    "global_batches_samples": "global_batch",
+    "global_batch_samples": "global_batch",
+    "device_name": "device",
+    "devices": "device",
+    "transformer": "model",
+    "workload": "model",
+}
+"""Arguments by the fields that the service names."""
+_BATCHES: Final = ("micro_batch", "global_batch")
+_OTHERS: Final = re.compile(r"; \d+ other estimators?: see --verbose")
+_STATE: Final = re.compile(r"state (\w+(?: or \w+)*): no estimator")
+
+
+def explain_failure(error: CommandError | NodewiseError) -> str:
+    """Why a tool has no answer."""
+    text = argument_names(_OTHERS.sub("", explain_error(error)))
+    stated = _STATE.search(text)
+    if stated is not None:
+        missing = stated[1].split(" or ")
+    elif isinstance(error, RefusedError):
+        fields = [field.rpartition(".")[2] for field in error.missing_fields]
+        named = [_ARGUMENTS.get(field, field) for field in fields]
+        missing = [name for name in named if example_of(name) is not None] or named
+    else:
+        missing = _named_in(text)
+    lines = [f"No answer: {quote(text, LONGEST)}"]
+    if isinstance(error, UnauthenticatedError):
+        lines.append("The server needs a token: send it as `Authorization: Bearer ...`, or start nodewise mcp with it.")
+    return "\n".join([*lines, *_examples(missing)])
+
+
+def explain_arguments(error: ValidationError) -> str:
+    """Which arguments are wrong, and values that they may have."""
+    lines, wrong = [], []
+    for each in error.errors(include_url=False, include_context=False, include_input=False)[:MOST_FIELDS]:
+        path = ".".join(str(part) for part in each["loc"] if not isinstance(part, str) or "[" not in part)
+        wrong.append(next((part for part in reversed(each["loc"]) if isinstance(part, str) and example_of(part)), ""))
+        lines.append(f"Wrong argument {quote(path, 80)}: {quote(each['msg'], 160)}")
+    return "\n".join([*dict.fromkeys(lines), *_examples(wrong)])
+
+
+def _named_in(text: str) -> list[str]:
+    """The argument that a message begins with, where it says that this must be given."""
+    name = text.partition(":")[0].rpartition(" ")[2]
+    return [name] if "must be given" in text and example_of(name) is not None else []
+
+
+def _examples(names: Sequence[str]) -> list[str]:
+    if set(_BATCHES) <= set(names):
+        names = [name for name in names if name != "micro_batch"]
+    known = {name: example_of(name) for name in dict.fromkeys(names) if name}
+    return [
+        f"Missing: {name}, such as {json.dumps(example)}" if example is not None else f"Missing: {quote(name, 80)}"
+        for name, example in known.items()
+    ][:MOST_FIELDS]
