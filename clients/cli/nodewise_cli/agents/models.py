@@ -30,6 +30,8 @@ _VOCABULARIES: Final = {True: 50257, False: 32000}
 """Of models with tied embeddings (GPT-2), and of others (Llama 2)."""
 _FULL_FORMATS: Final = frozenset({"fp32", "tf32", "fp64"})
 _FULL_BYTES: Final = 4
+BF16_SINCE: Final = 2020
+"""The year of the first GPU that trains in bf16 (A100)."""
 MIXED_PRECISION: Final = (
     "32-bit master weights, as usual in mixed precision: with Adam 16 bytes for each trained parameter; "
     "state master_weights false for pure 16-bit training"
@@ -51,9 +53,7 @@ def described_workload(model: Model, question: JobQuestion) -> tuple[Workload, l
     if model.config is not None:
         return _of_config(model.config, question)
     if model.layers is None and model.parameters is None and model.flops_per_sample is None:
-        raise InputError(
-            "model: must have config, or parameters such as 7B, or the dimensions layers, hidden_size, ..."
-        )
+        raise InputError("model: must have config, or parameters such as 7B, or layers, hidden_size and so on")
     workload = Workload(model_name=model.name or "")
     if model.flops_per_sample is not None and model.layers is None:
         if model.parameters is not None:
@@ -72,14 +72,23 @@ def described_workload(model: Model, question: JobQuestion) -> tuple[Workload, l
     return replace(workload, transformer=transformer), assumed
 
 
-def with_training(workload: Workload, question: JobQuestion) -> tuple[Workload, list[str]]:
-    """The workload with what the question states of training, and what is assumed."""
+def with_training(
+    workload: Workload, question: JobQuestion, announced_year: float | None
+) -> tuple[Workload, list[str]]:
+    """The workload with what the question states of training, and what is assumed on a device of such a year."""
     fields = {fact.csv: fact.field for fact in WORKLOAD.values() if fact.csv} | {"precision": "precision"}
     stated = {name: getattr(question, name) for name in _TRAINING}
     workload = replace(workload, **{fields[name]: value for name, value in stated.items() if value is not None})
-    if workload.transformer is None or workload.master_weights is not None or workload.precision in _FULL_FORMATS:
-        return workload, []
-    return replace(workload, master_weights=True), [MIXED_PRECISION]
+    assumed: list[str] = []
+    if workload.transformer is None or question.model is None:
+        return workload, assumed
+    if not workload.precision:
+        workload = replace(workload, precision="bf16" if (announced_year or BF16_SINCE) >= BF16_SINCE else "fp16")
+        assumed.append(f"training in {workload.precision}")
+    if workload.master_weights is None and workload.precision not in _FULL_FORMATS:
+        workload = replace(workload, master_weights=True)
+        assumed.append(MIXED_PRECISION)
+    return workload, assumed
 
 
 def _of_config(config: dict[str, Any], question: JobQuestion) -> tuple[Workload, list[str]]:

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from nodewise_cli.agents.arguments import JobQuestion
 from nodewise_cli.agents.models import described_workload, with_training
+from nodewise_cli.device_names import device_named
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.counts import listed_counts
-from nodewise_cli.inputs.objectives import ObjectiveOptions, goal_of
+from nodewise_cli.inputs.objectives import ObjectiveOptions, Rule, goal_of
 from nodewise_cli.inputs.questions import AskedJob, Question, asked_job, asked_ranges
 from nodewise_cli.inputs.runs import RunOptions, run_of
-from nodewise_client import Client, ConfigurationRange, ProfileContent, Workload
+from nodewise_client import Client, ConfigurationRange, ProfileContent, Workload, numbers_by_name
 
 __all__ = ["AskedQuestion", "argument_names", "ask", "counts_of"]
 
@@ -38,6 +39,16 @@ _LAYOUT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Board:
+    """A device as it is asked about; None = not known."""
+
+    name: str | None = None
+    memory_bytes: float | None = None
+    devices_per_node: float | None = None
+    announced_year: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """A job with its configurations.
 
@@ -48,12 +59,15 @@ class AskedQuestion:
         As options would state it.
     devices_per_node : int or None
         None = as in the evidence.
+    memory_bytes : float or None
+        Of a device; None = not known.
     assumed : list of str
     """
 
     job: AskedJob
     question: Question
     devices_per_node: int | None
+    memory_bytes: float | None
     assumed: list[str]
 
     @property
@@ -72,6 +86,11 @@ class AskedQuestion:
                 raise InputError("--tokens: the tokens of a sample are not known; state samples")
             samples = arguments.tokens / per_sample
         price = self.node_price(arguments)
+        costs = objective.get("rule") is Rule.LEAST_COST or objective.get("max_cost") is not None
+        if costs and price is None:
+            raise InputError("price_per_device_hour: must be given (or price_per_node_hour) to compare costs")
+        if costs and samples is None and arguments.epochs is None:
+            raise InputError("tokens: must be given (or samples, epochs) to compare costs: they depend on the work")
         prices = None if price is None else [repr(price)]
         return goal_of(ObjectiveOptions(samples=samples, epochs=arguments.epochs, prices=prices, **objective))
 
@@ -98,7 +117,9 @@ class AskedQuestion:
         return of_device * self.devices_per_node
 
 
-def ask(arguments: JobQuestion, *, nodes: str | None = None, devices: str | None = None) -> AskedQuestion:
+def ask(
+    arguments: JobQuestion, client: Client, *, nodes: str | None = None, devices: str | None = None
+) -> AskedQuestion:
     """The question that arguments state, on such numbers of nodes or devices.
 
     Raises
@@ -108,15 +129,15 @@ def ask(arguments: JobQuestion, *, nodes: str | None = None, devices: str | None
     """
     sources = [name for name in ("model", "profile", "measured") if getattr(arguments, name) is not None]
     if len(sources) != 1:
-        found = " and ".join(sources) or "none"
-        raise InputError(f"model: give one of model, profile and measured, found {found}")
+        given = " and ".join(sources) or "none"
+        raise InputError(f"model: must be given, or profile or measured, and only one of them, found {given}")
     settings = {name: getattr(arguments, name) for name in _LAYOUT if getattr(arguments, name) is not None}
-    per_node, assumed = arguments.devices_per_node, []
+    board, assumed = _board(arguments, client)
+    per_node = arguments.devices_per_node
     if arguments.model is not None:
-        if arguments.device is None:
-            raise InputError("--device: must be given, such as H100")
+        settings["device"] = board.name
         if per_node is None:
-            per_node = _usual_devices_per_node(devices)
+            per_node = _usual_devices_per_node(board, devices)
             assumed.append(f"{per_node} device{'s' if per_node > 1 else ''} in a node")
     question = Question(
         nodes=nodes,
@@ -138,10 +159,37 @@ def ask(arguments: JobQuestion, *, nodes: str | None = None, devices: str | None
         assumed += more
         job = AskedJob(ProfileContent(workload=workload), "model")
     if isinstance(job.profile, ProfileContent):
-        workload, more = with_training(job.profile.workload or Workload(), arguments)
+        workload, more = with_training(job.profile.workload or Workload(), arguments, board.announced_year)
         job = replace(job, profile=replace(job.profile, workload=workload))
         assumed += more
-    return AskedQuestion(job, question, per_node, assumed)
+    return AskedQuestion(job, question, per_node, board.memory_bytes, assumed)
+
+
+def _board(arguments: JobQuestion, client: Client) -> tuple[Board, list[str]]:
+    """The device of the question, by a name that states its memory if the catalogue has one, and what is assumed.
+
+    Raises
+    ------
+    InputError
+        If the question needs a device of the catalogue and states none.
+    """
+    name = arguments.device
+    if name is None:
+        if arguments.model is not None:
+            raise InputError("device: must be given, such as H100")
+        return Board(), []
+    try:
+        device = device_named(name, client.list_devices().devices)
+    except InputError as error:
+        if arguments.model is None:
+            return Board(name), []
+        raise InputError(f"device: {error}; the resource nodewise://devices lists all") from None
+    facts = numbers_by_name(device.facts)
+    board = Board(name, facts.get("memory_bytes"), facts.get("devices_per_node"), facts.get("announced_year"))
+    sized = f"{name}-{round((board.memory_bytes or 0) / 1e9)}GB"
+    if arguments.model is None or sized.casefold() not in (alias.casefold() for alias in device.aliases):
+        return board, []
+    return replace(board, name=sized), [f"{sized}: state the device with its memory if yours has more"]
 
 
 def counts_of(value: int | str | None, name: str) -> tuple[int, ...]:
@@ -173,7 +221,8 @@ def argument_names(text: str) -> str:
     return _OPTION.sub(name_of, text)
 
 
-def _usual_devices_per_node(devices: str | None) -> int:
-    """Eight, or the only number of devices where that is smaller."""
-    is_small = devices is not None and devices.isdigit() and 0 < int(devices) < DEVICES_PER_NODE
-    return int(devices or 0) if is_small else DEVICES_PER_NODE
+def _usual_devices_per_node(board: Board, devices: str | None) -> int:
+    """Those of the catalogue, or else eight; the only number of devices where that is smaller."""
+    usual = int(board.devices_per_node or DEVICES_PER_NODE)
+    is_small = devices is not None and devices.isdigit() and 0 < int(devices) < usual
+    return int(devices or 0) if is_small else usual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -28,6 +28,9 @@ _ARGUMENTS: Final = {
     "global_batch_samples": "global_batch",
     "device_name": "device",
     "devices": "device",
+    "layers": "model",
+    "observations": "measured",
+    "phase_timings": "measured",
     "transformer": "model",
     "workload": "model",
 }
@@ -37,8 +40,8 @@ _OTHERS: Final = re.compile(r"; \d+ other estimators?: see --verbose")
 _STATE: Final = re.compile(r"state (\w+(?: or \w+)*): no estimator")
 
 
-def explain_failure(error: CommandError | NodewiseError) -> str:
-    """Why a tool has no answer."""
+def explain_failure(error: CommandError | NodewiseError, stated_names: Collection[str] = ()) -> str:
+    """Why a tool has no answer, although these arguments are stated."""
     text = argument_names(_OTHERS.sub("", explain_error(error)))
     stated = _STATE.search(text)
     if stated is not None:
@@ -46,7 +49,7 @@ def explain_failure(error: CommandError | NodewiseError) -> str:
     elif isinstance(error, RefusedError):
         fields = [field.rpartition(".")[2] for field in error.missing_fields]
         named = [_ARGUMENTS.get(field, field) for field in fields]
-        missing = [name for name in named if example_of(name) is not None] or named
+        missing = [name for name in named if example_of(name) is not None and name not in stated_names]
     else:
         missing = _named_in(text)
     lines = [f"No answer: {quote(text, LONGEST)}"]

@@ -21,7 +21,6 @@ from nodewise_cli.agents.arguments import (
 )
 from nodewise_cli.agents.questions import DEVICES_PER_NODE, AskedQuestion, ask, counts_of
 from nodewise_cli.agents.quoting import clean, quote
-from nodewise_cli.device_names import device_named
 from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.objectives import ObjectiveOptions, goal_of
 from nodewise_cli.inputs.plan_files import pools_of
@@ -46,7 +45,6 @@ from nodewise_client import (
     ProfileContent,
     SuggestMeasurementsRequest,
     Work,
-    numbers_by_name,
     profile_source,
 )
 from nodewise_values.wire import from_json
@@ -80,13 +78,13 @@ class Tool:
 
 def _predict(client: Client, arguments: PredictQuestion, _timeout_s: float) -> FullAnswer:
     """The configurations that the arguments name."""
-    asked = _asked_on(arguments)
+    asked = _asked_on(client, arguments)
     result, unit, rows = _prediction(client, asked, arguments, asked.ranges, _goal_of_work(asked, arguments, client))
     answer = _of_rows(asked, result, unit, rows)
     answer.headline = (
-        f"{_place(rows[0], arguments)}: {figures_of(rows[0])}."
+        f"{_place(rows[0], asked)}: {figures_of(rows[0])}."
         if len(rows) == 1
-        else (f"{len(rows)} configurations{_on_device(arguments)}:")
+        else (f"{len(rows)} configurations{_on_device(asked)}:")
     )
     if len(rows) == 1 and rows[0].fits == "no":
         answer.headline += f" {_too_much(result, 0)}"
@@ -97,21 +95,21 @@ def _recommend(client: Client, arguments: RecommendQuestion, _timeout_s: float) 
     """The best of the configurations by the objective."""
     if arguments.nodes is None and arguments.devices is None and arguments.model is not None:
         arguments = arguments.model_copy(update={"nodes": USUAL_NODES})
-        asked = _asked_on(arguments)
+        asked = _asked_on(client, arguments)
         asked.assumed.append(f"nodes {USUAL_NODES} to choose from")
     else:
-        asked = _asked_on(arguments, required=arguments.model is not None)
+        asked = _asked_on(client, arguments, required=arguments.model is not None)
     result, unit, rows = _prediction(client, asked, arguments, asked.ranges, _goal(asked, arguments, client))
     answer = _of_rows(asked, result, unit, rows)
     recommendation = result.recommendation
     if recommendation is None:
-        answer.headline = f"None of {len(rows)} configurations can be recommended{_on_device(arguments)}."
+        answer.headline = f"None of {len(rows)} configurations can be recommended{_on_device(asked)}."
         if rows and all(row.fits == "no" for row in rows):
             answer.headline += " None fits into memory."
         return answer
     best = rows[recommendation.row]
     answer.recommended = best
-    answer.headline = f"Recommended ({recommendation.rule}): {_place(best, arguments)}: {figures_of(best)}."
+    answer.headline = f"Recommended ({recommendation.rule}): {_place(best, asked)}: {figures_of(best)}."
     answer.texts.insert(0, f"Why: {quote(unit.in_words(recommendation.why))}")
     return answer
 
@@ -119,7 +117,7 @@ def _recommend(client: Client, arguments: RecommendQuestion, _timeout_s: float) 
 def _fits(client: Client, arguments: FitQuestion, _timeout_s: float) -> FullAnswer:
     """Whether the job fits, and the fewest devices on which it does."""
     counts = counts_of(arguments.devices, "devices")
-    asked = ask(arguments)
+    asked = ask(arguments, client)
     per_node = asked.devices_per_node or DEVICES_PER_NODE
     counts = counts or tuple(per_node * count for count in counts_of(arguments.nodes, "nodes"))
     if arguments.model is None and asked.job.tokens_per_sample(client) is None:
@@ -144,10 +142,10 @@ def _fits(client: Client, arguments: FitQuestion, _timeout_s: float) -> FullAnsw
     answer.about_memory = True
     if arguments.global_batch is None:
         answer.assumed.insert(0, f"a global batch of {count_of(arguments.micro_batch or 1, 'sample')} for each device")
-    fewest = f"none up to {_SEARCHED[-1]:,} devices" if least is None else _place(least, arguments)
+    fewest = f"none up to {_SEARCHED[-1]:,} devices" if least is None else _place(least, asked)
     if len(counts) == 1:
         row = rows[0]
-        answer.headline = f"{_VERDICTS[row.fits]}: {_place(row, arguments)}: {row.refused or memory_of(row)}."
+        answer.headline = f"{_VERDICTS[row.fits]}: {_place(row, asked)}: {row.refused or memory_of(row)}."
         if row.fits not in ("yes", "probably"):
             answer.headline += f" {_too_much(result, 0)} Fewest that fit: {fewest}."
     else:
@@ -157,8 +155,7 @@ def _fits(client: Client, arguments: FitQuestion, _timeout_s: float) -> FullAnsw
 
 def _suggest(client: Client, arguments: SuggestQuestion, _timeout_s: float) -> FullAnswer:
     """The runs to measure next."""
-    asked = _asked_on(arguments, required=False)
-    _capacity(client, arguments.device, required=arguments.model is not None)
+    asked = _asked_on(client, arguments, required=False)
     with locate_errors(asked.job):
         request = SuggestMeasurementsRequest(
             profile=asked.job.source,
@@ -191,8 +188,8 @@ def _plan(client: Client, arguments: PlanQuestion, timeout_s: float) -> FullAnsw
     for name in ("device", "nodes", "global_batch"):
         if getattr(arguments, name) is None:
             raise InputError(f"--{name.replace('_', '-')}: must be given")
-    asked = ask(arguments)
-    per_node, device = asked.devices_per_node or 8, arguments.device or ""
+    asked = ask(arguments, client)
+    per_node, device = asked.devices_per_node or 8, asked.question.device or ""
     pools = {"pools": pools_of(f"{device}={arguments.nodes}x{per_node}")}
     sets = {f"{kind}_parallel": f"{kind}_parallel_degrees" for kind in ("tensor", "pipeline", "context", "expert")}
     sets |= {"global_batch": "global_batch_samples", "micro_batch": "micro_batch_samples"}
@@ -210,7 +207,7 @@ def _plan(client: Client, arguments: PlanQuestion, timeout_s: float) -> FullAnsw
         constraints=constraints,
         work=None if arguments.tokens is None else _work_of(asked, arguments.tokens, client),
     )
-    capacity = _capacity(client, device)
+    capacity = asked.memory_bytes
     result = client.plan(request, timeout_s=timeout_s)
     capacities = {} if capacity is None else {device: capacity}
     answer = FullAnswer(plan_view.headline(result), plan_view.document(result, capacities), assumed=asked.assumed)
@@ -231,8 +228,7 @@ def _plan(client: Client, arguments: PlanQuestion, timeout_s: float) -> FullAnsw
 
 def _card(client: Client, arguments: CardQuestion, timeout_s: float) -> FullAnswer:
     """One run before its start."""
-    asked = _asked_on(arguments)
-    _capacity(client, arguments.device, required=arguments.model is not None)
+    asked = _asked_on(client, arguments)
     with locate_errors(asked.job):
         request = EstimateRunRequest(profile=asked.job.source, ranges=asked.ranges, **asked.run(arguments, client))
         result = client.estimate_run(request, timeout_s=timeout_s)
@@ -284,7 +280,7 @@ def _record(client: Client, arguments: Record, _timeout_s: float) -> FullAnswer:
     for name in ("profile", "measured", "device"):
         if getattr(arguments, name) is None:
             raise InputError(f"--{name}: must be given")
-    asked = ask(arguments.model_copy(update={"profile": None, "model": None}))
+    asked = ask(arguments.model_copy(update={"profile": None, "model": None}), client)
     assert isinstance(asked.job.profile, ProfileContent)
     name = arguments.profile or ""
     profile = client.append_profile(AppendProfileRequest(profile_id=name, content=asked.job.profile))
@@ -298,7 +294,7 @@ def _record(client: Client, arguments: Record, _timeout_s: float) -> FullAnswer:
 # --- what tools share -------------------------------------------------------------------------------------------------
 
 
-def _asked_on(arguments: Any, *, required: bool = True) -> AskedQuestion:
+def _asked_on(client: Client, arguments: Any, *, required: bool = True) -> AskedQuestion:
     """The question on the stated numbers of nodes or devices."""
     nodes, devices = arguments.nodes, arguments.devices
     if nodes is None and devices is None and required:
@@ -307,7 +303,10 @@ def _asked_on(arguments: Any, *, required: bool = True) -> AskedQuestion:
         if len(counts_of(value, name)) > MOST_ROWS:
             raise InputError(f"--{name}: must be at most {MOST_ROWS} numbers, found {value!r}")
     return ask(
-        arguments, nodes=None if nodes is None else str(nodes), devices=None if devices is None else str(devices)
+        arguments,
+        client,
+        nodes=None if nodes is None else str(nodes),
+        devices=None if devices is None else str(devices),
     )
 
 
@@ -316,12 +315,11 @@ def _prediction(
 ) -> tuple[PredictResult, Unit, list[Row]]:
     """The service's answer about ranges; asks for a device of the catalogue where nothing was measured."""
     job = asked.job
-    capacity = _capacity(client, arguments.device, required=arguments.model is not None)
     with locate_errors(job):
         result = client.predict(PredictRequest(profile=job.source, ranges=ranges, **goal))
     unit = unit_of(result, job.counts, job.tokens_per_sample(client))
     price = getattr(arguments, "price_per_device_hour", None)
-    rows = [row_of(row, capacity, unit.tokens_per_sample, price) for row in result]
+    rows = [row_of(row, asked.memory_bytes, unit.tokens_per_sample, price) for row in result]
     refused = [row.refused for row in rows if row.refused]
     if rows and len(refused) == len(rows):
         problem = predict_view.refusal_of(result[0])
@@ -363,30 +361,17 @@ def _work_of(asked: AskedQuestion, tokens: float, client: Client) -> Work:
     return Work(samples=tokens / per_sample)
 
 
-def _capacity(client: Client, name: str | None, *, required: bool = True) -> float | None:
-    """Bytes of a device's memory; None = not known. Raises InputError if the device is required and not known."""
-    if name is None:
-        return None
-    try:
-        device = device_named(name, client.list_devices().devices)
-    except InputError as error:
-        if not required:
-            return None
-        raise InputError(f"--device: {error}; the resource nodewise://devices lists all") from None
-    return numbers_by_name(device.facts).get("memory_bytes")
-
-
 def _too_much(result: PredictResult, row: int) -> str:
     excess = result[row].excess_memory_bytes
     return "" if excess is None else f"{format_number(excess / 2**30, 3)} GiB too much in the nearest layout."
 
 
-def _on_device(arguments: JobQuestion) -> str:
-    return "" if arguments.device is None else f" on {quote(arguments.device)}"
+def _on_device(asked: AskedQuestion) -> str:
+    return "" if asked.question.device is None else f" on {quote(asked.question.device)}"
 
 
-def _place(row: Row, arguments: JobQuestion) -> str:
-    device = "devices" if arguments.device is None else quote(arguments.device)
+def _place(row: Row, asked: AskedQuestion) -> str:
+    device = "devices" if asked.question.device is None else quote(asked.question.device)
     return f"{row.devices:,} {device} on {count_of(row.nodes, 'node')}"
 
 
