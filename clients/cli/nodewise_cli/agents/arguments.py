@@ -30,7 +30,7 @@ __all__ = [
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+/()-]{0,63}$")]
 """A word of a catalogue: no text that an agent could take for an instruction."""
 ProfileName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~/-]{0,127}$")]
-Counts: TypeAlias = int | Annotated[str, StringConstraints(pattern=r"^[0-9a-z,: -]{1,64}$")]
+Counts: TypeAlias = int | Annotated[str, StringConstraints(pattern=r"^[0-9pow][0-9pow,: -]{0,63}$")]
 Size: TypeAlias = float | Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6})?[KMBT]?$")]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30)]
 Amount: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
@@ -185,7 +185,7 @@ class Record(JobQuestion):
 
 _EXAMPLES: Final[Mapping[str, Any]] = {
     name: field.examples[0]
-    for kind in (PredictQuestion, RecommendQuestion, CardQuestion, Model, MeasuredRun)
+    for kind in (MeasuredRun, Model, CardQuestion, RecommendQuestion, PredictQuestion)
     for name, field in kind.model_fields.items()
     if field.examples
 }

@@ -63,12 +63,10 @@ def described_workload(model: Model, question: JobQuestion) -> tuple[Workload, l
             flops_per_sample=model.flops_per_sample,
             activation_bytes_per_sample=model.activation_bytes_per_sample,
         ), []
-    if question.sequence_length is None:
-        raise InputError("sequence_length: must be given with the size of a transformer, such as 4096")
     dimensions, assumed = _dimensions(model)
     fields = by_csv(TRANSFORMER)
     values = {fields[name].field: value for name, value in dimensions.items()}
-    transformer = Transformer(sequence_length_tokens=question.sequence_length, **values)
+    transformer = Transformer(sequence_length_tokens=question.sequence_length or 1, **values)
     return replace(workload, transformer=transformer), assumed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from nodewise_cli.inputs.questions import AskedJob, Question, asked_job, asked_r
 from nodewise_cli.inputs.runs import RunOptions, run_of
 from nodewise_client import Client, ConfigurationRange, ProfileContent, Workload, numbers_by_name
 
-__all__ = ["AskedQuestion", "argument_names", "ask", "counts_of"]
+__all__ = ["AskedQuestion", "MissingArgumentsError", "argument_names", "ask", "counts_of"]
 
 DEVICES_PER_NODE: Final = 8
 HOUR_S: Final = 3600.0
@@ -88,9 +89,9 @@ class AskedQuestion:
         price = self.node_price(arguments)
         costs = objective.get("rule") is Rule.LEAST_COST or objective.get("max_cost") is not None
         if costs and price is None:
-            raise InputError("price_per_device_hour: must be given (or price_per_node_hour) to compare costs")
+            raise MissingArgumentsError(["price_per_device_hour"])
         if costs and samples is None and arguments.epochs is None:
-            raise InputError("tokens: must be given (or samples, epochs) to compare costs: they depend on the work")
+            raise MissingArgumentsError(["tokens"])
         prices = None if price is None else [repr(price)]
         return goal_of(ObjectiveOptions(samples=samples, epochs=arguments.epochs, prices=prices, **objective))
 
@@ -117,20 +118,39 @@ class AskedQuestion:
         return of_device * self.devices_per_node
 
 
+class MissingArgumentsError(InputError):
+    """Arguments without which there is no answer."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"must be given: {', '.join(names)}")
+        self.names: Final = names
+
+
 def ask(
-    arguments: JobQuestion, client: Client, *, nodes: str | None = None, devices: str | None = None
+    arguments: JobQuestion,
+    client: Client,
+    *,
+    nodes: str | None = None,
+    devices: str | None = None,
+    required: Sequence[str] = (),
 ) -> AskedQuestion:
     """The question that arguments state, on such numbers of nodes or devices.
+
+    Parameters
+    ----------
+    required : sequence of str
+        Arguments that must be given besides the job; "nodes" or devices instead.
 
     Raises
     ------
     InputError
-        Naming the argument and what would be right.
+        Naming the arguments and what would be right.
     """
     sources = [name for name in ("model", "profile", "measured") if getattr(arguments, name) is not None]
-    if len(sources) != 1:
-        given = " and ".join(sources) or "none"
-        raise InputError(f"model: must be given, or profile or measured, and only one of them, found {given}")
+    if len(sources) > 1:
+        raise InputError(f"{sources[1]}: must be left out when {sources[0]} is given")
+    if missing := _missing(arguments, required, is_scaled=bool(nodes or devices)):
+        raise MissingArgumentsError(missing)
     settings = {name: getattr(arguments, name) for name in _LAYOUT if getattr(arguments, name) is not None}
     board, assumed = _board(arguments, client)
     per_node = arguments.devices_per_node
@@ -165,6 +185,23 @@ def ask(
     return AskedQuestion(job, question, per_node, board.memory_bytes, assumed)
 
 
+def _missing(arguments: JobQuestion, required: Sequence[str], *, is_scaled: bool) -> list[str]:
+    """Arguments that must be given and are not."""
+    model = arguments.model
+    is_transformer = model is not None and model.config is None and (model.flops_per_sample is None or model.layers)
+    needed = [
+        *(["model"] if model is None and arguments.profile is None and arguments.measured is None else []),
+        *(["device"] if arguments.profile is None and arguments.measured is None else []),
+        *(["sequence_length"] if is_transformer else []),
+        *required,
+    ]
+    return [
+        name
+        for name in dict.fromkeys(needed)
+        if name == "model" or (getattr(arguments, name) is None and not (name == "nodes" and is_scaled))
+    ]
+
+
 def _board(arguments: JobQuestion, client: Client) -> tuple[Board, list[str]]:
     """The device of the question, by a name that states its memory if the catalogue has one, and what is assumed.
 
@@ -175,8 +212,6 @@ def _board(arguments: JobQuestion, client: Client) -> tuple[Board, list[str]]:
     """
     name = arguments.device
     if name is None:
-        if arguments.model is not None:
-            raise InputError("device: must be given, such as H100")
         return Board(), []
     try:
         device = device_named(name, client.list_devices().devices)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from nodewise_cli.agents.arguments import example_of
-from nodewise_cli.agents.questions import argument_names
+from nodewise_cli.agents.questions import MissingArgumentsError, argument_names
 from nodewise_cli.agents.quoting import quote
 from nodewise_cli.errors import explain_error
 from nodewise_cli.failures import CommandError
@@ -51,7 +51,7 @@ def explain_failure(error: CommandError | NodewiseError, stated_names: Collectio
         named = [_ARGUMENTS.get(field, field) for field in fields]
         missing = [name for name in named if example_of(name) is not None and name not in stated_names]
     else:
-        missing = _named_in(text)
+        missing = error.names if isinstance(error, MissingArgumentsError) else []
     lines = [f"No answer: {quote(text, LONGEST)}"]
     if isinstance(error, UnauthenticatedError):
         lines.append("The server needs a token: send it as `Authorization: Bearer ...`, or start nodewise mcp with it.")
@@ -60,18 +60,20 @@ def explain_failure(error: CommandError | NodewiseError, stated_names: Collectio
 
 def explain_arguments(error: ValidationError) -> str:
     """Which arguments are wrong, and values that they may have."""
-    lines, wrong = [], []
-    for each in error.errors(include_url=False, include_context=False, include_input=False)[:MOST_FIELDS]:
-        path = ".".join(str(part) for part in each["loc"] if not isinstance(part, str) or "[" not in part)
-        wrong.append(next((part for part in reversed(each["loc"]) if isinstance(part, str) and example_of(part)), ""))
-        lines.append(f"Wrong argument {quote(path, 80)}: {quote(each['msg'], 160)}")
-    return "\n".join([*dict.fromkeys(lines), *_examples(wrong)])
+    lines = []
+    for each in error.errors(include_url=False, include_context=False, include_input=False):
+        names = [part for part in each["loc"] if isinstance(part, int) or part.isidentifier()]
+        example = None if each["type"] == "extra_forbidden" else _example_among(names)
+        such_as = "" if example is None else f", such as {json.dumps(example)}"
+        place = quote(".".join(map(str, names)) or str(each["loc"]), 80)
+        lines.append(f"Wrong argument {place}: {quote(each['msg'], 160)}{such_as}")
+    return "\n".join(list(dict.fromkeys(lines))[:MOST_FIELDS])
 
 
-def _named_in(text: str) -> list[str]:
-    """The argument that a message begins with, where it says that this must be given."""
-    name = text.partition(":")[0].rpartition(" ")[2]
-    return [name] if "must be given" in text and example_of(name) is not None else []
+def _example_among(names: Sequence[str | int]) -> Any:
+    """Of the innermost name that has one; None = none has."""
+    examples = [example_of(name) for name in reversed(names) if isinstance(name, str)]
+    return next((example for example in examples if example is not None), None)
 
 
 def _examples(names: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from nodewise_cli.agents.arguments import (
     Record,
     SuggestQuestion,
 )
-from nodewise_cli.agents.questions import DEVICES_PER_NODE, AskedQuestion, ask, counts_of
+from nodewise_cli.agents.questions import DEVICES_PER_NODE, AskedQuestion, MissingArgumentsError, ask, counts_of
 from nodewise_cli.agents.quoting import clean, quote
 from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.objectives import ObjectiveOptions, goal_of
@@ -185,10 +185,7 @@ def _suggest(client: Client, arguments: SuggestQuestion, _timeout_s: float) -> F
 
 def _plan(client: Client, arguments: PlanQuestion, timeout_s: float) -> FullAnswer:
     """The best split of the model over the nodes."""
-    for name in ("device", "nodes", "global_batch"):
-        if getattr(arguments, name) is None:
-            raise InputError(f"--{name.replace('_', '-')}: must be given")
-    asked = ask(arguments, client)
+    asked = ask(arguments, client, required=["device", "nodes", "global_batch"])
     per_node, device = asked.devices_per_node or 8, asked.question.device or ""
     pools = {"pools": pools_of(f"{device}={arguments.nodes}x{per_node}")}
     sets = {f"{kind}_parallel": f"{kind}_parallel_degrees" for kind in ("tensor", "pipeline", "context", "expert")}
@@ -277,9 +274,9 @@ def _diagnose(client: Client, arguments: DiagnoseQuestion, timeout_s: float) -> 
 
 def _record(client: Client, arguments: Record, _timeout_s: float) -> FullAnswer:
     """Store measured runs in a profile."""
-    for name in ("profile", "measured", "device"):
-        if getattr(arguments, name) is None:
-            raise InputError(f"--{name}: must be given")
+    missing = [name for name in ("profile", "measured", "device") if getattr(arguments, name) is None]
+    if missing:
+        raise MissingArgumentsError(missing)
     asked = ask(arguments.model_copy(update={"profile": None, "model": None}), client)
     assert isinstance(asked.job.profile, ProfileContent)
     name = arguments.profile or ""
@@ -297,8 +294,6 @@ def _record(client: Client, arguments: Record, _timeout_s: float) -> FullAnswer:
 def _asked_on(client: Client, arguments: Any, *, required: bool = True) -> AskedQuestion:
     """The question on the stated numbers of nodes or devices."""
     nodes, devices = arguments.nodes, arguments.devices
-    if nodes is None and devices is None and required:
-        raise InputError("--nodes: must be given (or devices, the number of GPUs in all), such as 4")
     for name, value in (("nodes", nodes), ("devices", devices)):
         if len(counts_of(value, name)) > MOST_ROWS:
             raise InputError(f"--{name}: must be at most {MOST_ROWS} numbers, found {value!r}")
@@ -307,6 +302,7 @@ def _asked_on(client: Client, arguments: Any, *, required: bool = True) -> Asked
         client,
         nodes=None if nodes is None else str(nodes),
         devices=None if devices is None else str(devices),
+        required=["nodes"] if required else [],
     )
 
 
