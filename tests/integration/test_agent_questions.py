@@ -183,6 +183,19 @@ QUESTIONS = (
         devices=(32, 128),
     ),
     Question("How long does it take to train 7B?", "predict", of_size("7B", "H100", devices=8), refused="global_batch"),
+    Question(
+        "1.3B on 26B tokens with 4 of the 8 A100 in a node, at 2 $ per GPU-hour?",
+        "card",
+        of_size("1.3B", "A100-80GB", devices=4, devices_per_node=8, global_batch=256, tokens=26e9)
+        | {"price_per_device_hour": 2.0},
+    ),
+    Question(
+        "Are 1, 2 or 4 H100 cheapest for 7B?",
+        "recommend",
+        of_size("7B", "H100", devices="1,2,4", global_batch=64, tokens=1e9, price_per_device_hour=2.0)
+        | {"objective": "least-cost"},
+        refused="multiples of the 8 devices",
+    ),
     Question("What does it cost to train my model?", "predict", {}, refused="model"),
     Question("Does 7B fit on my GPU?", "fits", {"model": {"parameters": "7B"}}, refused="device"),
     Question(
@@ -235,6 +248,10 @@ def test_answers_are_right_or_name_what_is_missing(question: Question, answers: 
     assert not answer.is_error, text
     structure = answer.structured_content
     assert len(json.dumps(structure)) < 8000
+    if question.tool == "card":
+        figures = {each["name"]: each["value"].replace(",", "") for each in structure["figures"]}
+        assert float(figures["cost"]) == pytest.approx(2.0 * 4 * float(figures["time, h"]), rel=2e-3)
+        return
     rows = structure["rows"]
     row = structure.get("recommended") or rows[0]
     if question.fits:

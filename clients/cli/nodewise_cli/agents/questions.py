@@ -90,6 +90,11 @@ class AskedQuestion:
         costs = objective.get("rule") is Rule.LEAST_COST or objective.get("max_cost") is not None
         if costs and price is None:
             raise MissingArgumentsError(["price_per_device_hour"])
+        counts = counts_of(self.question.workers, "devices")
+        if costs and len(counts) > 1 and any(count % (self.devices_per_node or 1) for count in counts):
+            raise InputError(
+                f"--devices: must be multiples of the {self.devices_per_node} devices in a node to compare costs"
+            )
         if costs and samples is None and arguments.epochs is None:
             raise MissingArgumentsError(["tokens"])
         prices = None if price is None else [repr(price)]
@@ -115,7 +120,12 @@ class AskedQuestion:
             return of_node
         if self.devices_per_node is None:
             raise InputError("--devices-per-node: must be given with price_per_device_hour, such as 8")
-        return of_device * self.devices_per_node
+        count = self.question.workers or ""
+        if not count.isdigit():
+            return of_device * self.devices_per_node
+        # The only row's nodes may not be full: only devices that work are paid.
+        nodes = -(-int(count) // self.devices_per_node)
+        return of_device * int(count) / nodes
 
 
 class MissingArgumentsError(InputError):
