@@ -38,7 +38,7 @@ class RequirementSet:
     """Only locked when it is named: what it needs is not on every index."""
 
 
-EXTRAS = ("jwt", "opentelemetry", "postgresql", "s3")
+EXTRAS = ("jwt", "mcp", "opentelemetry", "postgresql", "s3")
 """Of the server; an image takes them by name (deploy/Dockerfile)."""
 # `dev` holds everything that shares one environment and is resolved first; the others are cut out of it.
 SETS = (

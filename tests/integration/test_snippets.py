@@ -174,9 +174,9 @@ def test_the_installed_command_is_what_runs_here(target: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("page", "place", "command", "rows"),
     [
-        ("predict", 0, "predict examples/testbed.csv --job a1 --workers 1-16", 14),
+        ("predict", 0, "predict examples/testbed.csv --job a1 --workers 1-16", 13),
         ("planning", 0, "plan examples/plan_mlp_32_machines.json", 9),
-        ("suggestions", 0, "suggest examples/testbed.csv --job a1 --nodes 1-16", 9),
+        ("suggestions", 0, "suggest examples/testbed.csv --job a1 --nodes 1-16", 7),
         ("slow_jobs", 0, "diagnose examples/traces", 7),
         ("slow_jobs", 1, f"diagnose {TRACES}/ddp_2_ranks_straggler --against {TRACES}/ddp_2_ranks_3_buckets", 5),
     ],

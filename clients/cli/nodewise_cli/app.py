@@ -53,6 +53,7 @@ _COMMANDS: Final = {
         "health": ("health", "Check whether a server serves."),
         "status": ("status", "Show whether a server is ready, and its state."),
         "top": ("status", "Watch calls, queues, plugins and workers of a server."),
+        "mcp": ("mcp", "Serve agents by the Model Context Protocol."),
         "reload": ("reload", "Replace the plugins of a server while it serves."),
         "plugins": ("plugins", "List, create, install and remove plugins."),
         "priors": ("priors", "List, pin and undo what a server learned from its jobs."),

@@ -15,7 +15,7 @@ from nodewise_cli.failures import CommandError, InputError
 if TYPE_CHECKING:
     from nodewise_client import Client
 
-__all__ = ["Access", "checked_address", "connect", "starting"]
+__all__ = ["Access", "checked_address", "connect", "serving_target", "starting"]
 
 MAX_RECEIVE_BYTES: Final = 64 * 1024 * 1024
 """A backtest of the largest table that a server takes answers with about six columns of a hundred thousand rows."""
@@ -97,7 +97,7 @@ def connect(server: str | None, timeout_s: float, access: Access = NOBODY) -> It
     # An embedded server has no authentication, so it gets no token.
     options = {} if server is None else access.options()
     with (
-        _target(server) as target,
+        serving_target(server) as target,
         Client(target, timeout_s=timeout_s, max_receive_bytes=MAX_RECEIVE_BYTES, **options) as client,
     ):
         yield client
@@ -111,7 +111,14 @@ def _read_file(option: str, path: str) -> bytes:
 
 
 @contextmanager
-def _target(server: str | None) -> Iterator[str]:
+def serving_target(server: str | None) -> Iterator[str]:
+    """HOST:PORT of the named server, or of one in this process, whose store ends with the block.
+
+    Raises
+    ------
+    CommandError
+        If no server can be embedded.
+    """
     if server is not None:
         yield checked_address(server)
         return

@@ -19,7 +19,7 @@ from nodewise_client import PlanConstraints, PlanRequest, ProfileContent, Worklo
 from nodewise_client.frameworks import Layout, LayoutFileError, StatedLayout, facts, plan_constraints, read_layout
 from nodewise_values.wire import to_json, to_message
 
-__all__ = ["OfModel", "Question", "read_plan"]
+__all__ = ["OfModel", "Question", "pools_of", "read_plan"]
 
 _CLUSTER: Final = re.compile(r"(?P<device>[^=,]+)=(?P<nodes>[1-9]\d{0,5})x(?P<devices>[1-9]\d{0,5})")
 EVERY_COUNT_TO: Final = 16
@@ -150,7 +150,7 @@ def _of_model(
         )
     length = options.sequence_length or (stated.values.get("sequence_length") if stated else None)
     workload = workload_of_model(path, document, length)
-    pools = _pools(options.cluster or "")
+    pools = pools_of(options.cluster or "")
     layout, batch = None, options.batch
     framework = stated.framework if stated else flags
     if framework is not None:
@@ -207,7 +207,7 @@ def _layout(stated: StatedLayout, workload: Workload, pool: Mapping[str, Any], o
     return layout if options.precision is None else replace(layout, precision=options.precision)
 
 
-def _pools(cluster: str) -> list[dict[str, Any]]:
+def pools_of(cluster: str) -> list[dict[str, Any]]:
     """The pools of ``H100=4x8,A100-80GB=16x8``."""
     pools = []
     for part in cluster.split(","):

@@ -21,7 +21,7 @@ from nodewise_client import (
     RunQuantity,
 )
 
-__all__ = ["document", "headline", "problem_of", "show", "show_markdown"]
+__all__ = ["Line", "document", "headline", "lines_of", "problem_of", "show", "show_markdown"]
 
 JOULES_PER_KWH: Final = 3.6e6
 SHOWN_NOTES: Final = 3
@@ -55,7 +55,7 @@ def problem_of(result: EstimateRunResponse) -> Problem | None:
 def show(name: str, request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> None:
     """Print the card."""
     say(headline(name, request, result, currency), bold=True)
-    lines = list(_lines(request, result, currency))
+    lines = list(lines_of(request, result, currency))
     print_columns(
         (words("figure", 0), [line.figure for line in lines]),
         (figures("value", 0), [line.value for line in lines]),
@@ -72,7 +72,7 @@ def show_markdown(name: str, request: EstimateRunRequest, result: EstimateRunRes
     """Print the card as Markdown."""
     print_line(f"**{headline(name, request, result, currency)}**\n")
     print_line("| figure | value | 90 % interval | unsure |\n|---|---:|---:|---|")
-    for line in _lines(request, result, currency):
+    for line in lines_of(request, result, currency):
         print_line(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |")
     print_line()
     for each in result.assumptions:
@@ -113,7 +113,8 @@ def headline(name: str, request: EstimateRunRequest, result: EstimateRunResponse
     return f"{name} on {nodes} with {devices}: {'; '.join(parts)}."
 
 
-def _lines(request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> Iterator[Line]:
+def lines_of(request: EstimateRunRequest, result: EstimateRunResponse, currency: str) -> Iterator[Line]:
+    """The figures of the card."""
     doubts = {each.figure: each.why for each in result.doubts}
     yield _memory_line(result, doubts.get("memory", ""))
     completion = _completion(result)

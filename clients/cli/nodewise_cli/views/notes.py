@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from nodewise_cli.console import say
+from nodewise_client import Notice
 
-__all__ = ["show_notes"]
+__all__ = ["by_importance", "show_notes"]
 
 SHOWN_NOTES: Final = 3
 _DOUBTS: Final = frozenset(
@@ -44,3 +45,8 @@ def _rank(reason: str) -> int:
     if reason in _LIMITS:
         return 1
     return 3 if reason.endswith(_ASSUMPTION) else 2
+
+
+def by_importance(notices: Iterable[Notice]) -> list[Notice]:
+    """Warnings in the order in which people are shown them."""
+    return sorted(notices, key=lambda notice: _rank(notice.reason))

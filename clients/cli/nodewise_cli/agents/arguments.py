@@ -1,0 +1,229 @@
+"""Arguments of tools: typed, bounded, and described for the agent that states them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from nodewise_cli.inputs.objectives import Rule
+from nodewise_client import Recomputation
+
+__all__ = [
+    "Arguments",
+    "CardQuestion",
+    "DiagnoseQuestion",
+    "FitQuestion",
+    "JobQuestion",
+    "MeasuredRun",
+    "Model",
+    "PlanQuestion",
+    "PredictQuestion",
+    "RecommendQuestion",
+    "Record",
+    "SuggestQuestion",
+    "example_of",
+    "schema_of",
+]
+
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+/()-]{0,63}$")]
+"""A word of a catalogue: no text that an agent could take for an instruction."""
+ProfileName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~/-]{0,127}$")]
+Counts: TypeAlias = int | Annotated[str, StringConstraints(pattern=r"^[0-9pow][0-9pow,: -]{0,63}$")]
+Size: TypeAlias = float | Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6})?[KMBT]?$")]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30)]
+Amount: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+UNUSUAL: Final = 1e9
+
+
+class Arguments(BaseModel):
+    """Arguments of a tool; an unknown one is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _says(text: str, *examples: Any) -> Any:
+    return Field(default=None, description=text, examples=list(examples) or None)
+
+
+class Model(Arguments):
+    """A model: its Hugging Face config, or its size and dimensions. Dimensions that are missing are usual ones."""
+
+    config: dict[str, Any] | None = _says("Content of the model's Hugging Face config.json. Nothing else is needed.")
+    parameters: Size | None = _says("Number of parameters.", "7B", 124e6)
+    layers: Count | None = _says("Transformer layers.", 32)
+    hidden_size: Count | None = _says("Width of the residual stream.", 4096)
+    attention_heads: Count | None = _says("Attention heads.", 32)
+    vocabulary_size: Count | None = _says("Entries of the vocabulary.", 32000)
+    kv_heads: Count | None = _says("Key-value heads. Default: attention_heads.", 8)
+    feed_forward_size: Count | None = _says("Width of the feed-forward layer.", 11008)
+    gated: bool | None = _says("The feed-forward layer has a gate (SwiGLU).")
+    untied_output: bool | None = _says("The output layer has its own matrix.")
+    experts: Count | None = _says("Experts in a layer of a mixture of experts.", 8)
+    experts_per_token: Count | None = _says("Experts that process each token.", 2)
+    expert_feed_forward_size: Count | None = _says("Width of an expert. Default: feed_forward_size.")
+    flops_per_sample: Amount | None = _says(
+        "Models that are no transformers: FLOPs of forward and backward pass per sample.", 12.3e9
+    )
+    activation_bytes_per_sample: Amount | None = _says("Models that are no transformers: bytes stored per sample.")
+    name: Annotated[str, StringConstraints(max_length=256)] | None = _says("Name for people.")
+
+
+class MeasuredRun(Arguments):
+    """A measured run."""
+
+    nodes: Count = Field(description="Nodes of the run.", examples=[1])
+    throughput: Amount = Field(description="Its throughput, in `unit`.", examples=[1200.0])
+
+
+Unit: TypeAlias = Literal[
+    "samples_per_s", "images_per_s", "tokens_per_s", "steps_per_s", "it_per_s", "step_s", "ms_per_step"
+]
+
+
+class JobQuestion(Arguments):
+    """A job, and how it runs."""
+
+    model: Model | None = _says("The model: this, `profile` or `measured` must be given.", {"parameters": "7B"})
+    profile: ProfileName | None = _says("Name of a profile that the server stores.", "team-a/llama")
+    measured: Annotated[list[MeasuredRun], Field(min_length=1, max_length=64)] | None = _says(
+        "Runs of the same job that were measured.", [{"nodes": 1, "throughput": 1200}]
+    )
+    unit: Unit = Field(default="samples_per_s", description="Unit of `measured`.")
+    device: Name | None = _says("Accelerator by its catalogue name (resource nodewise://devices).", "H100")
+    devices_per_node: Count | None = _says("Devices in a node. Default: 8, or as in the evidence.", 8)
+    global_batch: Count | None = _says("Samples (sequences) in a step, over all devices.", 512)
+    micro_batch: Count | None = _says("Samples that a device processes at once. Default: the fastest that fits.", 1)
+    sequence_length: Count | None = _says("Tokens in a sample.", 4096)
+    precision: Name | None = _says("Number format of training: bf16, fp16, fp8, fp32 or tf32.", "bf16")
+    master_weights: bool | None = _says(
+        "Keep 32-bit weights beside 16-bit ones (usual mixed precision). false: pure 16-bit training.", True
+    )
+    framework: Name | None = _says("Training framework.", "pytorch", "deepspeed", "megatron-core")
+    optimizer: Name | None = _says("Optimizer.", "adamw", "sgd", "adafactor")
+    optimizer_state_bits: Amount | None = _says("Bits of each value of the optimizer's state. 8: 8-bit Adam.", 8)
+    frozen_weights: Share | None = _says("Share of weights that are not trained. LoRA: about 0.995.", 0.995)
+    frozen_weight_bits: Amount | None = _says("Bits of a frozen weight. QLoRA: 4.", 4)
+    adapter_rank: Count | None = _says("Rank of LoRA adapters.", 16)
+    offload: Literal["none", "optimizer", "parameters"] | None = _says("What is stored in host memory.")
+    fused_loss: bool | None = _says("Output layer and loss in one kernel (Liger).")
+    tensor_parallel: Count | None = _says("Parts that each layer is split into.", 8)
+    pipeline_parallel: Count | None = _says("Pipeline stages.", 4)
+    context_parallel: Count | None = _says("Parts that each sequence is split into.", 2)
+    expert_parallel: Count | None = _says("Parts that the experts are split into.", 8)
+    sequence_parallel: bool | None = _says("Also split layer norms along the sequence.")
+    zero_stage: Annotated[int, Field(ge=0, le=3)] | None = _says("Stage of ZeRO; 3 is FSDP's full sharding.", 3)
+    recompute: Recomputation | None = _says("Recomputation of activations. Default: the least that fits.", "full")
+    link_bytes_per_s: Amount | None = _says("Network of a node, bytes/s in each direction: 25e9 for 200 Gb/s.", 50e9)
+
+
+class _Scale(Arguments):
+    nodes: Counts | None = _says("Numbers of nodes: 4, 1-16, 1,2,4 or pow2:1-64. Else give `devices`.", 4, "pow2:1-64")
+    devices: Counts | None = _says("Numbers of devices in all (GPUs), instead of `nodes`.", 64, "8,16,32")
+
+
+class _Work(Arguments):
+    tokens: Amount | None = _says("Work of the run in tokens.", 300e9)
+    samples: Amount | None = _says("Work in samples.", 1e9)
+    epochs: Amount | None = _says("Work in epochs.", 90)
+    price_per_device_hour: Amount | None = _says("Price of one device (GPU) for an hour.", 2.0)
+    price_per_node_hour: Amount | None = _says("Price of one node for an hour, instead.", 98.32)
+    deadline_h: Amount | None = _says("Hours until the run must be done.", 72)
+
+
+class PredictQuestion(JobQuestion, _Scale, _Work):
+    """Arguments of `predict`."""
+
+
+class FitQuestion(JobQuestion, _Scale):
+    """Arguments of `fits`."""
+
+
+class RecommendQuestion(JobQuestion, _Scale, _Work):
+    """Arguments of `recommend`."""
+
+    objective: Rule = Field(default=Rule.KNEE, description="What best means. knee: where more nodes stop paying.")
+    max_nodes: Count | None = _says("least-time: number of nodes, at most.", 32)
+    max_cost: Amount | None = _says("least-time: cost, at most.", 10000)
+    confidence: Share | None = _says("Judge by the throughput that is reached with this probability.", 0.9)
+
+
+class PlanQuestion(JobQuestion):
+    """Arguments of `plan`."""
+
+    nodes: Count | None = _says("Available nodes; fewer may be used.", 4)
+    tokens: Amount | None = _says("Work of the run in tokens.", 300e9)
+
+
+class CardQuestion(JobQuestion, _Scale, _Work):
+    """Arguments of `card`."""
+
+    device_hours_between_failures: Amount | None = _says("Mean hours of a device between failures.", 50000)
+    grid_g_per_kwh: Amount | None = _says("Emissions of the grid, g of CO2 per kWh.", 400)
+
+
+class DiagnoseQuestion(Arguments):
+    """Arguments of `diagnose`."""
+
+    profile: ProfileName = Field(description="Profile with traces or step times.", examples=["team-a/llama"])
+    since_h: Amount | None = _says("Running job: diagnose the step times of so many hours. Default: its traces.", 1)
+
+
+class SuggestQuestion(JobQuestion, _Scale):
+    """Arguments of `suggest_measurement`."""
+
+    count: Annotated[int, Field(ge=1, le=3)] = Field(default=1, description="Runs to suggest, at most.")
+
+
+class Record(JobQuestion):
+    """Arguments of `record`."""
+
+
+_EXAMPLES: Final[Mapping[str, Any]] = {
+    name: field.examples[0]
+    for kind in (MeasuredRun, Model, CardQuestion, RecommendQuestion, PredictQuestion)
+    for name, field in kind.model_fields.items()
+    if field.examples
+}
+
+
+def example_of(name: str) -> Any:
+    """A value that an argument may have; None = none is known."""
+    return _EXAMPLES.get(name)
+
+
+def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of a model, short: without titles, null where a field may be absent, and self-evident bounds."""
+    schema: dict[str, Any] = _short(kind.model_json_schema())
+    return {"type": "object", **schema}
+
+
+def _is_wanted(key: str, value: Any) -> bool:
+    if key in ("maximum", "minimum", "exclusiveMinimum"):
+        return bool(1 < value < UNUSUAL)
+    if key in ("pattern", "additionalProperties", "maxLength"):
+        return False
+    if key == "examples":
+        return isinstance(value[0], str)
+    return key != "title" and not (key == "default" and value in (None, []))
+
+
+def _short(node: Any, *, names: bool = False) -> Any:
+    if isinstance(node, list):
+        return [_short(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    node = {
+        key: _short(value, names=key in ("properties", "$defs"))
+        for key, value in node.items()
+        if names or _is_wanted(key, value)
+    }
+    options = [each for each in node.get("anyOf", ()) if each != {"type": "null"}]
+    if names or "anyOf" not in node:
+        return node
+    rest = {key: value for key, value in node.items() if key != "anyOf"}
+    return options[0] | rest if len(options) == 1 else {"anyOf": options} | rest

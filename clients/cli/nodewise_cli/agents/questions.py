@@ -1,0 +1,273 @@
+"""Questions to the service, built of arguments as the commands build them of options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from nodewise_cli.agents.arguments import JobQuestion
+from nodewise_cli.agents.models import described_workload, with_training
+from nodewise_cli.device_names import device_named
+from nodewise_cli.failures import InputError
+from nodewise_cli.inputs.counts import listed_counts
+from nodewise_cli.inputs.objectives import ObjectiveOptions, Rule, goal_of
+from nodewise_cli.inputs.questions import AskedJob, Question, asked_job, asked_ranges
+from nodewise_cli.inputs.runs import RunOptions, run_of
+from nodewise_client import Client, ConfigurationRange, ProfileContent, Workload, numbers_by_name
+
+__all__ = ["AskedQuestion", "MissingArgumentsError", "argument_names", "ask", "counts_of"]
+
+DEVICES_PER_NODE: Final = 8
+HOUR_S: Final = 3600.0
+_ARGUMENTS: Final = {
+    "workers_per_node": "devices_per_node",
+    "gpus_per_node": "devices_per_node",
+    "workers": "devices",
+    "batch_per_worker": "micro_batch",
+    "price": "price_per_device_hour",
+    "link": "link_bytes_per_s",
+    "deadline_s": "deadline_h",
+    "objective": "objective",
+}
+"""Arguments by the options or fields that mean the same."""
+_OPTION: Final = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+_LAYOUT: Final = (
+    *("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "sequence_parallel"),
+    *("zero_stage", "recompute", "precision", "device", "link_bytes_per_s", "global_batch"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A device as it is asked about; None = not known."""
+
+    name: str | None = None
+    memory_bytes: float | None = None
+    devices_per_node: float | None = None
+    announced_year: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A job with its configurations.
+
+    Attributes
+    ----------
+    job : AskedJob
+    question : Question
+        As options would state it.
+    devices_per_node : int or None
+        None = as in the evidence.
+    memory_bytes : float or None
+        Of a device; None = not known.
+    assumed : list of str
+    """
+
+    job: AskedJob
+    question: Question
+    devices_per_node: int | None
+    memory_bytes: float | None
+    assumed: list[str]
+
+    @property
+    def ranges(self) -> tuple[ConfigurationRange, ...]:
+        """The configurations."""
+        return asked_ranges(self.question, self.job)
+
+    def goal(self, arguments: Any, client: Client, **objective: Any) -> dict[str, Any]:
+        """Work, prices and objective of a question, as fields of a request."""
+        samples = arguments.samples
+        if arguments.tokens is not None:
+            if samples is not None or arguments.epochs is not None:
+                raise InputError("--tokens: must be left out when samples or epochs are given")
+            per_sample = self.job.tokens_per_sample(client)
+            if per_sample is None:
+                raise InputError("--tokens: the tokens of a sample are not known; state samples")
+            samples = arguments.tokens / per_sample
+        price = self.node_price(arguments)
+        costs = objective.get("rule") is Rule.LEAST_COST or objective.get("max_cost") is not None
+        if costs and price is None:
+            raise MissingArgumentsError(["price_per_device_hour"])
+        counts = counts_of(self.question.workers, "devices")
+        if costs and len(counts) > 1 and any(count % (self.devices_per_node or 1) for count in counts):
+            raise InputError(
+                f"--devices: must be multiples of the {self.devices_per_node} devices in a node to compare costs"
+            )
+        if costs and samples is None and arguments.epochs is None:
+            raise MissingArgumentsError(["tokens"])
+        prices = None if price is None else [repr(price)]
+        return goal_of(ObjectiveOptions(samples=samples, epochs=arguments.epochs, prices=prices, **objective))
+
+    def run(self, arguments: Any, client: Client) -> dict[str, Any]:
+        """Work, price, deadline, failures and power of a run."""
+        options = RunOptions(
+            **{name: getattr(arguments, name) for name in ("tokens", "samples", "epochs", "deadline_h")},
+            price=self.node_price(arguments),
+            device_hours_between_failures=arguments.device_hours_between_failures,
+            grid=arguments.grid_g_per_kwh,
+        )
+        return run_of(options, self.job.tokens_per_sample(client))
+
+    def node_price(self, arguments: Any) -> float | None:
+        """The price of a node for an hour."""
+        of_device: float | None = arguments.price_per_device_hour
+        of_node: float | None = arguments.price_per_node_hour
+        if of_device is None or of_node is not None:
+            if of_device is not None:
+                raise InputError("--price-per-node-hour: must be left out when price_per_device_hour is given")
+            return of_node
+        if self.devices_per_node is None:
+            raise InputError("--devices-per-node: must be given with price_per_device_hour, such as 8")
+        count = self.question.workers or ""
+        if not count.isdigit():
+            return of_device * self.devices_per_node
+        # The only row's nodes may not be full: only devices that work are paid.
+        nodes = -(-int(count) // self.devices_per_node)
+        return of_device * int(count) / nodes
+
+
+class MissingArgumentsError(InputError):
+    """Arguments without which there is no answer."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"must be given: {', '.join(names)}")
+        self.names: Final = names
+
+
+def ask(
+    arguments: JobQuestion,
+    client: Client,
+    *,
+    nodes: str | None = None,
+    devices: str | None = None,
+    required: Sequence[str] = (),
+) -> AskedQuestion:
+    """The question that arguments state, on such numbers of nodes or devices.
+
+    Parameters
+    ----------
+    required : sequence of str
+        Arguments that must be given besides the job; "nodes" or devices instead.
+
+    Raises
+    ------
+    InputError
+        Naming the arguments and what would be right.
+    """
+    sources = [name for name in ("model", "profile", "measured") if getattr(arguments, name) is not None]
+    if len(sources) > 1:
+        raise InputError(f"{sources[1]}: must be left out when {sources[0]} is given")
+    if missing := _missing(arguments, required, is_scaled=bool(nodes or devices)):
+        raise MissingArgumentsError(missing)
+    settings = {name: getattr(arguments, name) for name in _LAYOUT if getattr(arguments, name) is not None}
+    board, assumed = _board(arguments, client)
+    per_node = arguments.devices_per_node
+    if arguments.model is not None:
+        settings["device"] = board.name
+        if per_node is None:
+            per_node = _usual_devices_per_node(board, devices)
+            assumed.append(f"{per_node} device{'s' if per_node > 1 else ''} in a node")
+    question = Question(
+        nodes=nodes,
+        workers=devices,
+        workers_per_node=per_node,
+        batch_per_worker=arguments.micro_batch,
+        profile=arguments.profile,
+        sequence_length=arguments.sequence_length,
+        **settings,
+    )
+    if arguments.measured is not None:
+        runs = ",".join(f"{run.nodes}={run.throughput!r}" for run in arguments.measured)
+        question = replace(question, measured_runs=runs, unit=arguments.unit, gpus_per_node=per_node)
+        per_node = per_node or 1
+    if arguments.model is None:
+        job = asked_job(question, "", without_batch=True)
+    else:
+        workload, more = described_workload(arguments.model, arguments)
+        assumed += more
+        job = AskedJob(ProfileContent(workload=workload), "model")
+    if isinstance(job.profile, ProfileContent):
+        workload, more = with_training(job.profile.workload or Workload(), arguments, board.announced_year)
+        job = replace(job, profile=replace(job.profile, workload=workload))
+        assumed += more
+    return AskedQuestion(job, question, per_node, board.memory_bytes, assumed)
+
+
+def _missing(arguments: JobQuestion, required: Sequence[str], *, is_scaled: bool) -> list[str]:
+    """Arguments that must be given and are not."""
+    model = arguments.model
+    is_transformer = model is not None and model.config is None and (model.flops_per_sample is None or model.layers)
+    needed = [
+        *(["model"] if model is None and arguments.profile is None and arguments.measured is None else []),
+        *(["device"] if arguments.profile is None and arguments.measured is None else []),
+        *(["sequence_length"] if is_transformer else []),
+        *required,
+    ]
+    return [
+        name
+        for name in dict.fromkeys(needed)
+        if name == "model" or (getattr(arguments, name) is None and not (name == "nodes" and is_scaled))
+    ]
+
+
+def _board(arguments: JobQuestion, client: Client) -> tuple[Board, list[str]]:
+    """The device of the question, by a name that states its memory if the catalogue has one, and what is assumed.
+
+    Raises
+    ------
+    InputError
+        If the question needs a device of the catalogue and states none.
+    """
+    name = arguments.device
+    if name is None:
+        return Board(), []
+    try:
+        device = device_named(name, client.list_devices().devices)
+    except InputError as error:
+        if arguments.model is None:
+            return Board(name), []
+        raise InputError(f"device: {error}; the resource nodewise://devices lists all") from None
+    facts = numbers_by_name(device.facts)
+    board = Board(name, facts.get("memory_bytes"), facts.get("devices_per_node"), facts.get("announced_year"))
+    sized = f"{name}-{round((board.memory_bytes or 0) / 1e9)}GB"
+    if arguments.model is None or sized.casefold() not in (alias.casefold() for alias in device.aliases):
+        return board, []
+    return replace(board, name=sized), [f"{sized}: state the device with its memory if yours has more"]
+
+
+def counts_of(value: int | str | None, name: str) -> tuple[int, ...]:
+    """Numbers that an argument lists; powers of two too.
+
+    Raises
+    ------
+    InputError
+    """
+    text = "" if value is None else str(value)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    numbers: set[int] = set()
+    for part in parts:
+        if part.startswith("pow2:"):
+            first, *rest = listed_counts(part.removeprefix("pow2:"), f"--{name}", name) or (0,)
+            numbers.update(each for each in (first, *rest) if each and not each & (each - 1))
+        else:
+            numbers.update(listed_counts(part, f"--{name}", name))
+    return tuple(sorted(numbers))
+
+
+def argument_names(text: str) -> str:
+    """A message of the command line with arguments in place of its options."""
+
+    def name_of(match: re.Match[str]) -> str:
+        name = match[1].replace("-", "_")
+        return _ARGUMENTS.get(name, name)
+
+    return _OPTION.sub(name_of, text)
+
+
+def _usual_devices_per_node(board: Board, devices: str | None) -> int:
+    """Those of the catalogue, or else eight; the only number of devices where that is smaller."""
+    usual = int(board.devices_per_node or DEVICES_PER_NODE)
+    is_small = devices is not None and devices.isdigit() and 0 < int(devices) < usual
+    return int(devices or 0) if is_small else usual
