@@ -128,7 +128,11 @@ func start(ctx context.Context, command string) error {
 			return err
 		}
 	}
-	if err := rig.Run("kube-controller-manager", "--leader-elect=false", "--secure-port=0", "--controllers=job-controller"); err != nil {
+	run := "--controllers=job-controller"
+	if builtControllers() != "" {
+		run += ",garbage-collector-controller" // what operators' controllers create ends with its owner
+	}
+	if err := rig.Run("kube-controller-manager", "--leader-elect=false", "--secure-port=0", run); err != nil {
 		return err
 	}
 	return startScheduler()

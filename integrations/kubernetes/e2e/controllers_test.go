@@ -1,0 +1,313 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
+)
+
+// controller is an operator's own program, built by controllers/build, with its own manifests, service account, and rotation of certificates.
+type controller struct {
+	program, module, path string // path is the Go module with the manifests; module is the one that pins it
+	manifests             []string
+	namespace, account    string
+	secret                string // of its certificates; empty = it has no webhook
+	arguments             []string
+	config                string // a file, where the arguments name one
+}
+
+// Health, port and config in arguments and configuration stand for addresses and a file of the test.
+var controllers = []controller{
+	{
+		program: "jobset", module: "jobset", path: "sigs.k8s.io/jobset", manifests: []string{"config/default"},
+		namespace: "jobset-system", account: "jobset-controller-manager", secret: "jobset-webhook-server-cert",
+		arguments: []string{"--config=CONFIG", "--metrics-bind-address=0", "--health-probe-bind-address=HEALTH"},
+		config: `{apiVersion: config.jobset.x-k8s.io/v1alpha1, kind: Configuration, leaderElection: {leaderElect: false},
+			internalCertManagement: {enable: true}, webhook: {host: 127.0.0.1, port: PORT}}`,
+	},
+	{
+		program: "trainer-controller-manager", module: "kueue", path: "github.com/kubeflow/trainer/v2",
+		manifests: []string{"manifests/base/crds", "manifests/base/rbac", "manifests/base/webhook"},
+		namespace: "kubeflow-system", account: "kubeflow-trainer-controller-manager", secret: "kubeflow-trainer-webhook-cert",
+		arguments: []string{"--config=CONFIG"},
+		config: `{apiVersion: config.trainer.kubeflow.org/v1alpha1, kind: Configuration, leaderElection: {leaderElect: false},
+			health: {healthProbeBindAddress: "HEALTH"}, metrics: {bindAddress: "0"}, webhook: {host: 127.0.0.1, port: PORT},
+			certManagement: {enable: true, webhookServiceName: kubeflow-trainer-controller-manager, webhookSecretName: kubeflow-trainer-webhook-cert}}`,
+	},
+	{
+		program: "training-operator.v1", module: "jobset", path: "github.com/kubeflow/training-operator", manifests: []string{"manifests/overlays/standalone"},
+		namespace: "kubeflow", account: "training-operator", secret: "training-operator-webhook-cert",
+		arguments: []string{"--metrics-bind-address=0", "--health-probe-bind-address=HEALTH", "--webhook-server-port=PORT", "--enable-scheme=pytorchjob"},
+	},
+	{
+		// Its webhook has a fixed port, and is not started.
+		program: "ray-operator", module: "jobset", path: "github.com/ray-project/kuberay/ray-operator", manifests: []string{"config/default"},
+		namespace: "default", account: "kuberay-operator",
+		arguments: []string{"--metrics-addr=0", "--enable-leader-election=false", "--health-probe-bind-address=HEALTH"},
+	},
+	{
+		program: "kueue", module: "kueue", path: "sigs.k8s.io/kueue", manifests: []string{"config/default"},
+		namespace: "kueue-system", account: "kueue-controller-manager", secret: "kueue-webhook-server-cert",
+		arguments: []string{"--config=CONFIG", "--feature-gates=VisibilityOnDemand=false"},
+		config: `{apiVersion: config.kueue.x-k8s.io/v1beta2, kind: Configuration, namespace: kueue-system, leaderElection: {leaderElect: false},
+			health: {healthProbeBindAddress: "HEALTH"}, metrics: {bindAddress: "0"}, webhook: {host: 127.0.0.1, port: PORT},
+			internalCertManagement: {enable: true, webhookServiceName: kueue-webhook-service, webhookSecretName: kueue-webhook-server-cert},
+			integrations: {frameworks: [batch/job, jobset.x-k8s.io/jobset, trainer.kubeflow.org/trainjob, kubeflow.org/pytorchjob, ray.io/rayjob, ray.io/raycluster]}}`,
+	},
+}
+
+// builtControllers returns the folder of the programs; empty = they are not built here.
+func builtControllers() string {
+	out, err := exec.Command("../controllers/build", "--folder").Output()
+	folder := strings.TrimSpace(string(out))
+	if _, missing := os.Stat(folder); err != nil || missing != nil {
+		return ""
+	}
+	return folder
+}
+
+// startControllers installs the operators' manifests and starts their programs until the test ends.
+func startControllers(t *testing.T) {
+	t.Helper()
+	folder := builtControllers()
+	if folder == "" {
+		t.Skip("the operators' controllers are not built here; integrations/kubernetes/controllers/build builds them")
+	}
+	if err := exec.Command("unshare", unshared("true")...).Run(); err != nil {
+		t.Skip("controllers read their certificates at a fixed path, and this user may not mount a folder there: ", err)
+	}
+	if err := os.MkdirAll(certificatesAt, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var started sync.WaitGroup
+	for _, each := range controllers {
+		port, health := free(t), free(t)
+		each.install(t, port)
+		started.Go(func() { each.start(t, filepath.Join(folder, each.program), port, health) })
+	}
+	started.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// certificatesAt is where controllers read their certificates. Each of them sees a folder of its own there.
+const certificatesAt = "/tmp/k8s-webhook-server/serving-certs"
+
+func unshared(command string, arguments ...string) []string {
+	options := []string{"--mount"}
+	if os.Geteuid() != 0 {
+		options = append(options, "--map-root-user")
+	}
+	return append(append(options, command), arguments...)
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// install applies the manifests except for what needs machines: Deployments. Services lead to the port of the program.
+func (c *controller) install(t *testing.T, address string) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(address)
+	out, err := exec.Command("go", "list", "-C", "../controllers/"+c.module, "-m", "-f", "{{.Dir}}", c.path).Output() // #nosec G204 -- stated here
+	if err != nil {
+		t.Skip(c.path, " cannot be downloaded: ", err)
+	}
+	var text bytes.Buffer
+	for _, each := range c.manifests {
+		built, err := exec.Command("go", "tool", "-modfile=../tools/go.mod", "kustomize", "build", filepath.Join(strings.TrimSpace(string(out)), each)).Output() // #nosec G204 -- stated here
+		if err != nil {
+			t.Fatal(each, ": ", err)
+		}
+		text.WriteString("---\n")
+		text.Write(built)
+	}
+	apply := func(object *unstructured.Unstructured) {
+		var last error
+		err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) { // a busy API server may time out
+			last = rig.kubernetes.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("tests"), client.ForceOwnership)
+			return last == nil || !apierrors.IsTimeout(last) && !apierrors.IsServerTimeout(last), nil
+		})
+		if err = cmp.Or(err, last); err != nil {
+			t.Fatal(c.program, ": ", object.GetKind(), " ", object.GetName(), ": ", err)
+		}
+	}
+	apply(read(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+c.namespace+`}}`))
+	apply(read(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: `+c.account+`, namespace: `+c.namespace+`}}`))
+	if c.secret != "" {
+		apply(read(t, `{apiVersion: v1, kind: Secret, metadata: {name: `+c.secret+`, namespace: `+c.namespace+`}}`))
+	}
+	services := map[string]bool{}
+	documents := yaml.NewYAMLOrJSONDecoder(&text, 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := documents.Decode(object); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if object.GetName() == "mpijobs.kubeflow.org" {
+			continue // its newer operator's definition is installed
+		}
+		var settings []map[string]any
+		switch object.GetKind() {
+		case "", "Deployment", "Service", "APIService", "Secret", "ServiceAccount":
+			continue
+		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			webhooks, _ := object.Object["webhooks"].([]any)
+			for _, each := range webhooks {
+				settings = append(settings, at(each, "clientConfig.service").(map[string]any))
+			}
+			t.Cleanup(func() { _ = rig.kubernetes.Delete(context.WithoutCancel(t.Context()), object) })
+		case "CustomResourceDefinition":
+			if conversion, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy"); conversion == "Webhook" {
+				settings = append(settings, at(object.Object, "spec.conversion.webhook.clientConfig.service").(map[string]any))
+			}
+		case "ClusterRoleBinding", "RoleBinding":
+			subjects, _ := object.Object["subjects"].([]any)
+			for _, each := range subjects {
+				each.(map[string]any)["namespace"] = c.namespace
+			}
+		}
+		if strings.HasSuffix(object.GetKind(), "Role") || strings.HasSuffix(object.GetKind(), "RoleBinding") || object.GetKind() == "ConfigMap" {
+			if !strings.HasPrefix(object.GetKind(), "Cluster") && object.GetNamespace() == "" {
+				object.SetNamespace(c.namespace)
+			}
+		}
+		for _, service := range settings {
+			name := service["name"].(string)
+			service["namespace"], service["port"] = c.namespace, number(t, port)
+			if !services[name] {
+				services[name] = true
+				apply(read(t, `{apiVersion: v1, kind: Service, metadata: {name: `+name+`, namespace: `+c.namespace+`}, spec: {type: ExternalName, externalName: localhost}}`))
+			}
+		}
+		apply(object)
+	}
+}
+
+func number(t *testing.T, text string) (found int64) {
+	t.Helper()
+	if _, err := fmt.Sscan(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// start runs the program under its service account, mounts its secret as a kubelet would, and waits until it is ready.
+func (c *controller) start(t *testing.T, program, address, health string) {
+	user, err := rig.User("system:serviceaccount:" + c.namespace + ":" + c.account)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, port, _ := net.SplitHostPort(address)
+	mounted, config := rig.Write(c.program+".certificates", nil)+".d", ""
+	if err := os.MkdirAll(mounted, 0o700); err != nil {
+		t.Error(err)
+		return
+	}
+	filled := strings.NewReplacer("HEALTH", health, "PORT", port)
+	if c.config != "" {
+		text, err := sigsyaml.YAMLToJSON([]byte(filled.Replace(c.config)))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		config = rig.Write(c.program+".json", text)
+	}
+	arguments := []string{"-c", `mount --bind "$0" ` + certificatesAt + ` && exec "$@"`, mounted, program, "--kubeconfig=" + user}
+	for _, each := range c.arguments {
+		arguments = append(arguments, strings.ReplaceAll(filled.Replace(each), "CONFIG", config))
+	}
+	log, err := os.Create(filepath.Join(filepath.Dir(rig.KubeConfig), c.program+".log"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer log.Close()
+	process := exec.Command("unshare", unshared("sh", arguments...)...) // #nosec G204 -- built by us
+	process.Stdout, process.Stderr = log, log
+	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := process.Start(); err != nil {
+		t.Error(err)
+		return
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- process.Wait() }()
+	t.Cleanup(func() { _ = process.Process.Kill() })
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	err = testcluster.Until(ctx, func(ctx context.Context) (bool, error) {
+		select {
+		case err := <-ended:
+			stop()
+			return false, err
+		default:
+		}
+		if err := c.mount(ctx, mounted); err != nil {
+			return false, err
+		}
+		reply, err := http.Get("http://" + health + "/readyz")
+		if err != nil {
+			return false, err
+		}
+		defer reply.Body.Close()
+		return reply.StatusCode == http.StatusOK, nil
+	})
+	if err != nil {
+		t.Errorf("%s is not ready: %v\n%s", c.program, err, lastLines(rig.Log(c.program), 20))
+	}
+}
+
+func (c *controller) mount(ctx context.Context, folder string) error {
+	secret := &corev1.Secret{}
+	if err := rig.kubernetes.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: c.secret}, secret); c.secret == "" || apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for name, content := range secret.Data {
+		path := filepath.Join(folder, name)
+		if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, content) {
+			continue
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lastLines(text string, count int) string {
+	lines := strings.Split(text, "\n")
+	return strings.Join(lines[max(len(lines)-count, 0):], "\n")
+}
