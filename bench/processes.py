@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 HERE = Path(__file__).resolve().parent
 _SCHEDULED = 2
@@ -43,8 +43,14 @@ class Server:
     On a busy machine calls wait longer than its usual ``queue_wait_s``: where costs are measured, none is refused.
     """
 
-    def __init__(self, *command: str, pinned: bool = True, refuses: bool = False) -> None:
-        environment = {**os.environ, "NODEWISE_LOG_LEVEL": "error"}
+    def __init__(
+        self,
+        *command: str,
+        pinned: bool = True,
+        refuses: bool = False,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        environment = {**os.environ, "NODEWISE_LOG_LEVEL": "error", **variables}
         if not refuses:
             environment["NODEWISE_QUEUE_WAIT_S"] = "60"
         self._process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=environment)

@@ -7,7 +7,8 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from statistics import median
 from typing import Any
@@ -191,7 +192,7 @@ def run() -> Iterator[Result]:
             yield _tail(ours, bare, questions)
             yield from _batches(ours, bare, questions)
     yield from _two_workers(questions, reply)
-    yield _metrics(questions)
+    yield from _watched(questions)
     yield from _threads(questions)
 
 
@@ -356,21 +357,41 @@ def _two_workers(questions: list[bytes], reply: bytes) -> Iterator[Result]:
     yield Result("bare_unary_server_cpu_two_processes_beside_one", bare[0], "us", *bare[1:])
 
 
-def _metrics(questions: list[bytes]) -> Result:
-    """CPU of a call where metrics are kept, which is where they can be read by HTTP, beside a server without."""
+def _watched(questions: list[bytes]) -> Iterator[Result]:
+    """CPU of a call with metrics, which come with HTTP, and with traces of all calls or of a hundredth as well."""
+    metrics = ("--http", "127.0.0.1:0")
     with ExitStack() as stack:
+        traces = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{stack.enter_context(_collector())}"}
+        sampled = traces | {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.01"}
+        kinds = {"metrics": (metrics, {}), "traces": (metrics, traces), "sampled_traces": (metrics, sampled)}
         servers = {}
-        for name, options in (("without", ()), ("with", ("--http", "127.0.0.1:0"))):
+        for name, (options, variables) in ({"nothing": ((), {})} | kinds).items():
             folder = stack.enter_context(tempfile.TemporaryDirectory())
-            servers[name] = stack.enter_context(Server(*served(f"sqlite:{folder}/bench.db", *options)))
+            command = served(f"sqlite:{folder}/bench.db", *options)
+            servers[name] = stack.enter_context(Server(*command, variables=variables))
             store_profiles(servers[name].target)
 
         def window(server: Server) -> Callable[[int], float]:
             load = partial(loader.unary, server.target, PREDICT, questions, CALLS)
             return lambda _: cpu_us(server, load(), CALLS)
 
-        found = measured({name: window(server) for name, server in servers.items()}, "without")["with"]
-    return Result("predict_unary_server_cpu_with_metrics_beside_without", found[0], "us", *found[1:])
+        found = measured({name: window(server) for name, server in servers.items()}, "nothing")
+    for name in kinds:
+        title = name if name == "metrics" else f"metrics_and_{name}"
+        yield Result(f"predict_unary_server_cpu_with_{title}_beside_without", found[name][0], "us", *found[name][1:])
+
+
+@contextmanager
+def _collector() -> Iterator[str]:
+    """The address of one that takes spans and forgets them."""
+    export = grpc.unary_unary_rpc_method_handler(lambda request, context: b"")
+    service = "opentelemetry.proto.collector.trace.v1.TraceService"
+    server = grpc.server(ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": export}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None)
 
 
 def _threads(questions: list[bytes]) -> Iterator[Result]:

@@ -128,7 +128,9 @@ def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
         operation["parameters"] = parameters
     if route.whole_body:
         content = {_JSON: {"schema": schemas.named(method.input_type, asked=True)}}
-        operation["requestBody"] = {"required": True, "content": content}
+        # Without a body all fields are unset, which is a request where none of them is what the call is about.
+        is_needed = any(each.is_repeated or each.message_type is not None for each in method.input_type.fields)
+        operation["requestBody"] = {"required": is_needed, "content": content}
     return operation
 
 

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults import Faults, one_worker_phases_content
-from patience import wait_until
+from faults import Faults
+from fired_alerts import RULES, alert_names, fire_alerts, hasty
 from programs import needs
 from prometheus import Prometheus
 
 pytestmark = [pytest.mark.long, needs("prometheus", "promtool")]
 
 ROOT = Path(__file__).resolve().parents[2]
-RULES = ROOT / "deploy" / "prometheus" / "alerts.yaml"
-
-
-def alert_names() -> set[str]:
-    return set(re.findall(r"- alert: (\w+)", RULES.read_text()))
-
-
-def hasty(rules: str) -> str:
-    """The rules, that fire at once."""
-    return re.sub(r"\n *for: .*", "", rules)
 
 
 def queries() -> dict[str, str]:
@@ -69,43 +57,6 @@ def test_a_fault_fires_its_alert(tmp_path: Path) -> None:
     faults = Faults(tmp_path)
     labels = {"namespace": "n", "pod": "a"}
     with faults, Prometheus(tmp_path, {"nodewise": faults.http}, hasty(RULES.read_text()), labels=labels) as seen:
-
-        def fires(name: str, again: Callable[[], object] = lambda: None) -> None:
-
-            def fired() -> bool:
-                again()
-                return name in seen.alerts()
-
-            wait_until(fired)
-
-        wait_until(lambda: seen.query("nodewise_workers == 2"))
-        faults.append("locked", one_worker_phases_content())
-        fires("NodewiseStoreSlow", faults.lock_store)
-        faults.take_store_away()
-        fires("NodewiseStoreDown")
-        faults.put_store_back()
-        wait_until(lambda: seen.query("nodewise_store_up == 1"))
-        assert "NodewiseCoverageLow" not in seen.alerts()
-
-        faults.break_plugin("hangs")
-        fires("NodewiseSlowPredictions", lambda: faults.predict("hangs"))
-        faults.break_plugin("exits")
-        for name in ("NodewisePluginFailing", "NodewiseErrors", "NodewisePluginBreakerOpen", "NodewisePluginHostDead"):
-            fires(name, lambda: faults.predict("exits"))
-
-        for turn in range(10):
-            faults.observe(f"team/{turn}", 1.0)
-        fires("NodewiseCoverageLow", lambda: faults.observe(f"team/{random.randrange(10)}", random.uniform(3, 9)))
-
-        for name in ("NodewiseOverloaded", "NodewiseQueueLong", "NodewiseCacheFull"):
-            fires(name, faults.flood)
+        fire_alerts(faults, seen)
         missing = [name for name, query in queries().items() if not seen.query_all(query)]
         assert not missing
-
-        for name in ("NodewiseWorkerMissing", "NodewiseWorkersRestarting"):
-            fires(name, lambda: seen.query("nodewise_workers == 2") and faults.kill_a_worker())
-        faults.server.kill()
-        fires("NodewiseServerDown")
-        # Two weeks of errors and the figures of Kubernetes are tested by promtool alone.
-        by_promtool = {"NodewiseEstimatorDrift", "NodewiseMemoryNearLimit"}
-        assert alert_names() - seen.alerts() == by_promtool

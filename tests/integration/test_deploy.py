@@ -187,6 +187,12 @@ def test_the_server_reports_to_systemd_when_it_answers_and_when_it_stops(tmp_pat
         assert manager.recv(100) == b"STOPPING=1"
 
 
+def test_the_unit_lets_plugin_hosts_restrict_themselves() -> None:
+    """`@system-service` lacks these system calls, and a host without them would silently read more files."""
+    allowed = {name for line in re.findall(r"^SystemCallFilter=(.*)$", UNIT, re.MULTILINE) for name in line.split()}
+    assert allowed >= {"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"}
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_the_unit_is_one_and_exposes_little(tmp_path: Path) -> None:
     unit = tmp_path / "nodewise.service"

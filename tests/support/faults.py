@@ -11,8 +11,10 @@ import threading
 import time
 import zipfile
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import grpc
 from logged_server import LoggedServer
@@ -23,22 +25,37 @@ from tiny_wheels import wheel
 from nodewise_protos.v1 import options_pb2, profile_pb2, profile_service_pb2
 from nodewise_protos.v1 import prediction_service_pb2 as pb
 
-__all__ = ["Faults", "one_worker_phases_content"]
+__all__ = ["CALL_BUDGET_S", "SETTINGS", "Faults", "one_worker_phases_content", "plugin_wheels"]
+
+SETTINGS: Final = {"workers": 2, "cache_bytes": 16 << 20, "queue_wait_s": 0.2, "crash_budget": 100}
+CALL_BUDGET_S: Final = 2.0
+
+
+def plugin_wheels(folder: Path, triggers: Path) -> list[Path]:
+    """Wheels of plugins that misbehave while a file of their name exists in the folder ``triggers``."""
+    plugins = {"exits": "__import__('os')._exit(3)", "hangs": "__import__('time').sleep(1000)", "raises": "1 / 0"}
+    return [
+        wheel(
+            folder,
+            "1.0",
+            distribution=f"{name}-plugin",
+            name=name,
+            inside=f"__import__('os').path.exists({str(triggers / name)!r}) and {does}",
+        )
+        for name, does in plugins.items()
+    ]
 
 
 class Faults:
     """A server with two plugins that misbehave once they are told to, and what goes wrong with it."""
 
+    credentials: grpc.ChannelCredentials | None = None
+    """Of callers; none = plaintext."""
+
     def __init__(self, folder: Path, **changes: float) -> None:
         self._folder, self._store = folder, folder / "store.db"
         site = folder / "site"
-        for name, does in (
-            ("exits", "__import__('os')._exit(3)"),
-            ("hangs", "__import__('time').sleep(1000)"),
-            ("raises", "1 / 0"),
-        ):
-            inside = f"__import__('os').path.exists({str(folder / name)!r}) and {does}"
-            made = wheel(folder / "wheels", "1.0", distribution=f"{name}-plugin", name=name, inside=inside)
+        for made in plugin_wheels(folder / "wheels", folder):
             with zipfile.ZipFile(made) as archive:
                 archive.extractall(site)
         self._paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -61,9 +78,8 @@ class Faults:
 
     def write_settings(self, **changes: float) -> None:
         """Write the settings: those of all faults, and changes."""
-        settings = {"workers": 2, "cache_bytes": 16 << 20, "queue_wait_s": 0.2, "crash_budget": 100} | changes
-        lines = [f"{name} = {value}" for name, value in settings.items()]
-        self._settings.write_text("\n".join([*lines, "[hosts]", "call_budget_s = 2.0", ""]))
+        lines = [f"{name} = {value}" for name, value in (SETTINGS | changes).items()]
+        self._settings.write_text("\n".join([*lines, "[hosts]", f"call_budget_s = {CALL_BUDGET_S}", ""]))
 
     def __enter__(self) -> Faults:
         return self
@@ -84,7 +100,7 @@ class Faults:
         request = profile_service_pb2.AppendProfileRequest(
             profile_id=job, request_id=str(random.random()), content=content
         )
-        with Stubs(self.target) as stubs:
+        with Stubs(self.target, credentials=self.credentials) as stubs:
             stubs.profile.AppendProfile(request, timeout=PATIENCE_S)
 
     def observe(self, job: str, factor: float) -> None:
@@ -97,7 +113,7 @@ class Faults:
         """Ask an estimator; returns why it did not answer, empty = it did."""
         options = options_pb2.PredictOptions(model=options_pb2.ModelOptions(estimator=estimator))
         request = pb.PredictRequest(profile=inline(), configurations=workers(1, 2), options=options)
-        with Stubs(self.target) as stubs:
+        with Stubs(self.target, credentials=self.credentials) as stubs:
             try:
                 stubs.prediction.Predict(request, timeout=PATIENCE_S)
             except grpc.RpcError as error:
@@ -107,7 +123,7 @@ class Faults:
 
     def predicted_rate(self, job: str) -> float:
         """Steps per second of a job on eight workers, as predicted."""
-        with Stubs(self.target) as stubs:
+        with Stubs(self.target, credentials=self.credentials) as stubs:
             request = pb.PredictRequest(profile=stored(job), configurations=workers(8))
             return float(stubs.prediction.Predict(request, timeout=PATIENCE_S).predictions.steps_per_second[0])
 
@@ -151,7 +167,7 @@ class Faults:
 
         async def ask() -> int:
             options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-            channels = [grpc.aio.insecure_channel(self.target, options=options) for _ in range(16)]
+            channels = [self._channel(options) for _ in range(16)]
             methods = [each.unary_unary("/nodewise.v1.PredictionService/BatchPredict") for each in channels]
             calls = [methods[turn % 16](batch(estimator), timeout=PATIENCE_S) for turn in range(batches)]
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
@@ -160,6 +176,11 @@ class Faults:
             return sum(isinstance(each, BaseException) for each in outcomes)
 
         return asyncio.run(ask())
+
+    def _channel(self, options: Sequence[tuple[str, int]]) -> grpc.aio.Channel:
+        if self.credentials is None:
+            return grpc.aio.insecure_channel(self.target, options=options)
+        return grpc.aio.secure_channel(self.target, self.credentials, options=options)
 
 
 def one_worker_phases_content() -> profile_pb2.ProfileContent:

@@ -54,9 +54,10 @@ def wrong_requests_are_refused(ctx: Any, response: Any, case: Any) -> None:
 
 
 def _is_refused_within(response: Any) -> bool:
-    """Whether a batch, which is answered job by job, refuses a job."""
-    outcomes = json.loads(response.content).get("outcomes", [])
-    return any(each.get("problem", {}).get("reason") == "INVALID_FIELD" for each in outcomes)
+    """Whether a batch, which is answered job by job or row by row, refuses one."""
+    reply = json.loads(response.content)
+    parts = [*reply.get("outcomes", []), *reply.get("rows", [])]
+    return any(each.get("problem", {}).get("reason") == "INVALID_FIELD" for each in parts)
 
 
 def _document_of(case: Any) -> tuple[dict[str, Any], dict[str, Any]]:

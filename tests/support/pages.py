@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ADDRESS", "APART", "ROOT", "blocks"]
+__all__ = ["ADDRESS", "APART", "ROOT", "blocks", "blocks_of"]
 
 ROOT: Final = Path(__file__).parents[2]
 ADDRESS: Final = re.compile(r"127\.0\.0\.1:50[05]51")
@@ -20,5 +20,14 @@ APART: Final = {
 
 def blocks(page: str, language: str) -> list[str]:
     """Its blocks of a language, from top to bottom."""
-    text = (ROOT / page).read_text(encoding="utf-8")
+    return _blocks((ROOT / page).read_text(encoding="utf-8"), language)
+
+
+def blocks_of(page: str, section: str, language: str) -> list[str]:
+    """Those of the section with this heading."""
+    _, _, text = (ROOT / page).read_text(encoding="utf-8").partition(f"\n## {section}\n")
+    return _blocks(text.partition("\n## ")[0], language)
+
+
+def _blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)

@@ -16,10 +16,43 @@ from urllib.error import URLError
 
 from patience import PATIENCE_S, wait_until
 
-__all__ = ["Prometheus"]
+__all__ = ["Prometheus", "Queries"]
 
 
-class Prometheus:
+class Queries:
+    """Queries of a Prometheus that runs; their start is when this object was made."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self._began_s = address, time.time()
+
+    def is_ready(self) -> bool:
+        """Whether it answers queries: not while it reads its data."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=PATIENCE_S):
+                return True
+        except URLError:
+            return False
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series that an expression has now."""
+        return self._ask("query", query=expression)
+
+    def query_all(self, expression: str) -> list[dict[str, Any]]:
+        """The series that an expression has had at any second since the start."""
+        return self._ask("query_range", query=expression, start=self._began_s, end=time.time(), step=1)
+
+    def alerts(self) -> set[str]:
+        """Names of the alerts that have fired since the start."""
+        return {each["metric"]["alertname"] for each in self.query_all('ALERTS{alertstate="firing"}')}
+
+    def _ask(self, what: str, **parameters: object) -> list[dict[str, Any]]:
+        query = urllib.parse.urlencode(parameters)
+        with urllib.request.urlopen(f"http://{self.address}/api/v1/{what}?{query}", timeout=PATIENCE_S) as reply:
+            series: list[dict[str, Any]] = json.load(reply)["data"]["result"]
+        return series
+
+
+class Prometheus(Queries):
     """Scrapes every second; stopped on leaving the context.
 
     Parameters
@@ -50,45 +83,22 @@ class Prometheus:
         (folder / "rules.yml").write_text(rules)
         (folder / "prometheus.yml").write_text(json.dumps(settings))  # JSON is YAML
         with socket.create_server(("127.0.0.1", 0)) as free:
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+            super().__init__(f"127.0.0.1:{free.getsockname()[1]}")
         self._log = (folder / "log").open("w")
         self._process = subprocess.Popen(
             [
                 "prometheus",
                 f"--config.file={folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address={self._address}",
+                f"--web.listen-address={self.address}",
             ],
             stderr=self._log,
         )
-        self._began_s = time.time()
-        wait_until(self._is_ready)
+        wait_until(self._is_up)
 
-    def _is_ready(self) -> bool:
+    def _is_up(self) -> bool:
         assert self._process.poll() is None, Path(self._log.name).read_text()
-        try:
-            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=PATIENCE_S):
-                return True
-        except URLError:  # also while it reads its data
-            return False
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression has now."""
-        return self._ask("query", query=expression)
-
-    def query_all(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression has had at any second since the start."""
-        return self._ask("query_range", query=expression, start=self._began_s, end=time.time(), step=1)
-
-    def alerts(self) -> set[str]:
-        """Names of the alerts that have fired since the start."""
-        return {each["metric"]["alertname"] for each in self.query_all('ALERTS{alertstate="firing"}')}
-
-    def _ask(self, what: str, **parameters: object) -> list[dict[str, Any]]:
-        query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"http://{self._address}/api/v1/{what}?{query}", timeout=PATIENCE_S) as reply:
-            series: list[dict[str, Any]] = json.load(reply)["data"]["result"]
-        return series
+        return self.is_ready()
 
     def __enter__(self) -> Prometheus:
         return self

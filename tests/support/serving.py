@@ -104,10 +104,19 @@ def name_of(pid: int) -> str:
 
 
 class Stubs:
-    """Every service behind one target."""
+    """Every service behind one target; without credentials in plaintext."""
 
-    def __init__(self, target: str, options: Iterable[tuple[str, Any]] = ()) -> None:
-        self.channel = grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1), *options])
+    def __init__(
+        self,
+        target: str,
+        options: Iterable[tuple[str, Any]] = (),
+        credentials: grpc.ChannelCredentials | None = None,
+    ) -> None:
+        options = [("grpc.use_local_subchannel_pool", 1), *options]
+        if credentials is None:
+            self.channel = grpc.insecure_channel(target, options=options)
+        else:
+            self.channel = grpc.secure_channel(target, credentials, options=options)
         self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
         self.profile = profile_service_pb2_grpc.ProfileServiceStub(self.channel)
         self.schedule = schedule_service_pb2_grpc.ScheduleServiceStub(self.channel)

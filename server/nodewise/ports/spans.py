@@ -1,21 +1,25 @@
-"""Spans of a distributed trace. Without a tracer a span costs one function call."""
+"""Spans of a distributed trace. Without tracing a span costs one function call."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
-__all__ = ["set_tracer", "span"]
+__all__ = ["NO_SPAN", "set_span_starter", "span"]
 
-_tracers: Final[list[Any]] = []
-_NO_SPAN: Final[AbstractContextManager[Any]] = nullcontext()
+NO_SPAN: Final[AbstractContextManager[Any]] = nullcontext()
+
+Starter = Callable[[str, Mapping[str, str | int]], AbstractContextManager[Any]]
+
+_starters: Final[list[Starter]] = []
 
 
-def set_tracer(tracer: Any) -> None:
-    """Record spans with a tracer of OpenTelemetry; None = record none."""
-    _tracers[:] = [] if tracer is None else [tracer]
+def set_span_starter(start: Starter | None) -> None:
+    """Start spans with a function of their name and attributes; None = record none."""
+    _starters[:] = [] if start is None else [start]
 
 
 def span(name: str, **attributes: str | int) -> AbstractContextManager[Any]:
-    """A span around a block: a child of the span that is current in this context."""
-    return _tracers[0].start_as_current_span(name, attributes=attributes) if _tracers else _NO_SPAN
+    """A span around a block: a child of the recorded span that is current in this context; without one none."""
+    return _starters[0](name, attributes) if _starters else NO_SPAN

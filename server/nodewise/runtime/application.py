@@ -241,9 +241,8 @@ class Application:
         SettingsError
             If the certificates cannot be used.
         """
-        interceptors, self._stop_tracing = start_tracing()
+        with_spans, self._stop_tracing = start_tracing()
         server = grpc.aio.server(
-            interceptors=interceptors,
             options=[
                 # gRPC shares ports by default; two servers on one port would each get half the calls.
                 ("grpc.so_reuseport", int(share_port)),
@@ -258,7 +257,7 @@ class Application:
         if http:
             self._start_metrics()
         routers = self._handlers()
-        server.add_generic_rpc_handlers(tuple(routers))
+        server.add_generic_rpc_handlers(tuple(map(with_spans, routers)))
         self._health.offer(server)
         reflection = is_loopback(listen) if self._settings.reflection is None else self._settings.reflection
         if reflection:

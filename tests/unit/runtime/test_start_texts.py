@@ -16,6 +16,7 @@ from nodewise.domain.errors import NodewiseError
 from nodewise.ports.limits import LARGEST_CONFIGURATION, Limits
 from nodewise.profiles.opening import open_store, open_traces
 from nodewise.profiles.store import StoreOptions
+from nodewise.rpc.routes import Router
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.generations.loading import catalogue_bytes
 from nodewise.runtime.groups_of_settings import Quotas
@@ -70,9 +71,10 @@ def test_a_missing_package_is_named(
 def test_tracing_without_its_package_is_logged(monkeypatch: pytest.MonkeyPatch, logs: list[Any]) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317")
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    interceptors, stop = start_tracing()
+    with_spans, stop = start_tracing()
     stop()
-    assert interceptors == []
+    handlers = Router("nodewise.v1.PredictionService", {})
+    assert with_spans(handlers) is handlers
     assert (logs[0]["event"], logs[0]["reason"]) == (
         "tracing_unavailable",
         "OTEL_EXPORTER_OTLP_ENDPOINT is set: install nodewise[opentelemetry]",

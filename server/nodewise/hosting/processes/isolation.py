@@ -7,6 +7,7 @@ import os
 import resource
 import struct
 from collections.abc import Collection, Iterable
+from glob import glob
 from pathlib import Path
 from typing import Final
 
@@ -38,9 +39,12 @@ def environment(extra: Collection[str] = ()) -> dict[str, str]:
 
 def limit_processes() -> None:
     """Limit the processes that this one may start. The kernel counts by user, and exempts root."""
-    _, tasks = Path("/proc/loadavg").read_text(encoding="ascii").split()[3].split("/")  # of all users: at least its own
+    try:  # of all users: at least its own
+        tasks = int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2])
+    except FileNotFoundError:  # only processes are visible, as with ProcSubset=pid of systemd
+        tasks = len(glob("/proc/[0-9]*/task/*"))  # noqa: PTH207  # it skips processes that end meanwhile
     bounds = [each for each in resource.getrlimit(resource.RLIMIT_NPROC) if each != resource.RLIM_INFINITY]
-    most = min([int(tasks) + MOST_PROCESSES, *bounds])
+    most = min([tasks + MOST_PROCESSES, *bounds])
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
