@@ -1,0 +1,210 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { seconds } from "../format.js";
+import { Figure, useWidth } from "./frame.js";
+import { firstAfter, type Timeline, type Track } from "./tracks.js";
+
+const ROW = 15;
+const LEFT = 150;
+const TOP = 22;
+
+interface View {
+  begin: number;
+  end: number;
+}
+
+/** Lanes of a timeline on a canvas: drag to move, wheel to zoom, or arrows, + and - on the keyboard. */
+export function Lanes({
+  timeline,
+  colourOf,
+  chosen,
+}: {
+  timeline: Timeline;
+  colourOf: (part: string) => string;
+  chosen: string;
+}) {
+  const [frame, width] = useWidth<HTMLDivElement>();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const view = useRef<View>({ begin: timeline.begin, end: timeline.end });
+  const waiting = useRef(false);
+  const [reading, setReading] = useState(" ");
+  const height = TOP + timeline.tracks.length * ROW + 4;
+
+  // A frame draws what was rendered last, not what was there when the frame was requested.
+  const draw = useRef(() => {});
+  draw.current = () => {
+    waiting.current = false;
+    const context = canvas.current?.getContext("2d");
+    if (context) paint(context, timeline, view.current, width, height, colourOf, chosen);
+  };
+  const drawSoon = () => {
+    if (waiting.current) return;
+    waiting.current = true;
+    requestAnimationFrame(() => draw.current());
+  };
+  useEffect(() => {
+    view.current = { begin: timeline.begin, end: timeline.end };
+  }, [timeline]);
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const ratio = devicePixelRatio || 1;
+    element.width = width * ratio;
+    element.height = height * ratio;
+    element.getContext("2d")?.scale(ratio, ratio);
+    drawSoon();
+  }, [timeline, width, height, chosen, colourOf]);
+  useEffect(() => {
+    const element = canvas.current;
+    const zoom = (event: WheelEvent) => {
+      event.preventDefault();
+      scaleView(timeline, view.current, Math.exp(event.deltaY / 400), (event.offsetX - LEFT) / (width - LEFT));
+      drawSoon();
+    };
+    // A listener of a component would be passive and could not keep the page from scrolling.
+    element?.addEventListener("wheel", zoom, { passive: false });
+    return () => element?.removeEventListener("wheel", zoom);
+  }, [timeline, width]);
+
+  const timeAt = (x: number) => view.current.begin + ((x - LEFT) / (width - LEFT)) * (view.current.end - view.current.begin);
+  const onPointerMove = (event: PointerEvent) => {
+    if (event.buttons & 1) {
+      const span = view.current.end - view.current.begin;
+      shiftView(timeline, view.current, (-event.movementX / (width - LEFT)) * span);
+      drawSoon();
+      return;
+    }
+    const track = timeline.tracks[Math.floor((event.offsetY - TOP) / ROW)];
+    const time = timeAt(event.offsetX);
+    const index = track ? firstAfter(track, time) : 0;
+    const begin = track?.begins[index];
+    setReading(
+      track && begin !== undefined && begin <= time
+        ? `rank ${track.rank}, ${track.lane}: ${timeline.names[track.names[index] as number]}, ` +
+            `${seconds(((track.ends[index] as number) - begin) / 1000)} from ${seconds(begin / 1000)}`
+        : " ",
+    );
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const span = view.current.end - view.current.begin;
+    if (event.key === "ArrowLeft") shiftView(timeline, view.current, -span / 10);
+    else if (event.key === "ArrowRight") shiftView(timeline, view.current, span / 10);
+    else if (event.key === "+") scaleView(timeline, view.current, 0.8, 0.5);
+    else if (event.key === "-") scaleView(timeline, view.current, 1.25, 0.5);
+    else if (event.key === "Home") view.current = { begin: timeline.begin, end: timeline.end };
+    else return;
+    event.preventDefault();
+    drawSoon();
+  };
+  return (
+    <Figure title={`Executed events: ${timeline.count.toLocaleString("en")}`}>
+      <div ref={frame}>
+        <canvas
+          ref={canvas}
+          class="lanes"
+          style={{ width: `${width}px`, height: `${height}px` }}
+          role="img"
+          tabIndex={0}
+          aria-label="Events by rank and lane. Drag to move, turn the wheel to zoom; or arrows, + and -, Home for all."
+          onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+          onPointerMove={onPointerMove}
+          onKeyDown={onKeyDown}
+        />
+        <p class="reading">{reading}</p>
+      </div>
+    </Figure>
+  );
+}
+
+function shiftView(timeline: Timeline, view: View, by: number) {
+  const span = view.end - view.begin;
+  view.begin = Math.min(Math.max(view.begin + by, timeline.begin - span / 2), timeline.end - span / 2);
+  view.end = view.begin + span;
+}
+
+function scaleView(timeline: Timeline, view: View, factor: number, at: number) {
+  const span = view.end - view.begin;
+  const wanted = Math.min(Math.max(span * factor, 1e-4), (timeline.end - timeline.begin) * 1.2);
+  view.begin += (span - wanted) * at;
+  view.end = view.begin + wanted;
+}
+
+function paint(
+  context: CanvasRenderingContext2D,
+  timeline: Timeline,
+  view: View,
+  width: number,
+  height: number,
+  colourOf: (part: string) => string,
+  chosen: string,
+) {
+  const style = getComputedStyle(context.canvas);
+  const ink = style.getPropertyValue("--ink");
+  const grid = style.getPropertyValue("--line");
+  const none = style.getPropertyValue("--faint");
+  const colours = timeline.parts.map((part) => style.getPropertyValue(`--${colourOf(part)}`) || none);
+  const faded = timeline.parts.map((part) => chosen !== "" && !part.startsWith(chosen));
+  const scale = (width - LEFT) / (view.end - view.begin);
+  context.clearRect(0, 0, width, height);
+  context.font = "12px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  paintTimes(context, view, scale, height, ink, grid, timeline.begin);
+  timeline.tracks.forEach((track, row) => {
+    const y = TOP + row * ROW;
+    context.fillStyle = ink;
+    if (track.depth === 0) context.fillText(`${track.rank} ${track.lane}`.slice(0, 22), 4, y + ROW / 2, LEFT - 10);
+    paintTrack(
+      context,
+      track,
+      view,
+      scale,
+      y,
+      (part) => (part < 0 ? none : (colours[part] as string)),
+      (part) => (part < 0 ? chosen !== "" : (faded[part] as boolean)),
+    );
+  });
+  context.globalAlpha = 1;
+}
+
+/** Draws at most one event for each pixel: those that are narrower are passed over by a search, not one by one. */
+function paintTrack(
+  context: CanvasRenderingContext2D,
+  track: Track,
+  view: View,
+  scale: number,
+  y: number,
+  colour: (part: number) => string,
+  isFaded: (part: number) => boolean,
+) {
+  for (let index = firstAfter(track, view.begin); index < track.count; ) {
+    const begin = track.begins[index] as number;
+    if (begin >= view.end) break;
+    const end = track.ends[index] as number;
+    const left = LEFT + Math.max(0, (begin - view.begin) * scale);
+    const right = LEFT + Math.min((end - view.begin) * scale, (view.end - view.begin) * scale);
+    const part = track.parts[index] as number;
+    context.globalAlpha = isFaded(part) ? 0.15 : 1;
+    context.fillStyle = colour(part);
+    context.fillRect(left, y + 1, Math.max(1, right - left - (right - left > 3 ? 0.5 : 0)), ROW - 3);
+    index = right - left >= 1 ? index + 1 : firstAfter(track, begin + 1 / scale, index + 1);
+  }
+}
+
+function paintTimes(
+  context: CanvasRenderingContext2D,
+  view: View,
+  scale: number,
+  height: number,
+  ink: string,
+  grid: string,
+  origin: number,
+) {
+  const step = 10 ** Math.ceil(Math.log10(90 / scale));
+  const fine = step * scale > 450 ? step / 5 : step * scale > 220 ? step / 2 : step;
+  for (let time = Math.ceil((view.begin - origin) / fine) * fine; time + origin < view.end; time += fine) {
+    const x = LEFT + (time + origin - view.begin) * scale;
+    context.fillStyle = grid;
+    context.fillRect(x, TOP - 4, 1, height);
+    context.fillStyle = ink;
+    context.fillText(seconds(time / 1000), x + 3, 9);
+  }
+}
