@@ -1,6 +1,9 @@
 import { type PredictionRow, rows } from "@nodewise/client";
 import type { PredictResponse, ProfileContent } from "@nodewise/client/v1";
 
+/** Most nodes that are shown of a job without a measured run; its evidence sets no range. */
+export const UNMEASURED_NODES = 16;
+
 /** A measured run of a job. */
 export interface Run {
   nodes: number;

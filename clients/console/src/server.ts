@@ -1,4 +1,5 @@
 import { type Client, createClient } from "@nodewise/client";
+import type { Profile } from "@nodewise/client/v1";
 
 const TOKEN = "nodewise.token";
 
@@ -21,4 +22,26 @@ export function server(): Client {
     tokenOfClient = present;
   }
   return client;
+}
+
+const AT_ONCE = 3;
+
+/** Profiles by name, a few at a time so that other callers do not wait; undefined = it cannot be read. */
+export async function profilesOf(
+  names: readonly string[],
+  { signal, pageSize }: { signal: AbortSignal; pageSize?: number },
+): Promise<(Profile | undefined)[]> {
+  const found: (Profile | undefined)[] = [];
+  let next = 0;
+  const read = async () => {
+    for (let index = next++; index < names.length; index = next++) {
+      const request = { profileId: names[index] as string, ...(pageSize === undefined ? {} : { pageSize }) };
+      const reply = await server()
+        .getProfile(request, { signal })
+        .catch(() => undefined);
+      found[index] = reply?.profile;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, read));
+  return found;
 }

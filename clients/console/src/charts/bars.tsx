@@ -123,8 +123,7 @@ export function RowBars({
                         height="20"
                         {...(onChoose && {
                           role: "button",
-                          tabIndex: 0,
-                          "aria-label": `${bar.label}: ${words(name)}`,
+                          tabindex: 0,
                           "aria-pressed": chosen === name,
                           onClick: () => onChoose(name),
                           onKeyDown: (event: KeyboardEvent) => event.key === "Enter" && onChoose(name),

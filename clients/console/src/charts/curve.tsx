@@ -92,9 +92,10 @@ export function Curve(props: CurveProps) {
           ref={picture}
           width={width}
           height={HEIGHT}
-          role="img"
+          class="curve"
+          role="group"
           aria-label={`Throughput from ${first.nodes} to ${last.nodes} nodes; left and right arrows read the points`}
-          tabIndex={0}
+          tabindex={0}
           onPointerMove={(event) => setHovered(nearest(place(event).x))}
           onPointerLeave={() => setHovered(undefined)}
           onKeyDown={(event) => {
@@ -125,7 +126,7 @@ export function Curve(props: CurveProps) {
             <g
               class="needed"
               role="slider"
-              tabIndex={0}
+              tabindex={0}
               aria-label="Throughput that meets the deadline"
               aria-valuenow={needed}
               aria-valuetext={`${number(needed)} ${unit}`}

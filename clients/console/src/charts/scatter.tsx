@@ -58,7 +58,7 @@ export function Scatter({
                 cy={y(point.y)}
                 r={index === chosen ? 7 : 5}
                 role="button"
-                tabIndex={0}
+                tabindex={0}
                 aria-label={point.label}
                 aria-pressed={index === chosen}
                 onClick={() => onChoose(index)}

@@ -7,7 +7,7 @@ import { Lanes } from "../charts/lanes.js";
 import { timelineOf } from "../charts/tracks.js";
 import { count, number, percent, seconds, words } from "../format.js";
 import { link, useParameter } from "../router.js";
-import { server } from "../server.js";
+import { profilesOf, server } from "../server.js";
 import { Long, SortableTable } from "../table.js";
 
 /** What bounds the steps of recorded jobs; two jobs stand side by side. */
@@ -16,14 +16,9 @@ export function Diagnosis() {
   const [beside, setBeside] = useParameter("beside");
   const recorded = useAnswer("recorded", async (signal) => {
     const { profiles } = await server().listProfiles({ pageSize: 200 }, { signal }).page();
-    const whole = await Promise.all(
-      profiles.map(({ profileId }) =>
-        server()
-          .getProfile({ profileId, pageSize: 1 }, { signal })
-          .catch(() => undefined),
-      ),
-    );
-    return whole.flatMap((each) => (each?.profile?.content?.traces.length ? [each.profile.profileId] : []));
+    const names = profiles.map(({ profileId }) => profileId);
+    const whole = await profilesOf(names, { signal, pageSize: 1 });
+    return names.filter((_, index) => whole[index]?.content?.traces.length);
   });
   return (
     <>

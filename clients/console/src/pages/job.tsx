@@ -11,7 +11,7 @@ import { StackedBars } from "../charts/bars.js";
 import { Curve } from "../charts/curve.js";
 import { ago, bytes, count, number, percent, seconds, words } from "../format.js";
 import { link, useParameter } from "../router.js";
-import { type Comparable, comparable, runsOf } from "../runs.js";
+import { type Comparable, comparable, runsOf, UNMEASURED_NODES } from "../runs.js";
 import { server } from "../server.js";
 import { SortableTable } from "../table.js";
 
@@ -77,15 +77,15 @@ function objectiveOf(question: Question) {
   return objective(question.rule, {}, options);
 }
 
-function requestOf(profileId: string, question: Question) {
+function requestOf(profile: Profile, question: Question) {
   const revision = above0(question.revision);
   const samples = above0(question.samples);
   const price = above0(question.price);
-  const most = above0(question.most);
+  const most = above0(question.most) ?? (profile.observationsCount ? undefined : UNMEASURED_NODES);
   const batch = above0(question.batch);
   const settings = batch === undefined ? {} : { settings: { globalBatchSamples: Math.trunc(batch) } };
   return {
-    profile: profileSource(profileId, revision === undefined ? {} : { revision: BigInt(Math.trunc(revision)) }),
+    profile: profileSource(profile.profileId, revision === undefined ? {} : { revision: BigInt(Math.trunc(revision)) }),
     objective: objectiveOf(question),
     ...(most === undefined
       ? batch === undefined
@@ -99,45 +99,44 @@ function requestOf(profileId: string, question: Question) {
 
 /** A job: its curve, what binds it, what to measure next, and what the answer rests on. */
 export function Job({ profileId }: { profileId: string }) {
-  const question = useQuestion();
-  const { rule, share, hours, price, samples, confidence, most, batch, estimator, revision } = question;
-  const key = useDelayed(
-    JSON.stringify([profileId, rule, share, hours, price, samples, confidence, most, batch, estimator, revision]),
-    120,
-  );
-  const options = { model: { estimator, freshness: 0 } };
-  const profile = useAnswer(profileId, async (signal) => (await server().getProfile({ profileId }, { signal })).profile);
-  const prediction = useAnswer(key, (signal) =>
-    server().predict({ ...requestOf(profileId, question), options }, { signal }),
-  );
-  const estimators = useAnswer("estimators", (signal) => server().listEstimators({}, { signal }).all());
+  const profile = useAnswer(profileId, async (signal) => {
+    const reply = await server().getProfile({ profileId }, { signal });
+    return reply.profile as Profile;
+  });
   return (
     <>
       <p class="path">
         <a href={link(["jobs"])}>Jobs</a> /
       </p>
       <h1>{profileId}</h1>
-      <Shown answer={profile}>{(value) => <Facts profile={value} />}</Shown>
-      <Controls
-        question={question}
-        names={estimators.state === "ready" ? estimators.value.map((e) => e.plugin?.name ?? "") : []}
-      />
-      <Shown answer={prediction}>
-        {(reply) => (
-          <Answered
-            reply={reply}
-            profile={profile.state === "ready" ? profile.value : undefined}
-            question={question}
-            profileId={profileId}
-          />
-        )}
-      </Shown>
+      <Shown answer={profile}>{(value) => <Known profile={value} />}</Shown>
     </>
   );
 }
 
-function Facts({ profile }: { profile: Profile | undefined }) {
-  if (!profile) return null;
+function Known({ profile }: { profile: Profile }) {
+  const question = useQuestion();
+  const { rule, share, hours, price, samples, confidence, most, batch, estimator, revision } = question;
+  const key = useDelayed(
+    JSON.stringify([rule, share, hours, price, samples, confidence, most, batch, estimator, revision]),
+    120,
+  );
+  const options = { model: { estimator } };
+  const prediction = useAnswer(key, (signal) => server().predict({ ...requestOf(profile, question), options }, { signal }));
+  const estimators = useAnswer("estimators", (signal) => server().listEstimators({}, { signal }).all());
+  return (
+    <>
+      <Facts profile={profile} />
+      <Controls
+        question={question}
+        names={estimators.state === "ready" ? estimators.value.map((each) => each.plugin?.name ?? "") : []}
+      />
+      <Shown answer={prediction}>{(reply) => <Answered reply={reply} profile={profile} question={question} />}</Shown>
+    </>
+  );
+}
+
+function Facts({ profile }: { profile: Profile }) {
   const traces = profile.content?.traces.length ?? 0;
   return (
     <p class="quiet">
@@ -230,18 +229,8 @@ function Controls({ question, names }: { question: Question; names: readonly str
   );
 }
 
-function Answered({
-  reply,
-  profile,
-  question,
-  profileId,
-}: {
-  reply: PredictResponse;
-  profile: Profile | undefined;
-  question: Question;
-  profileId: string;
-}) {
-  const suggestions = useSuggestions(profileId, question);
+function Answered({ reply, profile, question }: { reply: PredictResponse; profile: Profile; question: Question }) {
+  const suggestions = useSuggestions(profile, question);
   const suggested = suggestions.state === "ready" ? suggestions.value.suggestions.map(({ nodes }) => nodes) : [];
   const all = [...rows(reply)];
   const curve = comparable(reply);
@@ -293,8 +282,8 @@ function Answered({
   );
 }
 
-function measuredOf(profile: Profile | undefined, curve: Comparable) {
-  return runsOf(profile?.content).flatMap((run) => {
+function measuredOf(profile: Profile, curve: Comparable) {
+  return runsOf(profile.content).flatMap((run) => {
     const value = curve.unit === "samples/s" ? run.samplesPerSecond : run.stepsPerSecond;
     return value === undefined ? [] : [{ nodes: run.nodes, value }];
   });
@@ -316,11 +305,11 @@ function Parts({ curve, recommended }: { curve: Comparable; recommended: number 
   );
 }
 
-function useSuggestions(profileId: string, question: Question): Answer<SuggestMeasurementsResponse> {
+function useSuggestions(profile: Profile, question: Question): Answer<SuggestMeasurementsResponse> {
   const { rule, share, hours, samples, price, most, batch } = question;
-  const key = useDelayed(JSON.stringify([profileId, rule, share, hours, samples, price, most, batch]), 400);
+  const key = useDelayed(JSON.stringify([rule, share, hours, samples, price, most, batch]), 400);
   return useAnswer(key, (signal) =>
-    server().suggestMeasurements({ ...requestOf(profileId, question), maxSuggestions: 3 }, { signal, timeoutMs: 60_000 }),
+    server().suggestMeasurements({ ...requestOf(profile, question), maxSuggestions: 3 }, { signal, timeoutMs: 60_000 }),
   );
 }
 

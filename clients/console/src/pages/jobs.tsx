@@ -3,8 +3,8 @@ import { PredictionColumn, type Profile, type Recommendation } from "@nodewise/c
 import { Shown, useAnswer, useDelayed } from "../answer.js";
 import { ago, number, percent } from "../format.js";
 import { link, useParameter } from "../router.js";
-import { type Comparable, comparable, latestRun, type Run } from "../runs.js";
-import { server } from "../server.js";
+import { type Comparable, comparable, latestRun, type Run, UNMEASURED_NODES } from "../runs.js";
+import { profilesOf, server } from "../server.js";
 import { SortableTable } from "../table.js";
 
 const PAGE = 50;
@@ -33,16 +33,10 @@ async function jobsOf(prefix: string, labels: string, pageToken: string, devices
   if (!names.length) return { jobs: [], nextPageToken: "" };
   const options = { signal, timeoutMs: 60_000 };
   const [batch, contents] = await Promise.all([
-    server().batchPredict({ jobs: names.map((name) => ({ profile: profileSource(name) })), options: COLUMNS }, options),
-    Promise.all(
-      names.map((profileId) =>
-        server()
-          .getProfile({ profileId }, { signal })
-          .catch(() => undefined),
-      ),
-    ),
+    server().batchPredict({ jobs: page.profiles.map(question), options: COLUMNS }, options),
+    profilesOf(names, { signal }),
   ]);
-  const runs = contents.map((each) => latestRun(each?.profile?.content));
+  const runs = contents.map((each) => latestRun(each?.content));
   const gains = await gainsOf(names, runs, devices, options);
   const jobs = [...outcomesOf(batch)].map(
     ({ job, recommendation, rows, error }): Job => ({
@@ -55,6 +49,11 @@ async function jobsOf(prefix: string, labels: string, pageToken: string, devices
     }),
   );
   return { jobs, nextPageToken: page.nextPageToken };
+}
+
+/** A job without a measured run has no range of its own. */
+function question({ profileId, observationsCount }: Profile) {
+  return { profile: profileSource(profileId), ...(observationsCount ? {} : { ranges: [nodeRange(1, UNMEASURED_NODES)] }) };
 }
 
 /** How much faster each job would be than it is on its present nodes, if it had more devices. */
