@@ -330,7 +330,7 @@ test("a server with tokens asks for one, and this tab alone keeps it", async () 
   await page.getByLabel("Token").fill("wrong");
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByText("does not accept this token").waitFor();
-  await page.getByLabel("Token").fill(JSON.parse(stdout).bearerToken ?? JSON.parse(stdout).token);
+  await page.getByLabel("Token").fill(JSON.parse(stdout).bearer_token);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByText("No job is stored yet").waitFor();
   assert.equal(await page.evaluate(() => localStorage.getItem("nodewise.token")), null);

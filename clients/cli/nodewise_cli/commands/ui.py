@@ -34,7 +34,7 @@ def ui(
     ] = 0,
     store: Annotated[
         Path | None,
-        Option(metavar="FILE.db", help="Store to show and to change. Default: an empty one that ends with the command."),
+        Option(metavar="FILE.db", help="Store to show and change. Default: an empty one that ends with the command."),
     ] = None,
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the console in the default browser.")] = True,
 ) -> None:
@@ -46,7 +46,7 @@ def ui(
     command: Any = context.find_root().command
     with tempfile.TemporaryDirectory(prefix="nodewise-ui-") as folder:
         place = (Path(folder) / "ui.db") if store is None else store.resolve()
-        with _served(place, port) as (process, address, http):
+        with _serve(place, port) as (process, address, http):
             for group in _groups(files or []):
                 words = ["ingest", *map(str, group), "--server", address]
                 command.main(words, prog_name="nodewise", standalone_mode=False)
@@ -69,7 +69,7 @@ def _groups(files: list[Path]) -> list[list[Path]]:
 
 
 @contextmanager
-def _served(store: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def _serve(store: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """A server in a process of its own, with its addresses for gRPC and HTTP.
 
     Raises
@@ -78,7 +78,7 @@ def _served(store: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str
         If it does not start.
     """
     arguments = ["--listen", "127.0.0.1:0", "--http", f"127.0.0.1:{port}", "--store", f"sqlite:{store}"]
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603  # a fixed command
         [sys.executable, "-m", "nodewise", "serve", *arguments, "--log-level", "warning"],
         stdout=subprocess.PIPE,
         text=True,

@@ -128,6 +128,9 @@ function scaleView(timeline: Timeline, view: View, factor: number, at: number) {
   view.end = view.begin + wanted;
 }
 
+/** One pixel for each column and track, which is then stretched to the height of a row: events need no call each. */
+const pixels = new OffscreenCanvas(1, 1);
+
 function paint(
   context: CanvasRenderingContext2D,
   timeline: Timeline,
@@ -139,53 +142,62 @@ function paint(
 ) {
   const style = getComputedStyle(context.canvas);
   const ink = style.getPropertyValue("--ink");
-  const grid = style.getPropertyValue("--line");
-  const none = style.getPropertyValue("--faint");
-  const colours = timeline.parts.map((part) => style.getPropertyValue(`--${colourOf(part)}`) || none);
-  const faded = timeline.parts.map((part) => chosen !== "" && !part.startsWith(chosen));
   const scale = (width - LEFT) / (view.end - view.begin);
   context.clearRect(0, 0, width, height);
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
-  paintTimes(context, view, scale, height, ink, grid, timeline.begin);
+  paintTimes(context, view, scale, height, ink, style.getPropertyValue("--line"), timeline.begin);
+  context.fillStyle = ink;
   timeline.tracks.forEach((track, row) => {
-    const y = TOP + row * ROW;
-    context.fillStyle = ink;
-    if (track.depth === 0) context.fillText(`${track.rank} ${track.lane}`.slice(0, 22), 4, y + ROW / 2, LEFT - 10);
-    paintTrack(
-      context,
-      track,
-      view,
-      scale,
-      y,
-      (part) => (part < 0 ? none : (colours[part] as string)),
-      (part) => (part < 0 ? chosen !== "" : (faded[part] as boolean)),
-    );
+    const y = TOP + row * ROW + ROW / 2;
+    if (track.depth === 0) context.fillText(`${track.rank} ${track.lane}`.slice(0, 22), 4, y, LEFT - 10);
   });
-  context.globalAlpha = 1;
+  const columns = Math.max(1, Math.round((width - LEFT) * (devicePixelRatio || 1)));
+  const colours = coloursOf(timeline, (part) => style.getPropertyValue(`--${part ? colourOf(part) : "faint"}`), chosen);
+  pixels.width = columns;
+  pixels.height = timeline.tracks.length;
+  const area = pixels.getContext("2d");
+  if (!area) return;
+  const image = area.createImageData(columns, timeline.tracks.length);
+  const data = new Uint32Array(image.data.buffer);
+  timeline.tracks.forEach((track, row) => {
+    fill(data.subarray(row * columns, (row + 1) * columns), track, view, colours);
+  });
+  area.putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  timeline.tracks.forEach((_, row) => {
+    context.drawImage(pixels, 0, row, columns, 1, LEFT, TOP + row * ROW + 1, width - LEFT, ROW - 3);
+  });
 }
 
-/** Draws at most one event for each pixel: those that are narrower are passed over by a search, not one by one. */
-function paintTrack(
-  context: CanvasRenderingContext2D,
-  track: Track,
-  view: View,
-  scale: number,
-  y: number,
-  colour: (part: number) => string,
-  isFaded: (part: number) => boolean,
-) {
+/** The pixel of each part; the last is that of events without a part. Parts that are not chosen fade. */
+function coloursOf(timeline: Timeline, css: (part: string) => string, chosen: string): Uint32Array {
+  const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  return Uint32Array.from([...timeline.parts, ""], (part) => {
+    if (!probe) return 0;
+    probe.clearRect(0, 0, 1, 1);
+    probe.globalAlpha = chosen && !part.startsWith(chosen) ? 0.15 : 1;
+    probe.fillStyle = css(part);
+    probe.fillRect(0, 0, 1, 1);
+    return new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer)[0] as number;
+  });
+}
+
+/** Fills the pixels of a track. Events that are narrower than a pixel are passed over by a search, not one by one. */
+function fill(row: Uint32Array, track: Track, view: View, colours: Uint32Array) {
+  const scale = row.length / (view.end - view.begin);
   for (let index = firstAfter(track, view.begin); index < track.count; ) {
     const begin = track.begins[index] as number;
     if (begin >= view.end) break;
-    const end = track.ends[index] as number;
-    const left = LEFT + Math.max(0, (begin - view.begin) * scale);
-    const right = LEFT + Math.min((end - view.begin) * scale, (view.end - view.begin) * scale);
-    const part = track.parts[index] as number;
-    context.globalAlpha = isFaded(part) ? 0.15 : 1;
-    context.fillStyle = colour(part);
-    context.fillRect(left, y + 1, Math.max(1, right - left - (right - left > 3 ? 0.5 : 0)), ROW - 3);
-    index = right - left >= 1 ? index + 1 : firstAfter(track, begin + 1 / scale, index + 1);
+    const left = Math.max(0, Math.floor((begin - view.begin) * scale));
+    const right = Math.floor(((track.ends[index] as number) - view.begin) * scale);
+    // A gap separates events that are wide enough to be told apart.
+    row.fill(
+      colours.at(track.parts[index] as number) as number,
+      left,
+      right - left > 3 ? right - 1 : Math.max(left + 1, right),
+    );
+    index = right > left ? index + 1 : firstAfter(track, view.begin + (left + 1) / scale, index + 1);
   }
 }
 

@@ -1,7 +1,7 @@
 import { type NodewiseError, nodeRange, jobs as outcomesOf, profileSource } from "@nodewise/client";
 import { PredictionColumn, type Profile, type Recommendation } from "@nodewise/client/v1";
-import { Shown, useAnswer, useDelayed } from "../answer.js";
-import { ago, number, percent } from "../format.js";
+import { Failure, Shown, useAnswer, useDelayed } from "../answer.js";
+import { ago, count, number, percent } from "../format.js";
 import { link, useParameter } from "../router.js";
 import { type Comparable, comparable, latestRun, type Run, UNMEASURED_NODES } from "../runs.js";
 import { profilesOf, server } from "../server.js";
@@ -22,7 +22,14 @@ interface Job {
 
 const COLUMNS = { columns: [PredictionColumn.INTERVAL] };
 
-async function jobsOf(prefix: string, labels: string, pageToken: string, devices: number, signal: AbortSignal) {
+interface Listed {
+  profiles: readonly Profile[];
+  /** The latest run of each profile. */
+  runs: readonly (Run | undefined)[];
+  nextPageToken: string;
+}
+
+async function listed(prefix: string, labels: string, pageToken: string, signal: AbortSignal): Promise<Listed> {
   const page = await server()
     .listProfiles(
       { namePrefix: prefix, labels: labels.split(/[\s,]+/).filter(Boolean), pageSize: PAGE, pageToken },
@@ -30,25 +37,42 @@ async function jobsOf(prefix: string, labels: string, pageToken: string, devices
     )
     .page();
   const names = page.profiles.map(({ profileId }) => profileId);
-  if (!names.length) return { jobs: [], nextPageToken: "" };
-  const options = { signal, timeoutMs: 60_000 };
-  const [batch, contents] = await Promise.all([
-    server().batchPredict({ jobs: page.profiles.map(question), options: COLUMNS }, options),
-    profilesOf(names, { signal }),
-  ]);
-  const runs = contents.map((each) => latestRun(each?.content));
-  const gains = await gainsOf(names, runs, devices, options);
-  const jobs = [...outcomesOf(batch)].map(
-    ({ job, recommendation, rows, error }): Job => ({
-      profile: page.profiles[job] as Profile,
-      now: runs[job],
-      recommendation,
-      curve: comparable(rows),
-      gain: gains.get(job),
-      error,
-    }),
+  const contents = await profilesOf(names, { signal });
+  return {
+    profiles: page.profiles,
+    runs: contents.map((each) => latestRun(each?.content)),
+    nextPageToken: page.nextPageToken,
+  };
+}
+
+/** The jobs of a list with their predictions. Models that were never fitted take their time, so the list comes first. */
+async function predicted({ profiles, runs }: Listed, devices: number, signal: AbortSignal): Promise<Job[]> {
+  if (!profiles.length) return [];
+  const options = { signal, timeoutMs: 120_000 };
+  const batch = await server().batchPredict({ jobs: profiles.map(question), options: COLUMNS }, options);
+  const gains = await gainsOf(
+    profiles.map(({ profileId }) => profileId),
+    runs,
+    devices,
+    options,
   );
-  return { jobs, nextPageToken: page.nextPageToken };
+  return [...outcomesOf(batch)].map(({ job, recommendation, rows, error }) => ({
+    profile: profiles[job] as Profile,
+    now: runs[job],
+    recommendation,
+    curve: comparable(rows),
+    gain: gains.get(job),
+    error,
+  }));
+}
+
+function isAbout(jobs: readonly Job[], { profiles }: Listed): boolean {
+  return jobs.length === profiles.length && jobs.every(({ profile }, index) => profile.uid === profiles[index]?.uid);
+}
+
+function unpredicted({ profiles, runs }: Listed): Job[] {
+  const nothing = { recommendation: undefined, curve: comparable([]), gain: undefined, error: undefined };
+  return profiles.map((profile, job) => ({ profile, now: runs[job], ...nothing }));
 }
 
 /** A job without a measured run has no range of its own. */
@@ -102,8 +126,12 @@ export function Jobs() {
   const [devices, setDevices] = useParameter("devices", "16");
   const [pageToken, setPageToken] = useParameter("page");
   const more = Math.max(0, Math.trunc(Number(devices)) || 0);
-  const asked = useDelayed(`${prefix}\n${labels}\n${more}`);
-  const answer = useAnswer(`${asked}\n${pageToken}`, (signal) => jobsOf(prefix, labels, pageToken, more, signal));
+  const asked = useDelayed(JSON.stringify([prefix, labels, pageToken]));
+  const list = useAnswer(asked, (signal) => listed(prefix, labels, pageToken, signal));
+  const profiles = list.state === "ready" && !list.stale ? list.value : undefined;
+  const answer = useAnswer(useDelayed(profiles && `${asked} ${more}`, 100), (signal) =>
+    predicted(profiles ?? { profiles: [], runs: [], nextPageToken: "" }, more, signal),
+  );
   return (
     <>
       <h1>Jobs</h1>
@@ -132,9 +160,9 @@ export function Jobs() {
           />
         </label>
       </form>
-      <Shown answer={answer}>
-        {({ jobs, nextPageToken }) =>
-          jobs.length === 0 ? (
+      <Shown answer={list}>
+        {(page) =>
+          page.profiles.length === 0 ? (
             <section class="empty">
               <h2>{prefix || labels ? "No job matches" : "No job is stored yet"}</h2>
               <p>
@@ -144,9 +172,15 @@ export function Jobs() {
             </section>
           ) : (
             <>
+              {answer.state === "failed" && <Failure error={answer.error} again={answer.again} />}
+              {answer.state === "loading" && (
+                <p class="loading" role="status">
+                  Predicting …
+                </p>
+              )}
               <SortableTable
-                caption={`${jobs.length} jobs`}
-                rows={jobs}
+                caption={count(page.profiles.length, "job")}
+                rows={answer.state === "ready" && isAbout(answer.value, page) ? answer.value : unpredicted(page)}
                 keyOf={(job) => job.profile.profileId}
                 columns={[
                   {
@@ -193,8 +227,8 @@ export function Jobs() {
                   },
                 ]}
               />
-              {nextPageToken && (
-                <button type="button" onClick={() => setPageToken(nextPageToken)}>
+              {page.nextPageToken && (
+                <button type="button" onClick={() => setPageToken(page.nextPageToken)}>
                   Next page
                 </button>
               )}
@@ -224,5 +258,5 @@ function State({ job }: { job: Job }) {
         {job.error.reason.toLowerCase().replaceAll("_", " ")}
       </span>
     );
-  return <span class="good">predicted</span>;
+  return job.recommendation ? <span class="good">predicted</span> : <span class="quiet">–</span>;
 }
