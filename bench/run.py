@@ -10,6 +10,7 @@ import sys
 import access
 import architectures
 import capacity
+import console
 import curves
 import diagnoses
 import first_answers
@@ -62,6 +63,7 @@ MODULES = {
     "clients": clients,
     "overload": overload,
     "capacity": capacity,
+    "console": console,
     "site_load": site_load,
     "large_site": large_site,
 }

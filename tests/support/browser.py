@@ -33,20 +33,26 @@ class Page:
         self.refused: list[str] = []
         self.errors: list[str] = []
         self.loaded = False
+        self.replies: dict[str, str] = {}
+        """Bodies in base64 by the end of a URL, which the page gets in the place of replies of a server."""
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the protocol, and hear what happens meanwhile."""
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        while (answer := self._next()).get("id") != self._number:
+        number = self._send(method, parameters)
+        while (answer := self._next()).get("id") != number:
             self._hear(answer)
         if "error" in answer:
             raise AssertionError(f"{method}: {answer['error']}")
         result: dict[str, Any] = answer["result"]
         return result
+
+    def _send(self, method: str, parameters: dict[str, Any]) -> int:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        return self._number
 
     def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Open a file and wait until its scripts have run."""
@@ -58,8 +64,12 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = "dark" if dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.go(path.resolve().as_uri())
+
+    def go(self, url: str) -> None:
+        """Open a URL and wait until its scripts have run."""
         self.loaded = False
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         while not self.loaded:
             self._hear(self._next())
 
@@ -100,6 +110,12 @@ class Page:
         parsed: dict[str, Any] = json.loads(message)
         return parsed
 
+    def _answer(self, paused: dict[str, Any]) -> None:
+        body = next(each for end, each in self.replies.items() if paused["request"]["url"].endswith(end))
+        headers = [{"name": "Content-Type", "value": "application/connect+proto"}]
+        reply = {"requestId": paused["requestId"], "responseCode": 200, "responseHeaders": headers, "body": body}
+        self._send("Fetch.fulfillRequest", reply)  # its own reply is no answer to the call that waits
+
     def _hear(self, event: dict[str, Any]) -> None:
         method, told = event.get("method"), event.get("params", {})
         if method == "Page.loadEventFired":
@@ -108,6 +124,8 @@ class Page:
             self.requests.append(told["request"]["url"])
         elif method == "Network.loadingFailed":
             self.refused.append(told.get("blockedReason", ""))
+        elif method == "Fetch.requestPaused":
+            self._answer(told)
         elif method == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(told["exceptionDetails"]))
         elif method == "Log.entryAdded" and told["entry"]["level"] == "error":

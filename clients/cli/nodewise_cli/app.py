@@ -66,6 +66,7 @@ _COMMANDS: Final = {
         "verify": ("backups", "Check a store or a backup for damage."),
     },
     "Reference": {
+        "ui": ("ui", "Open the console over files in a browser."),
         "demo": ("demo", "Answer five questions about shipped examples on one page."),
         "schema": ("schema", "Print the JSON Schema of a specification."),
         "devices": ("devices", "List the devices in the catalogue."),

@@ -296,10 +296,11 @@ class Application:
 
     async def _listen_http(self, listen: str, routers: Sequence[Router], *, share_port: bool) -> None:
         """Serve HTTP as well. Raises PortInUseError, SettingsError."""
-        from nodewise.runtime.http_listening import HttpListener  # noqa: PLC0415  # only servers with HTTP need it
+        from nodewise.runtime.console import console_pages  # noqa: PLC0415  # only servers with HTTP need it
+        from nodewise.runtime.http_listening import HttpListener  # noqa: PLC0415  # the same
         from nodewise.runtime.probes import probes  # noqa: PLC0415  # the same
 
-        pages = dict(probes(self._health))
+        pages = {**console_pages(), **probes(self._health)}
         if self._metrics is not None:
             pages["/metrics"] = self._metrics.page
         listener = HttpListener(self._settings, listen, routers, self._resources.answer_cache.space, pages)

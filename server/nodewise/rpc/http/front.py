@@ -23,7 +23,17 @@ __all__ = ["DOCUMENT", "Front", "Page", "failure_response"]
 _log = structlog.get_logger("nodewise.rpc")
 
 DOCUMENT: Final = "/openapi.json"
-_ALWAYS: Final = {"Server": "nodewise", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_POLICY: Final = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_ALWAYS: Final = {
+    "Server": "nodewise",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": _POLICY,
+    "Referrer-Policy": "no-referrer",
+}
 _PIECE_BYTES: Final = 64 * 1024
 
 Page = Callable[[str], Awaitable[tuple[int, bytes, str]]]
