@@ -17,8 +17,8 @@ export function server(): Client {
   const present = token.get();
   if (!client || present !== tokenOfClient) {
     client?.close();
-    // Answers may be larger than a gRPC message: a page limits neither.
-    client = createClient(location.origin, { ...(present ? { token: present } : {}), maxReceiveBytes: 256 * 2 ** 20 });
+    // People wait longer than schedulers, and answers may be larger than a gRPC message.
+    client = createClient(location.origin, { ...(present ? { token: present } : {}), maxReceiveBytes: 256 * 2 ** 20, timeoutMs: 60_000 });
     tokenOfClient = present;
   }
   return client;
