@@ -18,7 +18,11 @@ export function server(): Client {
   if (!client || present !== tokenOfClient) {
     client?.close();
     // People wait longer than schedulers, and answers may be larger than a gRPC message.
-    client = createClient(location.origin, { ...(present ? { token: present } : {}), maxReceiveBytes: 256 * 2 ** 20, timeoutMs: 60_000 });
+    client = createClient(location.origin, {
+      ...(present ? { token: present } : {}),
+      maxReceiveBytes: 256 * 2 ** 20,
+      timeoutMs: 60_000,
+    });
     tokenOfClient = present;
   }
   return client;
