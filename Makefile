@@ -116,7 +116,7 @@ test-torch:
 		echo "make test-torch: left out, pip finds no CPU build of PyTorch as pinned in requirements/torch.txt"; \
 	fi
 	@if [ -x "$${NODEWISE_FRAMEWORKS_PYTHON:-.venv-frameworks/bin/python}" ]; then \
-		$(PYTHON) tools/environment.py dev && $(VENV)/pytest -m torch tests/integration/test_training_callbacks.py; \
+		$(PYTHON) tools/environment.py dev && $(VENV)/pytest tests/integration/test_training_callbacks.py; \
 	else \
 		echo "make test-torch: callbacks of frameworks are left out, there is no environment by tools/environment.py frameworks"; \
 	fi
