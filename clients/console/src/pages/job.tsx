@@ -1,11 +1,5 @@
 import { nodeRange, objective, profileSource, rows } from "@nodewise/client";
-import {
-  IntervalBasis,
-  type PredictResponse,
-  type Profile,
-  RecommendationBound,
-  type SuggestMeasurementsResponse,
-} from "@nodewise/client/v1";
+import { IntervalBasis, type PredictResponse, type Profile, type SuggestMeasurementsResponse } from "@nodewise/client/v1";
 import { type Answer, Shown, useAnswer, useDelayed } from "../answer.js";
 import { StackedBars } from "../charts/bars.js";
 import { Curve } from "../charts/curve.js";
@@ -23,11 +17,6 @@ const RULES = {
   leastTime: "least time",
 } as const;
 type Rule = keyof typeof RULES;
-
-const BOUNDS: Partial<Record<RecommendationBound, string>> = {
-  [RecommendationBound.RANGE]: "The range ends here; a larger one may recommend more.",
-  [RecommendationBound.EVIDENCE]: "The evidence ends here; a run at the recommended size would allow more.",
-};
 
 /** What the caller wants, as the address keeps it. */
 function useQuestion() {
@@ -246,7 +235,7 @@ function Answered({ reply, profile, question }: { reply: PredictResponse; profil
       <section class="sentence">
         {recommendation ? (
           <p>
-            <strong>{RULES[question.rule]}</strong>: {recommendation.why}. {BOUNDS[recommendation.boundedBy]}
+            <strong>{RULES[question.rule]}</strong>: {recommendation.why}.
             {recommendation.finishSeconds !== undefined && ` Done in ${seconds(recommendation.finishSeconds)}`}
             {recommendation.cost !== undefined && ` for ${number(recommendation.cost)}`}
             {recommendation.finishSeconds !== undefined && "."}
