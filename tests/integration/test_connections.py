@@ -138,13 +138,18 @@ def test_replies_that_nobody_reads_are_bounded() -> None:
             return ""
 
         assert reason() == ""  # alone, though it is larger
-        with RawConnection(server.target) as unread:
-            unread.begin(
-                frame(SETTINGS, payload=NO_WINDOW),
-                frame(HEADERS, END_HEADERS, 1, headers("/nodewise.v1.PredictionService/Predict")),
-                frame(0, 1, 1, b"\x00" + len(sent).to_bytes(4, "big") + sent),
-            )
-            wait_until(lambda: reason() == "OVERLOADED")
+        with ExitStack() as unread:
+
+            def leave_unread() -> None:
+                connection = unread.enter_context(RawConnection(server.target))
+                connection.begin(
+                    frame(SETTINGS, payload=NO_WINDOW),
+                    frame(HEADERS, END_HEADERS, 1, headers("/nodewise.v1.PredictionService/Predict")),
+                    frame(0, 1, 1, b"\x00" + len(sent).to_bytes(4, "big") + sent),
+                )
+
+            # Each time anew: one that comes while the reply before is not yet counted as read is refused itself.
+            wait_until(lambda: leave_unread() or reason() == "OVERLOADED")
         wait_until(lambda: reason() == "")
 
 
