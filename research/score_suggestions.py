@@ -45,7 +45,7 @@ OBJECTIVES: Final = {
     "knee": Objective(rule=Knee(), most_extrapolation=0.0),
 }
 """Of every row, however far it lies from what ran."""
-NOT_NEEDED: Final = "no measurement is needed"
+NOT_NEEDED: Final = "no further run would change the decision"
 RUN_STEPS: Final = 100
 TIE: Final = 1e-9
 

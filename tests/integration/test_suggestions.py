@@ -177,7 +177,7 @@ def test_measuring_what_is_suggested_ends_with_the_right_decision(client: Client
                 start_up_seconds=30,
             )
         )
-        if not found.suggestions or "no measurement is needed" in found.suggestions[0].why:
+        if not found.suggestions or "no further run would change the decision" in found.suggestions[0].why:
             break
         ran.append(rows[found.suggestions[0].row])
         run(ran[-1])
