@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from pathlib import Path
 from typing import Final
 
 from nodewise.profiles.sql_rows import transaction
@@ -39,10 +40,20 @@ class SqliteConnection(sqlite3.Connection):
     )
 
 
-def connect(path: str, durability: Durability, patience_s: float = PATIENCE_S) -> SqliteConnection:
-    """A connection in autocommit mode with the store's settings; any thread may use it, one at a time."""
+def connect(
+    path: str, durability: Durability, patience_s: float = PATIENCE_S, *, creates: bool = True
+) -> SqliteConnection:
+    """A connection in autocommit mode with the store's settings; any thread may use it, one at a time.
+
+    Parameters
+    ----------
+    creates : bool
+        Whether a file that is missing is created. An empty one in the place of a store that was moved for a moment
+        would be another store.
+    """
     connection = sqlite3.connect(
-        path,
+        path if creates else f"{Path(path).absolute().as_uri()}?mode=rw",
+        uri=not creates,
         timeout=patience_s,
         isolation_level=None,
         check_same_thread=False,

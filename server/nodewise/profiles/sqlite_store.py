@@ -143,7 +143,7 @@ class SqliteProfileStore(SqlProfileStore):
 
     def _connect(self) -> SqliteConnection:
         assert self._file is not None
-        return connect(self._file, self._options.durability)
+        return connect(self._file, self._options.durability, creates=False)
 
     def _check_place(self) -> None:
         """Refuse a file that was moved, deleted or replaced, as other processes would open another file, or none.

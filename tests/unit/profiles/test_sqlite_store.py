@@ -91,6 +91,24 @@ def test_a_file_that_is_lost_is_said_and_nothing_acknowledged(
     assert speeds(store.load("job")) == {1: 1.0, 2: 2.0}
 
 
+def test_a_connection_creates_no_file_where_the_store_was(
+    store: SqliteProfileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may be moved between the look at its place and the opening of a connection."""
+    file = next(tmp_path.glob("*.db"))
+    before = store.usage()
+    monkeypatch.setattr(store, "_check_place", lambda: None)
+    monkeypatch.setattr(store, "_idle", [])
+    file.rename(tmp_path / "elsewhere")
+    with pytest.raises(NodewiseError) as failure:
+        store.usage()
+    assert failure.value.metadata["cause"] == "deleted"
+    assert not file.exists()
+    (tmp_path / "elsewhere").rename(file)
+    monkeypatch.undo()
+    assert store.usage() == before
+
+
 def test_a_damaged_batch_spoils_its_profile_only(store: SqliteProfileStore, tmp_path: Path) -> None:
     store.append("bad", "s", [batch(1, 1.0, commit=True)])
     store.append("good", "s", [batch(1, 1.0, commit=True)])
