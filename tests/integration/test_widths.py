@@ -83,7 +83,7 @@ COMMANDS: dict[str, list[str | Path]] = {
     "top": ["top", "HTTP", "--once"],
 }
 SENTENCES = {
-    *("serve", "health", "completion", "schema", "demo", "backup", "restore", "copy", "verify"),
+    *("serve", "health", "completion", "schema", "demo", "backup", "restore", "copy", "verify", "ui", "mcp"),
     *("profiles retract", "profiles delete", "profiles undelete", "profiles export"),
     *("plugins install", "plugins remove", "plugins canary", "plugins promote", "plugins rollback", "plugins new"),
     *("priors pin", "priors unpin", "priors rollback", "tokens create", "tokens revoke", "tokens purge"),
