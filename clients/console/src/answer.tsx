@@ -45,7 +45,7 @@ export function useDelayed<T>(value: T, milliseconds = 250): T {
 }
 
 /** Shows an answer, or why there is none. `progress` says how far a long call is. */
-export function Shown<T>({
+export function AnswerView<T>({
   answer,
   progress,
   children,

@@ -12,7 +12,7 @@ const HEIGHT = 240;
 const COLOURS = 10;
 
 /** Parts in order of their sum, each with the class of its colour. */
-export function coloured(bars: readonly Bar[]): Map<string, string> {
+export function coloursOfParts(bars: readonly Bar[]): Map<string, string> {
   const sums = new Map<string, number>();
   for (const { parts } of bars) for (const [name, value] of parts) sums.set(name, (sums.get(name) ?? 0) + value);
   const names = [...sums].filter(([, sum]) => sum > 0).sort(([, a], [, b]) => b - a);
@@ -34,7 +34,7 @@ export function StackedBars({
   emphasised?: string | undefined;
 }) {
   const [frame, width] = useWidth<HTMLDivElement>();
-  const colours = coloured(bars);
+  const colours = coloursOfParts(bars);
   const sum = (bar: Bar) => [...bar.parts.values()].reduce((a, b) => a + b, 0);
   const y = scaleLinear([0, Math.max(...bars.map(sum), 1e-12) * 1.05], [HEIGHT - MARGIN.bottom, MARGIN.top]);
   const x = scaleLinear([0, bars.length], [MARGIN.left, width - MARGIN.right]);
@@ -93,7 +93,7 @@ export function RowBars({
   chosen?: string;
 }) {
   const [frame, width] = useWidth<HTMLDivElement>();
-  const colours = coloured(bars);
+  const colours = coloursOfParts(bars);
   const height = bars.length * 26 + 8;
   const left = 96;
   const sum = (bar: Bar) => [...bar.parts.values()].reduce((a, b) => a + b, 0);

@@ -1,4 +1,4 @@
-import { Shown, useAnswer } from "../answer.js";
+import { AnswerView, useAnswer } from "../answer.js";
 import { Dots } from "../charts/dots.js";
 import { ago, number, percent } from "../format.js";
 import { server } from "../server.js";
@@ -10,7 +10,7 @@ export function Accuracy() {
   return (
     <>
       <h1>Accuracy</h1>
-      <Shown answer={answer}>
+      <AnswerView answer={answer}>
         {(estimators) => {
           const scored = estimators.filter(({ score }) => score && score.observationsCount > 0n);
           return (
@@ -92,7 +92,7 @@ export function Accuracy() {
             </>
           );
         }}
-      </Shown>
+      </AnswerView>
     </>
   );
 }

@@ -7,7 +7,7 @@ import {
   type SimulationTimelineRows,
 } from "@nodewise/client/v1beta1";
 import { useMemo, useState } from "preact/hooks";
-import { Failure, Shown, useAnswer } from "../answer.js";
+import { AnswerView, Failure, useAnswer } from "../answer.js";
 import { Dots } from "../charts/dots.js";
 import { Gantt, type GanttJob } from "../charts/gantt.js";
 import { count, number, percent, seconds, words } from "../format.js";
@@ -18,6 +18,8 @@ import { Long, SortableTable } from "../table.js";
 
 const HOUR = 3600;
 const MOST_JOBS = 200;
+/** Share of the jobs that end early, so that repetitions differ; the page says so. */
+const EARLY_STOPS = 0.1;
 
 /** Who gets what now, and what policies would make of the same jobs over time. */
 export function Cluster() {
@@ -83,8 +85,8 @@ export function Cluster() {
         </button>
       </form>
       {problem && <Failure error={problem} />}
-      {asked === "schedule" && !problem && <Scheduled {...question} />}
-      {asked === "simulate" && !problem && <Simulated {...question} policies={others ? [policy, others] : names} />}
+      {asked === "schedule" && !problem && <ScheduleView {...question} />}
+      {asked === "simulate" && !problem && <SimulationView {...question} policies={others ? [policy, others] : names} />}
       {!asked && !problem && (
         <p class="quiet">“Schedule now” divides the devices among the stored jobs; “Simulate” plays them in time.</p>
       )}
@@ -108,13 +110,13 @@ async function jobNames(prefix: string, signal: AbortSignal): Promise<string[]> 
   return profiles.map(({ profileId }) => profileId);
 }
 
-function Scheduled({ pools, prefix, samples, policy }: Question) {
+function ScheduleView({ pools, prefix, samples, policy }: Question) {
   const answer = useAnswer(JSON.stringify([pools, prefix, samples, policy]), async (signal) => {
     const names = await jobNames(prefix, signal);
     const jobs = names.map((jobId) => ({ jobId, profile: profileSource(jobId), remainingSamples: samples }));
     return server().schedule({ cluster: clusterOf(pools), jobs, policy }, { signal, timeoutMs: 60_000 });
   });
-  return <Shown answer={answer}>{(reply) => <Allocations reply={reply} pools={pools} />}</Shown>;
+  return <AnswerView answer={answer}>{(reply) => <Allocations reply={reply} pools={pools} />}</AnswerView>;
 }
 
 function Allocations({ reply, pools }: { reply: ScheduleResponse; pools: readonly PoolText[] }) {
@@ -198,13 +200,13 @@ interface Played {
   jobs: GanttJob[];
 }
 
-function Simulated({ pools, prefix, samples, policies }: Question & { policies: readonly string[] }) {
+function SimulationView({ pools, prefix, samples, policies }: Question & { policies: readonly string[] }) {
   const [hours, setHours] = useParameter("hours", "1");
   const [repetitions, setRepetitions] = useParameter("repetitions", "5");
   const [shown, setShown] = useState(0);
   const key = JSON.stringify([pools, prefix, samples, policies, hours, repetitions]);
   const answer = useAnswer(policies.length ? key : undefined, async (signal): Promise<Played[]> => {
-    const names = await predictable(await jobNames(prefix, signal), pools, signal);
+    const names = await predictableJobs(await jobNames(prefix, signal), pools, signal);
     const requests = policies.map((policy) =>
       server().simulate(
         {
@@ -218,8 +220,7 @@ function Simulated({ pools, prefix, samples, policies }: Question & { policies: 
             curveIndexes: names.map((_, index) => index),
           },
           curves: names.map((name) => ({ source: { case: "profile" as const, value: { profile: profileSource(name) } } })),
-          // What people cannot foresee: a tenth of the jobs ends early, so that repetitions differ.
-          settings: { earlyStops: { probability: 0.1, progressShares: [] } },
+          settings: { earlyStops: { probability: EARLY_STOPS, progressShares: [] } },
           repetitionsCount: Math.max(1, Math.trunc(Number(repetitions)) || 1),
           includeJobs: true,
           includeTimeline: true,
@@ -248,13 +249,17 @@ function Simulated({ pools, prefix, samples, policies }: Question & { policies: 
           />
         </label>
       </form>
-      <Shown answer={answer}>{(played) => <Policies played={played} shown={shown} onShow={setShown} />}</Shown>
+      <AnswerView answer={answer}>{(played) => <Policies played={played} shown={shown} onShow={setShown} />}</AnswerView>
     </>
   );
 }
 
 /** The jobs that can be predicted on the pools; a simulation refuses all others. */
-async function predictable(names: readonly string[], pools: readonly PoolText[], signal: AbortSignal): Promise<string[]> {
+async function predictableJobs(
+  names: readonly string[],
+  pools: readonly PoolText[],
+  signal: AbortSignal,
+): Promise<string[]> {
   const jobs = names.map((jobId) => ({ jobId, profile: profileSource(jobId), remainingSamples: 1 }));
   const { allocations } = await server().schedule({ cluster: clusterOf(pools), jobs }, { signal, timeoutMs: 60_000 });
   return allocations.flatMap((each) => (each.problem ? [] : [each.jobId]));
@@ -317,6 +322,7 @@ function Policies({ played, shown, onShow }: { played: readonly Played[]; shown:
         {seconds(figure(best, SimulationMeasure.AVERAGE_JCT_SECONDS)?.mean)} from arrival on average, over{" "}
         {count(best.result.runs.length, "repetition")}.
       </p>
+      <p class="quiet">{percent(EARLY_STOPS)} of the jobs end early at random, which no policy knows.</p>
       <Dots
         title="Mean completion time by policy, with its 95 % confidence; faint: each repetition"
         rows={played.map((each) => {

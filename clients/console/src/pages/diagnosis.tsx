@@ -1,8 +1,8 @@
 import { profileSource } from "@nodewise/client";
 import type { DiagnosisProgress, DiagnosisResult, TimelinePiece } from "@nodewise/client/v1beta1";
 import { useCallback, useMemo, useState } from "preact/hooks";
-import { Shown, useAnswer } from "../answer.js";
-import { type Bar, coloured, RowBars } from "../charts/bars.js";
+import { AnswerView, useAnswer } from "../answer.js";
+import { type Bar, coloursOfParts, RowBars } from "../charts/bars.js";
 import { Lanes } from "../charts/lanes.js";
 import { timelineOf } from "../charts/tracks.js";
 import { count, number, percent, seconds, words } from "../format.js";
@@ -23,7 +23,7 @@ export function Diagnosis() {
   return (
     <>
       <h1>Diagnosis</h1>
-      <Shown answer={recorded}>
+      <AnswerView answer={recorded}>
         {(names) =>
           names.length === 0 && !job ? (
             <section class="empty">
@@ -40,11 +40,11 @@ export function Diagnosis() {
             </form>
           )
         }
-      </Shown>
+      </AnswerView>
       {recorded.state === "ready" && (job || recorded.value[0]) && (
         <div class={beside ? "columns" : ""}>
-          <Diagnosed key={`a${job}`} job={job || (recorded.value[0] as string)} />
-          {beside && <Diagnosed key={`b${beside}`} job={beside} />}
+          <DiagnosisView key={`a${job}`} job={job || (recorded.value[0] as string)} />
+          {beside && <DiagnosisView key={`b${beside}`} job={beside} />}
         </div>
       )}
     </>
@@ -76,7 +76,7 @@ function Choice({
   );
 }
 
-function Diagnosed({ job }: { job: string }) {
+function DiagnosisView({ job }: { job: string }) {
   const [progress, setProgress] = useState<DiagnosisProgress>();
   const answer = useAnswer(job, (signal) =>
     server().diagnose(
@@ -89,7 +89,7 @@ function Diagnosed({ job }: { job: string }) {
       <h2>
         <a href={link(["jobs", job])}>{job}</a>
       </h2>
-      <Shown
+      <AnswerView
         answer={answer}
         progress={
           progress &&
@@ -102,7 +102,7 @@ function Diagnosed({ job }: { job: string }) {
             pieces={pieces.flatMap((piece) => (piece.case === "timeline" && !piece.value.recorded ? [piece.value] : []))}
           />
         )}
-      </Shown>
+      </AnswerView>
     </section>
   );
 }
@@ -118,7 +118,7 @@ function partsOf(result: DiagnosisResult): Bar[] {
 function Result({ result, pieces }: { result: DiagnosisResult; pieces: TimelinePiece[] }) {
   const [chosen, setChosen] = useState("");
   const bars = partsOf(result);
-  const colours = useMemo(() => coloured(partsOf(result)), [result]);
+  const colours = useMemo(() => coloursOfParts(partsOf(result)), [result]);
   const timeline = useMemo(() => timelineOf(pieces), [pieces]);
   const colourOf = useCallback((part: string) => colours.get(part.split(": ")[0] ?? "") ?? "faint", [colours]);
   const choose = (part: string) => setChosen((before) => (before === part ? "" : part));

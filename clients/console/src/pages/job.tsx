@@ -1,6 +1,6 @@
 import { nodeRange, objective, profileSource, rows } from "@nodewise/client";
 import { IntervalBasis, type PredictResponse, type Profile, type SuggestMeasurementsResponse } from "@nodewise/client/v1";
-import { type Answer, Shown, useAnswer, useDelayed } from "../answer.js";
+import { type Answer, AnswerView, useAnswer, useDelayed } from "../answer.js";
 import { StackedBars } from "../charts/bars.js";
 import { Curve } from "../charts/curve.js";
 import { ago, bytes, count, number, percent, seconds, words } from "../format.js";
@@ -98,12 +98,12 @@ export function Job({ profileId }: { profileId: string }) {
         <a href={link(["jobs"])}>Jobs</a> /
       </p>
       <h1>{profileId}</h1>
-      <Shown answer={profile}>{(value) => <Known profile={value} />}</Shown>
+      <AnswerView answer={profile}>{(value) => <KnownJob profile={value} />}</AnswerView>
     </>
   );
 }
 
-function Known({ profile }: { profile: Profile }) {
+function KnownJob({ profile }: { profile: Profile }) {
   const question = useQuestion();
   const { rule, share, hours, price, samples, confidence, most, batch, estimator, revision } = question;
   const key = useDelayed(
@@ -120,7 +120,9 @@ function Known({ profile }: { profile: Profile }) {
         question={question}
         names={estimators.state === "ready" ? estimators.value.map((each) => each.plugin?.name ?? "") : []}
       />
-      <Shown answer={prediction}>{(reply) => <Answered reply={reply} profile={profile} question={question} />}</Shown>
+      <AnswerView answer={prediction}>
+        {(reply) => <PredictionView reply={reply} profile={profile} question={question} />}
+      </AnswerView>
     </>
   );
 }
@@ -218,7 +220,7 @@ function Controls({ question, names }: { question: Question; names: readonly str
   );
 }
 
-function Answered({ reply, profile, question }: { reply: PredictResponse; profile: Profile; question: Question }) {
+function PredictionView({ reply, profile, question }: { reply: PredictResponse; profile: Profile; question: Question }) {
   const suggestions = useSuggestions(profile, question);
   const suggested = suggestions.state === "ready" ? suggestions.value.suggestions.map(({ nodes }) => nodes) : [];
   const all = [...rows(reply)];
@@ -306,7 +308,7 @@ function Suggestions({ answer }: { answer: Answer<SuggestMeasurementsResponse> }
   return (
     <section>
       <h2>What to measure next</h2>
-      <Shown answer={answer}>
+      <AnswerView answer={answer}>
         {(reply) => (
           <>
             <p>
@@ -323,7 +325,7 @@ function Suggestions({ answer }: { answer: Answer<SuggestMeasurementsResponse> }
             </ol>
           </>
         )}
-      </Shown>
+      </AnswerView>
     </section>
   );
 }

@@ -1,6 +1,6 @@
 import { type NodewiseError, nodeRange, jobs as outcomesOf, profileSource } from "@nodewise/client";
 import { PredictionColumn, type Profile, type Recommendation } from "@nodewise/client/v1";
-import { Failure, Shown, useAnswer, useDelayed } from "../answer.js";
+import { AnswerView, Failure, useAnswer, useDelayed } from "../answer.js";
 import { ago, count, number, percent } from "../format.js";
 import { link, useParameter } from "../router.js";
 import { type Comparable, comparable, latestRun, type Run, UNMEASURED_NODES } from "../runs.js";
@@ -22,14 +22,14 @@ interface Job {
 
 const COLUMNS = { columns: [PredictionColumn.INTERVAL] };
 
-interface Listed {
+interface JobPage {
   profiles: readonly Profile[];
   /** The latest run of each profile. */
   runs: readonly (Run | undefined)[];
   nextPageToken: string;
 }
 
-async function listed(prefix: string, labels: string, pageToken: string, signal: AbortSignal): Promise<Listed> {
+async function listJobs(prefix: string, labels: string, pageToken: string, signal: AbortSignal): Promise<JobPage> {
   const page = await server()
     .listProfiles(
       { namePrefix: prefix, labels: labels.split(/[\s,]+/).filter(Boolean), pageSize: PAGE, pageToken },
@@ -46,7 +46,7 @@ async function listed(prefix: string, labels: string, pageToken: string, signal:
 }
 
 /** The jobs of a list with their predictions. Models that were never fitted take their time, so the list comes first. */
-async function predicted({ profiles, runs }: Listed, devices: number, signal: AbortSignal): Promise<Job[]> {
+async function predictJobs({ profiles, runs }: JobPage, devices: number, signal: AbortSignal): Promise<Job[]> {
   if (!profiles.length) return [];
   const options = { signal, timeoutMs: 120_000 };
   const batch = await server().batchPredict({ jobs: profiles.map(question), options: COLUMNS }, options);
@@ -66,11 +66,11 @@ async function predicted({ profiles, runs }: Listed, devices: number, signal: Ab
   }));
 }
 
-function isAbout(jobs: readonly Job[], { profiles }: Listed): boolean {
+function isAbout(jobs: readonly Job[], { profiles }: JobPage): boolean {
   return jobs.length === profiles.length && jobs.every(({ profile }, index) => profile.uid === profiles[index]?.uid);
 }
 
-function unpredicted({ profiles, runs }: Listed): Job[] {
+function jobsWithoutPredictions({ profiles, runs }: JobPage): Job[] {
   const nothing = { recommendation: undefined, curve: comparable([]), gain: undefined, error: undefined };
   return profiles.map((profile, job) => ({ profile, now: runs[job], ...nothing }));
 }
@@ -127,10 +127,10 @@ export function Jobs() {
   const [pageToken, setPageToken] = useParameter("page");
   const more = Math.max(0, Math.trunc(Number(devices)) || 0);
   const asked = useDelayed(JSON.stringify([prefix, labels, pageToken]));
-  const list = useAnswer(asked, (signal) => listed(prefix, labels, pageToken, signal));
+  const list = useAnswer(asked, (signal) => listJobs(prefix, labels, pageToken, signal));
   const profiles = list.state === "ready" && !list.stale ? list.value : undefined;
   const answer = useAnswer(useDelayed(profiles && `${asked} ${more}`, 100), (signal) =>
-    predicted(profiles ?? { profiles: [], runs: [], nextPageToken: "" }, more, signal),
+    predictJobs(profiles ?? { profiles: [], runs: [], nextPageToken: "" }, more, signal),
   );
   return (
     <>
@@ -160,7 +160,7 @@ export function Jobs() {
           />
         </label>
       </form>
-      <Shown answer={list}>
+      <AnswerView answer={list}>
         {(page) =>
           page.profiles.length === 0 ? (
             <section class="empty">
@@ -180,7 +180,7 @@ export function Jobs() {
               )}
               <SortableTable
                 caption={count(page.profiles.length, "job")}
-                rows={answer.state === "ready" && isAbout(answer.value, page) ? answer.value : unpredicted(page)}
+                rows={answer.state === "ready" && isAbout(answer.value, page) ? answer.value : jobsWithoutPredictions(page)}
                 keyOf={(job) => job.profile.profileId}
                 columns={[
                   {
@@ -195,7 +195,7 @@ export function Jobs() {
                     name: "excess",
                     title: "Too many",
                     value: excess,
-                    show: (job) => signed(excess(job)),
+                    show: (job) => withSign(excess(job)),
                     numeric: true,
                   },
                   {
@@ -235,12 +235,12 @@ export function Jobs() {
             </>
           )
         }
-      </Shown>
+      </AnswerView>
     </>
   );
 }
 
-function signed(value: number | undefined): string {
+function withSign(value: number | undefined): string {
   return value === undefined ? number(undefined) : value > 0 ? `+${number(value)}` : number(value);
 }
 

@@ -2,7 +2,7 @@ import { type PredictionRow, profileSource, rows } from "@nodewise/client";
 import { type Configurations, Recomputation } from "@nodewise/client/v1";
 import { MemoryFit, type PlanProgress, type PlanResult } from "@nodewise/client/v1beta1";
 import { useEffect, useState } from "preact/hooks";
-import { Failure, Shown, useAnswer } from "../answer.js";
+import { AnswerView, Failure, useAnswer } from "../answer.js";
 import { RowBars } from "../charts/bars.js";
 import { Scatter } from "../charts/scatter.js";
 import { bytes, count, number, percent, seconds, words } from "../format.js";
@@ -123,7 +123,7 @@ export function Plan() {
       </form>
       {problem && <Failure error={problem} />}
       {asked !== undefined && !problem && (
-        <Shown
+        <AnswerView
           answer={answer}
           progress={
             progress &&
@@ -132,7 +132,7 @@ export function Plan() {
           }
         >
           {({ result }) => (
-            <Planned
+            <PlanView
               result={result}
               sequence={Number(sequence)}
               tokens={Number(tokens)}
@@ -142,13 +142,13 @@ export function Plan() {
               batch={batch}
             />
           )}
-        </Shown>
+        </AnswerView>
       )}
     </>
   );
 }
 
-interface PlannedProps {
+interface PlanViewProps {
   result: PlanResult;
   sequence: number;
   tokens: number;
@@ -171,7 +171,7 @@ const MEMORY_TERMS = [
   "cache",
 ].map((term) => `memory_${term}_bytes`);
 
-function Planned({ result, sequence, tokens, precision, model, devices, batch }: PlannedProps) {
+function PlanView({ result, sequence, tokens, precision, model, devices, batch }: PlanViewProps) {
   const all = [...rows(result)];
   const [chosen, setChosen] = useState(0);
   const row = all[chosen];
@@ -332,13 +332,13 @@ function Paste({ layout, index, devices, batch, sequence, precision }: PasteProp
   return (
     <section>
       <h2>What to paste</h2>
-      <Copied name="Parallelism in Megatron-LM" text={flags} />
-      <Copied name="Complete settings for Megatron-LM, DeepSpeed, torchtitan, NeMo or Accelerate" text={command} />
+      <CopyableText name="Parallelism in Megatron-LM" text={flags} />
+      <CopyableText name="Complete settings for Megatron-LM, DeepSpeed, torchtitan, NeMo or Accelerate" text={command} />
     </section>
   );
 }
 
-function Copied({ name, text }: { name: string; text: string }) {
+function CopyableText({ name, text }: { name: string; text: string }) {
   const [copied, setCopied] = useState(false);
   return (
     <div class="copied">
@@ -405,7 +405,7 @@ function Card({ layout, row, index, model, sequence, tokens, precision, batch }:
   return (
     <section>
       <h2>The card of this run</h2>
-      <Shown answer={answer}>
+      <AnswerView answer={answer}>
         {({ memory, completion, energy, doubts, assumptions }) => (
           <>
             <dl class="card">
@@ -443,7 +443,7 @@ function Card({ layout, row, index, model, sequence, tokens, precision, batch }:
             </details>
           </>
         )}
-      </Shown>
+      </AnswerView>
     </section>
   );
 }

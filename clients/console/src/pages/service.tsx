@@ -1,6 +1,6 @@
 import { NodewiseError } from "@nodewise/client";
 import { PluginKind, PluginMode } from "@nodewise/client/v1";
-import { Shown, useAnswer } from "../answer.js";
+import { AnswerView, useAnswer } from "../answer.js";
 import { ago, number, words } from "../format.js";
 import { server, token } from "../server.js";
 import { SortableTable } from "../table.js";
@@ -34,13 +34,7 @@ async function samples(signal: AbortSignal): Promise<Sample[]> {
   });
 }
 
-const SHOWN = [
-  "nodewise_queue_waiting",
-  "nodewise_store_up",
-  "nodewise_store_rows",
-  "nodewise_cache_bytes",
-  "nodewise_refusals_total",
-];
+const SHOWN = ["nodewise_queue_", "nodewise_store_", "nodewise_cache_bytes", "nodewise_workers"];
 
 /** Whether the service is well: health, generations, plugins, load. */
 export function Service() {
@@ -59,7 +53,7 @@ export function Service() {
   return (
     <>
       <h1>Service</h1>
-      <Shown answer={ready}>
+      <AnswerView answer={ready}>
         {(checks) => (
           <ul class="checks">
             {checks.map(({ name, state, good }) => (
@@ -69,9 +63,9 @@ export function Service() {
             ))}
           </ul>
         )}
-      </Shown>
+      </AnswerView>
       <h2>Generations</h2>
-      <Shown answer={generations}>
+      <AnswerView answer={generations}>
         {(all) =>
           all === undefined ? (
             <p class="quiet">Administration is off, or this caller may not use it (setting admin).</p>
@@ -95,9 +89,9 @@ export function Service() {
             />
           )
         }
-      </Shown>
+      </AnswerView>
       <h2>Plugins</h2>
-      <Shown answer={plugins}>
+      <AnswerView answer={plugins}>
         {(page) => (
           <>
             {page.problems.map((each) => (
@@ -122,9 +116,9 @@ export function Service() {
             />
           </>
         )}
-      </Shown>
+      </AnswerView>
       <h2>Load</h2>
-      <Shown answer={load}>
+      <AnswerView answer={load}>
         {(all) => (
           <SortableTable
             caption="Metrics of this server; Grafana's dashboards in deploy/ have them over time"
@@ -144,7 +138,7 @@ export function Service() {
             ]}
           />
         )}
-      </Shown>
+      </AnswerView>
     </>
   );
 }
