@@ -40,8 +40,6 @@ from nodewise.profiles.traces import Piece, TraceStore, free_bytes_at
 __all__ = ["SqlProfileStore"]
 
 _MOST_MEMOS: Final = 4096
-_DISKS_EVERY_S: Final = 0.1
-"""Seconds between two checks of the free space on the disks."""
 _SWEPT_S: Final = 86_400.0
 """Seconds between two searches for traces that nothing refers to."""
 
@@ -69,8 +67,6 @@ class SqlProfileStore(ProfileStore):
         self.condition = condition
         self._options = options
         self._now = options.now
-        self._free: int | None = None
-        self._look_at_disks_s = -math.inf
         self._writing = threading.RLock()
         self._idle: deque[Connection] = deque()
         self._is_closed = False
@@ -154,12 +150,8 @@ class SqlProfileStore(ProfileStore):
         return [self.traces.root] if self.traces.has_root else []
 
     def _free_bytes(self) -> int | None:
-        """Free bytes of the fullest disk, as of a moment ago; None = unknown."""
-        now_s = time.monotonic()
-        if now_s >= self._look_at_disks_s:
-            free_bytes = [free for free in map(free_bytes_at, self._disks()) if free is not None]
-            self._free, self._look_at_disks_s = min(free_bytes, default=None), now_s + _DISKS_EVERY_S
-        return self._free
+        """Free bytes of the fullest disk; None = unknown."""
+        return min((free for free in map(free_bytes_at, self._disks()) if free is not None), default=None)
 
     # --- reads
 
