@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,14 +63,24 @@ const (
 		workerGroupSpecs: [{groupName: gpus, replicas: 1, minReplicas: 1, maxReplicas: 1, rayStartParams: {}, template: {spec: {containers: [` + trainer + `]}}}]`
 )
 
+// tried is the runtime of the TrainJobs.
+const tried = `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: torch-tried, labels: {trainer.kubeflow.org/framework: torch}},
+	spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
+		spec: {template: {spec: {containers: [{name: node, image: pytorch}]}}}}}]}}}}`
+
 // queue makes a queue of Kueue whose flavor is a test's pool of nodes.
 func queue(t *testing.T, pool, checks string) {
 	t.Helper()
+	queueOf(t, pool, 1000, checks)
+}
+
+func queueOf(t *testing.T, pool string, devices int, more string) {
+	t.Helper()
 	for _, text := range []string{
 		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: POOL}, spec: {nodeLabels: {pool: POOL}}}`,
-		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: POOL}, spec: {namespaceSelector: {}, ` + checks + `
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: POOL}, spec: {namespaceSelector: {}, ` + more + `
 			resourceGroups: [{coveredResources: [nvidia.com/gpu, cpu, memory], flavors: [{name: POOL, resources: [
-				{name: nvidia.com/gpu, nominalQuota: 1000}, {name: cpu, nominalQuota: 1000}, {name: memory, nominalQuota: 1000Gi}]}]}]}}`,
+				{name: nvidia.com/gpu, nominalQuota: ` + strconv.Itoa(devices) + `}, {name: cpu, nominalQuota: 1000}, {name: memory, nominalQuota: 1000Gi}]}]}]}}`,
 		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: POOL, namespace: default}, spec: {clusterQueue: POOL}}`,
 	} {
 		create(t, read(t, strings.ReplaceAll(text, "POOL", pool)))
@@ -167,9 +178,7 @@ func conditionIs(object *unstructured.Unstructured, kind, status string) bool {
 func TestControllers(t *testing.T) {
 	addNodes(t, "controlled", "V100", 60, "")
 	startControllers(t)
-	create(t, read(t, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: torch-tried, labels: {trainer.kubeflow.org/framework: torch}},
-		spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
-			spec: {template: {spec: {containers: [{name: node, image: pytorch}]}}}}}]}}}}`))
+	create(t, read(t, tried))
 	queue(t, "controlled", "")
 	store(t, "team/controlled", measured(t, "V100"))
 	for name, mode := range map[string]struct {
