@@ -66,7 +66,7 @@ const (
 func queue(t *testing.T, pool, checks string) {
 	t.Helper()
 	for _, text := range []string{
-		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: POOL}, spec: {nodeLabels: {pool: POOL}}}`,
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: POOL}, spec: {nodeLabels: {pool: POOL, nvidia.com/gpu.product: V100}}}`,
 		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: POOL}, spec: {namespaceSelector: {}, ` + checks + `
 			resourceGroups: [{coveredResources: [nvidia.com/gpu, cpu, memory], flavors: [{name: POOL, resources: [
 				{name: nvidia.com/gpu, nominalQuota: 1000}, {name: cpu, nominalQuota: 1000}, {name: memory, nominalQuota: 1000Gi}]}]}]}}`,
@@ -167,30 +167,19 @@ func conditionIs(object *unstructured.Unstructured, kind, status string) bool {
 func TestControllers(t *testing.T) {
 	addNodes(t, "controlled", "V100", 60, "")
 	startControllers(t)
-	create(t, read(t, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: torch-tried, labels: {trainer.kubeflow.org/framework: torch}},
-		spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
-			spec: {template: {spec: {containers: [{name: node, image: pytorch}]}}}}}]}}}}`))
+	torchRuntime(t, "torch-tried", `{name: node, image: pytorch}`)
 	queue(t, "controlled", "")
 	store(t, "team/controlled", measured(t, "V100"))
-	for name, mode := range map[string]struct {
+	type mode struct {
 		webhook []string // options of the process
 		stopped bool
 		chosen  bool
-	}{
-		"with":       {chosen: true},
-		"no-webhook": {stopped: true},
-		"no-server":  {webhook: []string{"-server", free(t)}},
-		"hanging": {webhook: []string{"-server", wrongServer(t, func(_ any, stream grpc.ServerStream) error {
-			<-stream.Context().Done()
-			return stream.Context().Err()
-		})}},
-		"refusing":      {webhook: []string{"-server", wrongServer(t, func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no") })}},
-		"empty-answers": {webhook: []string{"-server", wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) })}},
-		"absurd-answers": {webhook: []string{"-server", wrongServer(t, func(_ any, stream grpc.ServerStream) error {
-			return stream.SendMsg(&nodewisev1.PredictResponse{Recommendation: &nodewisev1.Recommendation{Row: 1 << 30, DeviceName: "none"}})
-		})}},
-		"no-protocol": {webhook: []string{"-server", otherProtocol(t)}},
-	} {
+	}
+	modes := map[string]mode{"with": {chosen: true}, "no-webhook": {stopped: true}}
+	for name, server := range wrongServers(t) {
+		modes[name] = mode{webhook: []string{"-server", server}}
+	}
+	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			if mode.stopped || mode.webhook != nil {
 				end(rig.processes["webhook"])
@@ -223,6 +212,24 @@ func TestControllers(t *testing.T) {
 			}
 			all.Wait()
 		})
+	}
+}
+
+// wrongServers returns addresses at which Nodewise fails, by the way in which it does.
+func wrongServers(t *testing.T) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"no-server": free(t),
+		"hanging": wrongServer(t, func(_ any, stream grpc.ServerStream) error {
+			<-stream.Context().Done()
+			return stream.Context().Err()
+		}),
+		"refusing":      wrongServer(t, func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no") }),
+		"empty-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) }),
+		"absurd-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error {
+			return stream.SendMsg(&nodewisev1.PredictResponse{Recommendation: &nodewisev1.Recommendation{Row: 1 << 30, DeviceName: "none"}})
+		}),
+		"no-protocol": otherProtocol(t),
 	}
 }
 

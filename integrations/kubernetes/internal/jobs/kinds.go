@@ -331,6 +331,9 @@ func (j *Job) nodesOf(count int64) int64 { return count*j.unit + j.extra }
 
 func (j *Job) countOf(nodes int64) int64 { return max(nodes-j.extra, 0) / j.unit }
 
+// Pods returns the number of pods with the template of the nodes' pods.
+func (j *Job) Pods() int64 { return j.pods(j.Nodes()) }
+
 // pods returns the number of pods with the template.
 func (j *Job) pods(nodes int64) int64 { return max(nodes-j.aside, 0) }
 
@@ -511,14 +514,15 @@ var deviceResources = []string{"/gpu", "/tpu", "/gaudi"}
 func DevicesOf(list corev1.ResourceList) int32 {
 	var found int32
 	for name, quantity := range list {
-		if isDevice(string(name)) {
+		if IsDevice(string(name)) {
 			found += int32(quantity.Value())
 		}
 	}
 	return found
 }
 
-func isDevice(resource string) bool {
+// IsDevice reports whether a resource is a whole accelerator.
+func IsDevice(resource string) bool {
 	return slices.ContainsFunc(deviceResources, func(end string) bool { return strings.HasSuffix(resource, end) })
 }
 
