@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -65,12 +66,12 @@ func TestAdmissionCheck(t *testing.T) {
 			annotations map[string]string
 			check       string // annotation
 			says        string
-			rejected    string // what it says if the owner asks for a rejection; empty = admitted also then
+			fails       string // the state in which the check fails; empty = the job is admitted
 		}{
 			"worth":      {2, asks(map[string]string{"nodewise.dev/nodes": "1-8"}), "", "is worth its nodes", ""},
-			"not-worth":  {4, asks(map[string]string{"nodewise.dev/nodes": "1-8", "nodewise.dev/share": "0.9"}), "reject", "is not worth its nodes: 1 node", "Rejected"},
+			"not-worth":  {4, asks(map[string]string{"nodewise.dev/nodes": "1-8", "nodewise.dev/share": "0.9"}), "reject", "is not worth its nodes; the recommendation is 1 node", "Rejected"},
 			"advised":    {4, asks(map[string]string{"nodewise.dev/nodes": "1-8", "nodewise.dev/share": "0.9"}), "", "The job is admitted; annotation nodewise.dev/check: retry or reject would stop it", ""},
-			"waits":      {4, asks(map[string]string{"nodewise.dev/nodes": "1-8", "nodewise.dev/share": "0.9"}), "retry", "Reset to Pending after eviction. Previously: Retry", "Retry"},
+			"waits":      {4, asks(map[string]string{"nodewise.dev/nodes": "1-8", "nodewise.dev/share": "0.9"}), "retry", "is not worth its nodes", "Retry"},
 			"in-time":    {2, asks(map[string]string{"nodewise.dev/samples": "1e6", "nodewise.dev/deadline-seconds": "1e6"}), "reject", "is done by its deadline (it takes", ""},
 			"late":       {2, asks(tight), "reject", "is not done by its deadline: it takes", "Rejected"},
 			"too-large":  {1, large, "reject", "does not fit into memory:", "Rejected"},
@@ -86,18 +87,15 @@ func TestAdmissionCheck(t *testing.T) {
 			setNodes(t, job, test.nodes)
 			create(t, job)
 			all.Go(func() {
+				if test.fails != "" {
+					stopped(t, job, test.fails, test.says)
+					return
+				}
 				state, message := answered(t, job, test.says)
 				t.Log(name, ": ", state, ": ", message)
-				switch test.rejected {
-				case "":
-					controlledKinds[0].running(t, job, test.nodes)
-					if state != "Ready" {
-						t.Error(name, " is ", state)
-					}
-				case "Rejected":
-					stopped(t, job, "Rejected")
-				default: // evicted, and tried again after a minute
-					stopped(t, job, "Pending")
+				controlledKinds[0].running(t, job, test.nodes)
+				if state != "Ready" {
+					t.Error(name, " is ", state)
 				}
 			})
 		}
@@ -113,8 +111,7 @@ func TestAdmissionCheck(t *testing.T) {
 			all.Go(func() {
 				answered(t, passes, fmt.Sprintf("%d node", kind.nodes))
 				kind.running(t, passes, kind.nodes)
-				answered(t, late, "is not done by its deadline")
-				stopped(t, late, "Rejected")
+				stopped(t, late, "Rejected", "is not done by its deadline")
 			})
 		}
 		all.Wait()
@@ -175,24 +172,31 @@ func answered(t *testing.T, job *unstructured.Unstructured, says string) (state,
 	return state, message
 }
 
-// stopped waits until Kueue has taken the quota of a job because of its check, whose state then is the given one, and checks that the job is
-// suspended.
-func stopped(t *testing.T, job *unstructured.Unstructured, state string) {
+// stopped waits until Kueue has evicted a job because its check was answered with a state and a message.
+func stopped(t *testing.T, job *unstructured.Unstructured, state, says string) {
 	t.Helper()
+	if event := eventOf(t, job, "CheckFailed"); !strings.Contains(event.Message, says) {
+		t.Error(job.GetName(), ": ", event.Message)
+	} else {
+		t.Log(job.GetName(), ": ", state, ": ", event.Message)
+	}
 	workload := &unstructured.Unstructured{}
 	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
 		workload = workloadOf(ctx, t, job)
-		return conditionIs(workload, "QuotaReserved", "False"), nil
+		if state == "Retry" { // it may have quota again
+			states, _, _ := unstructured.NestedSlice(workload.Object, "status", "admissionChecks")
+			return len(states) == 1 && states[0].(map[string]any)["retryCount"] != nil, nil
+		}
+		active, stated, _ := unstructured.NestedBool(workload.Object, "spec", "active")
+		return stated && !active && conditionIs(workload, "QuotaReserved", "False"), nil
 	})
-	if err != nil || conditionIs(workload, "Admitted", "True") {
-		t.Error(job.GetName(), ": ", err, workload.Object["status"])
-	}
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(job.GroupVersionKind())
 	if err := rig.kubernetes.Get(t.Context(), client.ObjectKeyFromObject(job), found); err != nil {
 		t.Error(err)
 	}
-	if active, stated, _ := unstructured.NestedBool(workload.Object, "spec", "active"); state == "Rejected" && (!stated || active) {
-		t.Error(job.GetName(), " is rejected, and its workload is active")
+	suspend := cmp.Or(map[string]string{"PyTorchJob": "spec.runPolicy.suspend"}[job.GetKind()], "spec.suspend")
+	if err != nil || conditionIs(workload, "Admitted", "True") || at(found.Object, suspend) != true {
+		t.Error(job.GetName(), ": ", err, workload.Object["status"], at(found.Object, suspend))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -199,7 +200,7 @@ func TestControllers(t *testing.T) {
 			for _, kind := range controlledKinds {
 				job := create(t, kind.in(t, "controlled", kind.name+"-"+name, map[string]string{
 					"nodewise.dev/profile": "team/controlled", "nodewise.dev/nodes": "2-4", "nodewise.dev/settings": `{"global_batch_samples": 512}`,
-					"nodewise.dev/objective": "highest-throughput",
+					"nodewise.dev/objective": "highest-throughput", "nodewise.dev/samples": "1e9", "nodewise.dev/execution-limit": "2",
 				}))
 				count, chosen := kind.nodes, job.GetAnnotations()["nodewise.dev/chosen-nodes"]
 				if mode.chosen {
@@ -208,10 +209,39 @@ func TestControllers(t *testing.T) {
 				if mode.chosen != (chosen != "") || mode.chosen && chosen != "4" {
 					t.Error(job.GetName(), " has annotations ", job.GetAnnotations())
 				}
-				all.Go(func() { kind.running(t, job, count) })
+				all.Go(func() {
+					kind.running(t, job, count)
+					limited(t, job, mode.chosen)
+				})
 			}
 			all.Wait()
 		})
+	}
+	t.Run("execution limit", func(t *testing.T) { // of a job that does not end in time
+		job := create(t, controlledKinds[0].in(t, "controlled", "limited", map[string]string{
+			"nodewise.dev/profile": "team/controlled", "nodewise.dev/nodes": "2-4", "nodewise.dev/settings": `{"global_batch_samples": 512}`,
+			"nodewise.dev/samples": "1e4", "nodewise.dev/execution-limit": "1",
+		}))
+		t.Log(job.GetAnnotations()["nodewise.dev/reason"])
+		err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+			workload := workloadOf(ctx, t, job)
+			active, stated, _ := unstructured.NestedBool(workload.Object, "spec", "active")
+			return stated && !active && strings.Contains(fmt.Sprint(workload.Object["status"]), "exceeding the maximum execution time"), nil
+		})
+		if err != nil {
+			t.Error(err, workloadOf(t.Context(), t, job).Object)
+		}
+	})
+}
+
+// limited checks that Kueue has the execution limit that the webhook wrote: at least twice the predicted time; none without the webhook.
+func limited(t *testing.T, job *unstructured.Unstructured, expected bool) {
+	t.Helper()
+	limit, stated, _ := unstructured.NestedInt64(workloadOf(t.Context(), t, job).Object, "spec", "maximumExecutionTimeSeconds")
+	label := job.GetLabels()["kueue.x-k8s.io/max-exec-time-seconds"]
+	predicted, _ := strconv.ParseFloat(job.GetAnnotations()["nodewise.dev/finish-seconds"], 64)
+	if stated != expected || expected && (fmt.Sprint(limit) != label || float64(limit) < 2*predicted || predicted == 0) {
+		t.Error(job.GetName(), " has the limit ", limit, ", label ", label, ", predicted ", predicted)
 	}
 }
 

@@ -82,7 +82,7 @@ func liftRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		before.SetResourceVersion("")
+		before.SetResourceVersion(definition.GetResourceVersion())
 		if err := rig.kubernetes.Patch(context.WithoutCancel(t.Context()), before, client.MergeFrom(definition)); err != nil {
 			t.Error(err)
 		}

@@ -42,8 +42,8 @@ const (
 const (
 	// readTimeout is the longest wait to read a workload's job, in addition to the time-outs of Nodewise.
 	readTimeout = 5 * time.Second
-	// firstRetry is the wait of a job before it is tried again; it doubles with each time, up to lastRetry.
-	firstRetry, lastRetry = time.Minute, 30 * time.Minute
+	// retryAfter is the wait of a job before it is tried again. It is short, because Kueue 0.17 takes the job's quota away only at its end.
+	retryAfter = 10 * time.Second
 )
 
 var kueue = schema.GroupVersion{Group: "kueue.x-k8s.io", Version: "v1beta2"}
@@ -114,7 +114,6 @@ func (c *Checker) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		ours = append(ours, mine)
 		if state["state"] == pending {
 			waiting = append(waiting, mine)
-			mine["retries"] = state["retryCount"]
 		}
 	}
 	if len(waiting) == 0 {
@@ -122,11 +121,9 @@ func (c *Checker) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	job, found := c.answer(ctx, workload)
 	for _, mine := range waiting {
-		retries, _ := mine["retries"].(int64)
-		delete(mine, "retries")
 		mine["state"], mine["message"], mine["lastTransitionTime"] = found.state, found.message, now()
 		if found.state == retry {
-			mine["requeueAfterSeconds"] = int64(min(firstRetry<<min(retries, 10), lastRetry).Seconds())
+			mine["requeueAfterSeconds"] = int64(retryAfter.Seconds())
 		}
 	}
 	if err := c.apply(ctx, workload, "admissionChecks", ours); apierrors.IsConflict(err) {
@@ -362,9 +359,9 @@ func (c *Checker) worth(ctx context.Context, on *reservation, wish jobs.Wish) (s
 	case curve.Recommended == 0:
 		return "whether it is worth its nodes is not known: " + curve.Why, true
 	case on.nodes <= int64(curve.Recommended):
-		return fmt.Sprintf("is worth its nodes (%s: %s)", jobs.CountOf(int64(curve.Recommended)), curve.Why), true
+		return fmt.Sprintf("is worth its nodes; the recommendation is %s: %s", jobs.CountOf(int64(curve.Recommended)), curve.Why), true
 	case curve.Bounded:
 		return fmt.Sprintf("whether it is worth its nodes is not known: no more than %s were compared", jobs.CountOf(int64(curve.Recommended))), true
 	}
-	return fmt.Sprintf("is not worth its nodes: %s are recommended: %s", jobs.CountOf(int64(curve.Recommended)), curve.Why), false
+	return fmt.Sprintf("is not worth its nodes; the recommendation is %s: %s", jobs.CountOf(int64(curve.Recommended)), curve.Why), false
 }
