@@ -253,7 +253,7 @@ func reduction(workload *unstructured.Unstructured) (found int64) {
 	return found
 }
 
-// deviceOf returns the device type of the flavor that Kueue assigned for accelerators; empty = its nodes state non.
+// deviceOf returns the device type of the flavor that Kueue assigned for accelerators; empty = its nodes state none.
 func (c *Checker) deviceOf(ctx context.Context, workload *unstructured.Unstructured) string {
 	for _, set := range listOf(workload, "status", "admission", "podSetAssignments") {
 		flavors, _, _ := unstructured.NestedStringMap(set, "flavors")

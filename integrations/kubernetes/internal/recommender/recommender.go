@@ -5,6 +5,7 @@ package recommender
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,51 +93,46 @@ func (r *Recommender) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 
 // recommend chooses the number of nodes, unless the webhook did so at creation, and states that it has done its work.
 func (r *Recommender) recommend(ctx context.Context, job *unstructured.Unstructured, chosen bool) (ctrl.Result, error) {
-	changed := job.DeepCopy()
 	if chosen {
-		return ctrl.Result{}, r.patch(ctx, job, r.finished(changed, nil))
+		return ctrl.Result{}, r.patch(ctx, job, done(job.DeepCopy()))
 	}
+	changed := job.DeepCopy()
 	reason, _ := webhook.Choose(ctx, r.Asker, r.Cluster, changed)
-	if changed.GetAnnotations()[jobs.Question] == "" { // there is no answer
+	key := changed.GetAnnotations()[jobs.Question]
+	if key == "" { // there is no answer
 		late := job.GetAnnotations()[Plugin] != "" && time.Since(job.GetCreationTimestamp().Time) > r.Settings.Patience
 		if !late && job.GetAnnotations()[jobs.Reason] == reason {
 			return ctrl.Result{RequeueAfter: r.Settings.Retry}, nil
 		}
-		changed = annotate(job.DeepCopy(), map[string]string{jobs.Reason: reason})
+		changed = annotate(job.DeepCopy(), jobs.Reason, reason)
 		if late {
-			changed = r.finished(changed, nil)
+			done(changed)
 		}
 		return ctrl.Result{RequeueAfter: r.Settings.Retry}, r.patch(ctx, job, changed)
 	}
-	key := changed.GetAnnotations()[jobs.Question]
-	err := r.patch(ctx, job, r.finished(changed, nil))
+	event := "NodesRecommended"
+	err := r.patch(ctx, job, done(changed))
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) { // Trainer's rules, or another webhook's, do not allow the change
-		reason = jobs.Shorten("the cluster refused the change (" + reason + "): " + err.Error())
-		changed = r.finished(job.DeepCopy(), map[string]string{jobs.Reason: reason, jobs.Question: key})
-		if err = r.patch(ctx, job, changed); err == nil {
-			err = announce.Event(ctx, r.Cluster, job, "NodesNotChosen", key, reason)
-		}
-		return ctrl.Result{}, err
+		event, reason = "NodesNotChosen", jobs.Shorten("the cluster refused the change ("+reason+"): "+err.Error())
+		err = r.patch(ctx, job, done(annotate(annotate(job.DeepCopy(), jobs.Reason, reason), jobs.Question, key)))
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, announce.Event(ctx, r.Cluster, job, "NodesRecommended", key, reason)
+	return ctrl.Result{}, announce.Event(ctx, r.Cluster, job, event, key, reason)
 }
 
-// finished adds annotations, and states that the work is done if the owner named this recommender.
-func (r *Recommender) finished(job *unstructured.Unstructured, more map[string]string) *unstructured.Unstructured {
-	if job.GetAnnotations()[Plugin] != "" {
-		annotate(job, map[string]string{Done: yes})
+// done states that the work is done, if the owner named a recommender.
+func done(job *unstructured.Unstructured) *unstructured.Unstructured {
+	if job.GetAnnotations()[Plugin] == "" {
+		return job
 	}
-	return annotate(job, more)
+	return annotate(job, Done, yes)
 }
 
-func annotate(job *unstructured.Unstructured, more map[string]string) *unstructured.Unstructured {
+func annotate(job *unstructured.Unstructured, name, value string) *unstructured.Unstructured {
 	all := job.GetAnnotations()
-	for name, value := range more {
-		all[name] = value
-	}
+	all[name] = value
 	job.SetAnnotations(all)
 	return job
 }
@@ -151,11 +147,12 @@ func isSuspended(object *unstructured.Unstructured) bool {
 	return suspended
 }
 
-// renewJobSet deletes the suspended JobSet of a TrainJob if it has another number of nodes, and Trainer creates it anew: JobSets do not allow
-// the change. It reports whether it did.
+// renewJobSet deletes the suspended JobSet of a TrainJob if it has the number of nodes before the choice, and Trainer creates it anew: JobSets
+// do not allow the change. It reports whether it did.
 func (r *Recommender) renewJobSet(ctx context.Context, job *unstructured.Unstructured) (bool, error) {
-	if job.GetAnnotations()[jobs.Chosen] == "" {
-		return false, nil
+	before, err := strconv.ParseInt(job.GetAnnotations()[jobs.Requested], 10, 64)
+	if err != nil {
+		return false, nil // nothing was chosen
 	}
 	set := &unstructured.Unstructured{}
 	set.SetGroupVersionKind(jobSets)
@@ -171,7 +168,7 @@ func (r *Recommender) renewJobSet(ctx context.Context, job *unstructured.Unstruc
 	if err := webhook.UseRuntime(ctx, r.Cluster, read, job.GetNamespace()); err != nil {
 		return false, err
 	}
-	if pods, stated := nodePods(set); !stated || pods == read.Pods() {
+	if pods, stated := nodePods(set); !stated || pods != read.Pods(before) || pods == read.Pods(read.Nodes()) {
 		return false, nil
 	}
 	uid, version := set.GetUID(), set.GetResourceVersion()
