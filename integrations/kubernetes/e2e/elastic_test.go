@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -89,8 +90,8 @@ func TestElasticSlices(t *testing.T) {
 	grown := nodesUntil(t, other, func(nodes int32) bool { return nodes > 1 })
 	kind.running(t, one, int(shrunk))
 	kind.running(t, two, int(grown))
-	for _, each := range []*unstructured.Unstructured{one, two} {
-		t.Log(each.GetName(), ": ", slicesOf(t, each))
+	for each, job := range map[*unstructured.Unstructured]*batchv1.Job{one: found, two: other} {
+		nodesUntil(t, job, func(nodes int32) bool { return slices.Equal(slicesOf(t, each), []int64{int64(nodes)}) })
 	}
 }
 

@@ -298,7 +298,7 @@ func (c *Checker) check(ctx context.Context, on *reservation) (verdict, error) {
 	}
 	point, known := curve.Point(on.device, these.First)
 	if !known || point.Refusal != "" {
-		return verdict{}, fmt.Errorf("Nodewise does not predict %s: %s", jobs.CountOf(on.nodes), cmp.Or(point.Refusal, curve.Why))
+		return verdict{}, fmt.Errorf("there is no prediction for %s: %s", jobs.CountOf(on.nodes), cmp.Or(point.Refusal, curve.Why))
 	}
 	var passes, fails []string
 	switch {

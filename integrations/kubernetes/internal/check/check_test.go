@@ -90,7 +90,7 @@ func TestVerdicts(t *testing.T) {
 		"deadline has passed":    {asker{point: fits}, profile + `, nodewise.dev/deadline-seconds: "50"` + reject, rejected, "and 0 s are left"},
 		"time not known":         {asker{point: ask.Point{Rate: 1}}, profile + `, nodewise.dev/deadline-seconds: "50"` + reject, ready, "its time is not known"},
 		"no answer":              {asker{err: errors.New("down")}, profile + reject, ready, "not checked: down"},
-		"refused row":            {asker{point: ask.Point{Refusal: "EVIDENCE_MISSING"}}, profile + reject, ready, "not checked: Nodewise does not predict 4 nodes: EVIDENCE_MISSING"},
+		"refused row":            {asker{point: ask.Point{Refusal: "EVIDENCE_MISSING"}}, profile + reject, ready, "not checked: there is no prediction for 4 nodes: EVIDENCE_MISSING"},
 		"no profile":             {asker{point: lacks}, `nodewise.dev/check: reject`, ready, "not checked: the job has no annotation nodewise.dev/profile"},
 		"wrong annotation":       {asker{point: lacks}, profile + `, nodewise.dev/check: stop`, ready, `not checked: annotation nodewise.dev/check is "stop"; give advise, retry or reject`},
 	} {
