@@ -141,6 +141,20 @@ func TestOtherTrainJobsStay(t *testing.T) {
 	}
 }
 
+// The webhook chose the number at creation, so that only the release is left.
+func TestAJobOfTheWebhookIsReleased(t *testing.T) {
+	job := trainJob(t, plugged, "true")
+	wish, err := jobs.WishOf(job.GetAnnotations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker := &asker{}
+	found, _, events, _ := rounds(t, asker, nil, 2, time.Hour, annotate(job, jobs.Question, wish.Key()))
+	if nodesOf(found) != 1 || asker.asked != 0 || found.GetAnnotations()[Done] != "yes" || len(events) > 0 {
+		t.Error(nodesOf(found), asker.asked, found.GetAnnotations(), events)
+	}
+}
+
 // Without an answer the job keeps its number and is tried again; a job that waits for the recommender is released after its patience.
 func TestWithoutAnAnswerTheJobStays(t *testing.T) {
 	for patience, done := range map[time.Duration]string{time.Hour: "", time.Second: "yes"} {
