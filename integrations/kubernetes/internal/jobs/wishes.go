@@ -114,10 +114,18 @@ type Wish struct {
 	ExecutionLimit float64
 }
 
-// Key identifies what the owner asks. Equal wishes have equal keys.
-func (w Wish) Key() string {
-	hash := sha256.Sum256(fmt.Appendf(nil, "%+v", w))
-	return hex.EncodeToString(hash[:8])
+// asking are the annotations that decide the number of nodes.
+var asking = []string{Profile, Nodes, objective, share, deadlineSeconds, confidence, samples, epochs, pricePerNodeHour, deviceName, Settings, executionLimit}
+
+// QuestionKey identifies what an owner asks. It changes only if one of the annotations does.
+func QuestionKey(annotations map[string]string) string {
+	hash := sha256.New()
+	for _, name := range asking {
+		if value, stated := annotations[name]; stated {
+			fmt.Fprintf(hash, "%s %q\n", name, value)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
 }
 
 // Chooses reports whether the owner wants a number of nodes chosen.

@@ -31,6 +31,9 @@ const (
 	yes    = "yes"
 )
 
+// longestReport is the longest time that Trainer may take to report that a new job is suspended.
+const longestReport = time.Minute
+
 var (
 	trainJobs = schema.GroupVersionKind{Group: "trainer.kubeflow.org", Version: "v1alpha1", Kind: "TrainJob"}
 	jobSets   = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
@@ -80,11 +83,11 @@ func (r *Recommender) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 		return ctrl.Result{RequeueAfter: time.Second}, err
 	}
 	annotations := job.GetAnnotations()
-	wish, err := jobs.WishOf(annotations)
-	if !isSuspended(job) || annotations[Done] != "" || err == nil && annotations[jobs.Question] == wish.Key() && annotations[Plugin] == "" {
+	chosen := annotations[jobs.Question] == jobs.QuestionKey(annotations)
+	if !isSuspended(job) || ran(job) || annotations[Done] != "" || chosen && annotations[Plugin] == "" {
 		return ctrl.Result{}, nil
 	}
-	result, err := r.recommend(ctx, job, err == nil && annotations[jobs.Question] == wish.Key())
+	result, err := r.recommend(ctx, job, chosen)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil // the job changed meanwhile, and may no longer be suspended
 	}
@@ -145,6 +148,20 @@ func (r *Recommender) patch(ctx context.Context, job, changed *unstructured.Unst
 func isSuspended(object *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
 	return suspended
+}
+
+// ran reports whether a suspended TrainJob ran before, such as a preempted one: Trainer then reports its suspension long after its creation.
+func ran(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	for _, each := range conditions {
+		condition, _ := each.(map[string]any)
+		text, _ := condition["lastTransitionTime"].(string)
+		since, err := time.Parse(time.RFC3339, text)
+		if condition["type"] == "Suspended" && err == nil && since.Sub(job.GetCreationTimestamp().Time) > longestReport {
+			return true
+		}
+	}
+	return false
 }
 
 // renewJobSet deletes the suspended JobSet of a TrainJob if it has the number of nodes before the choice, and Trainer creates it anew: JobSets

@@ -128,8 +128,12 @@ func TestTheOwnersChangesCount(t *testing.T) {
 }
 
 func TestOtherTrainJobsStay(t *testing.T) {
+	preempted, reported := trainJob(t, opted, "true"), time.Now().UTC().Format(time.RFC3339)
+	preempted.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-time.Hour)))
+	preempted.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Suspended", "status": "True", "lastTransitionTime": reported}}}
 	for name, job := range map[string]*unstructured.Unstructured{
 		"running":             trainJob(t, opted, "false"),
+		"preempted":           preempted,
 		"no nodes to choose":  trainJob(t, `nodewise.dev/profile: p`, "true"),
 		"another recommender": trainJob(t, opted+`, trainer.kubeflow.org/autoconf-plugin: another`, "true"),
 		"done":                trainJob(t, plugged+`, trainer.kubeflow.org/autoconf-plugin-done: "yes"`, "true"),
@@ -144,12 +148,8 @@ func TestOtherTrainJobsStay(t *testing.T) {
 // The webhook chose the number at creation, so that only the release is left.
 func TestAJobOfTheWebhookIsReleased(t *testing.T) {
 	job := trainJob(t, plugged, "true")
-	wish, err := jobs.WishOf(job.GetAnnotations())
-	if err != nil {
-		t.Fatal(err)
-	}
 	asker := &asker{}
-	found, _, events, _ := rounds(t, asker, nil, 2, time.Hour, annotate(job, jobs.Question, wish.Key()))
+	found, _, events, _ := rounds(t, asker, nil, 2, time.Hour, annotate(job, jobs.Question, jobs.QuestionKey(job.GetAnnotations())))
 	if nodesOf(found) != 1 || asker.asked != 0 || found.GetAnnotations()[Done] != "yes" || len(events) > 0 {
 		t.Error(nodesOf(found), asker.asked, found.GetAnnotations(), events)
 	}

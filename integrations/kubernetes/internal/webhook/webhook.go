@@ -97,7 +97,6 @@ func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 		warm(asker, wish, job)
 		return ""
 	}
-	key := wish.Key()
 	if wish, err = job.Within(wish); err != nil {
 		return left + err.Error()
 	}
@@ -117,7 +116,7 @@ func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 	if err := job.SetNodes(int64(curve.Recommended)); err != nil {
 		return left + err.Error()
 	}
-	annotations[jobs.Question] = key
+	annotations[jobs.Question] = jobs.QuestionKey(object.GetAnnotations())
 	annotations[jobs.Chosen] = strconv.Itoa(int(curve.Recommended))
 	annotations[jobs.Requested] = strconv.FormatInt(before, 10)
 	if seconds := curve.FinishSeconds; seconds > 0 {
