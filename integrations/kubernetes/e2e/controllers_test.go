@@ -18,7 +18,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +71,7 @@ var controllers = []controller{
 	{
 		program: "kueue", module: "kueue", path: "sigs.k8s.io/kueue", manifests: []string{"config/default"},
 		namespace: "kueue-system", account: "kueue-controller-manager", secret: "kueue-webhook-server-cert",
-		arguments: []string{"--config=CONFIG", "--feature-gates=VisibilityOnDemand=false"},
+		arguments: []string{"--config=CONFIG", "--feature-gates=VisibilityOnDemand=false,ElasticJobsViaWorkloadSlices=true"},
 		config: `{apiVersion: config.kueue.x-k8s.io/v1beta2, kind: Configuration, namespace: kueue-system, leaderElection: {leaderElect: false},
 			health: {healthProbeBindAddress: "HEALTH"}, metrics: {bindAddress: "0"}, webhook: {host: 127.0.0.1, port: PORT},
 			internalCertManagement: {enable: true, webhookServiceName: kueue-webhook-service, webhookSecretName: kueue-webhook-server-cert},
@@ -211,6 +213,23 @@ func (c *controller) install(t *testing.T, address string) {
 			}
 		}
 		apply(object)
+		if object.GetKind() == "CustomResourceDefinition" {
+			served(t, object)
+		}
+	}
+}
+
+// served waits until the API server serves a kind; a controller that starts before ends.
+func served(t *testing.T, definition *unstructured.Unstructured) {
+	t.Helper()
+	of := func(path string) string { return at(definition.Object, "spec."+path).(string) }
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(schema.GroupVersionKind{Group: of("group"), Version: of("versions.0.name"), Kind: of("names.kind")})
+	if err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+		err := rig.kubernetes.List(ctx, all, client.Limit(1))
+		return err == nil || !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err), err
+	}); err != nil {
+		t.Fatal(definition.GetName(), ": ", err)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestClusterDay(t *testing.T) {
 	}
 	if told.Kueue {
 		startControllers(t)
-		create(t, read(t, tried))
+		torchRuntime(t, "torch-tried", `{name: node, image: pytorch}`)
 	}
 	resting.Store(true)
 	t.Cleanup(func() { resting.Store(false) })
@@ -116,7 +116,7 @@ func TestClusterDay(t *testing.T) {
 		}
 		addNodesOf(t, each.pool, "T4", told.Nodes, told.DevicesPerNode, "")
 		if told.Kueue {
-			queueOf(t, each.pool, told.Nodes*told.DevicesPerNode, "queueingStrategy: StrictFIFO,")
+			queueOf(t, each.pool, "T4", told.Nodes*told.DevicesPerNode, "queueingStrategy: StrictFIFO,")
 		}
 		for index := range told.Nodes {
 			each.used[fmt.Sprintf("%s-t4-%d", each.pool, index)] = 0
