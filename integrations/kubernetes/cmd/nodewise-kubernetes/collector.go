@@ -17,10 +17,23 @@ import (
 func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 	options := commonFlags(flags)
 	window := flags.Duration("window", time.Minute, "time that one observation covers")
+	warmUp := flags.Duration("warm-up", time.Minute, "time after a start, a restart or a resize of a job that no observation covers")
+	prometheus := flags.String("prometheus", "", "URL of a Prometheus that answers the queries in annotations nodewise.dev/metrics-query; empty = none")
 	elect := flags.Bool("leader-elect", true, "only one of several replicas collects")
 	return func(ctx context.Context) error {
 		if *window < time.Second {
 			return fmt.Errorf("-window is %v; give at least 1s", *window)
+		}
+		collecting := &collector.Collector{Window: *window, WarmUp: *warmUp}
+		if *warmUp < 0 {
+			return fmt.Errorf("-warm-up is %v; give 0s or more", *warmUp)
+		}
+		if *prometheus != "" {
+			querier, err := collector.Prometheus(*prometheus)
+			if err != nil {
+				return fmt.Errorf("-prometheus: %w", err)
+			}
+			collecting.Prometheus = querier
 		}
 		asker, err := options.asker(ctx)
 		if err != nil {
@@ -40,7 +53,8 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 				return err
 			})
 		}
-		if err := found.Add(&collector.Collector{Cluster: found.GetClient(), Logs: logs, Append: appended, Window: *window}); err != nil {
+		collecting.Cluster, collecting.Logs, collecting.Append = found.GetClient(), logs, appended
+		if err := found.Add(collecting); err != nil {
 			return err
 		}
 		return found.Start(ctx)

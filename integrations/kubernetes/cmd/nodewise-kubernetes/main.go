@@ -3,7 +3,7 @@
 //	nodewise-kubernetes webhook     chooses the number of nodes of new jobs whose owners ask for it
 //	nodewise-kubernetes extender    advises kube-scheduler: nodes to use, their scores, and pods to preempt
 //	nodewise-kubernetes allocator   divides devices among elastic jobs in rounds
-//	nodewise-kubernetes collector   appends the speed of jobs, from their logs or metrics, to profiles
+//	nodewise-kubernetes collector   appends the speed of jobs, from their logs, metrics or status, to profiles
 //	nodewise-kubernetes certificates   creates certificates for the webhook and the extender
 //	nodewise-kubernetes load        sends requests to an extender at a fixed rate, and prints how it answers
 //
@@ -33,7 +33,7 @@ var commands = []command{
 	{"extender", "advises kube-scheduler: nodes to use, their scores, and pods to preempt", extenderCommand},
 	{"webhook", "chooses the number of nodes of new jobs whose owners ask for it", webhookCommand},
 	{"allocator", "divides devices among elastic jobs in rounds", allocatorCommand},
-	{"collector", "appends the speed of jobs, from their logs or metrics, to profiles", collectorCommand},
+	{"collector", "appends the speed of jobs, from their logs, metrics or status, to profiles", collectorCommand},
 	{"certificates", "creates certificates for the webhook and the extender, installs them, and prints the authority for kube-scheduler", certificatesCommand},
 	{"load", "sends requests to an extender at a fixed rate, and prints how it answers", loadCommand},
 }

@@ -31,7 +31,7 @@ func TestWhatLinesSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		points, err := parsed.read(strings.NewReader(log), true, begin)
+		points, _, err := parsed.read(strings.NewReader(log), true, begin, begin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestMetricsSayHowItIsNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	points, err := parsed.read(strings.NewReader("# HELP training_steps_per_second x\n# TYPE training_steps_per_second gauge\ntraining_steps_per_second{rank=\"0\"} 3.5e+00\n"), false, begin)
+	points, _, err := parsed.read(strings.NewReader("# HELP training_steps_per_second x\n# TYPE training_steps_per_second gauge\ntraining_steps_per_second{rank=\"0\"} 3.5e+00\n"), false, begin, begin)
 	if found, enough := parsed.sample(points, begin, begin.Add(time.Minute)); err != nil || !enough || found.StepsPerSecond != 3.5 || found.VariationKnown {
 		t.Error(found, enough, err)
 	}
