@@ -169,7 +169,7 @@ func TestControllers(t *testing.T) {
 	startControllers(t)
 	create(t, read(t, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: torch-tried, labels: {trainer.kubeflow.org/framework: torch}},
 		spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
-			spec: {template: {spec: {containers: [{name: node, image: pytorch}]}}}}}]}}}}`))
+			spec: {template: {spec: {serviceAccountName: default, containers: [{name: node, image: pytorch}]}}}}}]}}}}`)) // admission, not started here, would name the account
 	queue(t, "controlled", "")
 	store(t, "team/controlled", measured(t, "V100"))
 	for name, mode := range map[string]struct {

@@ -230,6 +230,21 @@ func (c *controller) install(t *testing.T, address string) {
 			}
 		}
 		apply(object)
+		if object.GetKind() == "CustomResourceDefinition" {
+			c.served(t, object)
+		}
+	}
+}
+
+// served waits until the API server serves a definition: some controllers end if it does not.
+func (c *controller) served(t *testing.T, definition *unstructured.Unstructured) {
+	t.Helper()
+	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+		err := rig.kubernetes.Get(ctx, client.ObjectKeyFromObject(definition), definition)
+		return conditionIs(definition, "Established", "True"), err
+	})
+	if err != nil {
+		t.Fatal(c.program, ": ", definition.GetName(), ": ", err)
 	}
 }
 

@@ -234,7 +234,7 @@ func TestWhatTrainJobsReportIsObserved(t *testing.T) {
 	create(t, read(t, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: torch-reported, labels: {trainer.kubeflow.org/framework: torch}},
 		spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {failurePolicy: {maxRestarts: 3}, replicatedJobs: [{name: node,
 			template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {backoffLimit: 0,
-				template: {spec: {nodeSelector: {pool: reported}, containers: [{name: node, image: pytorch}]}}}}}]}}}}`))
+				template: {spec: {serviceAccountName: default, nodeSelector: {pool: reported}, containers: [{name: node, image: pytorch}]}}}}}]}}}}`))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
 	if err := rig.kubernetes.Create(t.Context(), account); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func runningPods(t *testing.T, name string, count int) (running []corev1.Pod) {
 		return len(running) == count, fmt.Errorf("%d of %d pods run", len(running), count)
 	})
 	if err != nil {
-		t.Fatal(err, lastLines(rig.Log("trainer-controller-manager"), 20))
+		t.Fatal(name, ": ", err, "\n", lastLines(rig.Log("kube-controller-manager"), 5), lastLines(rig.Log("kube-scheduler"), 5))
 	}
 	return running
 }
